@@ -1,6 +1,7 @@
-"""One broker. Start reading at `server` (the recipe), then `dispatcher` and `handlers`, then
-`replica_manager` with `partition`. `runtime` is the only door to the world, `timer` and `purgatory`
-hold what waits, `controller` and `coordinator` are rooms of their own. `main` is the process.
+"""One broker. Start reading at `server` (startup and shutdown), then `dispatcher` and `handlers`,
+then `replica_manager` with `partition`. All I/O goes through kafka08.runtime; `timer` and
+`purgatory` hold delayed operations, `controller` and `coordinator` are packages of their own.
+`main` is the process.
 
 Importing this patches nothing and starts nothing.
 """

@@ -1,11 +1,11 @@
-"""AppendQueue: the appends of one partition that wait for a native job, in order.
+"""AppendQueue: one partition's appends that wait for a native job, in order.
 
-A large compressed set must be unpacked, numbered and packed again, which takes long enough to be
-done in a thread. Its offsets must be known before (inner offsets are absolute), so while one such
-job is out nothing else may be appended: later appends queue here. When the job is back, leadership
-and log end are checked again, for both may have changed meanwhile. The fsync of flush.messages is
-such a job too: what it covers is acknowledged after it, and so is what follows. A partition has a
-queue only while something is in it. What else runs in threads: ARCHITECTURE.md, "Who runs where".
+Decompressing, numbering and recompressing a large set takes so long that it is done in a thread. It
+must know its offsets before (inner offsets are absolute), so while such a job runs nothing else may
+be appended: later appends queue here. When the job is done, leadership and log end are checked
+again, since both may have changed. The fsync of flush.messages is also such a job: the appends that
+it covers are acknowledged after it, and so are later ones. A partition has a queue only while an
+append is in it. For other work in threads see ARCHITECTURE.md, "Threads and greenlets".
 """
 
 from __future__ import annotations
@@ -32,31 +32,32 @@ NATIVE_MIN_BYTES: Final = 64 << 10
 logger = logging.getLogger(__name__)
 
 AppendDone = Callable[["AppendInfo | None", Exception | None], None]
-"""Called in the hub with what was appended, or with the error."""
+"""Called in the hub with the result of the append, or with the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedAppend:
-    """One append in the queue: its own copy of the set, for the request's buffer is reused."""
+    """One append in the queue, with its own copy of the set, since the request's buffer is
+    reused."""
 
     message_set: bytearray
     required_acks: int
     done: AppendDone
 
     def tell(self, info: AppendInfo | None, error: Exception | None = None) -> None:
-        """Call `done`. What it raises is logged: the appends behind have nothing to do with it."""
+        """Call `done`. Its errors are logged: they must not affect later appends."""
         try:
             self.done(info, error)
         except Exception:
             logger.exception("Uncaught exception while answering an append")
 
     def fail(self, error: BaseException) -> None:
-        """Tell that its native job failed."""
+        """Report that its native job failed."""
         self.tell(None, error if isinstance(error, Exception) else RuntimeError(error))
 
 
 class AppendQueue:
-    """Made for a partition by the first append that `needs_queue`; gone when the last is done."""
+    """Created by a partition's first append that `needs_queue`; dropped after the last one."""
 
     def __init__(self, partition: Partition, runtime: BrokerRuntime) -> None:
         self._partition = partition
@@ -65,13 +66,13 @@ class AppendQueue:
         self._busy = False
 
     def submit(self, data: bytearray, required_acks: int, done: AppendDone) -> None:
-        """Append after everything that is in the queue already. Never switches."""
+        """Append after everything in the queue. Never switches."""
         self._partition.append_queue = self
         self._waiting.append(QueuedAppend(data, required_acks, done))
         self._go_on()
 
     def _go_on(self) -> None:
-        """Append until a job is out or nothing is left."""
+        """Append until a job is running or the queue is empty."""
         while self._waiting and not self._busy:
             append = self._waiting.popleft()
             if needs_native(append.message_set):
@@ -85,16 +86,16 @@ class AppendQueue:
         try:
             log = self._partition.check_append(append.required_acks)
             info = log.append(append.message_set, flush=False)
-        except Exception as error:  # noqa: BLE001 - carried to who waits for this append
+        except Exception as error:  # noqa: BLE001 - reported to the caller of this append
             append.tell(None, error)
         else:
             self._finish(append, log, info)
 
     def _start(self, append: QueuedAppend) -> None:
-        """Send the set out to be packed for the offsets it will have, if it may be appended."""
+        """Start the job that prepares the set for its offsets, if it may be appended."""
         try:
             log = self._partition.check_append(append.required_acks)
-        except Exception as error:  # noqa: BLE001 - carried to who waits for this append
+        except Exception as error:  # noqa: BLE001 - reported to the caller of this append
             append.tell(None, error)
             return
         epoch, base_offset = self._partition.leader_epoch, log.log_end_offset
@@ -125,7 +126,7 @@ class AppendQueue:
         epoch: int,
         base_offset: int,
     ) -> None:
-        """Append the packed set if this broker still leads in the same epoch."""
+        """Append the prepared set if this broker still leads in the same epoch."""
         partition = self._partition
         try:
             log = partition.check_append(append.required_acks)
@@ -134,13 +135,13 @@ class AppendQueue:
                     f"leadership of {partition.topic_partition} changed during the append"
                 )
             info = log.append_prepared(prepared, flush=False)
-        except Exception as error:  # noqa: BLE001 - carried to who waits for this append
+        except Exception as error:  # noqa: BLE001 - reported to the caller of this append
             append.tell(None, error)
         else:
             self._finish(append, log, info)
 
     def _finish(self, append: QueuedAppend, log: Log, info: AppendInfo) -> None:
-        """What was appended is acknowledged, after its fsync if that is due."""
+        """Acknowledge the append, after its fsync if one is due."""
         self._partition.count_in(info)
         flush = log.owed_flush()
         if flush is None:
@@ -168,7 +169,7 @@ class AppendQueue:
 
 
 def needs_queue(partition: Partition, data: bytes | bytearray | memoryview) -> bool:
-    """Whether an append may take a native job: packing, or the fsync of flush.messages."""
+    """Whether an append may need a native job: compression, or the fsync of flush.messages."""
     log = partition.log
     if log is not None and log.config.flush_messages < LONG_MAX and log.may_owe_flush(data):
         return True
@@ -176,5 +177,5 @@ def needs_queue(partition: Partition, data: bytes | bytearray | memoryview) -> b
 
 
 def needs_native(data: bytes | bytearray | memoryview) -> bool:
-    """Whether a set is worth a thread: large, and compressed as far as its first entry tells."""
+    """Whether a set is worth a thread: large and, by its first entry, compressed."""
     return len(data) >= NATIVE_MIN_BYTES and message_set.begins_compressed(data)

@@ -1,9 +1,9 @@
-"""Appender: appends message sets to partitions, and tells when enough replicas have them.
+"""Appender: appends message sets to partitions, and reports when enough replicas have them.
 
-    append            a set for each of some partitions: ProduceRequest, as far as FastProduce has
-                      not done it
-    append_internal   one set for an internal topic: what OffsetManager writes
-    await_acks        the wait for the replicas alone
+    append            a set for each of several partitions: the part of a ProduceRequest that
+                      FastProduce has not appended
+    append_internal   one set for an internal topic, by the OffsetManager
+    await_acks        only the wait for the replicas
 
 Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Appender:
-    """Appends to the partitions of one broker. Nothing switches but a large `append`."""
+    """Appends to one broker's partitions. Only a large `append` switches."""
 
     def __init__(self, replica_manager: ReplicaManager, runtime: BrokerRuntime) -> None:
         self._replica_manager = replica_manager
@@ -51,16 +51,16 @@ class Appender:
         appended: AppendResults | None = None,
         call: Call | None = None,
     ) -> None:
-        """Append one set to each partition; `done` hears all results once the acks are there.
+        """Append one set to each partition; calls `done` with all results once the acks arrived.
 
-        `done` is called in the hub, maybe before this returns, with one AppendResult for each
-        partition. With acks 0 or 1 it needs the local appends only; with negative acks the whole
-        ISR, with n > 1 n in-sync replicas, or the time runs out (RequestTimedOut, though appended).
-        The sets' bytes are changed in place and not needed after this returned. Internal topics are
-        refused (InvalidTopic). Switches if there are more than PARTITIONS_AT_ONCE sets.
+        `done` is called in the hub, maybe before this returns, with one AppendResult per partition.
+        With acks 0 or 1 it needs the local appends only; with negative acks the whole ISR, with
+        n > 1 n in-sync replicas, or the timeout (RequestTimedOut, though appended). The sets' bytes
+        are changed in place and not used after this returns. Internal topics are refused
+        (InvalidTopic). Switches if there are more than PARTITIONS_AT_ONCE sets.
 
-        `appended`: partitions of `sets` that have been appended to already. `call`: whose end, if
-        it ends before, makes the wait for acks superfluous.
+        `appended`: partitions of `sets` that have been appended already. `call`: if it ends first,
+        the wait for acks is abandoned.
         """
         results: AppendResults = dict(appended or ())
 
@@ -92,7 +92,7 @@ class Appender:
         timeout_ms: float,
         done: Callable[[AppendResult], object],
     ) -> None:
-        """The same for one set that the broker itself writes, to an internal topic."""
+        """The same for one set of the broker itself, for an internal topic."""
 
         def note(_: TopicPartition, result: AppendResult) -> None:
             if result.error is not None or self._is_settled(
@@ -122,7 +122,7 @@ class Appender:
         *,
         internal: bool = False,
     ) -> AppendResult | None:
-        """The result, or None if the set is in a queue: `note` gets it later."""
+        """The result, or None if the set is queued: `note` gets the result later."""
 
         def appended(info: AppendInfo | None, error: Exception | None) -> None:
             result = self._result(info, error)
@@ -139,25 +139,25 @@ class Appender:
                 append_queue.submit(bytearray(message_set), required_acks, appended)
                 return None
             return self._result(partition.append(message_set, required_acks), None)
-        except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
+        except Exception as error:  # noqa: BLE001 - becomes the partition's error code
             return self._result(None, error)
 
     def _is_settled(self, topic_partition: TopicPartition, offset: int, acks: int) -> bool:
-        """Whether nothing is to be waited for: enough replicas have everything before `offset`."""
+        """Whether no wait is needed: enough replicas have everything before `offset`."""
         if acks in {0, 1}:
             return True
         try:
             return self._replica_manager.partition(topic_partition).acknowledged(offset, acks)
         except ApiError:
-            return False  # DelayedProduce meets the same error and reports it
+            return False  # DelayedProduce finds the same error and reports it
 
     def _result(self, info: AppendInfo | None, error: Exception | None) -> AppendResult:
         if isinstance(error, StorageError):
             halt_on(error, self._runtime)
         if info is None:
             return AppendResult(NO_OFFSET, NO_OFFSET, error)
-        # 0.8: -1 and -1 of an empty set, so that offset 0 acknowledges it; a wrapper without a
-        # message has the LEO and the offset before it.
+        # 0.8: -1 and -1 for an empty set, so that offset 0 acknowledges it; a wrapper without
+        # messages has the LEO and the offset before it.
         return AppendResult(
             info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
         )
@@ -188,8 +188,8 @@ class Appender:
         done: Callable[[AppendErrors], object],
         call: Call | None,
     ) -> None:
-        """Call `done` with the partitions that have an error once enough replicas have everything
-        before the offset of each, maybe before this returns. `call` as for `append`."""
+        """Call `done` with the errors by partition once enough replicas have everything before each
+        offset, maybe before this returns. `call` as for `append`."""
         keys = list(pending)
         wait = DelayedProduce(self._replica_manager, required_acks, pending, done)
         waits = self._replica_manager.produce_purgatory

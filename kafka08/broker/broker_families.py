@@ -1,8 +1,8 @@
-"""What the parts of a broker count, under the names that boards for the JMX exporter expect.
+"""A broker's metrics, under the names that dashboards for the JMX exporter expect.
 
-Each function reads one part and changes nothing. `pause` lets others run: a family with a sample
-for each of 10,000 partitions takes a tenth of a second. Names that begin with kafka08_ have no
-counterpart in Kafka. Source: the MBeans of Kafka 0.8.2.2 and 0.9.0.1.
+Each function reads one part and changes nothing. `pause` lets other tasks run: a family with a
+sample for each of 10,000 partitions takes a tenth of a second. Names that begin with kafka08_ have
+no counterpart in Kafka. Source: the MBeans of Kafka 0.8.2.2 and 0.9.0.1.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
 
 
 def of_traffic(manager: ReplicaManager, partitions: Iterable[Partition]) -> Iterator[Family]:
-    """Of all topics together, without a label, and of each."""
+    """All topics together, without a label, and each topic."""
     total = Traffic()
     total.add(manager.former_traffic)
     topics: dict[str, Traffic] = {}

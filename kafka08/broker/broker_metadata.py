@@ -1,11 +1,11 @@
-"""meta.properties: which broker the log directories belong to. One in each, from 0.9 on.
+"""meta.properties: the id of the broker that owns a log directory. One file in each, from 0.9 on.
 
     #
     #Sat Nov 21 03:34:06 UTC 2026
     broker.id=1
     version=0
 
-A broker whose broker.id is another refuses to start; one without broker.id takes that of the file,
+A broker with another broker.id refuses to start; one without broker.id takes the id in the file,
 or a new one. 0.8.2.2 neither reads nor writes the file. Source: KafkaServer.getBrokerId,
 kafka.server.BrokerMetadataCheckpoint 0.9.0.1.
 """
@@ -28,9 +28,9 @@ FILE: Final = "meta.properties"
 VERSION: Final = "0"
 
 Settle = Callable[[BrokerConfig, Callable[[], int], float, Disk], BrokerConfig]
-"""`settle(config, new_id, now, disk)`: the configuration with the broker's own id, which is in each
-log directory afterwards; `now` is the wall-clock time in seconds. ConfigError if another id is
-there."""
+"""`settle(config, new_id, now, disk)`: the configuration with the broker's own id, which it writes
+to each log directory; `now` is the wall-clock time in seconds. ConfigError if a directory has
+another id."""
 
 
 def trust_config(config: BrokerConfig, _: Callable[[], int], __: float, ___: Disk) -> BrokerConfig:
@@ -58,11 +58,11 @@ def settle_id(
 
 
 def choose(configured: int, found: Iterable[int], new_id: Callable[[], int]) -> int:
-    """The id of a broker whose directories say `found` (at most one)."""
+    """The id of a broker whose directories have the ids `found` (at most one)."""
     for broker_id in found:
         if configured not in {NO_BROKER_ID, broker_id}:
             raise ConfigError(
-                f"broker.id: {configured} is not the {broker_id} that {FILE} in log.dirs says. Set "
+                f"broker.id: {configured} is not the id {broker_id} in {FILE} of log.dirs. Set "
                 f"broker.id={broker_id}, or give broker {configured} its own log.dirs"
             )
         return broker_id
@@ -70,7 +70,7 @@ def choose(configured: int, found: Iterable[int], new_id: Callable[[], int]) -> 
 
 
 def read(disk: Disk, directory: Path) -> int | None:
-    """The id in the directory's file; None if there is no file. ConfigError if it says no id."""
+    """The id in the directory's file; None without a file. ConfigError if it has no valid id."""
     path = directory / FILE
     if not exists(disk, path):
         return None
@@ -85,7 +85,7 @@ def read(disk: Disk, directory: Path) -> int | None:
 
 
 def write(disk: Disk, directories: Iterable[Path], broker_id: int, now: float) -> None:
-    """Write the file of each directory; on return they are on disk. StorageError."""
+    """Write each directory's file; all are on disk on return. StorageError."""
     text = render(broker_id, datetime.fromtimestamp(now, UTC))
     for directory in directories:
         path = directory / FILE

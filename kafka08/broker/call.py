@@ -1,4 +1,4 @@
-"""Call: one request on its way to its answer, as a handler sees it."""
+"""Call: one request from its arrival to its response, as a handler sees it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class Later(enum.Enum):
-    """What a handler returns when it has no answer to give right now."""
+    """Returned by a handler that has no response yet, or none at all."""
 
-    PARKED = "the call keeps its connection; somebody will call `answer` or `close` on it"
-    SILENT = "there is no answer (acks 0); the connection goes on with its next request"
+    PARKED = "the call keeps its connection until `answer` or `close` is called on it"
+    SILENT = "there is no response (acks 0); the connection continues with its next request"
 
 
 class ApiHandler(Protocol):
@@ -37,17 +37,17 @@ class ApiHandler(Protocol):
 
 
 class Refuse(Protocol):
-    """`refuse` of a handler module: the normal answer with `code` everywhere."""
+    """`refuse` of a handler module: the normal response with `code` everywhere."""
 
     def __call__(self, request: Any, code: int, /) -> Response: ...
 
 
 class Call:
-    """One request in flight. Its connection reads nothing more until it is answered.
+    """One request in flight. Its connection reads no further request until the response.
 
-    header.correlation_id  number to answer with
-    header.client_id       what the client calls itself, or None
-    appended               what a fast path has appended of a Produce
+    header.correlation_id  the response's correlation id
+    header.client_id       the client's name, or None
+    appended               the partitions of a Produce that a fast path has appended
     peer                   host:port of the client, for log lines
     """
 
@@ -75,36 +75,37 @@ class Call:
 
     @property
     def cause(self) -> dict[str, str]:
-        """For `extra` of a log line that the client causes (log_limit.py)."""
+        """`extra` for a log line that the client causes (log_limit.py)."""
         return caused_by(self.peer.rpartition(":")[0])
 
     def answer(self, response: Response) -> None:
-        """Answer a parked call, once. Never switches. Harmless if the client is gone. An answer
-        that the protocol cannot carry (it names what the request named) closes the connection."""
+        """Send the response of a parked call, once. Never switches. Harmless if the client is gone.
+        A response that cannot be encoded (it repeats names of the request) closes the
+        connection."""
         try:
             frame = encode_response(response, self.header.correlation_id, self.request.version)
         except ProtocolError as error:
-            self.close(f"no answer can be written to its request: {error}")
+            self.close(f"the response to its request cannot be encoded: {error}")
         else:
             self.answer_encoded(frame)
 
     def answer_encoded(self, answer: ResponseFrame) -> None:
-        """As `answer`, for who built the frame itself (Fetch, whose sets stay in their files)."""
+        """As `answer`, with an encoded frame (for Fetch, whose sets stay in their files)."""
         self._link.on_close = None
         self._link.answer(answer)
 
     def close(self, reason: str) -> None:
-        """End a call by closing its connection, once the answers to earlier ones are sent; logged
-        with the reason."""
+        """End a call by closing its connection, after the responses to earlier ones; logs the
+        reason."""
         self._link.finish(reason)
 
     def when_closed(self, abandon: Callable[[], object]) -> None:
-        """Call `abandon` if the connection ends before the parked call is answered."""
+        """Call `abandon` if the connection closes before the response of the parked call."""
         self._link.on_close = abandon
 
     def refusal(self, error: Exception) -> Response:
-        """The answer of 0.8.2.2 when handling raised: the error's code wherever a code stands.
-        A storage error stops the broker instead."""
+        """The response of 0.8.2.2 after an exception: the error's code in every code field. A
+        storage error stops the broker instead."""
         if isinstance(error, StorageError):
             halt_on(error, self._broker.runtime)
         if not isinstance(error, ApiError):
@@ -114,23 +115,23 @@ class Call:
         return self._refuse(self.request, code_of(error))
 
     def run_in_greenlet(self, name: str, run: Callable[[], Response | Later]) -> Later:
-        """Park, and answer with what `run` returns from a greenlet of that name, where it may
-        switch; an exception becomes the refusal. For ZooKeeper, whole-broker changes, fsync, and
-        requests for very many partitions."""
+        """Park the call, and respond with the result of `run`, which runs in a greenlet of that
+        name and may switch; an exception becomes the refusal. For ZooKeeper, changes of the whole
+        broker, fsync, and requests with very many partitions."""
 
         def answer() -> None:
             try:
                 try:
                     response = run()
-                except Exception as error:  # noqa: BLE001 - becomes the answer
+                except Exception as error:  # noqa: BLE001 - becomes the response
                     response = self.refusal(error)
                 if isinstance(response, Response):
                     self.answer(response)
                 elif response is Later.SILENT:
                     self.answer_encoded(b"")
-            except Exception:  # root of a greenlet: a client that gets no answer must hear it
+            except Exception:  # root of a greenlet: a client without a response must notice
                 logger.exception("error when answering request %s", self.request)
-                self.close("its request could not be answered")
+                self.close("its request failed without a response")
 
         self._broker.runtime.spawn(answer, name=f"{name} for {self.peer}")
         return Later.PARKED

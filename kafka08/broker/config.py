@@ -1,8 +1,8 @@
 """BrokerConfig: every key of a server.properties, with its default and range at each level.
 
-A key with `effect=False` is accepted as the JVM accepts it and named at start as without effect:
-here one event loop does what its threads do. Source: kafka.server.KafkaConfig 0.8.2.2; the keys
-that came later are in later_keys.
+A key with `effect=False` is accepted, as by the JVM, and listed at startup as without effect: here
+one event loop does the work of the JVM's threads. Source: kafka.server.KafkaConfig 0.8.2.2; later
+keys are in later_keys.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ UNLIMITED: Final = -1
 
 
 class BrokerConfig(LaterKeys):
-    """The configuration of one broker. Only broker.id and zookeeper.connect must be given.
+    """The configuration of one broker. Only broker.id and zookeeper.connect are required.
 
     `api_level` decides which keys exist, and their defaults.
 
-    Derived values, where several keys spell one thing or a text is to be parsed:
+    Derived values, where several keys set one value or a text is parsed:
     `log_directories`, `log_retention_time_ms`, `log_roll_time_ms`, `log_roll_jitter_time_ms`,
     `flush_interval_ms`, `connection_limits`, `offsets_codec`, `level`, `protocol_version`,
     `message_format`, `listening`, `advertised`, `inter_broker_listener`.
@@ -359,12 +359,12 @@ class BrokerConfig(LaterKeys):
         self.offsets_codec  # noqa: B018 - raises for an unknown codec
 
     def _check_profile(self) -> None:
-        """The safe profile is a promise: no other key may break it."""
+        """The safe profile is a guarantee: no other key may break it."""
         if not self.is_safe:
             return
         if self.unclean_leader_election_enable:
             raise ConfigError(
-                "unclean.leader.election.enable: true breaks the promise of kafka08.profile=safe"
+                "unclean.leader.election.enable: true contradicts kafka08.profile=safe. Remove one"
             )
         if self.min_insync_replicas < profile.LEAST_IN_SYNC:
             raise ConfigError(
@@ -427,34 +427,34 @@ class BrokerConfig(LaterKeys):
 
     @property
     def level(self) -> Level:
-        """The release that the broker speaks as."""
+        """The release whose protocol the broker speaks."""
         return Level.named(self.api_level)
 
     @property
     def protocol_version(self) -> ProtocolVersion:
-        """What is sent to other brokers."""
+        """The protocol version of requests to other brokers."""
         return parse_protocol_version(
             "inter.broker.protocol.version", self.inter_broker_protocol_version, self.level
         )
 
     @property
     def message_format(self) -> ProtocolVersion:
-        """The format that logs hold: its `magic`."""
+        """The message format of logs: its `magic`."""
         return parse_protocol_version(
             "log.message.format.version", self.log_message_format_version, self.level
         )
 
     @property
     def listening(self) -> tuple[Endpoint, ...]:
-        """Where to listen."""
+        """The endpoints to listen on."""
         if self.listeners is None:
             return (Endpoint(PLAINTEXT, self.host_name or None, self.port),)
         return parse_endpoints("listeners", self.listeners, self._protocols)
 
     @property
     def advertised(self) -> tuple[Endpoint, ...]:
-        """What is put into ZooKeeper. A host of None: this machine's name; a port of 0: the one
-        that is taken."""
+        """The endpoints for ZooKeeper. A host of None: this machine's name; a port of 0: the port
+        that was bound."""
         if self.advertised_listeners is not None:
             return parse_endpoints(
                 "advertised.listeners", self.advertised_listeners, self._protocols
@@ -466,7 +466,7 @@ class BrokerConfig(LaterKeys):
 
     @property
     def inter_broker_listener(self) -> str:
-        """The listener that brokers use."""
+        """The listener for requests between brokers."""
         name = self.inter_broker_listener_name or self.security_inter_broker_protocol
         return name.upper()
 
@@ -485,14 +485,14 @@ class BrokerConfig(LaterKeys):
 
     @property
     def least_in_sync(self) -> int:
-        """In-sync replicas that acks=-1 needs in a topic that does not say, as far as it has so
-        many replicas."""
+        """The in-sync replicas that acks=-1 needs in a topic without min.insync.replicas, but at
+        most its number of replicas."""
         return self.min_insync_replicas if self.is_safe else 1
 
     @property
     def topics_in_sync(self) -> int | None:
-        """min.insync.replicas of a topic that does not say; None: `least_in_sync` holds."""
-        # 0.8: the broker's key is parsed, but topics take their minimum from their override alone.
+        """min.insync.replicas of a topic without an override; None: `least_in_sync` applies."""
+        # 0.8: the broker's key is parsed, but topics take their minimum only from their override.
         has_effect = self.keys["min.insync.replicas"].effect and not self.is_safe
         return self.min_insync_replicas if has_effect else None
 
@@ -508,7 +508,7 @@ class BrokerConfig(LaterKeys):
 
     @property
     def log_retention_time_ms(self) -> int:
-        """The finest key that is given; LONG_MAX: never."""
+        """The value of the finest key that is set; LONG_MAX: never."""
         if self.log_retention_ms is not None:
             age_ms = self.log_retention_ms
         elif self.log_retention_minutes is not None:
@@ -534,7 +534,7 @@ class BrokerConfig(LaterKeys):
 
     @property
     def flush_interval_ms(self) -> int:
-        """log.flush.interval.ms; without it, the interval of the scheduler."""
+        """log.flush.interval.ms; without it, the scheduler's interval."""
         if self.log_flush_interval_ms is not None:
             return self.log_flush_interval_ms
         return self.log_flush_scheduler_interval_ms
@@ -545,7 +545,7 @@ class BrokerConfig(LaterKeys):
 
     @property
     def connection_limits(self) -> dict[str, int]:
-        """Host or address → connections allowed, of max.connections.per.ip.overrides."""
+        """Host or address → connections allowed, from max.connections.per.ip.overrides."""
         limits = {}
         for part in self.max_connections_per_ip_overrides.split(","):
             if not part.strip():
@@ -560,26 +560,26 @@ class BrokerConfig(LaterKeys):
 
     @property
     def offsets_codec(self) -> int:
-        """offsets.topic.compression.codec as its number."""
+        """offsets.topic.compression.codec as a number."""
         try:
             return compression.by_name(self.offsets_topic_compression_codec)
         except ValueError as error:
             raise ConfigError(f"offsets.topic.compression.codec: {error}") from None
 
     def cleaner_config(self) -> CleanerConfig:
-        """What these keys give each worker of the cleaner."""
+        """The configuration of each cleaner worker."""
         threads = self.log_cleaner_threads
         return CleanerConfig(
             map_bytes=self.log_cleaner_dedupe_buffer_size // threads,
             load_factor=self.log_cleaner_io_buffer_load_factor,
-            # One half is for what is written.
+            # The other half is for writing.
             chunk_bytes=max(
                 1, min(self.log_cleaner_io_buffer_size // threads // 2, MAX_CHUNK_BYTES)
             ),
         )
 
     def log_config(self) -> LogConfig:
-        """What these keys make the default of every topic."""
+        """The default configuration of every topic."""
         return LogConfig(
             level=self.level,
             segment_bytes=self.log_segment_bytes,
@@ -619,4 +619,4 @@ RULES: Final = (
     (BrokerConfig._check_message_format, V0_10_2, None),
     (BrokerConfig._check_cleanup_policy, V0_10_2, None),
 )
-"""Rule, the lowest level that has it, and the lowest that has it no longer."""
+"""Check, the lowest level that has it, and the lowest that no longer has it."""

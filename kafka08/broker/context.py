@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """Made by KafkaServer.startup for each listener, after all of its parts and before the first
+    """Created by KafkaServer.startup for each listener, after all parts and before the first
     request.
 
-    group_coordinator   takes requests from level 0.9 on; idle below
+    group_coordinator   handles requests from level 0.9 on; unused below
     cluster_id          the text of /cluster/id
-    listener            the name of the listener that requests come in by
+    listener            the name of the listener on which the requests arrive
     """
 
     config: BrokerConfig
@@ -45,6 +45,6 @@ class BrokerContext:
 
     @property
     def question_prefix(self) -> bytes:
-        """What sets apart the Metadata requests of this listener among remembered ones. Without it
-        a question begins with its version, whose first byte is 0."""
+        """Distinguishes this listener's Metadata requests from others in the cache of responses.
+        Without it a key begins with the request's version, whose first byte is 0."""
         return b"" if self.listener == PLAINTEXT else self.listener.encode() + b"\0"

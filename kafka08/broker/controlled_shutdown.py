@@ -1,9 +1,9 @@
-"""A stopping broker asks the controller to move its leaders away first.
+"""Controlled shutdown: a stopping broker first asks the controller to move its leaders.
 
-Done when the controller answers 0 with no partition left. Between tries the controller may change,
-so it is looked up each time. After the last try the broker stops all the same, and so it does when
-ZooKeeper cannot be reached: nobody can move a leader then. 0.8.2.2 would wait for it for ever.
-Source: KafkaServer.controlledShutdown 0.8.2.2.
+It succeeds when the controller's response has code 0 and no remaining partition. The controller may
+change between attempts, so it is looked up each time. After the last attempt the broker stops
+anyway, and also if ZooKeeper cannot be reached, since leaders cannot be moved then. 0.8.2.2 would
+wait for ZooKeeper for ever. Source: KafkaServer.controlledShutdown 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 def request_controlled_shutdown(
     config: BrokerConfig, runtime: BrokerRuntime, store: ClusterStore
 ) -> bool:
-    """Ask up to controlled.shutdown.max.retries times; whether it succeeded. Switches.
+    """Ask up to controlled.shutdown.max.retries times; returns whether it succeeded. Switches.
 
-    A connection to ZooKeeper that has just been lost is waited for as in any call, once; a session
-    that must be over by now is not.
+    If the connection to ZooKeeper was just lost, it waits for it once, as any call does; it does
+    not wait for a session that must have expired.
     """
     logger.info("[Kafka Server %d], Starting controlled shutdown", config.broker_id)
     for attempt in range(config.controlled_shutdown_max_retries):
         if not has_session(store.zk, runtime):
-            logger.warning("The ZooKeeper session is over: nobody can be asked to move leaders")
+            logger.warning("The ZooKeeper session has expired: leaders cannot be moved")
             break
         if attempt:
             runtime.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
@@ -72,14 +72,14 @@ def request_controlled_shutdown(
 
 
 def has_session(zk: ZkClient, clock: Clock) -> bool:
-    """Whether the server may still keep the session: it was in contact not too long ago."""
+    """Whether the server may still keep the session: its last contact is recent enough."""
     return clock.monotonic() - zk.last_contact < zk.granted_timeout_ms / 1000
 
 
 def _ask(
     config: BrokerConfig, runtime: BrokerRuntime, store: ClusterStore
 ) -> ControlledShutdownResponse | None:
-    """The controller's answer; None while there is no controller to be reached."""
+    """The controller's response; None if no controller can be reached."""
     controller = store.controller()
     if controller is None:
         return None

@@ -1,18 +1,17 @@
-"""ConvertedSet: a slice of a log as a consumer of magic 0 gets it, made while it is sent.
+"""ConvertedSet: a slice of a log in magic 0 for an old consumer, converted while it is sent.
 
-The size of a set stands in front of it, so it must be known before the first byte is sent:
+The size of a set precedes it, so it must be known before the first byte is sent:
 
-    plain messages   each one of magic 1 is 8 bytes shorter; nothing else changes
-    compressed ones  their size is known once they are packed again. The set gets the size that it
-                     has in the log, or that of its first part, if that is larger. A message for
-                     which no room is left is cut; room that is left is filled with the head of a
-                     message that the set cuts
+    plain messages   each one of magic 1 becomes 8 bytes shorter; nothing else changes
+    compressed ones  their size is known only after recompression. The set gets the size that it has
+                     in the log, or that of its first part, if that is larger. A message beyond that
+                     is cut off; unused space is filled with the head of a message, which is cut off
 
-Consumers know messages that a set cuts, and fetch them again. So no more than a piece, the entry
-that it cuts, and what one compressed message holds are in memory. A partial message at the end is
-left out; where not one message is whole nothing is converted, so that a consumer sees the size and
-fetches more. Source: KafkaApis.handleFetchRequest 0.10.2.2, which converts a whole answer in
-memory; LazyDownConversionRecords 2.0 also fills the room that is left.
+Consumers expect a cut-off last message, and fetch it again. So memory holds at most a piece, the
+entry that it cuts off, and the content of one compressed message. A partial message at the end is
+left out; if no message is whole nothing is converted, so that a consumer sees the size and fetches
+more. Source: KafkaApis.handleFetchRequest 0.10.2.2, which converts a whole response in memory;
+LazyDownConversionRecords 2.0 also fills unused space.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PIECE_BYTES: Final = 256 << 10
-"""Read from the log and converted at a time."""
+"""The most bytes that are read and converted at once."""
 KEPT_BYTES_MAX: Final = 4 << 20
-"""First parts of the sets of one answer that are kept until they are sent. The others are made
-again: their sizes alone were needed."""
+"""The most bytes of converted first parts that one response keeps until they are sent. The others
+are converted again: only their sizes were needed."""
 OLD_MAGIC: Final = 0
 
 
 class Contents(NamedTuple):
-    """What a slice holds.
+    """The content of a slice.
 
     size       bytes of its whole entries
-    is_newer   whether any of them is of a magic above 0
-    converted  their bytes as magic 0; None: not known without converting them
+    is_newer   whether any of them has a magic above 0
+    converted  their size as magic 0; None: unknown without converting them
     """
 
     size: int
@@ -67,7 +66,7 @@ EMPTY: Final = Contents(0, False, 0)
 
 
 def contents_of(found: LogSlice) -> Contents:
-    """Looks at every entry. A broken one ends the look: what is converted then says so."""
+    """Check every entry. Stops at a broken one, which the conversion reports."""
     position, piece_bytes = 0, PIECE_BYTES
     is_newer, converted = False, 0
     is_known = True
@@ -115,8 +114,8 @@ class ConvertedSet(MadeBytes):
         return self._left
 
     def find_size(self, done: Callable[[BaseException | None], object]) -> bool:
-        """Make `size` known where the contents do not say it. False: `done` is called in the hub
-        once it is, or with the reason why it is not. InvalidMessage if the first entry cannot be
+        """Compute `size` where the contents do not have it. False: `done` is called in the hub
+        later, with None or with the error. InvalidMessage if the first entry cannot be
         converted."""
         if not self._in_thread:
             self._keep(self._convert())
@@ -136,11 +135,11 @@ class ConvertedSet(MadeBytes):
 
     @property
     def kept_bytes(self) -> int:
-        """Of the first part."""
+        """Bytes of the converted first part."""
         return len(self._first or b"")
 
     def forget(self) -> None:
-        """Keep the size alone."""
+        """Keep the size only."""
         if self._first is not None:
             self._start()
 
@@ -158,14 +157,14 @@ class ConvertedSet(MadeBytes):
         return None
 
     def _convert_rest(self) -> bytes:
-        """As `_convert`; nothing is left after an entry that cannot be converted."""
+        """As `_convert`; empty after an entry that cannot be converted."""
         try:
             return self._convert()
         except InvalidMessage:
             return b""
 
     def _convert(self) -> bytes:
-        """The next messages, converted; empty at the end. InvalidMessage; once it was raised,
+        """The next messages, converted; empty at the end. Raises InvalidMessage once, then it is
         empty."""
         end = self._contents.size
         while self._position < end:
@@ -184,14 +183,14 @@ class ConvertedSet(MadeBytes):
         return b""
 
     def _taken(self, data: bytes) -> bytes:
-        """What is sent for `data`: no more than there is room for, or what fills the room."""
+        """The bytes to send for `data`, limited to the remaining space, or bytes to fill it."""
         data = data[: self._left] if data else self._filling()
         self._left -= len(data)
         return data
 
     def _filling(self) -> bytes:
-        """The next of the bytes that fill the room: at first the head of a message that is longer
-        than the room."""
+        """The next bytes that fill unused space, starting with the head of a message that is longer
+        than the space."""
         count = min(self._left, PIECE_BYTES)
         if self._is_filling:
             return bytes(count)
@@ -201,10 +200,10 @@ class ConvertedSet(MadeBytes):
 
 
 class OldSets:
-    """The sets of one response, in magic 0: slices that hold it already, and ConvertedSets.
+    """The sets of one response, in magic 0: slices that have it already, and ConvertedSets.
 
-    sets   partition → what is sent. If the first entry of a set cannot be converted it is the error
-           2 of its partition
+    sets   partition → its set. If the first entry of a set cannot be converted the partition gets
+           error 2
     """
 
     def __init__(
@@ -225,7 +224,7 @@ class OldSets:
                     self._of_unknown_size.append((tp, converted))
 
     def find_sizes(self, done: Callable[[], object]) -> bool:
-        """Make the size of every set known. False: `done` is called in the hub once they are."""
+        """Compute the size of every set. False: `done` is called in the hub later."""
 
         def found(error: BaseException | None) -> None:
             self._found(error)
@@ -244,7 +243,7 @@ class OldSets:
         return True
 
     def _found(self, error: BaseException | None) -> None:
-        """The size of the last set is known, or why it never will be."""
+        """The size of the last set is known, or its error."""
         tp, converted = self._of_unknown_size.pop()
         if error is not None:
             logger.error("Cannot convert %s for a consumer of magic 0: %s", tp, error)

@@ -1,13 +1,13 @@
 """DelayedFetch: a fetch that waits until there is enough to read.
 
-Over when
+It completes when
     A  this broker does not lead some partition any more
     B  this broker does not know some partition any more
-    C  the fetch offset and the end lie in different segments, so a whole segment's rest waits
+    C  the fetch offset and the end are in different segments, so the rest of a segment can be read
     D  the bytes between the fetch offsets and the ends reach min_bytes
     E  the HW lies below the log start (retention passed a stuck follower), so it has no position
 The end is the HW for consumers, the LEO for followers; bytes are counted by file positions inside
-one segment, without regard to max_bytes. Out of time, it reads what there is. Source:
+one segment, without regard to max_bytes. On timeout it reads what is available. Source:
 kafka.server.DelayedFetch 0.8.2.2.
 """
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class DelayedFetch(DelayedOperation):
-    """Waits under its partitions; `done` reads and answers, in the hub.
+    """Waits for its partitions; `done` reads and responds, in the hub.
 
-    starts   where each partition is read from; its offset alone if nothing can be read there yet.
-             Where that lies is looked up once it is needed
+    starts   the start position of each partition, or only its offset if nothing can be read there
+             yet; its position is looked up when needed
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class DelayedFetch(DelayedOperation):
         return self._readable_bytes >= self._min_bytes  # D
 
     def _look(self, topic_partition: TopicPartition) -> bool:
-        """Take note of what is readable there; whether that ends the wait by itself."""
+        """Record the readable bytes; returns whether the partition alone completes the fetch."""
         try:
             readable = self._readable_of(topic_partition)
         except (NotLeaderForPartition, UnknownTopicOrPartition, OffsetOutOfRange):
@@ -85,8 +85,8 @@ class DelayedFetch(DelayedOperation):
         return False
 
     def _readable_of(self, topic_partition: TopicPartition) -> int | None:
-        """Bytes from the start to the end; None if they lie in different segments, or if any are
-        enough."""
+        """Bytes from the start to the end; None if they are in different segments, or if any number
+        of bytes is enough."""
         start = self._starts[topic_partition]
         partition = self._replica_manager.leader_partition(topic_partition)
         log = partition.leader_log()

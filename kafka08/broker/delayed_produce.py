@@ -1,10 +1,10 @@
 """DelayedProduce: an append that waits until enough replicas have it.
 
-Over when no partition is pending any more. For a pending partition:
-    A  this broker does not lead it any more (or does not have it): the error of that
+It completes when no partition is pending. For a pending partition:
+    A  this broker no longer leads it (or no longer has it): that error
     B  enough in-sync replicas have everything up to its end: success, or 20 if the ISR has become
-       smaller than the topic's minimum meanwhile
-Out of time, what is still pending is answered 7, although appended. Source:
+       smaller than the topic's minimum
+On timeout partitions that are still pending get error 7, although appended. Source:
 kafka.server.DelayedProduce 0.8.2.2.
 """
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """What became of one partition's set.
+    """The result for one partition's set.
 
     base_offset   offset of its first message; NO_OFFSET if the set was empty or not appended
-    next_offset   the offset after its last message: what replicas must reach
-    error         why not, or what happened after the append; None is success
-    log_append_time_ms    the timestamp that this broker gave (LogAppendTime); -1 if it gave none
+    next_offset   the offset after its last message, which replicas must reach
+    error         why it was not appended, or an error after the append; None: success
+    log_append_time_ms    this broker's timestamp (LogAppendTime); -1 if there is none
     """
 
     base_offset: int
@@ -41,7 +41,7 @@ class AppendResult:
 
 AppendResults = dict[TopicPartition, AppendResult]
 AppendErrors = dict[TopicPartition, ApiError]
-"""What became of partitions that were appended to, after the append."""
+"""Errors of partitions after the append."""
 
 
 def with_errors(results: AppendResults, errors: AppendErrors) -> AppendResults:
@@ -53,9 +53,9 @@ def with_errors(results: AppendResults, errors: AppendErrors) -> AppendResults:
 
 
 class DelayedProduce(DelayedOperation):
-    """Waits under its partitions; `done` hears the errors of those that have one, in the hub.
+    """Waits for its partitions; calls `done` with the errors, in the hub.
 
-    pending   partition → the offset after its set, of those that are not settled
+    pending   partition → the offset after its set, for unsettled partitions
     """
 
     __slots__ = ("_done", "_errors", "_pending", "_replica_manager", "_required_acks")

@@ -1,7 +1,7 @@
-"""Dispatcher: which handler gets which request, and how outcomes and errors become answers.
+"""Dispatcher: calls the handler of each request, and turns results and errors into responses.
 
-Which versions of which APIs there are is the level's table (kafka08.protocol.served). Produce,
-Fetch and repeated Metadata requests take the fast path (fast_path). Source:
+The table of the level (kafka08.protocol.served) has the supported APIs and versions. Produce, Fetch
+and repeated Metadata requests take the fast path (fast_path). Source:
 kafka.server.KafkaApis.handle 0.8.2.2.
 """
 
@@ -104,7 +104,7 @@ HANDLERS: Final[dict[type[Request], tuple[ApiHandler, Refuse]]] = {
         (DeleteTopicsRequest, delete_topics),
     )
 }
-"""Request class → handler and refusal. A handler sees every version of its API in this one form."""
+"""Request class → handler and refusal. A handler gets every version of its API in one form."""
 
 LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]]] = {
     Level.V0_9_0: {
@@ -121,7 +121,7 @@ LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]
         ),
     },
 }
-"""What handles a request otherwise from a level on."""
+"""Handlers that replace others from a level on."""
 
 
 def handlers_at(level: Level) -> dict[type[Request], tuple[ApiHandler, Refuse]]:
@@ -136,8 +136,8 @@ def handlers_at(level: Level) -> dict[type[Request], tuple[ApiHandler, Refuse]]:
 LARGE_KEYS: Final = frozenset({0, 4, 5, 6})
 """Produce has messages; LeaderAndIsr, StopReplica and UpdateMetadata a broker's partitions."""
 REQUEST_BYTES_MAX: Final = 4 << 20
-"""Most bytes of any other request: 80,000 topics in a Metadata request, or 1,000 offsets with 4 KB
-of metadata each. What is larger can only be a mistake, and would hold the hub for seconds."""
+"""The largest size of any other request: 80,000 topics in a Metadata request, or 1,000 offsets with
+4 KB of metadata each. A larger one can only be an error, and would block the hub for seconds."""
 KEY: Final = Struct(">h")
 
 
@@ -152,8 +152,8 @@ class Dispatcher:
         self._fast_path = FastPath(broker, served).methods
 
     def __call__(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
-        """The answer, or None if the call is parked. ProtocolError for what closes the connection:
-        what is not served, bytes that are not the layout, or too many of them."""
+        """The response, or None if the call is parked. ProtocolError, which closes the connection,
+        for an unsupported request, bytes that cannot be decoded, or too many of them."""
         if len(payload) > REQUEST_BYTES_MAX:
             (key,) = KEY.unpack_from(payload)
             if key not in LARGE_KEYS:
@@ -196,7 +196,7 @@ class Dispatcher:
             outcome = handle(self._broker, request, call)
         except ProtocolError:
             raise
-        except Exception as error:  # noqa: BLE001 - the root of a request: becomes its answer
+        except Exception as error:  # noqa: BLE001 - the root of a request: becomes its response
             outcome = call.refusal(error)
         if isinstance(outcome, Response):
             return encode_response(outcome, header.correlation_id, request.version)

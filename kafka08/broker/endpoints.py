@@ -19,12 +19,12 @@ EVERY_PROTOCOL: Final = {name: name for name in SECURITY_PROTOCOLS}
 
 
 def parse_endpoints(key: str, text: str, protocols: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """The endpoints that a value of `key` lists; `protocols` is listener → security protocol.
-    ConfigError for another form, an unknown listener, a protocol other than PLAINTEXT, or a name or
-    port that appears twice."""
+    """The endpoints in a value of `key`; `protocols` is listener → security protocol. ConfigError
+    for another form, an unknown listener, a protocol other than PLAINTEXT, or a duplicate name or
+    port."""
     found = tuple(_endpoint(key, item, protocols) for item in _items(text))
     if not found:
-        raise ConfigError(f"{key}: {text!r} names no listener")
+        raise ConfigError(f"{key}: {text!r} has no listener; the form is PLAINTEXT://host:port")
     _check_distinct(key, text, "name", [endpoint.listener for endpoint in found])
     _check_distinct(key, text, "port", [endpoint.port for endpoint in found if endpoint.port])
     return found
@@ -54,7 +54,7 @@ def _check_distinct(key: str, text: str, what: str, values: list[str] | list[int
 
 
 def parse_protocol_map(key: str, text: str) -> dict[str, str]:
-    """listener → security protocol, of `NAME:PROTOCOL,...`; ConfigError for another form."""
+    """listener → security protocol, from `NAME:PROTOCOL,...`; ConfigError for another form."""
     found = {}
     for item in _items(text):
         name, separator, protocol = item.rpartition(":")

@@ -1,8 +1,8 @@
-"""EventLoopMonitor: notices when something held the hub.
+"""EventLoopMonitor: logs when the hub was blocked.
 
-While one callback runs nothing else does, the ZooKeeper session included, so nothing may take
-100 ms (ARCHITECTURE.md, "Who runs where"). A timer that is due every second tells by how late it
-is.
+While a callback runs nothing else does, the ZooKeeper session included, so no callback may take
+100 ms (ARCHITECTURE.md, "Threads and greenlets"). A timer fires every second; its delay shows how
+long the hub was blocked.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ ALLOWED_SECONDS: Final = 0.1
 
 
 class EventLoopMonitor:
-    """Runs from its making until `stop`, and logs when the hub was held longer than allowed.
+    """Runs from its creation until `stop`, and logs when the hub was blocked for too long.
 
-    late_ms   by how much each second's timer was late
-    busy      share of the last period that the hub's thread spent computing, 0 to 1
+    late_ms   the delay of each second's timer
+    busy      share of the last period in which the hub's thread used the CPU, 0 to 1
     """
 
     def __init__(self, runtime: BrokerRuntime) -> None:
@@ -50,4 +50,4 @@ class EventLoopMonitor:
         before, self._busy_seconds = self._busy_seconds, self._runtime.thread_seconds()
         self.busy = min(1.0, (self._busy_seconds - before) / (PERIOD_SECONDS + max(0.0, late)))
         if late > ALLOWED_SECONDS:
-            logger.warning("The event loop was held for %d ms", late * 1000)
+            logger.warning("The event loop was blocked for %d ms", late * 1000)

@@ -1,7 +1,7 @@
-"""FetchFrame: the Fetch request of a follower, encoded once and sent again and again.
+"""FetchFrame: a follower's Fetch request, encoded once and sent many times.
 
-As long as the same partitions are asked for in the same order, only offsets and sizes change, and
-those are written into the frame where they stand.
+As long as it has the same partitions in the same order, only offsets and sizes change, which are
+written into the frame in place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NUMBER_BYTES: Final = 4
 class FetchFrame:
     """The frame of `request`.
 
-    by_name   topic's name in bytes → number → partition: what kernel.read_fetched wants
+    by_name   topic's name in bytes → number → partition, for kernel.read_fetched
     """
 
     def __init__(self, request: FetchRequest, client_id: str, *, has_limit: bool) -> None:
@@ -48,7 +48,7 @@ class FetchFrame:
         assert at == len(self._frame), "the layout of a Fetch request"
 
     def put(self, topic_partition: TopicPartition, offset: int, max_bytes: int) -> None:
-        """Ask for another offset, or for more."""
+        """Change an offset or a size."""
         position = self._positions[topic_partition]
         OFFSET_AND_SIZE.pack_into(self._frame, position, offset, max_bytes)
 

@@ -1,4 +1,4 @@
-"""Followed: a partition in the care of a ReplicaFetcher."""
+"""Followed: a partition that a ReplicaFetcher fetches."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A partition in a fetcher's care. A new object each time it is added, so that an answer to a
-    question of an earlier time is not taken for this one's.
+    """A partition of a fetcher. A new object each time it is added, so that a response to an
+    earlier request is not taken for one of this time.
 
     max_bytes       fetch size; larger while one message needs it
-    expected_bytes  what its next answer is taken to bring: as much as the last one, `max_bytes`
-                    while that is not known
+    expected_bytes  the expected size of its next response: as much as the last one, `max_bytes`
+                    while that is unknown
     unsettled       offset from which on the log may differ from the leader's, at first the HW when
-                    this leader was heard of. None: it does not
+                    this leader was announced. None: it does not differ
     paused_until    monotonic time before which it is left out, after an error
-    lag             messages below the leader's HW that were still missing after its last answer
+    lag             messages below the leader's HW that were still missing after its last response
     """
 
     partition: Partition
@@ -38,12 +38,12 @@ class Followed:
 
     @property
     def position(self) -> int:
-        """The offset to ask for."""
+        """The next offset to fetch."""
         end = self.log.log_end_offset
         return end if self.unsettled is None else min(end, self.unsettled)
 
     def note_nothing(self, high_watermark: int) -> None:
-        """The leader has nothing more than this replica, but maybe another HW."""
+        """The response was empty, but may have another HW."""
         end = self.log.log_end_offset
         self.partition.high_watermark = min(end, high_watermark)
         self.expected_bytes = 0

@@ -1,16 +1,16 @@
-"""FormerSession: ends the ZooKeeper session that a killed broker left behind.
+"""FormerSession: closes the ZooKeeper session that a killed broker left behind.
 
-The znodes of a broker that was killed stay until its session times out, and its successor can only
-register after that. So a broker writes id and password of its session into a file of its first log
-directory, and at its next start, with that directory's lock in hand, takes that session over and
-closes it. The lock says that the process which wrote the file is gone; the other brokers and the
-controller see what they would see after the timeout, only sooner. Without the file, or when the
-session has ended already, the start waits as 0.8.2.2 does.
+The znodes of a killed broker stay until its session times out, and it can register again only after
+that. So a broker writes id and password of its session to a file in its first log directory. At its
+next start, holding that directory's lock, it takes that session over and closes it. The lock proves
+that the process that wrote the file is gone; the other brokers and the controller see the same as
+after the timeout, only sooner. Without the file, or if the session has expired already, the start
+waits as 0.8.2.2 does.
 
     <log.dirs, the first>/.zookeeper-session     JSON, readable by its owner alone
     {"version": 1, "zookeeper": "h1:2181,h2:2181/chroot", "session_id": 72058…, "password": "9f…"}
 
-0.8.2.2 has no such file and leaves it alone.
+0.8.2.2 does not know this file and ignores it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ logger = logging.getLogger(__name__)
 FILE_NAME: Final = ".zookeeper-session"
 VERSION: Final = 1
 FILE_BYTES_MAX: Final = 16 << 10
-"""A connect string and some numbers; a longer file is none of ours."""
+"""A connect string and some numbers; a longer file is not a session file."""
 PASSWORD_BYTES: Final = 16
 PATIENCE_SECONDS: Final = 2.0
-"""How long the former session may take to be taken over: its timeout would end it, too."""
+"""How long taking over the former session may take: its timeout would end it, too."""
 
 
 class FormerSession:
-    """The session file of one broker. Its methods may be called only by the holder of the lock of
-    `directory`."""
+    """The session file of one broker. Only the holder of `directory`'s lock may call its
+    methods."""
 
     def __init__(self, directory: Path, disk: Disk = SYSTEM_DISK) -> None:
         self._disk = disk
@@ -47,7 +47,7 @@ class FormerSession:
         self._temporary = directory / f"{FILE_NAME}.tmp"
 
     def keep(self, zk: ZkClient) -> None:
-        """Write down the session that `zk` has now. Nothing without one; StorageError."""
+        """Write the current session of `zk` to the file. Nothing without one; StorageError."""
         session_id, password = zk.session_id, zk.session_password
         if session_id is None:
             return
@@ -58,19 +58,19 @@ class FormerSession:
             "password": password.hex(),
         }
         with storage_errors("write", self._temporary):
-            # Not synced: after a power failure the session has ended before this is read.
+            # Not synced: after a power failure the session expires before this is read.
             self._disk.remove(self._temporary)
             file = self._disk.open(self._temporary, OpenMode.PRIVATE)
             file.pwrite(json.dumps(content).encode(), 0)
         rename(self._disk, self._temporary, self._path)
 
     def forget(self) -> None:
-        """The session of this process is being closed; StorageError."""
+        """Remove the file: this process closes its session; StorageError."""
         remove(self._disk, self._path)
 
     def end(self, runtime: BrokerRuntime, zk: ZkClient) -> None:
-        """Close the session in the file, if `zk` is of the same ensemble. Switches, for
-        PATIENCE_SECONDS at most; logs what it cannot do."""
+        """Close the session in the file, if `zk` belongs to the same ensemble. Switches, for at
+        most PATIENCE_SECONDS; logs failures."""
         found = self._read(zk.connect)
         if found is None or found[0] == zk.session_id:
             return
@@ -80,7 +80,7 @@ class FormerSession:
         settled = successor.event()
 
         def on_state(state: ConnectionState) -> None:
-            # CONNECTED: it is ours. LOST: it had ended before, and its znodes are gone as well.
+            # CONNECTED: we have it. LOST: it had expired before, and its znodes are gone as well.
             if state is not ConnectionState.SUSPENDED:
                 settled.set()
 
@@ -89,18 +89,18 @@ class FormerSession:
         try:
             if not settled.wait(PATIENCE_SECONDS):
                 logger.warning(
-                    "Cannot end the former ZooKeeper session 0x%x within %g s; its znodes stay "
+                    "Cannot close the former ZooKeeper session 0x%x within %g s; its znodes stay "
                     "until it times out",
                     session_id,
                     PATIENCE_SECONDS,
                 )
             else:
-                logger.info("Ended the former ZooKeeper session 0x%x of this broker", session_id)
+                logger.info("Closed the former ZooKeeper session 0x%x of this broker", session_id)
         finally:
             successor.close()
 
     def _read(self, connect: str) -> tuple[int, bytes] | None:
-        """Id and password in the file; None if there is none, or it is for another ensemble."""
+        """Id and password in the file; None without a file, or for another ensemble."""
         if not exists(self._disk, self._path):
             return None
         with storage_errors("read", self._path):
@@ -113,7 +113,7 @@ class FormerSession:
 
 
 def _parse(data: bytes, connect: str) -> tuple[int, bytes] | None:
-    """ValueError, TypeError, KeyError for what is no session file; None for another ensemble's."""
+    """ValueError, TypeError, KeyError for an invalid file; None for another ensemble's session."""
     if len(data) > FILE_BYTES_MAX:
         raise ValueError(f"it is longer than {FILE_BYTES_MAX} bytes")
     content: dict[str, Any] = json.loads(data)

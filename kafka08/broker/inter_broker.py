@@ -1,4 +1,4 @@
-"""InterBroker: what brokers say to each other under an `inter.broker.protocol.version`.
+"""InterBroker: request versions between brokers for an `inter.broker.protocol.version`.
 
 Source: ReplicaFetcherThread, ControllerChannelManager, KafkaServer and ZkUtils 0.10.2.2.
 """
@@ -14,8 +14,8 @@ from kafka08.protocol_version import ProtocolVersion
 
 @dataclass(frozen=True, slots=True)
 class InterBroker:
-    """What brokers say to each other from a protocol version on: the version of each request, and
-    of the registration in ZooKeeper."""
+    """The requests between brokers from a protocol version on: the version of each request, and of
+    the registration in ZooKeeper."""
 
     since: ProtocolVersion
     registration: int
@@ -35,9 +35,9 @@ _INTER_BROKER: Final = (
     InterBroker(ProtocolVersion.V0_10_2_IV0, 4, 3, 1, 3, 1),
 )
 LEAST_REGISTRATION: Final = {Level.V0_8_2: 1, Level.V0_9_0: 2, Level.V0_10_2: 2}
-"""The registration that a level writes however it is pinned."""
+"""The registration version of a level, independent of inter.broker.protocol.version."""
 
 
 def inter_broker(version: ProtocolVersion) -> InterBroker:
-    """The newest row that is not above `version`."""
+    """The row of the highest version that is not above `version`."""
     return next(row for row in reversed(_INTER_BROKER) if row.since <= version)

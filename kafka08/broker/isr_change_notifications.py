@@ -1,9 +1,9 @@
-"""IsrChangeNotifications: the controller hears which ISRs this broker has changed.
+"""IsrChangeNotifications: tells the controller which ISRs this broker has changed.
 
-The controller reads the new states and sends them to all brokers. Changes are collected: one
-notification has all of them, written once no ISR was changed for BLACKOUT_SECONDS, or nothing was
-written for INTERVAL_SECONDS. A controller of 0.8 never reads or removes one, so none is written
-for it; the next controller reads all states anyway. Source:
+The controller reads the new states and sends them to all brokers. One notification has all changes
+so far; it is written once no ISR has changed for BLACKOUT_SECONDS, or none was written for
+INTERVAL_SECONDS. A controller of 0.8 never reads or removes notifications, so none is written for
+it; the next controller reads all states anyway. Source:
 ReplicaManager.maybePropagateIsrChanges 0.9.0.1 and 0.10.2.2.
 """
 
@@ -25,7 +25,7 @@ INTERVAL_SECONDS: Final = 60.0
 
 
 class IsrChangeNotifications:
-    """The changes of one broker that no notification has named yet."""
+    """The ISR changes of one broker that are not in a notification yet."""
 
     def __init__(self, runtime: BrokerRuntime, store: ClusterStore) -> None:
         self._runtime = runtime
@@ -39,8 +39,8 @@ class IsrChangeNotifications:
         self._last_change = self._runtime.monotonic()
 
     def propagate(self) -> None:
-        """Write a notification if it is time; called every CHECK_MS. Switches. What could not be
-        written is in the next one."""
+        """Write a notification if it is due; called every CHECK_MS. Switches. After a failure the
+        changes are in the next one."""
         now = self._runtime.monotonic()
         is_quiet = now - self._last_change > BLACKOUT_SECONDS
         if not self._changed or not (is_quiet or now - self._last_written > INTERVAL_SECONDS):
@@ -50,7 +50,9 @@ class IsrChangeNotifications:
             if self._store.controller_reads_isr_changes():
                 self._store.notify_of_isr_changes(sorted(changed))
         except ZooKeeperError as error:
-            logger.warning("Cannot tell the controller of %d changed ISRs: %s", len(changed), error)
+            logger.warning(
+                "Cannot notify the controller of %d ISR changes: %s", len(changed), error
+            )
             self._changed |= changed
         else:
             self._last_written = now

@@ -1,14 +1,14 @@
-"""IsrChanges: writes the ISRs that this broker's partitions want into ZooKeeper, conditionally.
+"""IsrChanges: writes new ISRs of this broker's partitions to ZooKeeper, conditionally.
 
-A leader decides in the hub (Partition.joins_isr, Partition.laggards) and the write goes through one
-greenlet, up to BURST partitions together. What comes back:
+A leader decides in the hub (Partition.joins_isr, Partition.laggards), and one greenlet writes, up
+to BURST partitions together. The outcomes:
 
-    written       the new ISR counts
-    BadVersion    the znode is read. Written in this leader epoch, so by this broker earlier: what
-                  it says counts. Written in a later one: the controller has decided something, and
-                  its LeaderAndIsr is on the way; until then nothing more is written
-    SessionLost   nobody knows; written again until it is one of the above. So is what an
-                  unexpected exception left
+    written       the new ISR is valid
+    BadVersion    the znode is read. If it was written in this leader epoch, this broker wrote it
+                  earlier, and its content is valid. If in a later one, the controller has made a
+                  decision, and its LeaderAndIsr is in flight; nothing more is written until then
+    SessionLost   the outcome is unknown; written again until it is one of the above. The same after
+                  an unexpected exception
 
 Source: Partition.updateIsr and kafka.utils.ReplicationUtils 0.8.2.2.
 """
@@ -29,20 +29,20 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger(__name__)
 
 BURST: Final = 200
-"""Most ISRs that are written together: making their texts holds the hub for a few ms."""
+"""The most ISRs in one write: encoding them blocks the hub for a few ms."""
 RETRY_SECONDS: Final = 1.0
-"""Pause before a write whose outcome is not known is made again."""
+"""Pause before a write with unknown outcome is repeated."""
 
 Pending = dict[TopicPartition, tuple[Partition, LeaderAndIsr]]
-"""The change that each partition began and that is not in ZooKeeper yet."""
+"""partition → its change that is not in ZooKeeper yet."""
 
 
 class IsrChanges:
     """The ISR writes of one broker.
 
-    on_raised           hears of each partition whose HW rose because its new ISR counts; may not
-                        switch
-    on_changed          hears of each partition whose new ISR counts; may not switch
+    on_raised           called with each partition whose HW rose because its new ISR is valid; may
+                        not switch
+    on_changed          called with each partition whose new ISR is valid; may not switch
     shrinks, expansions how many were begun
     """
 
@@ -62,7 +62,7 @@ class IsrChanges:
         self.shrinks = self.expansions = 0
 
     def begin(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """Have `isr` written. Returns at once; never switches."""
+        """Write `isr` soon. Returns at once; never switches."""
         expands = len(isr) > len(partition.isr)
         verb = "Expanding" if expands else "Shrinking"
         self.expansions += expands
@@ -80,7 +80,7 @@ class IsrChanges:
             self._runtime.spawn(self._run, name="isr-changes")
 
     def _run(self) -> None:
-        """Write until nothing waits, then end."""
+        """Write until no change is pending, then end."""
         unknown: Pending = {}
         try:
             while self._waiting or unknown:
@@ -98,7 +98,7 @@ class IsrChanges:
             self._writing = False
 
     def _write(self, todo: Pending) -> Pending:
-        """One burst; gives those whose outcome is not known."""
+        """Write one burst; returns the changes whose outcome is unknown."""
         unknown: Pending = {}
         conflicts: Pending = {}
         answers = self._attempt({tp: change for tp, (_, change) in todo.items()})
@@ -109,7 +109,9 @@ class IsrChanges:
             elif isinstance(answer, BadVersion | NoNode):
                 conflicts[tp] = item
             else:
-                logger.warning("The new ISR of %s is not known to be written: %s", tp, answer)
+                logger.warning(
+                    "It is unknown whether the new ISR of %s was written: %s", tp, answer
+                )
                 unknown[tp] = item
         return {**unknown, **self._resolve(conflicts)}
 
@@ -122,7 +124,7 @@ class IsrChanges:
             return dict.fromkeys(states, error)
 
     def _resolve(self, conflicts: Pending) -> Pending:
-        """Look what stands where our condition did not hold; gives what could not be read."""
+        """Read the states after failed conditions; returns the changes that could not be read."""
         if not conflicts:
             return {}
         try:
@@ -135,7 +137,7 @@ class IsrChanges:
             if state is not None and is_ours(state, change):
                 self._end(partition, change, state)
             else:
-                # 0.8: a leader whose version is stale waits for the controller's next word.
+                # 0.8: a leader with a stale version waits for the controller's next request.
                 logger.info(
                     "Cached zkVersion [%d] not equal to that in zookeeper, skip updating ISR of %s",
                     change.zk_version,
@@ -151,12 +153,12 @@ class IsrChanges:
 
 
 def is_wanted(partition: Partition, change: LeaderAndIsr) -> bool:
-    """Whether the controller has not spoken since the change was begun."""
+    """Whether the controller has sent nothing newer since the change was begun."""
     return partition.is_leader and partition.isr_change is change
 
 
 def is_ours(state: LeaderAndIsr, change: LeaderAndIsr) -> bool:
-    """Whether a state was written by the leader that wants `change`, in the same epochs."""
+    """Whether the leader that wants `change` wrote a state, in the same epochs."""
     return (state.leader, state.leader_epoch, state.controller_epoch) == (
         change.leader,
         change.leader_epoch,
@@ -165,5 +167,5 @@ def is_ours(state: LeaderAndIsr, change: LeaderAndIsr) -> bool:
 
 
 def without(isr: Iterable[int], laggards: Iterable[int]) -> tuple[int, ...]:
-    """The ISR that is left."""
+    """The remaining ISR."""
     return tuple(broker_id for broker_id in isr if broker_id not in laggards)

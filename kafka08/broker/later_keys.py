@@ -1,6 +1,6 @@
-"""LaterKeys: the keys that a server.properties may have from 0.9 and from 0.10 on.
+"""LaterKeys: the keys of a server.properties that 0.9 and 0.10 added.
 
-Below its level a key is unknown, as it is to a broker of that release; its attribute is then the
+Below its level a key is unknown, as to a broker of that release; its attribute then has the
 default. Source: kafka.server.KafkaConfig 0.9.0.1 and 0.10.2.2.
 """
 

@@ -1,4 +1,4 @@
-"""Codes of a LeaderAndIsr response for states that a broker does not obey, by level.
+"""Error codes of a LeaderAndIsr response for refused states, by level.
 
 Source: ReplicaManager.becomeLeaderOrFollower 0.8.2.2, 0.9.0.1 and 0.10.2.2.
 """

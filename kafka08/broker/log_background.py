@@ -1,4 +1,4 @@
-"""LogBackground: where a broker's logs have what takes long done: fsync, delayed deletes."""
+"""LogBackground: runs the slow work of a broker's logs: fsync, delayed deletes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogBackground:
-    """fsync and the freeing of deleted files in native threads, deletes by the wheel.
+    """fsync and the freeing of deleted files in native threads, deletes by the timing wheel.
 
     A `kafka08.log.background.Background`.
     """
@@ -44,7 +44,7 @@ class LogBackground:
         self._timer.add(delay_ms, run)
 
     def close_soon(self, close: Close) -> None:
-        # Without a logger, which a destructor may not wait for.
+        # Without logging: a destructor must not wait for its lock.
         self._runtime.run_native_later(lambda *_: None, close)
 
     def _failed(self, error: BaseException) -> None:

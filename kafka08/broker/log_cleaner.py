@@ -1,7 +1,7 @@
-"""CleanerWorkers: the greenlets that keep compacted logs small.
+"""CleanerWorkers: the greenlets that compact logs.
 
-Reading, mapping and copying are native jobs, so the event loop goes on; in the loop remain the
-decisions, renames and one small file. Source: kafka.log.LogCleaner.CleanerThread 0.8.2.2.
+Reading, mapping and copying are native jobs beside the event loop, which only decides, renames and
+writes one small file. Source: kafka.log.LogCleaner.CleanerThread 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class CleanerWorkers:
         ]
 
     def stop(self) -> None:
-        """End them where they wait; a pass under way is dropped. Before the logs are closed."""
+        """Kill them in their waits; a pass in progress is dropped. Call it before closing logs."""
         for task in self._tasks:
             task.kill()
         self._tasks.clear()
 
     def _high_watermark(self, topic_partition: TopicPartition) -> int:
-        """0 before the controller has said what this broker is for the partition."""
+        """0 before the first LeaderAndIsr for the partition."""
         try:
             return self._replica_manager.partition(topic_partition).high_watermark
         except UnknownTopicOrPartition:

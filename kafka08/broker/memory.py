@@ -1,8 +1,8 @@
-"""Memory: what becomes of buffers that a broker frees.
+"""Memory: keeps freed buffers in the process.
 
-glibc hands freed memory back to the operating system early: blocks above 128 KB one by one, the end
-of the heap as soon as twice that is free. The next request of that size then pays a page fault for
-every 4 KB, which for a compressed set of 200 KB took as long as unpacking and packing it.
+glibc returns freed memory to the operating system early: blocks above 128 KB one by one, the end of
+the heap as soon as twice that is free. The next request of that size then pays a page fault for
+every 4 KB, which for a compressed set of 200 KB took as long as recompressing it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 """Parameters of mallopt(3)."""
 FREE_BYTES_KEPT: Final = 16 << 20
-"""Free bytes at the end of the heap above which the end is given back."""
+"""The end of the heap is returned to the system when more than this is free there."""
 MAPPED_FROM_BYTES: Final = 4 << 20
-"""Blocks from this size on are mapped on their own and given back when they are freed."""
+"""Blocks from this size on are mapped separately and unmapped when they are freed."""
 
 
 def keep_freed_memory() -> bool:
-    """Use freed buffers again before asking the system for more, for the life of this process: at
-    most FREE_BYTES_KEPT of them stay at the end of its heap. False where the C library is not
-    glibc; nothing changes then."""
+    """Reuse freed buffers before asking the system for more, for the life of this process: at most
+    FREE_BYTES_KEPT of them stay at the end of its heap. False without glibc, where nothing
+    changes."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):

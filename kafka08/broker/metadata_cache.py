@@ -1,7 +1,7 @@
-"""MetadataCache: who is alive and who leads what, as the controller last told this broker.
+"""MetadataCache: live brokers and partition leaders, as the controller last sent them.
 
-Empty at start: Metadata is answered from here alone, never from ZooKeeper. Every update raises
-`epoch` and drops the encoded answers that were made of the old state. Source:
+Empty at start: Metadata responses come from here alone, never from ZooKeeper. Every update raises
+`epoch` and drops the encoded responses for the old state. Source:
 kafka.server.MetadataCache 0.8.2.2.
 """
 
@@ -26,11 +26,11 @@ from kafka08.structs import (
 state_change_log = logging.getLogger("state.change.logger")
 
 ENCODED_ANSWERS_MAX: Final = 1000
-"""Distinct Metadata requests whose answers are remembered until the next update."""
+"""The most distinct Metadata requests whose responses are cached until the next update."""
 ENCODED_BYTES_MAX: Final = 16 << 20
-"""Bytes of these questions and answers together."""
+"""The most bytes of these requests and responses together."""
 QUESTION_BYTES_MAX: Final = 4096
-"""A longer question names hundreds of topics; who asks it does not ask it often."""
+"""A longer request has hundreds of topics, and is rarely repeated."""
 
 
 class MetadataCache:
@@ -41,7 +41,7 @@ class MetadataCache:
         self._addresses: dict[str, dict[int, Broker]] = {}
         self._racks: dict[int, str | None] = {}
         self.controller_id = NO_CONTROLLER
-        """Who sent the last update."""
+        """The controller of the last update."""
         self._topics: dict[str, dict[int, PartitionStateInfo]] = {}
         self.epoch = 0
         self._encoded: dict[bytes, bytes] = {}
@@ -90,14 +90,14 @@ class MetadataCache:
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """The ids of the live brokers, each with its rack if the controller has said so."""
+        """The ids of the live brokers, each with its rack if the controller has sent it."""
         return self._racks
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self._racks
 
     def rack(self, broker_id: int) -> str | None:
-        """Where a live broker stands, if the controller has said so."""
+        """The rack of a live broker, if the controller has sent it."""
         return self._racks.get(broker_id)
 
     def live_brokers(self, listener: str = PLAINTEXT) -> Sequence[Broker]:
@@ -110,14 +110,14 @@ class MetadataCache:
         return self._addresses.get(listener, {}).get(broker_id)
 
     def partition_state(self, topic_partition: TopicPartition) -> PartitionStateInfo | None:
-        """State of a partition, or None if the controller has not told of it."""
+        """The state of a partition; None if the controller has not sent it."""
         return self._topics.get(topic_partition.topic, {}).get(topic_partition.partition)
 
     def topic_metadata(
         self, topic: str, *, listener: str = PLAINTEXT, lists_dead: bool = False
     ) -> TopicMetadata:
-        """The Metadata entry of a topic that is in the cache (KeyError if not). A dead leader is
-        error 5. Dead replicas are left out with error 9, or listed without one if `lists_dead`."""
+        """The Metadata entry of a topic in the cache (else KeyError). A dead leader is error 5.
+        Dead replicas are left out with error 9, or listed without an error if `lists_dead`."""
         states = self._topics[topic]
         live = self._addresses.get(listener, {})
         return TopicMetadata(
@@ -127,15 +127,14 @@ class MetadataCache:
             topic in INTERNAL_TOPICS,
         )
 
-    # Encoded answers
+    # Encoded responses
 
     def encoded_answer(self, question: bytes) -> bytes | None:
-        """The encoded body that answers a request of this version and body, if it is remembered."""
+        """The encoded response body for this version and body of a request, if it is cached."""
         return self._encoded.get(question)
 
     def remember_answer(self, question: bytes, answer: bytes) -> None:
-        """Remember an answer until the next update, if it and its question are of a size that is
-        worth it."""
+        """Cache a response until the next update, unless it or its request is too large."""
         size = len(question) + len(answer)
         if len(question) > QUESTION_BYTES_MAX or size > ENCODED_BYTES_MAX:
             return

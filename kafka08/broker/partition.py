@@ -1,12 +1,12 @@
-"""Partition: one partition as this broker has it: leader or follower, epochs, ISR, positions.
+"""Partition: the state of one partition on this broker: role, epochs, ISR, positions.
 
     unknown ── make_leader ──▶ leading ── make_follower ──▶ following ── make_leader ──▶ …
 
-Everything here is memory and the local log, and nothing switches, so what a caller checked stays
-true until it lets go of the hub. ZooKeeper, waking waits and writing checkpoints are the
-ReplicaManager's. Source: kafka.cluster.Partition 0.8.2.2.
+Everything here is in memory or in the local log, and nothing switches, so a caller's checks stay
+true until it yields to the hub. The ReplicaManager does the rest: ZooKeeper, completing delayed
+operations and writing checkpoints. Source: kafka.cluster.Partition 0.8.2.2.
 
-A change of the ISR must stand in ZooKeeper before it counts, and the write takes a while:
+A change of the ISR must be in ZooKeeper before it is valid, and the write takes a while:
 
     begin_isr_change ── the write ──▶ end_isr_change
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 UNKNOWN_LOG_END: Final = -1
-"""log_end_offset of a follower that has not fetched since this broker began to lead."""
+"""log_end_offset of a follower that has not fetched since this broker became the leader."""
 
 
 @dataclass(slots=True)
 class FollowerReplica:
-    """What a leader knows of a copy on another broker.
+    """A leader's view of a replica on another broker.
 
-    last_fetch       monotonic time of its last fetch, in seconds, even if it made no progress; at
-                     first, of the change that made this broker know of it
+    last_fetch       monotonic time of its last fetch, in seconds, even without progress; at first,
+                     of the LeaderAndIsr that announced it
     log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
                      UNKNOWN_LOG_END <= log_end_offset; falls only if the follower truncates
-    last_caught_up   monotonic time at which it last had all that this broker had; at first, that of
-                     last_fetch. last_caught_up <= last_fetch
+    last_caught_up   monotonic time at which it last had everything that this broker had; at first,
+                     that of last_fetch. last_caught_up <= last_fetch
     leader_log_end   this broker's LEO at that fetch
     """
 
@@ -64,7 +64,7 @@ class FollowerReplica:
         self.last_caught_up = self.last_fetch
 
     def record_fetch(self, offset: int, now: float, leader_log_end: int) -> None:
-        """It fetches at `offset`, while this broker's LEO is `leader_log_end`. Source:
+        """Record a fetch at `offset`, while this broker's LEO is `leader_log_end`. Source:
         kafka.cluster.Replica.updateLogReadResult 0.10.2.2."""
         if offset >= leader_log_end:
             self.last_caught_up = now
@@ -76,28 +76,28 @@ class FollowerReplica:
 
 
 class Partition:
-    """One partition that this broker is a replica of.
+    """A partition that is assigned to this broker.
 
-    leader            broker id of the leader as far as known; NO_LEADER before the first request
-    leader_epoch      of the last change obeyed; -1 at first. A change must bring a higher one
-    controller_epoch  of the controller that decided it; kept for conditional ISR writes
-    zk_version        of the state znode as last known; the key to conditional ISR writes
-    least_in_sync     in-sync replicas that acks=-1 needs if the topic does not say, as far as there
-                      are so many replicas
+    leader            broker id of the known leader; NO_LEADER before the first request
+    leader_epoch      of the last accepted change; -1 at first. A change must have a higher one
+    controller_epoch  of the controller that decided it; for conditional ISR writes
+    zk_version        last known version of the state znode; the condition of ISR writes
+    least_in_sync     in-sync replicas that acks=-1 needs in a topic without min.insync.replicas,
+                      but at most the number of replicas
     reached_in_sync   what acks=-1 needs now: min(least_in_sync, replicas) at first, and never more;
                       after replicas were added, it rises only as the ISR grows
-    replicas          assigned replicas (AR) as the controller sent them
-    isr               in-sync replicas while leading, as far as they stand in ZooKeeper; else ()
-    maximal_isr       `isr`, and those that a change being written adds: the HW waits for them all
-    isr_change        the state with the new ISR that is being written; None: nothing is
-    followers         broker id → FollowerReplica, of the replicas that are assigned or in the ISR,
-                      but this broker. At the end of a reassignment some are in the ISR only
+    replicas          assigned replicas (AR) as sent by the controller
+    isr               in-sync replicas while leading, as in ZooKeeper; else ()
+    maximal_isr       `isr`, and the replicas that a pending change adds: the HW waits for them all
+    isr_change        the state with the new ISR that is being written; None without a change
+    followers         broker id → FollowerReplica, for the other replicas that are assigned or in
+                      the ISR. At the end of a reassignment some are in the ISR only
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
                       leading
-    messages_in, bytes_in     appended to it as the leader since this broker started
-    bytes_out                 sent of it to consumers since then
-    append_queue              appends waiting for a native job, in order; None when there is none
+    messages_in, bytes_in     appended as the leader since this broker started
+    bytes_out                 sent to consumers since then
+    append_queue              appends that wait for a native job, in order; None if there are none
     """
 
     __slots__ = (
@@ -157,14 +157,14 @@ class Partition:
     # Leadership
 
     def attach_log(self, log: Log, checkpointed_high_watermark: int) -> None:
-        """Take the local log; the HW starts where it was checkpointed, within the log."""
+        """Set the local log; the HW starts at its checkpoint, within the log."""
         assert self.log is None, f"{self} has its log already"
         self.log = log
         self.high_watermark = min(checkpointed_high_watermark, log.log_end_offset)
 
     def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
-        """Lead from now on. Followers count as unknown until they fetch. True if this raised the
-        HW (an ISR of one is in sync with itself)."""
+        """Become the leader. Followers' positions are unknown until they fetch. True if this raised
+        the HW (an ISR of one is in sync with itself)."""
         assert self.log is not None, f"{self} leads without a log"
         self._obey(state, replicas, now)
         self.leader = self.broker_id
@@ -173,8 +173,8 @@ class Partition:
         return self.maybe_raise_high_watermark()
 
     def make_follower(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
-        """Follow `state.leader` from now on. True if that is another leader than before, so that
-        the log must be cut to the HW and fetching start anew."""
+        """Become a follower of `state.leader`. True if that is another leader than before, so that
+        the log must be truncated to the HW and fetched again from there."""
         self._obey(state, replicas, now)
         self.is_leader = False
         self.isr = self.maximal_isr = ()
@@ -226,7 +226,7 @@ class Partition:
 
     @property
     def min_insync_replicas(self) -> int:
-        """The ISR's least size for acks=-1: the topic's override, or `reached_in_sync`."""
+        """The least size of the ISR for acks=-1: the topic's override, or `reached_in_sync`."""
         assert self.log is not None
         of_topic = self.log.config.min_insync_replicas
         return self.reached_in_sync if of_topic is None else of_topic
@@ -235,7 +235,7 @@ class Partition:
         """The log to append to. NotLeaderForPartition, or NotEnoughReplicas when acks are -1 and
         the ISR is smaller than the topic's min.insync.replicas."""
         log = self.leader_log()
-        # 0.8: only exactly -1 is refused here; acks below -1 are appended and then answered 20.
+        # 0.8: only exactly -1 is refused here; acks below -1 are appended and then get error 20.
         if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
             raise NotEnoughReplicas(
                 f"Number of insync replicas for partition {self.topic_partition} is "
@@ -246,9 +246,9 @@ class Partition:
     def append(
         self, message_set: Buffer, required_acks: int, now_ms: int | None = None
     ) -> AppendInfo:
-        """Append as the leader, here and now: validated, numbered in place, one write. `now_ms` as
-        for Log.append. Raises what check_append and Log.append raise. The caller then wakes the
-        waits."""
+        """Append as the leader, synchronously: validate, number in place, one write. `now_ms` as
+        for Log.append. Raises what check_append and Log.append raise. The caller then completes
+        delayed operations."""
         log = self.log
         if log is None or not self.is_leader or required_acks == -1:
             log = self.check_append(required_acks)
@@ -262,7 +262,7 @@ class Partition:
         return info
 
     def count_in(self, info: AppendInfo) -> None:
-        """Something was appended as the leader."""
+        """Count an append as the leader."""
         self.messages_in += info.count
         self.bytes_in += info.size
 
@@ -282,8 +282,9 @@ class Partition:
 
     def acknowledged(self, required_offset: int, required_acks: int) -> bool:
         """Whether enough replicas have everything before `required_offset`: all in-sync ones if
-        acks are negative, else so many of them, the leader counted. NotLeaderForPartition;
-        NotEnoughReplicasAfterAppend if the ISR shrank below min.insync.replicas meanwhile."""
+        acks are negative, else `required_acks` of them, including the leader.
+        NotLeaderForPartition; NotEnoughReplicasAfterAppend if the ISR has become smaller than
+        min.insync.replicas."""
         self.leader_log()
         if required_acks < 0:
             if self.high_watermark < required_offset:
@@ -323,8 +324,8 @@ class Partition:
     # The in-sync replicas
 
     def joins_isr(self, broker_id: int) -> bool:
-        """Whether a follower that has just fetched is to enter the ISR: this broker leads, nothing
-        is being written, the follower is not in it, and its LEO has reached the HW."""
+        """Whether a follower that has just fetched must enter the ISR: this broker leads, no change
+        is pending, the follower is not in it, and its LEO has reached the HW."""
         # 0.8: the HW, not the leader's LEO, so a follower joins before it has the newest messages.
         return (
             self.is_leader
@@ -334,9 +335,9 @@ class Partition:
         )
 
     def laggards(self, now: float, lag_seconds: float, lag_messages: int | None) -> tuple[int, ...]:
-        """Followers that are to leave the ISR, in its order; () while a change is being written.
+        """Followers that must leave the ISR, in its order; () while a change is pending.
 
-        1. Stuck: no fetch for more than `lag_seconds`, progress or not.
+        1. Stuck: no fetch for more than `lag_seconds`, with or without progress.
         2. Slow: the LEO is known and more than `lag_messages` behind this broker's.
 
         Without `lag_messages`, as from 0.9 on: not caught up for more than `lag_seconds`.
@@ -362,8 +363,8 @@ class Partition:
         )
 
     def begin_isr_change(self, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """What to write so that `isr` becomes the ISR; the HW waits for old and new members until
-        end_isr_change."""
+        """Start a change of the ISR; returns the state to write. The HW waits for old and new
+        members until end_isr_change."""
         assert self.is_leader, f"{self} changes the ISR without leading"
         assert self.isr_change is None, f"{self} changes the ISR twice at once"
         self.maximal_isr = (*self.isr, *(i for i in isr if i not in self.isr))
@@ -373,8 +374,8 @@ class Partition:
         return self.isr_change
 
     def end_isr_change(self, change: LeaderAndIsr, found: LeaderAndIsr) -> bool:
-        """The znode has `found` now, written in this leader epoch: it counts. True if this raised
-        the HW. Nothing happens if `change` is history because the controller spoke meanwhile."""
+        """End a change: the znode now has `found`, written in this leader epoch. True if this
+        raised the HW. Does nothing if the controller has sent a newer state meanwhile."""
         if self.isr_change is not change:
             return False
         self.isr_change = None
@@ -385,26 +386,26 @@ class Partition:
     # Following
 
     def append_as_follower(self, message_set: Buffer, leader_high_watermark: int) -> AppendInfo:
-        """Append what the leader sent for this replica's LEO, offsets as they are, and take over
-        its HW as far as the log reaches. What flush.messages asks for is left to the caller
-        (Log.owed_flush). Raises what Log.append_as_follower does."""
+        """Append what the leader sent for this replica's LEO, keeping offsets, and adopt its HW, up
+        to the log end. The caller handles flush.messages (Log.owed_flush). Raises what
+        Log.append_as_follower raises."""
         assert self.log is not None
         assert not self.is_leader, f"{self} appends as a follower"
         info = self.log.append_as_follower(message_set, flush=False)
-        # 0.8: it may fall, when a new leader has yet to learn how far the old one had come.
+        # 0.8: it may fall, while a new leader does not know the HW of the old one yet.
         self.high_watermark = min(self.log.log_end_offset, leader_high_watermark)
         return info
 
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, committed_only: bool) -> LogSlice:
-        """Log.read, ending at the HW if `committed_only`. Does not ask who leads."""
+        """Log.read, ending at the HW if `committed_only`. Does not check who leads."""
         assert self.log is not None, f"{self} is read without a log"
         return self.log.read(offset, max_bytes, self.high_watermark if committed_only else None)
 
 
 class Traffic:
-    """What came and went: of some partitions together."""
+    """Messages and bytes in and out, of several partitions together."""
 
     __slots__ = ("bytes_in", "bytes_out", "messages_in")
 

@@ -1,10 +1,10 @@
-"""Purgatory: requests that wait for something to happen to their partitions, or for their time.
+"""Purgatory: requests that wait for a change of their partitions, or for their timeout.
 
-An operation says when it is satisfied and how to complete. It is checked once when it is added,
-then watched under all of its keys and checked again whenever something happens to one of them. It
-is completed exactly once, because it is satisfied or because its time is over, or it is abandoned
-because its client is gone. Then it leaves every watch list at once. The JVM checks a second time
-after watching, to close the race between its threads; here nothing runs between check and watch.
+An operation knows when it is satisfied and how to complete. It is checked once when it is added,
+then watched under all of its keys and checked again at every event of one of them. It is completed
+exactly once, because it is satisfied or times out, or it is abandoned because its client is gone.
+Then it leaves every watch list at once. The JVM checks a second time after watching, to close the
+race between its threads; here nothing runs between check and watch.
 Source: kafka.server.RequestPurgatory 0.8.2.2.
 """
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class DelayedOperation:
-    """Base of the requests that wait. Subclasses list their cases."""
+    """Base of the requests that wait. Subclasses document their conditions."""
 
     __slots__ = ("keys", "task")
 
@@ -27,16 +27,16 @@ class DelayedOperation:
     task: TimerTask | None
 
     def is_satisfied(self) -> bool:
-        """Whether it can complete. May update what it has seen so far; never switches."""
+        """Whether it can complete. May record what it has seen; never switches."""
         raise NotImplementedError
 
     def is_satisfied_by(self, key: Hashable) -> bool:
-        """The same after something happened to `key` alone: what is known of other keys still
-        holds, so an operation of many keys need not look at all of them again."""
+        """The same after an event of `key` alone: the recorded state of other keys still holds, so
+        an operation with many keys need not check all of them again."""
         return self.is_satisfied()
 
     def complete(self) -> None:
-        """Send the response: satisfied, or out of time. Called at most once; never switches."""
+        """Send the response: it is satisfied, or timed out. Called at most once; never switches."""
         raise NotImplementedError
 
 
@@ -49,7 +49,7 @@ class Purgatory:
         self._count = 0
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether an operation watches the key: a cheap check for the usual case of none."""
+        """Whether an operation watches the key: a cheap check, mostly False."""
         return key in self._watchers
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Purgatory:
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Something happened to `key`: complete the operations that it satisfies; their number.
+        """After an event of `key`: complete the operations that it satisfies; returns their number.
         One whose check raises is completed too: its error must not reach our caller."""
         watchers = self._watchers.get(key)
         if watchers is None:
@@ -85,7 +85,7 @@ class Purgatory:
         return completed
 
     def check_and_complete_all(self, keys: Iterable[Hashable]) -> None:
-        """The same for all of these."""
+        """`check_and_complete` for all of these keys."""
         watchers = self._watchers
         if watchers:
             for key in keys:
@@ -93,13 +93,13 @@ class Purgatory:
                     self.check_and_complete(key)
 
     def expire(self, key: Hashable) -> None:
-        """Complete every operation for `key` now, as if its time were over."""
+        """Complete every operation for `key` now, as if it had timed out."""
         for operation in list(self._watchers.get(key, ())):
             if operation.task is not None:
                 self._end(operation)
 
     def abandon(self, operation: DelayedOperation) -> None:
-        """Forget it; it is never completed. Harmless if it is over."""
+        """Remove it without completing it. Harmless if it is over."""
         if operation.task is not None:
             self._forget(operation)
 

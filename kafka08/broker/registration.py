@@ -1,7 +1,7 @@
 """RegistrationKeeper: keeps this broker's ephemeral znode in /brokers/ids.
 
-Made at start, and again in each new ZooKeeper session, because the old session's znodes are gone
-with it. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
+Created at start, and again in each new ZooKeeper session, because the znodes of the old session are
+gone with it. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class RegistrationKeeper:
-    """Registers `broker` for as long as it runs, with what else it advertises.
+    """Keeps `broker`, with its other advertised data, registered while it runs.
 
     keep_session   called with the client before each registration, which is in a new session
     """
@@ -57,7 +57,7 @@ class RegistrationKeeper:
         self._task = self._runtime.spawn(self._keep, name="broker-registration")
 
     def stop(self) -> None:
-        """Register no more. The znode goes with the session."""
+        """Stop registering. The znode expires with the session."""
         self._is_stopped = True
         if self._task is not None:
             self._task.kill()
@@ -70,8 +70,8 @@ class RegistrationKeeper:
         logger.info("Registered broker %d at %s:%d.", *self._broker)
 
     def _keep(self) -> None:
-        """Register again after each expiry, until it works: any news of the session is a reason to
-        try, and so is having waited."""
+        """Register again after each expiry, until it succeeds: after every session event, and after
+        a pause."""
         while True:
             if self._events.get() is not SessionEvent.EXPIRED:
                 continue
@@ -82,16 +82,16 @@ class RegistrationKeeper:
             logger.info("done re-registering broker")
 
     def _register_again(self) -> bool:
-        """False if it must be tried again."""
+        """Register; False if it must be retried."""
         try:
             self._register()
         except BrokerIdTaken as error:
-            logger.error("Cannot register again, others reach another broker by this id: %s", error)
+            logger.error("Cannot register again, another broker has this id: %s", error)
             return False
         except ZooKeeperError as error:
             logger.warning("Cannot register again yet: %s", error)
             return False
-        except Exception:  # the greenlet's root: a broker that is not registered serves nobody
+        except Exception:  # the greenlet's root: clients cannot find an unregistered broker
             logger.exception("Cannot register again yet")
             return False
         return True

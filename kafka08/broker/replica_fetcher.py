@@ -24,10 +24,10 @@ from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.fetch_frame import FetchFrame
 from kafka08.broker.followed import Followed
+from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import inter_broker
 from kafka08.broker.partition import Partition
-from kafka08.broker.refused import Refused
 from kafka08.config import INT_MAX
 from kafka08.errors import (
     ApiError,
@@ -191,7 +191,7 @@ class ReplicaFetcher:
             return
         self._put_last(tp for tp, data in answers.items() if len(data.message_set))
         self._settle_ends(wanted, answers)
-        refused = Refused()
+        refused = GroupedErrors()
         for tp, data in answers.items():
             if wanted[tp] is self._followed.get(tp):
                 self._take(tp, wanted[tp], data, refused)
@@ -368,7 +368,7 @@ class ReplicaFetcher:
         tp: TopicPartition,
         followed: Followed,
         data: FetchPartitionResponse,
-        refused: Refused,
+        refused: GroupedErrors,
     ) -> None:
         """Append one partition's set, or deal with its error; on failure it pauses. Switches."""
         try:

@@ -1,7 +1,7 @@
-"""ReplicaFetcherManager: which fetcher copies which partition.
+"""ReplicaFetcherManager: assigns partitions to replica fetchers.
 
-One fetcher for each leader and fetcher id; a partition's id is abs(31 * hash(topic) + partition)
-modulo num.replica.fetchers, so the partitions of one leader are spread over so many connections.
+There is one fetcher per leader and fetcher id; a partition's id is abs(31 * hash(topic) +
+partition) modulo num.replica.fetchers, so that many connections share the partitions of one leader.
 Source: kafka.server.AbstractFetcherManager 0.8.2.2.
 """
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 5.0
-"""Longest wait for a fetcher to notice that it is stopped."""
+"""How long to wait for a stopped fetcher to end."""
 
 
 class Followers(Protocol):
-    """What the ReplicaManager asks of its fetchers. Nothing here switches."""
+    """The fetchers, as the ReplicaManager sees them. Nothing here switches."""
 
     def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
-        """Copy each partition from its leader, from its HW on."""
+        """Fetch each partition from its leader, from its HW on."""
 
     def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
-        """Append nothing to these from now on; those that are not followed are ignored."""
+        """Append nothing to these from now on; ones that are not followed are ignored."""
 
     def end_idle(self) -> None:
-        """End the fetchers that have no partitions left."""
+        """Stop the fetchers without partitions."""
 
 
 class Source(NamedTuple):
-    """Where a fetcher fetches."""
+    """A fetcher's leader and id."""
 
     leader: Broker
     fetcher_id: int
@@ -87,7 +87,7 @@ class ReplicaFetcherManager:
             fetcher.remove(topic_partitions)
 
     def lags(self) -> Iterator[tuple[str, TopicPartition, int]]:
-        """(fetcher, partition, messages that it lacks), of all that are followed."""
+        """(fetcher, partition, lag in messages) for every followed partition."""
         for fetcher, _ in self._fetchers.values():
             for tp, lag in fetcher.lags().items():
                 yield fetcher.name, tp, lag
@@ -99,12 +99,12 @@ class ReplicaFetcherManager:
                 del self._fetchers[source]
 
     def follow_no_more(self) -> None:
-        """Take on nothing from now on: this broker is about to stop, and what it began to copy
-        would bring it back into ISRs that it is taken out of. What is followed already goes on."""
+        """Follow no new partitions: this broker is about to stop, and fetching would return it to
+        ISRs that it has just left. Followed partitions continue."""
         self._closing = True
 
     def shutdown(self) -> None:
-        """End all of them, for good. Switches."""
+        """Stop all fetchers for good. Switches."""
         self.follow_no_more()
         ending = list(self._fetchers.values())
         self._fetchers.clear()

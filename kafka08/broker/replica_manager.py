@@ -1,4 +1,4 @@
-"""ReplicaManager: every partition this broker has, and what requests do to them.
+"""ReplicaManager: all partitions of this broker, and the requests that concern them.
 
     appender                        ProduceRequest, and the offset manager's own writes
     read(...)                       FetchRequest and the offset loader
@@ -6,8 +6,8 @@
     stop_replicas(...)              StopReplicaRequest
     update_metadata(...)            UpdateMetadataRequest
 
-Requests of a controller whose epoch is below the highest seen are refused. Leader and follower
-changes of `__consumer_offsets` are told to whoever called `listen`. Source:
+Requests of a controller with an old epoch are refused. Leadership changes of `__consumer_offsets`
+are passed to the listeners added by `listen`. Source:
 kafka.server.ReplicaManager 0.8.2.2.
 """
 
@@ -69,29 +69,29 @@ logger = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
 
 ZOOKEEPER_RETRY_SECONDS: Final = 1.0
-"""Pause before topic configurations that a LeaderAndIsr needs are read again."""
+"""Pause before topic configurations for a LeaderAndIsr are read again."""
 
 
 class LeadershipListener(Protocol):
-    """Hears of leadership changes of one topic's partitions on this broker. Called in the greenlet
-    of the controller's request, after the change; may not switch."""
+    """Called at leadership changes of one topic's partitions on this broker, after the change, in
+    the greenlet of the controller's request; may not switch."""
 
     def on_leadership(self, partition: int) -> None:
-        """This broker leads the partition now, in a new epoch."""
+        """This broker has become the leader of the partition, in a new epoch."""
 
     def on_follower(self, partition: int) -> None:
-        """This broker led the partition and follows it now, or has it no more."""
+        """This broker is no longer the leader: it follows, or has lost the partition."""
 
 
 class ReplicaManager:
     """All partitions of one broker.
 
     controller_epoch   the highest seen in a controller's request; 0 at first
-    fetch_purgatory        parked fetches of consumers by partition; a move of the HW ends them
-    follower_fetch_purgatory     parked fetches of followers by partition; an append ends them
-    produce_purgatory      parked produces by partition
-    by_topic_name          the partitions that have a log, by topic in bytes and number
-    appender               appends to them
+    fetch_purgatory    delayed fetches of consumers by partition; a move of the HW completes them
+    follower_fetch_purgatory     delayed fetches of followers by partition; an append completes them
+    produce_purgatory  delayed produces by partition
+    by_topic_name      the partitions that have a log, by topic in bytes and number
+    appender           appends to them
     """
 
     def __init__(
@@ -137,18 +137,19 @@ class ReplicaManager:
         }
         self._checkpointed: dict[TopicPartition, int] = {}
         self.former_traffic = Traffic()
-        """Of the partitions that were deleted."""
+        """The counts of deleted partitions."""
         self.may_checkpoint = False
-        """True after the first LeaderAndIsr: before it, the file knows more than this object."""
+        """True after the first LeaderAndIsr: before it, the checkpoint has more than this
+        object."""
 
     def load_high_watermarks(self) -> None:
-        """Read the checkpoint files, made if missing; called once, before the first request."""
+        """Read the checkpoint files, creating missing ones; called before the first request."""
         for checkpoint in self._checkpoints.values():
             checkpoint.create()
             self._checkpointed.update(checkpoint.read())
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
-        """Tell `listener` of leadership changes of that topic from now on."""
+        """Call `listener` at leadership changes of that topic from now on."""
         self._listeners[topic] = listener
 
     # Partitions
@@ -187,24 +188,24 @@ class ReplicaManager:
 
     @property
     def isr_changes(self) -> tuple[int, int]:
-        """How many shrinks and expansions of ISRs this broker began."""
+        """The numbers of ISR shrinks and expansions that this broker has begun."""
         return self._isr_changes.shrinks, self._isr_changes.expansions
 
     def wake(self, topic_partition: TopicPartition) -> None:
-        """After an append, a move of the HW or of the leadership: complete the delayed operations
-        that it satisfies."""
+        """Complete the delayed operations that are satisfied after an append, or after a change of
+        the HW or of the leadership."""
         self.wake_all((topic_partition,))
 
     def wake_all(self, topic_partitions: Collection[TopicPartition]) -> None:
-        """The same for all of these."""
+        """`wake` for all of these."""
         for waits in (self.follower_fetch_purgatory, self.fetch_purgatory, self.produce_purgatory):
             waits.check_and_complete_all(topic_partitions)
 
     def record_follower_fetches(
         self, partitions: Sequence[Partition], offsets: Sequence[int], broker_id: int
     ) -> None:
-        """A follower's fetch says how far it is: it has everything before these offsets. It is a
-        replica of all the partitions. All HWs are moved before anything is completed."""
+        """Record a follower's fetch offsets: it has everything before them. It must be a replica of
+        all these partitions. All HWs are moved before any operation is completed."""
         now = self._runtime.monotonic()
         moved: list[TopicPartition] = []
         raised: list[TopicPartition] = []
@@ -220,7 +221,7 @@ class ReplicaManager:
         self.produce_purgatory.check_and_complete_all(moved)
 
     def shrink_isrs(self) -> None:
-        """Begin to put followers that are stuck or slow out of the ISRs. Switches."""
+        """Start to remove stuck or slow followers from the ISRs. Switches."""
         for turn in in_turns(list(self._partitions.values()), self._runtime):
             for partition in turn:
                 self._shrink_isr(partition)
@@ -240,9 +241,9 @@ class ReplicaManager:
     def read(
         self, topic_partition: TopicPartition, offset: int, max_bytes: int, replica_id: int
     ) -> tuple[LogSlice, int]:
-        """What a fetch of `replica_id` gets from one partition, and the HW. Consumers read from the
-        leader and below the HW, followers (ids >= 0) to the LEO, a DEBUGGING_CONSUMER from any
-        replica below the HW. Raises what Log.read does, and 3, 6 or 9 for the partition."""
+        """The slice of one partition for a fetch of `replica_id`, and the HW. Consumers read from
+        the leader and below the HW, followers (ids >= 0) to the LEO, a DEBUGGING_CONSUMER from any
+        replica below the HW. Raises what Log.read raises, and 3, 6 or 9 for the partition."""
         if replica_id == DEBUGGING_CONSUMER:
             partition = self.hosted_partition(topic_partition)
         else:
@@ -251,7 +252,7 @@ class ReplicaManager:
         return slice_, partition.high_watermark
 
     def count_out(self, reads: Mapping[TopicPartition, PartitionData[LogSlice]]) -> None:
-        """A consumer is sent these."""
+        """Count the slices of a response to a consumer."""
         for topic_partition, data in reads.items():
             if data.message_set is not None and topic_partition in self._partitions:
                 self._partitions[topic_partition].bytes_out += data.message_set.size
@@ -259,8 +260,8 @@ class ReplicaManager:
     # Requests of the controller
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Obey a LeaderAndIsr request: new leaders first, then followers. Switches (it reads topic
-        configurations and makes logs), so one such request runs at a time."""
+        """Apply a LeaderAndIsr request: new leaders first, then followers. Switches (it reads topic
+        configurations and creates logs), so one such request runs at a time."""
         with self._state_change_lock:
             if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
                 return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
@@ -284,14 +285,14 @@ class ReplicaManager:
         )
 
     def _turns(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
-        """`in_turns`; Closed when the broker stops meanwhile: it must lead nothing again then."""
+        """`in_turns`; Closed if the broker stops meanwhile: it must not lead again then."""
         for turn in in_turns(items, self._runtime):
             if self._stopping:
-                raise Closed(f"broker {self.broker_id} stops, and changes no partitions any more")
+                raise Closed(f"broker {self.broker_id} is stopping and changes no partitions")
             yield turn
 
     def _is_stale(self, controller_epoch: int, controller_id: int, what: str) -> bool:
-        """Refuse an older controller; a newer one becomes the one to obey."""
+        """Whether a controller is outdated; a newer one is recorded."""
         if controller_epoch < self.controller_epoch:
             state_change_log.warning(
                 "Broker %d received %s request from an old controller %d with epoch %d. Latest "
@@ -307,8 +308,8 @@ class ReplicaManager:
         return False
 
     def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> None:
-        """Have a partition with a log for every state that this broker is to obey. Switches: all
-        topic configurations are read in one go, and making many logs lets others run between."""
+        """Ensure that every accepted state has a partition with a log. Switches: all topic
+        configurations are read in one burst, and other tasks run between new logs."""
         wanted = [
             partition
             for turn in self._turns(states)
@@ -328,10 +329,10 @@ class ReplicaManager:
             of_topic[topic_partition.partition] = partition
             self._runtime.sleep(0)
             if self._stopping:
-                raise Closed(f"broker {self.broker_id} stops, and makes no logs any more")
+                raise Closed(f"broker {self.broker_id} is stopping and creates no logs")
 
     def _known(self, state: PartitionStateInfo) -> Partition | None:
-        """Have a partition of that name; it, if it is to have a log and has none."""
+        """Ensure that the partition exists; returns it if it needs a log."""
         topic_partition = TopicPartition(state.topic, state.partition)
         known = self._partitions.get(topic_partition)
         if known is None:
@@ -340,7 +341,7 @@ class ReplicaManager:
         return known if self.broker_id in state.replicas and known.log is None else None
 
     def _configure(self, topics: Sequence[str]) -> None:
-        """Give topics the overrides that ZooKeeper has. One whose change is told while they are
+        """Apply the overrides in ZooKeeper to topics. A topic whose change arrives while they are
         read has newer ones already, and keeps them. Switches."""
         before = {topic: self.log_manager.config_of(topic) for topic in topics}
         configs = self._topic_configs(topics) if topics else {}
@@ -350,15 +351,17 @@ class ReplicaManager:
                     self.log_manager.update_topic_config(topic, configs.get(topic, {}))
 
     def _topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Their overrides, however long ZooKeeper is away: a controller tells a state once and does
-        not ask what became of it. Closed when the broker stops meanwhile. Switches."""
+        """Their overrides, however long ZooKeeper is unavailable: a controller sends a state once,
+        and does not check the result. Closed if the broker stops meanwhile. Switches."""
         while not self._stopping:
             try:
                 return self._store.topic_configs(topics)
             except SessionLost as error:
-                logger.warning("Broker %d obeys once ZooKeeper is back: %s", self.broker_id, error)
+                logger.warning(
+                    "Broker %d continues once ZooKeeper is back: %s", self.broker_id, error
+                )
                 self._runtime.sleep(ZOOKEEPER_RETRY_SECONDS)
-        raise Closed(f"broker {self.broker_id} stops, and makes no logs any more")
+        raise Closed(f"broker {self.broker_id} is stopping and creates no logs")
 
     def _accepts(
         self,
@@ -366,7 +369,7 @@ class ReplicaManager:
         state: PartitionStateInfo,
         errors: dict[TopicPartition, int],
     ) -> bool:
-        """Whether a state is to be obeyed; its code, if it gets one, goes into `errors`."""
+        """Whether to apply a state; its error code, if it has one, goes into `errors`."""
         partition = self._partitions[topic_partition]
         if state.leader_epoch <= partition.leader_epoch:
             state_change_log.warning(
@@ -404,7 +407,7 @@ class ReplicaManager:
             partition.make_leader(leader_and_isr(state), state.replicas, now)
             state_change_log.info("Broker %d leads %s", self.broker_id, partition)
             self.wake(partition.topic_partition)
-            # How far followers are is forgotten; only their next fetch says it, so have it now.
+            # The positions of followers are reset and come with their next fetch: request it now.
             self.follower_fetch_purgatory.expire(partition.topic_partition)
             listener = self._listeners.get(state.topic)
             if listener is not None:
@@ -413,8 +416,8 @@ class ReplicaManager:
     def _make_followers(
         self, states: list[tuple[Partition, PartitionStateInfo]], leaders: Mapping[int, Broker]
     ) -> None:
-        """Follow new leaders. Each turn is done with before others run: what is fetched from a
-        leader of before must not come into a partition that has obeyed already."""
+        """Follow new leaders. Each turn ends before other tasks run: messages from the old leader
+        must not be appended to a partition that follows the new one."""
         for turn in self._turns(states):
             self._follow(turn, leaders)
 
@@ -425,7 +428,7 @@ class ReplicaManager:
         now = self._runtime.monotonic()
         for partition, state in states:
             if state.leader not in leaders:
-                # 0.8: the epoch is not taken over, so the controller's next word is obeyed.
+                # 0.8: the epoch is not adopted, so the controller's next state is accepted.
                 state_change_log.error(
                     "Broker %d cannot become follower of %s since the new leader %d is unavailable",
                     self.broker_id,
@@ -446,8 +449,8 @@ class ReplicaManager:
             self._followers.follow(moved)
 
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Obey a StopReplica request: follow no more, and with `delete_partitions` drop partitions
-        and directories. Switches, as become_leader_or_follower does."""
+        """Apply a StopReplica request: stop following, and with `delete_partitions` delete
+        partitions with their directories. Switches, as become_leader_or_follower does."""
         with self._state_change_lock:
             if self._is_stale(request.controller_epoch, request.controller_id, "StopReplica"):
                 return StopReplicaResponse(StaleControllerEpoch.code, [])
@@ -463,8 +466,8 @@ class ReplicaManager:
         )
 
     def _delete(self, topic_partition: TopicPartition) -> None:
-        """Drop the partition and its log; a log that no partition stands for goes too (the topic
-        was deleted while this broker was down)."""
+        """Delete the partition and its log; also a log without a partition (its topic was deleted
+        while this broker was down)."""
         partition = self._partitions.pop(topic_partition, None)
         led = partition is not None and partition.is_leader
         self._checkpointed.pop(topic_partition, None)
@@ -475,7 +478,7 @@ class ReplicaManager:
             of_topic.pop(topic_partition.partition, None)
             if not of_topic:
                 self.by_topic_name.pop(name, None)
-            partition.is_leader = False  # whoever still holds it must not append any more
+            partition.is_leader = False  # tasks that still hold it must not append any more
         listener = self._listeners.get(topic_partition.topic)
         if led and listener is not None:
             listener.on_follower(topic_partition.partition)
@@ -483,12 +486,11 @@ class ReplicaManager:
         self.wake(topic_partition)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
-        """Obey an UpdateMetadata request; StaleControllerEpoch if the controller is an old one.
+        """Apply an UpdateMetadata request; StaleControllerEpoch if the controller is outdated.
 
-        It also ends a leadership that another broker has taken over. The controller tells that by
-        LeaderAndIsr or StopReplica, but one that dies before it has sent them leaves a broker that
-        was taken off the partition's replicas without either: 0.8.2.2 then accepts messages for
-        ever, and loses them."""
+        It also ends a leadership that another broker has taken over. The controller announces that
+        with LeaderAndIsr or StopReplica, but if it dies before it has sent them, a broker that is
+        no longer a replica gets neither: 0.8.2.2 then accepts messages for ever, and loses them."""
         if self._is_stale(request.controller_epoch, request.controller_id, "UpdateMetadata"):
             raise StaleControllerEpoch(f"epoch {request.controller_epoch}")
         self._metadata_cache.update(request)
@@ -521,8 +523,8 @@ class ReplicaManager:
     # The end
 
     def shutdown(self) -> None:
-        """Append nothing any more, for the logs are about to be closed: a set that is still being
-        packed comes back to a follower. Then write the HWs down. Switches."""
+        """Stop appending, since the logs are about to be closed: the append of a set that is still
+        being compressed finds a follower. Then write the HWs. Switches."""
         self._stopping = True
         for partition in self:
             partition.is_leader = False
@@ -531,8 +533,8 @@ class ReplicaManager:
     # Checkpoints
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write the HW of every partition that has a log, one file in each log directory. Switches:
-        the fsync may wait for much else that the disk has to take."""
+        """Write the HW of every partition that has a log, one file per log directory. Switches: the
+        fsync may wait for other writes to the disk."""
         if not self.may_checkpoint:
             return
         by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._checkpoints}
@@ -546,7 +548,7 @@ class ReplicaManager:
 
 
 def leader_and_isr(state: PartitionStateInfo) -> LeaderAndIsr:
-    """The wire's partition state without its replicas."""
+    """The partition state of a request without its replicas."""
     return LeaderAndIsr(
         state.leader, state.leader_epoch, tuple(state.isr), state.zk_version, state.controller_epoch
     )

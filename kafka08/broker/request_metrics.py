@@ -1,15 +1,15 @@
-"""RequestMetrics: how many requests of each API, and where their time goes.
+"""RequestMetrics: the number of requests of each API, and their times.
 
-    queue          from the bytes that the event loop was woken for to the handler
+    queue          from the event loop's wake-up for their bytes to the handler
     local          in the handler
-    remote         parked in a purgatory, or in a greenlet of its own
-    response send  from the answer until the socket has taken it
-    total          all of it
+    remote         in a purgatory, or in a greenlet of its own
+    response send  from the response until the socket has accepted it
+    total          the sum
 
-Every request is counted. Of the three APIs that make up nearly all traffic one in TIMED_EVERY is
-timed, of the others each one: a clock that is read for every Produce would cost more than may be.
+Every request is counted. Of the three APIs that make up nearly all traffic one request in
+TIMED_EVERY is timed, of the others each one: reading a clock for every Produce would cost too much.
 The names are those of kafka.network.RequestMetrics 0.8.2.2, whose response queue does not exist
-here: the event loop sends an answer as soon as it has it.
+here: the event loop sends a response as soon as it has it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ FREQUENT: Final = frozenset({0, 1, 3})
 """Produce, Fetch, Metadata."""
 FETCH: Final = 1
 CLIENT_LENGTH: Final = slice(8, 10)
-"""Where a request has the length of its client id."""
+"""The position of the client id's length in a request."""
 HEADER_BYTES: Final = 10
-"""Of a request's header, without the client id."""
+"""The size of a request's header without the client id."""
 NAMES: Final[Mapping[int, str]] = {api.key: api.name for api in APIS}
 PARTS: Final = (
     "totaltimems",
@@ -93,7 +93,7 @@ class RequestMetrics:
     ) -> ResponseFrame | None:
         times = self._times_of(payload)
         monotonic = self._runtime.monotonic
-        # Wall time since the loop was woken for this connection; requests that were received
+        # Wall time since the loop woke up for this connection; requests that were received
         # together wait for those before them.
         start = monotonic()
         queued = max(0.0, start - getattr(link, "last_read", start))
@@ -105,7 +105,7 @@ class RequestMetrics:
         if answer is None and timed.answered_at is None:
             timed.on_answer = lambda at: self._await_sent(times, timed, start - queued, handled, at)
         elif answer is not None and not answer:
-            times.total.add((handled - start + queued) * 1000)  # acks 0: nothing is sent
+            times.total.add((handled - start + queued) * 1000)  # acks 0: there is no response
         else:
             self._await_sent(times, timed, start - queued, handled, handled)
         return answer
@@ -113,7 +113,7 @@ class RequestMetrics:
     def _await_sent(
         self, times: RequestTimes, link: TimedConnection, began: float, handled: float, at: float
     ) -> None:
-        """Note the remote time; the rest once the answer is sent."""
+        """Record the remote time; the rest once the response is sent."""
         times.remote.add(max(0.0, at - handled) * 1000)
 
         def sent() -> None:
@@ -138,8 +138,8 @@ class RequestMetrics:
         return times
 
     def families(self) -> Iterator[Family]:
-        """What boards for the JMX exporter expect. Times are in ms; their `_count` is of those that
-        were timed, `requestspersec` of all."""
+        """The families that dashboards for the JMX exporter expect. Times are in ms; their `_count`
+        counts timed requests, `requestspersec` all of them."""
         yield from meter(
             "kafka_network_requestmetrics_requests",
             "Requests handled, by API.",
@@ -163,10 +163,10 @@ class RequestMetrics:
 
 
 class TimedConnection:
-    """A connection as the handler of a timed request sees it: it notes when the answer came.
+    """A connection for the handler of a timed request: it records when the response came.
 
-    answered_at   when; None: not yet
-    on_answer     called with that time, once the handler has returned without an answer
+    answered_at   the time of the response; None: not yet
+    on_answer     called with that time, once the handler has returned without a response
     """
 
     def __init__(self, link: ServerConnection, monotonic: Callable[[], float]) -> None:
@@ -201,7 +201,7 @@ class TimedConnection:
         self._link.close(reason)
 
     def when_sent(self, call: Callable[[], object]) -> None:
-        """Call it when everything in the outbox is sent; never if the connection ends first."""
+        """Call it when the outbox is sent; never if the connection closes first."""
         earlier = self._link.on_sent
 
         def sent() -> None:

@@ -1,7 +1,7 @@
-"""KafkaServer: the parts of a broker in the order of 0.8.2.2, started and stopped.
+"""KafkaServer: starts and stops the parts of a broker, in the order of 0.8.2.2.
 
-Startup reads as a recipe and registers in ZooKeeper last: then everything behind the address works.
-A start that fails stops what was started and raises. Source: kafka.server.KafkaServer 0.8.2.2.
+Startup registers in ZooKeeper last, when everything behind the address works. A failed start stops
+the started parts and raises. Source: kafka.server.KafkaServer 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -66,18 +66,17 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger("kafka.server.KafkaServer")
 
 LOG_RETENTION_DELAY_SECONDS = 30.0
-"""The first look for expired segments, and the first checkpoints, come this long after start."""
+"""The delay between start and the first retention check and checkpoints."""
 
 
 ISR_CHECKS: Final = {Level.V0_8_2: 1, Level.V0_9_0: 1, Level.V0_10_2: 2}
-"""How often followers are looked at in replica.lag.time.max.ms."""
+"""How many checks for lagging followers there are per replica.lag.time.max.ms."""
 
 
 class KafkaServer:
     """One broker. `startup` once, then `shutdown` once, from any greenlet.
 
-    endpoint   the address that is registered; its port is the real one when `port` is 0. Set by
-               startup
+    endpoint   the registered address, with the real port when `port` is 0. Set by startup
     """
 
     def __init__(self, config: BrokerConfig, runtime: BrokerRuntime) -> None:
@@ -110,8 +109,8 @@ class KafkaServer:
     # Start
 
     def startup(self) -> None:
-        """Come up. Switches. Raises what made it impossible, after stopping what had started:
-        ConfigError, StorageError, CorruptLog, ZooKeeperError (BrokerIdTaken), OSError."""
+        """Start. Switches. After an error it stops the started parts and raises: ConfigError,
+        StorageError, CorruptLog, ZooKeeperError (BrokerIdTaken), OSError."""
         self._say("starting")
         try:
             self._start()
@@ -222,7 +221,7 @@ class KafkaServer:
         return store
 
     def _settle_id(self, store: ClusterStore) -> BrokerConfig:
-        """The configuration with the id that this broker has from now on."""
+        """The configuration with the final broker id."""
         config = self.config
         self.config = SETTLE[config.level](
             config,
@@ -234,7 +233,7 @@ class KafkaServer:
         return self.config
 
     def _load_logs(self, store: ClusterStore, timer: Timer) -> LogManager:
-        """Open all logs, letting others run between them: the session must be kept alive."""
+        """Open all logs; other tasks run in between, so that the session stays alive."""
         manager = LogManager(
             self.config.log_directories,
             self.config.log_config(),
@@ -255,20 +254,20 @@ class KafkaServer:
         return manager
 
     def _draw_hex(self) -> str:
-        """32 hex digits, such as those of a UUID."""
+        """32 random hex digits, as in a UUID."""
         return f"{self.runtime.random.getrandbits(128):032x}"
 
     def _offsets_partitions(self, store: ClusterStore) -> int:
-        """How many partitions the offsets topic has; 0 if it does not exist.
+        """The number of partitions of the offsets topic; 0 if it does not exist.
 
-        0.8: never asked, so a broker whose offsets.topic.num.partitions differs looks for groups in
-        the wrong partition."""
+        0.8 does not check, so a broker with another offsets.topic.num.partitions looks for groups
+        in the wrong partition."""
         if self.config.level < Level.V0_9_0:
             return 0
         return len(store.assignment(OFFSETS_TOPIC) or ())
 
     def _listen(self) -> None:
-        """Take the ports of all listeners."""
+        """Bind the ports of all listeners."""
         for endpoint in self.config.listening:
             self._listeners[endpoint.listener] = self._listen_at(endpoint)
 
@@ -290,8 +289,7 @@ class KafkaServer:
         return listener
 
     def _advertised(self) -> tuple[Endpoint, ...]:
-        """How others reach this broker: with the hosts and ports that the configuration leaves
-        open."""
+        """The advertised endpoints, with the hosts and ports that the configuration leaves open."""
         return tuple(
             endpoint._replace(
                 host=endpoint.host or self.runtime.canonical_host_name(),
@@ -324,7 +322,7 @@ class KafkaServer:
         return server
 
     def _schedule(self, replica_manager: ReplicaManager, log_manager: LogManager) -> None:
-        """What has to be done now and then. A disk that fails then stops the broker."""
+        """Schedule periodic work. A disk error in it stops the broker."""
         config = self.config
         self._every(
             config.replica_high_watermark_checkpoint_interval_ms,
@@ -377,7 +375,7 @@ class KafkaServer:
     # Metrics
 
     def families(self) -> Iterator[Family]:
-        """What this broker's parts count at the moment. Switches between partitions."""
+        """The current metrics of all parts. Switches between partitions."""
         yield from of_state(self._started, self._stopping)
         if self._event_loop_monitor is not None:
             yield from of_event_loop(self._event_loop_monitor)
@@ -404,8 +402,8 @@ class KafkaServer:
     # Stop
 
     def shutdown(self) -> None:
-        """Go down in the order of 0.8.2.2, whatever had been started. Switches. Never raises: what
-        fails is logged, and the next part is stopped all the same."""
+        """Stop in the order of 0.8.2.2, whichever parts were started. Switches. Never raises:
+        errors are logged, and the next part is stopped."""
         if self._stopping:
             self._stopped.wait()
             return
@@ -467,6 +465,6 @@ class KafkaServer:
 
 
 def broker_at(broker_id: int, endpoint: Endpoint) -> Broker:
-    """The address of a broker of 0.8."""
+    """The address of a broker for 0.8."""
     assert endpoint.host, f"{endpoint} has no host"
     return Broker(broker_id, endpoint.host, endpoint.port)

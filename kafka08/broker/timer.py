@@ -1,13 +1,13 @@
-"""Timer: a hierarchical timing wheel for the many waits that mostly end before their time.
+"""Timer: a hierarchical timing wheel for many timeouts that mostly are cancelled.
 
     level 0   20 slots of 1 ms       the next 20 ms
     level 1   20 slots of 20 ms      the next 400 ms
     level 2   20 slots of 400 ms     the next 8 s, and so on; made when first needed
 
 A task goes into the slot of the finest level that reaches it, in O(1), and leaves it in O(1). When
-a slot of a coarse level is due, its tasks cascade down to finer ones; one of level 0 runs them.
-The slots that hold tasks stand in a heap by due time, and one timer of the runtime is set for the
-first: an idle wheel does not tick. Source: kafka.utils.timer.TimingWheel 0.9.0.1.
+a slot of a coarse level is due, its tasks move to finer ones; one of level 0 runs them. Slots with
+tasks are in a heap by due time, and one timer of the runtime is set for the first: an idle wheel
+does not tick. Source: kafka.utils.timer.TimingWheel 0.9.0.1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TimerTask:
         self.slot: Slot | None = None
 
     def cancel(self) -> None:
-        """Forget the call. Harmless after it was made."""
+        """Drop the call. Harmless after it was made."""
         if self.slot is not None:
             self.slot.tasks.pop(self, None)
             self.slot = None
@@ -69,7 +69,7 @@ class TimingWheel:
         self._overflow: TimingWheel | None = None
 
     def add(self, task: TimerTask) -> bool:
-        """Put the task into its slot. False if it is due already and was put nowhere."""
+        """Put the task into its slot. False, and no slot, if it is due already."""
         ahead = task.expires_ms - self._now_ms
         if ahead < self._tick_ms:
             return False
@@ -90,7 +90,7 @@ class TimingWheel:
         return True
 
     def advance(self, now_ms: int) -> None:
-        """Move the wheel's idea of now; slots behind it are free to be used again."""
+        """Advance the wheel's time; passed slots can be reused."""
         if now_ms >= self._now_ms + self._tick_ms:
             self._now_ms = now_ms - now_ms % self._tick_ms
             if self._overflow is not None:
@@ -115,10 +115,10 @@ class Timer:
         due = math.ceil(self._runtime.monotonic() * 1000 + delay_ms)
         task = TimerTask(due, call)
         if not self._heap:
-            # The wheel stood still while nothing was in it.
+            # The wheel's time stood still while it was empty.
             self._wheel.advance(self._now_ms())
         if not self._wheel.add(task):
-            # Due within this tick: the next one is the first that the wheel can tell apart.
+            # Due within this tick: the wheel's earliest possible time is the next tick.
             task.expires_ms = self._now_ms() + TICK_MS
             self._wheel.advance(self._now_ms())
             self._wheel.add(task)
@@ -141,7 +141,7 @@ class Timer:
         self._alarm = self._runtime.call_later(max(delay, 0.0), self._ring)
 
     def _ring(self) -> None:
-        """Run what is due, cascade what came nearer, and set the alarm for the next slot."""
+        """Run due tasks, move others to finer slots, and set the alarm for the next slot."""
         self._alarm = None
         while self._heap and self._heap[0].due_ms <= self._runtime.monotonic() * 1000:
             slot = heapq.heappop(self._heap)
@@ -150,7 +150,7 @@ class Timer:
             tasks, slot.tasks = slot.tasks, {}
             for task in tasks:
                 if task.slot is None:
-                    continue  # cancelled by one that ran before it
+                    continue  # cancelled by an earlier task
                 task.slot = None
                 if not self._wheel.add(task):
                     self._run(task)

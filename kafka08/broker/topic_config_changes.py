@@ -1,8 +1,8 @@
-"""TopicConfigChanges: topic configurations take effect while the broker runs.
+"""TopicConfigChanges: applies changed topic configurations while the broker runs.
 
-A tool writes /config/topics/<topic> and then a sequential znode under /config/changes that names
-the topic. Each broker watches the children, reads what is new to it and gives the topic's logs
-their new configuration. Whoever applies a change also removes notifications older than 15 minutes.
+A tool writes /config/topics/<topic> and then a sequential znode under /config/changes with the
+topic's name. Each broker watches the children, reads new ones and updates the configuration of the
+topic's logs. A broker that applies a change also removes notifications older than 15 minutes.
 Source: kafka.server.TopicConfigManager 0.8.2.2.
 """
 
@@ -25,7 +25,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 class TopicConfigChanges:
-    """Applies changes in their order, each once. Everything but the events runs in one greenlet."""
+    """Applies changes in their order, each once, in one greenlet."""
 
     def __init__(
         self, runtime: BrokerRuntime, store: ClusterStore, log_manager: LogManager
@@ -39,7 +39,7 @@ class TopicConfigChanges:
         self._task: Greenlet | None = None
 
     def start(self) -> None:
-        """Apply what is there and begin to watch."""
+        """Apply existing changes and start to watch."""
         self._events.put(None)
         self._zk.add_session_listener(self._on_session_event)
         self._task = self._runtime.spawn(self._run, name="topic-config-changes")
@@ -50,7 +50,7 @@ class TopicConfigChanges:
 
     def _on_session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.EXPIRED:
-            self._events.put(event)  # the watch is gone with the old session
+            self._events.put(event)  # the watch was lost with the old session
 
     def _run(self) -> None:
         while True:
@@ -67,8 +67,7 @@ class TopicConfigChanges:
             self._events.put(None)
 
     def _process(self, names: list[str]) -> None:
-        """Apply the notifications among `names` that are new; what else somebody put there is no
-        business of ours."""
+        """Apply the new notifications among `names`; other znodes are ignored."""
         notifications = sorted(
             name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdecimal()
         )
@@ -82,8 +81,8 @@ class TopicConfigChanges:
             self._purge(notifications)
 
     def _apply(self, name: str, number: int) -> bool:
-        """Whether it was applied. Topics of which there is no log here count too: one may be about
-        to be made."""
+        """Apply one; returns whether it was applied. Topics without a log here count too: their log
+        may be about to be created."""
         node = self._zk.get_or_none(f"{paths.CONFIG_CHANGES}/{name}")
         if node is None:
             return False
@@ -95,7 +94,7 @@ class TopicConfigChanges:
             overrides = self._store.topic_config(topic)
             self._log_manager.update_topic_config(topic, overrides)
         except SessionLost:
-            raise  # it says nothing about the change, which is read again
+            raise  # not an error of the change itself, which is read again
         except ZooKeeperError as error:
             logger.error("Config change %d is ignored: %s", number, error)
             return False
@@ -108,7 +107,7 @@ class TopicConfigChanges:
         return True
 
     def _purge(self, names: list[str]) -> None:
-        """Remove notifications that every broker had time to see."""
+        """Remove notifications that every broker had time to read."""
         for name in names:
             path = f"{paths.CONFIG_CHANGES}/{name}"
             stat = self._zk.stat(path)

@@ -1,8 +1,9 @@
-"""TopicCreator: topics that come into being because somebody asked for them.
+"""TopicCreator: automatic creation of topics.
 
-Metadata requests create any legal unknown topic if auto.create.topics.enable says so, and
-`__consumer_offsets` always. The broker that was asked writes the topic's znodes; the controller
-sees the assignment and does the rest. Source: kafka.admin.AdminUtils and KafkaApis.getTopicMetadata
+Metadata requests create any legal unknown topic with auto.create.topics.enable, and
+`__consumer_offsets` always. The broker that got the request writes the topic's znodes; the
+controller reads the assignment and does the rest. Source: kafka.admin.AdminUtils and
+KafkaApis.getTopicMetadata
 0.8.2.2.
 """
 
@@ -29,14 +30,14 @@ OFFSETS_COMPRESSION: Final[Mapping[Level, Mapping[str, str]]] = {
     Level.V0_9_0: {"compression.type": "uncompressed"},
     Level.V0_10_2: {"compression.type": "producer"},
 }
-"""What a level adds to the configuration of the offsets topic. Source:
+"""Overrides of the offsets topic that a level adds. Source:
 GroupCoordinator.offsetsTopicConfigs 0.9.0.1 and 0.10.2.2."""
 
 logger = logging.getLogger(__name__)
 
 
 class TopicCreator:
-    """Creates topics through ZooKeeper. Its methods but `creates` switch."""
+    """Creates topics through ZooKeeper. All methods except `creates` switch."""
 
     def __init__(self, config: BrokerConfig, runtime: BrokerRuntime, store: ClusterStore) -> None:
         self._config = config
@@ -45,13 +46,12 @@ class TopicCreator:
         self._is_rack_aware = config.level >= Level.V0_10_2
 
     def creates(self, topic: str) -> bool:
-        """Whether asking for an unknown topic of this name creates it (or fails, if illegal)."""
+        """Whether a request for an unknown topic of this name creates it (or fails, if illegal)."""
         return topic == OFFSETS_TOPIC or self._config.auto_create_topics_enable
 
     def create(self, topics: Iterable[str]) -> None:
-        """Create the topics; one that exists by now is fine. InvalidTopic (for NULL_NAME
-        UnknownError) before anything is created, AdminError when there are fewer brokers than
-        replicas."""
+        """Create the topics; an existing one is no error. InvalidTopic (for NULL_NAME UnknownError)
+        before anything is created, AdminError if there are fewer brokers than replicas."""
         names = list(topics)
         for topic in names:
             if topic is NULL_NAME:
@@ -70,8 +70,8 @@ class TopicCreator:
                 )
 
     def create_offsets_topic(self) -> None:
-        """Create `__consumer_offsets`; fine if it exists by now. It has as many replicas as there
-        are brokers, up to offsets.topic.replication.factor."""
+        """Create `__consumer_offsets`; an existing one is no error. It has as many replicas as
+        there are brokers, up to offsets.topic.replication.factor."""
         live = len(self._store.live_broker_ids())
         self._create(
             OFFSETS_TOPIC,
@@ -88,7 +88,7 @@ class TopicCreator:
         self, topic: str, partitions: int, replication_factor: int, config: Mapping[str, str]
     ) -> None:
         found = self._store.live_racks()
-        # 0.8, 0.9: racks do not count.
+        # 0.8, 0.9: without regard to racks.
         racks = racks_if_all_known(found, found) if self._is_rack_aware else NO_RACKS
         assignment = assign_replicas(
             list(found), partitions, replication_factor, racks=racks, rng=self._runtime.random

@@ -1,4 +1,4 @@
-"""What CreateTopics asks for, checked in the order of 0.10.2.2. Pure.
+"""Checks CreateTopics requests, in the order of 0.10.2.2. Pure.
 
     config names (40) and values (-1), an assignment together with counts (42), partitions (37),
     replication factor (38), name (17), existence (36), collision (17), assignment (39)
@@ -29,12 +29,12 @@ from kafka08.topic_config import KEYS_AT, parse_topic_config
 from kafka08.topic_name import fault_of
 
 LEVEL: Final = Level.V0_10_2
-"""Which has this request."""
+"""The lowest level with this request."""
 PARTITIONS_MAX = 20_000
-"""Of a topic that is created by request. The znode of many more would be larger than ZooKeeper
-takes, and a count that a client got wrong must not cost the broker its memory."""
+"""The most partitions of a topic created by request. With many more its znode would exceed
+ZooKeeper's limit, and a wrong count of a client must not cost the broker its memory."""
 MAX_LENGTH = 249
-"""Of a topic's name, since 0.10: with a partition's number it must fit into a file name."""
+"""The longest topic name, since 0.10: with a partition's number it must fit into a file name."""
 
 
 def overrides_of(wanted: NewTopic) -> dict[str, str]:
@@ -51,8 +51,8 @@ def overrides_of(wanted: NewTopic) -> dict[str, str]:
 
 
 def assignment_of(wanted: NewTopic, racks: Racks, rng: RandomSource) -> dict[int, tuple[int, ...]]:
-    """partition → replicas, as asked for or on the live brokers, which `racks` has with their
-    racks. InvalidRequest, InvalidPartitions, InvalidReplicationFactor, AdminError."""
+    """partition → replicas, as requested or spread over the live brokers, the keys of `racks`.
+    InvalidRequest, InvalidPartitions, InvalidReplicationFactor, AdminError."""
     brokers = sorted(racks)
     has_counts = (wanted.partitions, wanted.replication_factor) != (NO_COUNT, NO_COUNT)
     if wanted.assignment:
@@ -81,8 +81,8 @@ def assignment_of(wanted: NewTopic, racks: Racks, rng: RandomSource) -> dict[int
 
 
 def check_name(topic: str, existing: Sequence[str]) -> None:
-    """InvalidTopic, or TopicAlreadyExists. `.` and `_` in the same place collide, for metrics have
-    one name for both."""
+    """InvalidTopic, or TopicAlreadyExists. Names that differ only in `.` and `_` collide, because
+    metrics have one name for both."""
     fault = fault_of(topic)
     if fault is None and len(topic) > MAX_LENGTH:
         fault = f"topic name is illegal, can't be longer than {MAX_LENGTH} characters"
@@ -97,8 +97,8 @@ def check_name(topic: str, existing: Sequence[str]) -> None:
 
 
 def check_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
-    """InvalidReplicaAssignment unless all partitions have as many replicas, each on a broker of its
-    own, and are numbered from 0: the JVM takes other numbers, and then never has a leader."""
+    """InvalidReplicaAssignment unless all partitions have the same number of replicas, on distinct
+    brokers, and are numbered from 0: the JVM accepts other numbers, and never elects a leader."""
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         raise InvalidReplicaAssignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) < len(replicas) for replicas in assignment.values()):

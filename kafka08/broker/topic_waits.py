@@ -1,4 +1,4 @@
-"""TopicWaits: who waits until this broker has heard that topics came into being, or are gone.
+"""TopicWaits: waits until this broker's metadata has new topics, or no longer has deleted ones.
 
 Source: kafka.server.DelayedCreateTopics, DelayedDeleteTopics 0.10.2.2.
 """
@@ -17,7 +17,7 @@ IsDone = Callable[[str], bool]
 
 
 class TopicWait(DelayedOperation):
-    """Over when `is_done` holds for each of its topics."""
+    """Completes when `is_done` holds for each of its topics."""
 
     __slots__ = ("_done", "_is_done", "_topics")
 
@@ -42,13 +42,13 @@ class TopicWaits:
         self._cache = cache
 
     def topic_updated(self, topic: str) -> None:
-        """The controller told of a topic. Never switches."""
+        """The controller sent an update of a topic. Never switches."""
         if topic in self._waits:
             self._waits.check_and_complete(topic)
 
     def await_leaders(self, partitions: Mapping[str, Sequence[int]], timeout_ms: int) -> set[str]:
-        """Until each of these partitions has a live leader; the topics that have none after
-        `timeout_ms`. Switches."""
+        """Wait until each of these partitions has a live leader; returns the topics without one
+        after `timeout_ms`. Switches."""
 
         def has_leaders(topic: str) -> bool:
             return all(
@@ -60,8 +60,8 @@ class TopicWaits:
         return self._await(list(partitions), has_leaders, timeout_ms)
 
     def await_absence(self, topics: Sequence[str], timeout_ms: int) -> set[str]:
-        """Until the controller has told that they are gone; those that are there after
-        `timeout_ms`. Switches."""
+        """Wait until the controller has removed them from the metadata; returns those that still
+        exist after `timeout_ms`. Switches."""
         return self._await(topics, lambda topic: topic not in self._cache, timeout_ms)
 
     def _await(self, topics: Sequence[str], is_done: IsDone, timeout_ms: int) -> set[str]:

@@ -1,4 +1,4 @@
-"""Long work in turns: while one greenlet works, nobody else does."""
+"""Splits long work into turns, so that other greenlets run in between."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ other brokers may wait."""
 def in_turns(
     items: Sequence[T], runtime: BrokerRuntime, size: int = PER_TURN
 ) -> Iterator[Sequence[T]]:
-    """The items in pieces of `size`. Between two of them others run: what was read before may not
-    be true any more. Switches."""
+    """The items in pieces of `size`. Other tasks run between two of them: data read before may be
+    out of date. Switches."""
     for start in range(0, len(items), size):
         if start:
             runtime.sleep(0)

@@ -1,4 +1,4 @@
-"""Unfinished: what a fast path leaves to the handler."""
+"""Unfinished: a request that a fast path leaves to its handler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka08.broker.delayed_produce import AppendResults
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """The request is to be decoded and handled; `appended` is what is done of a Produce."""
+    """The request must be decoded and handled; `appended` has the finished part of a Produce."""
 
     appended: AppendResults = field(default_factory=dict)
 

@@ -122,7 +122,7 @@ def test_a_silent_ensemble_holds_up_no_start(
     FormerSession(tmp_path).end(ensemble.runtime, successor)
     waited = ensemble.world.monotonic() - before
     assert former_session.PATIENCE_SECONDS <= waited < former_session.PATIENCE_SECONDS + 1
-    assert "Cannot end the former ZooKeeper session" in caplog.text
+    assert "Cannot close the former ZooKeeper session" in caplog.text
 
 
 def test_only_the_owner_may_read_the_file(killed: ZkClient, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_listeners_are_read_by_name() -> None:
         ({"listeners": "SSL://h:9092"}, "SSL is not supported"),
         ({"listeners": "A://h:9092"}, "no security protocol defined for listener A"),
         ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "must have a different name"),
-        ({"listeners": ","}, "names no listener"),
+        ({"listeners": ","}, "has no listener"),
         (
             {
                 "listeners": "A://h:1,B://h:1",

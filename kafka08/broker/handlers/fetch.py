@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
+from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.halt import halt_on
-from kafka08.broker.refused import Refused
 from kafka08.errors import (
     ApiError,
     NotLeaderForPartition,
@@ -197,7 +197,7 @@ def read(
 ) -> Reads:
     """Read every partition; an error of one is its code alone."""
     reads: Reads = {}
-    refused = Refused()
+    refused = GroupedErrors()
     for topic_partition, partition in wanted.items():
         try:
             found, high_watermark = reading.read(broker.replica_manager, topic_partition, partition)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
-from kafka08.broker.refused import Refused
+from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns
 from kafka08.errors import ApiError, code_of
 from kafka08.protocol.grouping import by_partition
@@ -43,7 +43,7 @@ def respond(
 ) -> OffsetsResponse:
     """Switches if more than PARTITIONS_AT_ONCE are wanted."""
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
-    refused = Refused()
+    refused = GroupedErrors()
     for piece in in_turns(wanted, broker.runtime, PARTITIONS_AT_ONCE):
         for topic_partition, partition in piece:
             code, offsets = 0, []

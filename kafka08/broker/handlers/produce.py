@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
-from kafka08.broker.refused import Refused
+from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.turns import PARTITIONS_AT_ONCE
 from kafka08.errors import ApiError, InvalidRequiredAcks, code_of
 from kafka08.protocol.grouping import by_partition
@@ -116,7 +116,7 @@ def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
 def report(results: AppendResults, call: Call) -> None:
     """Log what failed: one line for each kind of error that a client causes, the whole story for a
     bug."""
-    refused = Refused()
+    refused = GroupedErrors()
     for topic_partition, result in results.items():
         if isinstance(result.error, ApiError):
             refused.add(topic_partition, result.error)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kafka08.broker.refused import Refused
+from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.errors import NotLeaderForPartition, UnknownTopicOrPartition
 from kafka08.structs import TopicPartition
 
 
 def test_the_first_of_each_kind_is_named_and_the_others_counted() -> None:
     """In the order in which they came; nothing comes of nothing."""
-    refused = Refused()
+    refused = GroupedErrors()
     assert [] == list(refused)
     first, other = NotLeaderForPartition("first"), UnknownTopicOrPartition("other")
     refused.add(TopicPartition("t", 0), first)
