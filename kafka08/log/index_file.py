@@ -27,8 +27,8 @@ class IndexFile:
     entries    the number of used entries
     capacity   the number of entries with room; 0 until `grow`
 
-    A mapped file is closed, so that the many thousand indexes of a broker take no descriptors. It is
-    opened again for what a map cannot do, which is rare. Not thread-safe.
+    A mapped file is closed, so that the many thousand indexes of a broker take no descriptors. It
+    is opened again for what a map cannot do, which is rare. Not thread-safe.
     """
 
     __slots__ = ("_allocated", "_disk", "_map", "base_offset", "capacity", "entries",
