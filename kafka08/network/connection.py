@@ -1,9 +1,9 @@
-"""One connection of a client to a broker: requests out, answers in, in that order.
+"""Connection: a client's connection to a broker; sends requests and reads responses in order.
 
-A broker of 0.8 answers the requests of a connection strictly one after the other, so `write` may
-be called several times before the first `read`: the next fetch travels while the last one is
-worked on. `send` is one of each. An I/O error, a timeout or an answer that is not the one expected
-leaves the stream at an unknown place, so the connection closes itself; the next `write` opens a new
+A broker of 0.8 handles the requests of a connection strictly one after the other, so `write` may
+be called several times before the first `read_response`: the next fetch is in flight while the last
+one is processed. `send` does both. After an I/O error, a timeout or an unexpected response the
+position in the stream is unknown, so the connection closes itself; the next `write` opens a new
 one. Source: kafka.network.BlockingChannel 0.8.2.2.
 """
 
@@ -32,20 +32,20 @@ logger = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_MS: Final = 30_000
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 AT_ONCE_BYTES: Final = 16 * 1024 * 1024
-"""An answer up to this size gets its memory at once, which the allocator keeps warm from one fetch
-to the next; a larger one gets it as its bytes arrive, whatever size was announced."""
+"""A response up to this size gets its memory at once, which the allocator keeps warm from one fetch
+to the next; a larger one gets memory as its bytes arrive, whatever size was announced."""
 
 
 class Connection(Closeable):
     """A connection to `host`:`port`, opened by the first write. One thread at a time uses it; any
-    other may call `abort`.
+    other thread may call `abort`.
 
-    timeout_ms          longest wait for one write, and for one answer from the start of its read
-    connect_timeout_ms  longest wait for the connection (each address of the host gets as much)
-    receive_buffer, send_buffer   socket buffer sizes in bytes; 0 and less leave the system's
-    max_response_bytes  an answer that announces more is refused before it is read
-    negotiates          whether to ask the broker for its API versions whenever it is opened; those
-                        are in `versions` then. For brokers from 0.9 on
+    timeout_ms          longest wait for one write, and for one response from the start of its read
+    connect_timeout_ms  longest wait for the connection (to each address of the host)
+    receive_buffer, send_buffer   socket buffer sizes in bytes; 0 or less: the system's defaults
+    max_response_bytes  a response that announces more is refused before it is read
+    negotiates          whether to request the broker's API versions whenever it is opened; they are
+                        in `versions` then. For brokers from 0.9 on
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Connection(Closeable):
         self._unanswered: deque[tuple[int, type[Request], int]] = deque()
         """Correlation id, class and version of each request in flight."""
         self.sent_unconfirmed = False
-        """A request that has no answer (acks 0) went out since the connection was opened. Its
-        failure shows only in the broker closing the connection."""
+        """A request without a response (acks 0) was sent since the connection was opened. The only
+        sign of its failure is that the broker closes the connection."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -96,11 +96,11 @@ class Connection(Closeable):
 
     @property
     def in_flight(self) -> int:
-        """How many answers are still to be read."""
+        """The number of responses still to be read."""
         return len(self._unanswered)
 
     def open(self) -> None:
-        """Connect now, if it is not open. ConnectionFailed if that cannot be done in time, or if
+        """Connect now, if it is not open. ConnectionFailed if that fails or takes too long, or if
         `abort` was called meanwhile."""
         if self._stream is not None:
             return
@@ -116,8 +116,8 @@ class Connection(Closeable):
         except (OSError, UnicodeError) as error:  # UnicodeError: a host name that cannot be one
             raise ConnectionFailed(f"cannot connect to {self}: {error}") from error
         self.sent_unconfirmed = False
-        # First the stream, then the look at the count; `abort` does the reverse. So one of the two
-        # sees the other, whatever runs between.
+        # First set the stream, then check the count; `abort` does it in reverse. So one of the two
+        # sees the other, however they interleave.
         self._stream = stream
         if self._aborts != aborts:
             self.close()
@@ -126,14 +126,14 @@ class Connection(Closeable):
             self.versions = self._ask_versions()
 
     def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
-        """Write `request` and read its answer; nothing else may be in flight."""
-        assert not self._unanswered, "send would read the answer of an earlier request"
+        """Write `request` and read its response; nothing else may be in flight."""
+        assert not self._unanswered, "send would read the response to an earlier request"
         self.write(request)
         return self.read(timeout_ms=timeout_ms)
 
     def write(self, request: Request, *, answered: bool = True) -> None:
-        """Send `request`, connecting first if need be. `answered`: False for a request that the
-        broker does not answer (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
+        """Send `request`, connecting first if needed. `answered`: False for a request without a
+        response (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
         correlation_id = self.take_correlation_id()
         frame = codec.encode_request(request, correlation_id, self.client_id)
         self.write_frame(
@@ -141,7 +141,7 @@ class Connection(Closeable):
         )
 
     def take_correlation_id(self) -> int:
-        """The next one, for a frame that the caller encodes."""
+        """The next correlation id, for a frame that the caller encodes."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & INT_MAX
         return correlation_id
@@ -155,7 +155,7 @@ class Connection(Closeable):
         version: int = 0,
         answered: bool = True,
     ) -> None:
-        """`write` for a frame that was encoded before, because several connections send it."""
+        """`write` for an encoded frame, which several connections may send."""
         self.open()
         assert self._stream is not None
         try:
@@ -178,13 +178,13 @@ class Connection(Closeable):
             self.sent_unconfirmed = True
 
     def read(self, *, timeout_ms: int | None = None) -> Response:
-        """The answer to the oldest request in flight. Raises RequestTimeout, ConnectionFailed, and
-        ProtocolError for an answer that is too long, to another request, or malformed."""
+        """The response to the oldest request in flight. Raises RequestTimeout, ConnectionFailed,
+        and ProtocolError for a response that is too long, out of order, or malformed."""
         _, request_class, version = self._unanswered[0]
         return self.decode(request_class, self.read_payload(timeout_ms=timeout_ms), version)
 
     def decode(self, request_class: type[Request], payload: memoryview, version: int) -> Response:
-        """The response that `read_payload` gave. ProtocolError if it is malformed."""
+        """Decodes a payload from `read_payload`. ProtocolError if it is malformed."""
         try:
             response: Response = codec.decode_response(request_class, payload, version)[1]
         except ProtocolError as error:
@@ -196,8 +196,7 @@ class Connection(Closeable):
         return response
 
     def read_payload(self, *, timeout_ms: int | None = None) -> memoryview:
-        """`read` for callers that decode the answer themselves; it begins with the correlation
-        id."""
+        """`read_response` for callers that decode; the payload starts with the correlation id."""
         assert self._unanswered, "nothing is in flight"
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         correlation_id, request_class, _ = self._unanswered[0]
@@ -227,8 +226,8 @@ class Connection(Closeable):
         return payload
 
     def is_stale(self) -> bool:
-        """Whether an idle connection cannot be used any more: the broker has closed it, or has
-        sent what nobody asked for. Never waits."""
+        """Whether an idle connection is unusable: the broker has closed it, or has sent bytes
+        without a request. Never waits."""
         assert not self._unanswered, "only an idle connection can be stale"
         if self._stream is None:
             return False
@@ -242,9 +241,9 @@ class Connection(Closeable):
         return True
 
     def abort(self) -> None:
-        """Make a write or read that another thread is waiting in fail at once, and an `open` as
-        soon as it has connected. The descriptor stays open, so that it cannot come to mean another
-        file under that thread; `close` frees it."""
+        """Make a write or read that another thread waits in fail at once, and an `open` as soon as
+        it has connected. The descriptor stays open, so that it cannot be reused while that thread
+        uses it; `close` frees it."""
         self._aborts += 1
         stream = self._stream
         if stream is not None:
@@ -254,15 +253,15 @@ class Connection(Closeable):
                 logger.debug("%s was gone before it was aborted: %s", self, error)
 
     def close(self) -> None:
-        """Close, and forget what is in flight. May be called again."""
+        """Close, and forget the requests in flight. May be called again."""
         self._unanswered.clear()
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
 
     def _ask_versions(self) -> VersionRanges:
-        """What the broker serves. ListGroups goes out behind ApiVersions: a broker of 0.9 answers
-        only the former, one of 0.8 closes the connection."""
+        """The broker's API versions. Sends ListGroups after ApiVersions: a broker of 0.9 responds
+        only to the former, one of 0.8 closes the connection."""
         questions: tuple[type[Request], ...] = (ApiVersionsRequest, ListGroupsRequest)
         try:
             for question in questions:
@@ -277,7 +276,7 @@ class Connection(Closeable):
         except (OSError, KafkaError) as error:
             self.close()
             raise ConnectionFailed(
-                f"{self} did not tell its API versions: {error}. Brokers from 0.9 on do"
+                f"{self} did not return its API versions: {error}. Brokers from 0.9 on do"
             ) from error
         except BaseException:
             self.close()
@@ -292,7 +291,7 @@ class Connection(Closeable):
         return self._receive(size, deadline)
 
     def _receive(self, size: int, deadline: float) -> memoryview:
-        """Exactly `size` bytes, in a buffer of their own that the answer may keep views of."""
+        """Exactly `size` bytes, in a new buffer, which the response may keep views of."""
         if size <= AT_ONCE_BYTES:
             data = bytearray(size)
             self._fill(memoryview(data), deadline)
@@ -306,7 +305,7 @@ class Connection(Closeable):
         return memoryview(large)
 
     def _fill(self, rest: memoryview, deadline: float) -> None:
-        """Receive until there is no room left; OSError, TimeoutError."""
+        """Receive until `rest` is full; OSError, TimeoutError."""
         assert self._stream is not None
         while rest:
             seconds = deadline - self.runtime.monotonic()
@@ -315,5 +314,5 @@ class Connection(Closeable):
             self._stream.settimeout(seconds)
             received = self._stream.recv_into(rest)
             if received == 0:
-                raise ConnectionResetError("the broker closed it before its answer was complete")
+                raise ConnectionResetError("the broker closed it before the response was complete")
             rest = rest[received:]

@@ -1,8 +1,8 @@
 """ServerConnection: the state of one connection to the server, without its socket.
 
-Bytes come in, complete frames go to the request handler one after the other, answers queue up in
+Bytes come in, complete frames go to the request handler one after the other, and responses queue in
 `outbox` in the order of their requests. While a request is parked (a long poll, a produce that
-waits for replicas) the requests behind it wait too: answers are strictly in request order, as a
+waits for replicas), later requests wait too: responses are strictly in the order of requests, as a
 client of 0.8 expects. Source: kafka.network.Processor 0.8.2.2.
 """
 
@@ -16,14 +16,14 @@ from kafka08.protocol.frame import FrameReader
 from kafka08.runtime.disk import File
 
 REQUESTS_MAX: Final = 64
-"""Requests handled in one go, before other connections get their turn."""
+"""The most requests in one turn, before other connections get theirs."""
 SECONDS_MAX: Final = 0.002
-"""Time spent in one go, looked at after each request above LARGE_BYTES."""
+"""The time limit of one turn, checked after each request above LARGE_BYTES."""
 LARGE_BYTES: Final = 4096
 
 
 class FileSlice(Protocol):
-    """Bytes of a file that are sent without being read (kafka08.log.slices.LogSlice)."""
+    """Bytes of a file that are sent without reading them (kafka08.log.slices.LogSlice)."""
 
     @property
     def file(self) -> File: ...
@@ -39,40 +39,40 @@ Made: TypeAlias = Callable[["bytes | None", "BaseException | None"], object]
 
 
 class MadeBytes(ABC):
-    """Bytes that are made while they are sent, so that few of them are in memory at once."""
+    """Bytes that are produced while they are sent, so that few of them are in memory at once."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Bytes that `make` is still to give."""
+        """The number of bytes that `make` has still to return."""
 
     @abstractmethod
     def make(self, done: Made) -> bytes | None:
-        """The next of them, at least one. None: `done` is called in the hub with them, or with the
-        reason why there are none, and until then `make` is not called."""
+        """The next bytes, at least one. None: `done` is called in the hub with them, or with an
+        error, and `make` is not called before that."""
 
 
 Piece: TypeAlias = bytes | bytearray | FileSlice | MadeBytes
 ResponseFrame: TypeAlias = bytes | bytearray | Sequence[Piece]
-"""A whole frame, in one piece or several. Empty bytes: there is no answer."""
+"""A whole frame, in one piece or several. Empty bytes: there is no response."""
 
 RequestHandler: TypeAlias = Callable[[memoryview, "ServerConnection"], ResponseFrame | None]
 """Handles one payload, without switching. None parks the connection until `answer` is called on it.
-The payload is valid until the handler returns. ProtocolError ends the connection."""
+The payload is valid until the handler returns. ProtocolError closes the connection."""
 
 
 class ServerConnection:
-    """One connection's requests and answers.
+    """One connection's requests and responses.
 
-    peer       host:port of the other side
-    outbox     pieces of answers that are to be sent, in order
-    parked     a request was handled and its answer is still to come
-    ending     nothing is read or handled any more
-    closed     nor is anything sent
-    on_close   called once if the connection closes while a request is parked; set by whoever parks
-    on_sent    called once when `outbox` has been sent whole; for timing
+    peer       host:port of the client
+    outbox     pieces of responses to be sent, in order
+    parked     a request was handled and its response is still to come
+    ending     nothing more is read or handled
+    closed     nothing more is sent either
+    on_close   called once if the connection closes while a request is parked; set when it is parked
+    on_sent    called once when the whole `outbox` was sent; for timing
     """
 
     __slots__ = ("_early", "_handle", "_handling", "closed", "ending", "on_close", "on_sent",
@@ -92,8 +92,8 @@ class ServerConnection:
         self._early: ResponseFrame | None = None
 
     def handle_frames(self, monotonic: Callable[[], float]) -> bool:
-        """Handle the complete frames received so far, until one parks or it is others' turn. True
-        if frames may be left for the next turn. ProtocolError for a frame that cannot be."""
+        """Handle the complete frames received so far, until one parks or the turn is over. True if
+        frames may be left for the next turn. ProtocolError for an invalid frame."""
         deadline = 0.0
         next_payload, handle, outbox = self.reader.next_payload, self._handle, self.outbox
         for _ in range(REQUESTS_MAX):
@@ -104,7 +104,7 @@ class ServerConnection:
             answer = handle(payload, self)
             self._handling = False
             if answer is None:
-                # The answer may have come while the handler was running.
+                # The response may have come while the handler was running.
                 answer, self._early = self._early, None
                 if answer is None:
                     self.parked = not self.ending
@@ -124,7 +124,7 @@ class ServerConnection:
         return True
 
     def answer(self, answer: ResponseFrame) -> None:
-        """Give the answer of the parked request. Nothing if the connection ended meanwhile."""
+        """Send the response of the parked request. Does nothing if the connection has closed."""
         if self.ending:
             return
         if self._handling:
@@ -137,19 +137,18 @@ class ServerConnection:
         self.answered()
 
     def answered(self) -> None:
-        """A parked request was answered: `outbox` waits to be sent, frames may wait to be
-        handled. For the owner of the socket to override."""
+        """A parked request has its response: `outbox` must be sent, and frames may be waiting. The
+        owner of the socket overrides this."""
 
     def sent(self) -> None:
-        """`outbox` was sent whole, and somebody waits for that."""
+        """The whole `outbox` was sent: call `on_sent`."""
         on_sent, self.on_sent = self.on_sent, None
         if on_sent is not None:
             on_sent()
 
     def finish(self, reason: str = "") -> None:
-        """Handle nothing more, the parked request included, and close once the answers in `outbox`
-        are sent: they are those of earlier requests. `reason` is for the log of whoever owns the
-        socket."""
+        """Handle nothing more, not even the parked request, and close once `outbox` is sent, which
+        has the responses of earlier requests. `reason` is for the log of the socket's owner."""
         if self.ending:
             return
         self.ending = True
@@ -162,7 +161,7 @@ class ServerConnection:
             self.close()
 
     def close(self, reason: str = "") -> None:
-        """Read and send nothing more, at once. `reason` as for `finish`."""
+        """Stop reading and sending, at once. `reason` as for `finish`."""
         if self.closed:
             return
         self.ending = True

@@ -68,7 +68,7 @@ def test_a_new_directory_gets_the_id_of_the_others(tmp_path: Path) -> None:
 def test_the_directories_of_another_broker_are_refused(tmp_path: Path) -> None:
     """InconsistentBrokerIdException of the JVM."""
     settled("0.9.0", tmp_path / "a", broker_id=3)
-    with pytest.raises(ConfigError, match=r"broker\.id: 4 is not the 3"):
+    with pytest.raises(ConfigError, match=r"broker\.id: 4 is not the id 3"):
         settled("0.9.0", tmp_path / "a", broker_id=4)
     settled("0.9.0", tmp_path / "b", broker_id=4)
     with pytest.raises(ConfigError, match=r"several brokers, 3, 4"):

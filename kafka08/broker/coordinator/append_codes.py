@@ -1,6 +1,6 @@
-"""What the error of an append to `__consumer_offsets` means to a group: its code in the response.
+"""Converts the error of an append to `__consumer_offsets` into the code in the group's response.
 
-A code that a table does not name stays as it is. Source: kafka.server.OffsetManager 0.8.2.2,
+A code that a table does not have is unchanged. Source: kafka.server.OffsetManager 0.8.2.2,
 kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
 """
 
@@ -29,7 +29,7 @@ CODES_OF_GROUPS: Final = {
     UnknownTopicOrPartition.code: ConsumerCoordinatorNotAvailable.code,
     NotLeaderForPartition.code: NotCoordinatorForConsumer.code,
 }
-"""At every level, and for whatever is appended."""
+"""For every level and every kind of record."""
 
 _TOO_LARGE: Final = (MessageSizeTooLarge.code, MessageSetSizeTooLarge.code, InvalidFetchSize.code)
 _TOO_FEW: Final = dict.fromkeys(
@@ -56,10 +56,10 @@ _CODES_OF_GROUP_RECORDS: Final[dict[Level, dict[int, int]]] = {
 
 
 def code_of_commit(code: int, level: Level) -> int:
-    """What an OffsetCommit is answered when its append ended with `code`."""
+    """The code of an OffsetCommit response after an append with error `code`."""
     return _CODES_OF_OFFSETS[level].get(code, code)
 
 
 def code_of_group_record(code: int, level: Level) -> int:
-    """What a SyncGroup is answered when the append of the group's record ended with `code`."""
+    """The code of a SyncGroup response after the append of the group's record with error `code`."""
     return _CODES_OF_GROUP_RECORDS[level].get(code, code)

@@ -1,7 +1,7 @@
-"""CoordinatedGroup: a Group with its timers and its way to the log.
+"""CoordinatedGroup: a Group with its timers and its records in the log.
 
-Every event of the group comes in here, and its actions are done in their order: what an answer sets
-off (the client's next request, which may be of the same group) waits until they are. Nothing
+Every event of the group arrives here, and its actions are executed in order: the effects of a
+response (the client's next request, maybe for the same group) wait until they are done. Nothing
 switches.
 """
 
@@ -36,17 +36,17 @@ logger = logging.getLogger(__name__)
 AppendGroup = Callable[[int, str, StoredGroup, Callable[[int], object]], object]
 
 LOGGED_EVERY_MS: Final = 1000
-"""A group that rebalances more often has lines for one generation in this time: members that join
-again and again must not fill a disk."""
+"""A group that rebalances more often logs one generation in this time: members that join again and
+again must not fill a disk."""
 
 
 class CoordinatedGroup:
     """One group of this broker.
 
-    group       the state machine; whoever gives it an event gives the actions to `perform`
-    partition   of the offsets topic, which keeps the group
+    group       the state machine; a caller that passes it an event passes its actions to `perform`
+    partition   of the offsets topic, which stores the group
     append      appends the group's record; see OffsetManager.append_group
-    remove      forgets the group, whose last member is gone (0.9)
+    remove      removes the group after its last member has left (0.9)
     """
 
     __slots__ = (
@@ -85,15 +85,15 @@ class CoordinatedGroup:
         self._actions: deque[Action] = deque()
         self._is_performing = False
         self._is_logged = True
-        """Whether the lines of the present rebalance are written."""
+        """Whether the current rebalance is logged."""
         self._logged_ms = -math.inf
 
     def now_ms(self) -> float:
-        """The clock of the group's events."""
+        """The clock for the group's events."""
         return self._runtime.monotonic() * 1000
 
     def perform(self, actions: Actions) -> None:
-        """Do what an event wants done, behind what is being done."""
+        """Execute the actions of an event, after those in progress."""
         self._actions.extend(actions)
         if self._is_performing:
             return

@@ -1,4 +1,4 @@
-"""Group: the state machine of one group of the coordinator. Pure: no I/O, no clock, no chance.
+"""Group: the state machine of one coordinated group. Pure: no I/O, no clock, no random source.
 
     requests   join, sync, heartbeat, leave, check_commit
     timers     session_timer (of a member), rebalance_timer
@@ -8,12 +8,12 @@
       ▲                │        ▲                                          │
       └──no members────┘        └──join, leave, expiry── STABLE ◀──stored──┘
 
-Each event changes the state first and returns what is to be done as actions, in their order. Times
-are milliseconds of a clock that never goes back. What each request gets in which state: GroupState.
+Each event changes the state first and returns the actions to execute, in order. Times are ms of a
+monotonic clock. GroupState documents the result of each request in each state.
 
-Where this departs from the original: a join without protocols is refused with 23 (0.10.2 answers -1
-and the group is stuck), and a member that is removed while its join or sync is parked gets 25 (the
-original never answers it). Source: kafka.coordinator.GroupCoordinator, GroupMetadata 0.9.0.1 and
+Differences from the original: a join without protocols is refused with 23 (0.10.2 returns -1 and
+the group is stuck), and a member that is removed while its join or sync is parked gets 25 (the
+original never responds). Source: kafka.coordinator.GroupCoordinator, GroupMetadata 0.9.0.1 and
 0.10.2.2.
 """
 
@@ -59,11 +59,11 @@ CAN_REBALANCE = VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
 class Group:
     """One group.
 
-    state            changed by `_become` alone
+    state            changed by `_become` only
     generation       number of completed rebalances; only grows
-    protocol_type    what the members are, such as "consumer"; "" if no member ever joined here
+    protocol_type    of its members, such as "consumer"; "" if no member has ever joined
     protocol         chosen for this generation; None in EMPTY
-    leader_id        the member that assigns; None without members
+    leader_id        the member that assigns partitions; None without members
     members          by member id, in the order of their first joins
     """
 
@@ -86,9 +86,9 @@ class Group:
     def loaded(
         cls, name: str, level: Level, record: StoredGroup, now_ms: float
     ) -> tuple[Group, Actions]:
-        """The group that a record describes: STABLE, or EMPTY without members, whose protocol type
-        is lost. Every session begins now. A member supports only the protocol of the record until
-        it joins again."""
+        """The group of a record: STABLE, or EMPTY without members, whose protocol type is lost.
+        Every session starts now. A member supports only the record's protocol until it joins
+        again."""
         group = cls(name, level)
         group.generation = record.generation
         group.leader_id = record.leader
@@ -115,7 +115,7 @@ class Group:
     # Requests
 
     def join(self, request: Join, now_ms: float) -> Actions:
-        """A JoinGroup request, whose session timeout is within bounds."""
+        """A JoinGroup request with a legal session timeout."""
         error_code = self._refuse_join(request)
         if error_code:
             refused = JoinResult(request.member_id, error_code=error_code)
@@ -144,8 +144,8 @@ class Group:
         return NO_ERROR
 
     def _keeps_generation(self, member: Member, request: Join) -> bool:
-        """Whether a member that joins again is told of the generation that is. The leader of a
-        STABLE group joins in order to rebalance: it may know of new partitions."""
+        """Whether a member that joins again gets the current generation. The leader of a STABLE
+        group joins in order to rebalance: it may have noticed new partitions."""
         if self.state is GroupState.AWAITING_SYNC:
             return member.protocols == request.protocols
         if self.state is GroupState.STABLE:
@@ -161,8 +161,8 @@ class Group:
         reply: SyncReply,
         now_ms: float,
     ) -> Actions:
-        """A SyncGroup request. Of the leader's `assignments` those of unknown members are dropped;
-        a member that is not named gets NO_ASSIGNMENT."""
+        """A SyncGroup request. Those of the leader's `assignments` for unknown members are dropped;
+        a member without one gets NO_ASSIGNMENT."""
         member = self.members.get(member_id)
         if self.state is GroupState.DEAD or member is None:
             return [AnswerSync(reply, NO_ASSIGNMENT, UnknownMemberId.code)]
@@ -179,8 +179,8 @@ class Group:
         return [StoreGroup(self._record(whole), whole)]
 
     def heartbeat(self, member_id: str, generation: int, now_ms: float) -> int:
-        """The error code of a Heartbeat request. 0.9 looks at member and generation in STABLE
-        alone, and renews the session nowhere else."""
+        """The error code of a Heartbeat request. 0.9 checks member and generation only in STABLE,
+        and renews the session only there."""
         if self.state in {GroupState.DEAD, GroupState.EMPTY}:
             return UnknownMemberId.code
         if self._level < Level.V0_10_2 and self.state is not GroupState.STABLE:
@@ -197,15 +197,15 @@ class Group:
         return NO_ERROR if stable else RebalanceInProgress.code
 
     def leave(self, member_id: str, now_ms: float) -> tuple[int, Actions]:
-        """A LeaveGroup request: its error code, and what follows from it."""
+        """A LeaveGroup request: its error code, and the resulting actions."""
         member = self.members.get(member_id)
         if self.state is GroupState.DEAD or member is None:
             return UnknownMemberId.code, []
         return NO_ERROR, self._fail(member, now_ms)
 
     def check_commit(self, member_id: str, generation: int, now_ms: float) -> int:
-        """Whether an OffsetCommit may be stored: its error code. With a generation below 0 the
-        group uses Kafka for its offsets alone, which it may while it has no members."""
+        """Whether an OffsetCommit may be stored: its error code. A generation below 0 means that
+        the group only stores offsets in Kafka, which is allowed while it has no members."""
         if self.state is GroupState.DEAD:
             return UnknownMemberId.code
         if generation < 0 and self.state is GroupState.EMPTY:
@@ -224,8 +224,8 @@ class Group:
     # Timers
 
     def session_timer(self, member_id: str, now_ms: float) -> Actions:
-        """The timer of StartSession. A session with a parked request does not end; its timer runs
-        again once that is answered."""
+        """The timer of StartSession. A session with a parked request does not expire; its timer
+        starts again with the response."""
         member = self.members.get(member_id)
         if member is None or self.state is GroupState.DEAD:
             return []
@@ -238,7 +238,7 @@ class Group:
         return self._fail(member, now_ms)
 
     def rebalance_timer(self, now_ms: float) -> Actions:
-        """The timer of StartRebalance: who has not joined by now is removed."""
+        """The timer of StartRebalance: members that have not joined are removed."""
         if self.state is not GroupState.PREPARING_REBALANCE:
             return []
         return self._complete_rebalance(now_ms)
@@ -246,7 +246,7 @@ class Group:
     # The log
 
     def stored(self, request: StoreGroup, error_code: int, now_ms: float) -> Actions:
-        """The end of a StoreGroup. Nothing if the group has rebalanced meanwhile."""
+        """The result of a StoreGroup. Ignored if the group has rebalanced meanwhile."""
         if self.state is not GroupState.AWAITING_SYNC or request.generation != self.generation:
             return []
         if error_code:
@@ -257,7 +257,7 @@ class Group:
         return self._answer_syncs(NO_ERROR, now_ms)
 
     def unload(self) -> Actions:
-        """Another broker coordinates the group now: parked requests get 16."""
+        """Another broker now coordinates the group: parked requests get 16."""
         actions: Actions = [EndRebalance()]
         self._become(GroupState.DEAD)
         for member in self.members.values():
@@ -266,7 +266,7 @@ class Group:
         return actions
 
     def expire(self, has_offsets: bool) -> bool:
-        """Make an EMPTY group without offsets DEAD; whether it is now."""
+        """Make an EMPTY group without offsets DEAD; returns whether it is."""
         if self.state is not GroupState.EMPTY or has_offsets:
             return False
         self._become(GroupState.DEAD)
@@ -301,7 +301,7 @@ class Group:
         member.parked_join = reply
 
     def _fail(self, member: Member, now_ms: float) -> Actions:
-        """The member has left or expired."""
+        """The member has left or its session has expired."""
         return [*self._remove(member), *self._rebalance(now_ms)]
 
     def _remove(self, member: Member) -> Iterator[Action]:
@@ -313,7 +313,7 @@ class Group:
         yield from self._release(member, UnknownMemberId.code)
 
     def _release(self, member: Member, error_code: int) -> Iterator[Action]:
-        """Answer what a member has parked."""
+        """Respond to a member's parked requests."""
         if member.parked_join is not None:
             self._parked_joins -= 1
             result = JoinResult(member.member_id, error_code=error_code)
@@ -323,7 +323,7 @@ class Group:
         member.parked_join = member.parked_sync = None
 
     def _rebalance(self, now_ms: float) -> Actions:
-        """Begin a rebalance unless one is under way, and complete it if no member is missing."""
+        """Start a rebalance unless one is in progress, and complete it if all members joined."""
         actions: Actions = []
         if self.state in CAN_REBALANCE:
             if self.state is GroupState.AWAITING_SYNC:
@@ -365,18 +365,18 @@ class Group:
         return actions
 
     def _join_result(self, member: Member) -> JoinResult:
-        """A member's view of the generation that is."""
+        """A member's view of the current generation."""
         assert self.protocol is not None, f"{self} has no protocol"
         assert self.leader_id is not None, f"{self} has no leader"
         members: tuple[tuple[str, bytes], ...] = ()
-        # In STABLE a leader that asks begins a rebalance, and never comes here.
+        # In STABLE a leader's join starts a rebalance, and never gets here.
         if member.member_id == self.leader_id:
             protocol = self.protocol
             members = tuple((m.member_id, m.metadata(protocol)) for m in self.members.values())
         return JoinResult(member.member_id, self.generation, self.protocol, self.leader_id, members)
 
     def _answer_syncs(self, error_code: int, now_ms: float) -> Actions:
-        """Give parked syncs the assignments, or the error and none."""
+        """Respond to parked syncs with the assignments, or with the error and none."""
         actions: Actions = []
         for member in self.members.values():
             if error_code:
@@ -388,7 +388,7 @@ class Group:
         return actions
 
     def _heard_of(self, member: Member, now_ms: float) -> Actions:
-        """Renew the session, with a timer if none runs."""
+        """Renew the session, and start a timer if none runs."""
         member.renew_session(now_ms)
         if member.has_timer:
             return []

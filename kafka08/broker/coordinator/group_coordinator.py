@@ -1,6 +1,6 @@
 """GroupCoordinator: the groups whose partition of `__consumer_offsets` this broker leads.
 
-Before a group is looked at, every request is checked in this order:
+Every request is checked in this order first:
 
     15   the broker is starting or stopping
     24   JoinGroup without a name of the group
@@ -8,11 +8,11 @@ Before a group is looked at, every request is checked in this order:
     14   the partition is being loaded. A Heartbeat gets 0 then, a SyncGroup 16
     26   JoinGroup with a session timeout out of bounds
 
-Then `Group` decides. Groups come from requests and from the log: OffsetManager tells of both ends
-of a leadership, and of offsets that have expired. Nothing here switches.
+Then `Group` decides. Groups come from requests and from the log: OffsetManager reports the start
+and end of a leadership, and expired offsets. Nothing here switches.
 
-0.9.0.1 and 0.10.2.2 answer 16 also during the first load, since they own a partition only at its
-end. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
+0.9.0.1 and 0.10.2.2 return 16 also during the first load, since they own a partition only after it.
+Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ NOT_COORDINATOR: Final = NotCoordinatorForConsumer.code
 
 
 class GroupCoordinator:
-    """The groups of one broker. Every request is answered by its return value or by its reply,
-    which may be called before the method returns."""
+    """The groups of one broker. Every request gets its response as return value or through its
+    reply, which may be called before the method returns."""
 
     def __init__(
         self, runtime: BrokerRuntime, config: BrokerConfig, timer: Timer, offsets: OffsetManager
@@ -79,12 +79,12 @@ class GroupCoordinator:
         self._is_active = False
 
     def startup(self) -> None:
-        """Hear of groups in the log. Before OffsetManager.startup."""
+        """Listen for groups in the log. Call it before OffsetManager.startup."""
         self._offsets.groups = self
         self._is_active = True
 
     def shutdown(self) -> None:
-        """Answer 15 from now on. Safe when startup never ran."""
+        """Return 15 from now on. Safe if startup never ran."""
         self._is_active = False
 
     # Requests
@@ -158,7 +158,7 @@ class GroupCoordinator:
         return found.group.heartbeat(member_id, generation, found.now_ms())
 
     def leave(self, name: str, member_id: str) -> int:
-        """LeaveGroup: the error code, whatever the rebalance comes to."""
+        """LeaveGroup: the error code, whatever the result of the rebalance."""
         error_code = self._refuse(name)
         if error_code:
             return error_code
@@ -175,7 +175,7 @@ class GroupCoordinator:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         done: Callable[[CommitCodes], object],
     ) -> None:
-        """OffsetCommit of version 1 or 2; `done` hears a code for each of `offsets`."""
+        """OffsetCommit of version 1 or 2; `done` is called with a code for each of `offsets`."""
         error_code = self._refuse(request.group) or self._refuse_commit(request)
         if error_code:
             done(dict.fromkeys(offsets, error_code))
@@ -198,7 +198,7 @@ class GroupCoordinator:
         self, name: str, partitions: Iterable[TopicPartition] | None
     ) -> tuple[int, dict[TopicPartition, FetchedOffset]]:
         """OffsetFetch from version 1 on: the error code of the group and, without one, the offsets
-        of `partitions` or, for None, all that it has. Members are not looked at."""
+        of `partitions` or, for None, of all. Does not check members."""
         error_code = self._refuse(name)
         if error_code:
             return error_code, {}
@@ -207,20 +207,20 @@ class GroupCoordinator:
         return NO_ERROR, self._offsets.fetch(name, partitions)
 
     def find(self, name: str) -> tuple[int, Group | None]:
-        """For DescribeGroups: the error code and, without one, the group, if there is one."""
+        """For DescribeGroups: the error code, or the group, if there is one."""
         error_code = self._refuse(name)
         found = None if error_code else self._groups.get(name)
         return error_code, None if found is None else found.group
 
     def all_groups(self) -> tuple[int, list[Group]]:
-        """For ListGroups: the error code, and the groups that are known all the same."""
+        """For ListGroups: the error code, and the known groups in any case."""
         if not self._is_active:
             return ConsumerCoordinatorNotAvailable.code, []
         error_code = LOADING if self._offsets.is_loading else NO_ERROR
         return error_code, [found.group for found in self._groups.values()]
 
     def _refuse(self, name: str) -> int:
-        """15, 16 or 14, if the group is not to be looked at."""
+        """15, 16 or 14 if the group must not be used now; else 0."""
         if not self._is_active:
             return ConsumerCoordinatorNotAvailable.code
         found = self._groups.get(name)
@@ -236,10 +236,10 @@ class GroupCoordinator:
         variant = "89ab"[int(text[16], 16) & 3]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
-    # What OffsetManager tells
+    # Called by OffsetManager
 
     def load_groups(self, partition: int, records: Mapping[str, StoredGroup | None]) -> None:
-        """Some groups of a partition that is being loaded. From 0.10.2 on offsets alone make a
+        """Some groups of a partition that is being loaded. From 0.10.2 on offsets alone are a
         group."""
         for name, record in records.items():
             if name in self._groups:
@@ -256,7 +256,7 @@ class GroupCoordinator:
                 self._add(Group(name, self._level), partition)
 
     def unload_groups(self, partition: int) -> None:
-        """Another broker coordinates the groups of a partition: who waits hears 16."""
+        """Another broker now coordinates the groups of a partition: parked requests get 16."""
         unloaded = self._by_partition.pop(partition, {})
         for name in unloaded:
             del self._groups[name]
@@ -267,8 +267,8 @@ class GroupCoordinator:
             found.perform(found.group.unload())
 
     def expire_groups(self, partition: int) -> None:
-        """Remove the groups without members and offsets. In 0.9 there are none: a group ends with
-        its last member. Only a group with a generation has a record to delete."""
+        """Remove groups without members and offsets. 0.9 has none: there a group ends with its last
+        member. Only a group with a generation has a record to delete."""
         dead = [
             found
             for name, found in self._by_partition.get(partition, {}).items()
@@ -281,7 +281,7 @@ class GroupCoordinator:
             self._offsets.append_group_tombstones(partition, stored)
 
     def forget_partitions(self, deleted: Iterable[TopicPartition]) -> None:
-        """Partitions of topics that were deleted: from 0.10.2 on no group keeps offsets of them."""
+        """Deletes offsets of partitions of deleted topics, as from 0.10.2 on."""
         gone = list(deleted)
         if gone and self._level >= Level.V0_10_2:
             self._runtime.spawn(
@@ -320,6 +320,6 @@ class GroupCoordinator:
             del self._by_partition[found.partition][name]
 
     def _forget_unused(self, found: CoordinatedGroup) -> None:
-        """A first join that was refused makes no group."""
+        """Remove a group whose first join was refused."""
         if not self._offsets.has_offsets(found.partition, found.group.name):
             self._forget(found)

@@ -1,7 +1,7 @@
-"""What a group is told by requests, and what it wants done: plain values, no behaviour. Nobody
-changes them; they are not frozen because making a frozen one takes three times as long.
+"""The inputs and actions of a group: plain values without behaviour. They are never changed; they
+are not frozen because creating a frozen one takes three times as long.
 
-`reply` is opaque to the group: it stands for the client that waits, and comes back in the answer.
+`reply` is opaque to the group: it identifies the waiting client, and comes back with the response.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_MEMBER_ID: Final = ""
 NO_ASSIGNMENT: Final = b""
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
-"""(name, metadata) of what a member supports, in order of preference."""
+"""(name, metadata) of a member's supported protocols, in order of preference."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class JoinResult:
 
 JoinReply: TypeAlias = Callable[[JoinResult], object]
 SyncReply: TypeAlias = Callable[[bytes, int], object]
-"""Takes the assignment and the error code."""
+"""Called with the assignment and the error code."""
 
 
 @dataclass(slots=True)
@@ -44,9 +44,9 @@ class Join:
     """A JoinGroup request.
 
     member_id              NO_MEMBER_ID for a new member
-    new_member_id          the id that a new member gets
-    client_host            as it is described: "/" and the address
-    rebalance_timeout_ms   how long others wait for the member when the group rebalances
+    new_member_id          the id for a new member
+    client_host            for DescribeGroups: "/" and the address
+    rebalance_timeout_ms   how long others wait for the member in a rebalance
     """
 
     member_id: str
@@ -83,7 +83,7 @@ class StartSession:
 
 @dataclass(slots=True)
 class EndSession:
-    """The member is gone; its timer is not needed."""
+    """The member is gone; cancel its timer."""
 
     member_id: str
 
@@ -97,7 +97,7 @@ class StartRebalance:
 
 @dataclass(slots=True)
 class EndRebalance:
-    """The rebalance timer is not needed any more."""
+    """Cancel the rebalance timer."""
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class StoreGroup:
 
 @dataclass(slots=True)
 class RemoveGroup:
-    """0.9: the last member is gone. Forget the group and append its tombstone."""
+    """0.9: the last member has left. Remove the group and append its tombstone."""
 
 
 Action: TypeAlias = (

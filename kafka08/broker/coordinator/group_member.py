@@ -1,4 +1,4 @@
-"""Member: one member of a group, as the coordinator knows it. Source:
+"""Member: a coordinator's view of a group member. Source:
 kafka.coordinator.MemberMetadata 0.10.2.2."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from kafka08.broker.coordinator.group_events import (
 
 @dataclass(slots=True)
 class Member:
-    """The timeouts are those of its first join; a later join replaces `protocols` alone.
+    """The timeouts are those of its first join; a later join replaces only `protocols`.
 
-    assignment       of the generation that is stored; NO_ASSIGNMENT until then
+    assignment       of the stored generation; NO_ASSIGNMENT until then
     parked_join      the client that waits for the rebalance to complete
     parked_sync      the client that waits for the leader's assignment
-    expires_ms       when the session is over, unless the member is heard of before
-    has_timer        whether a session timer runs; it may end before `expires_ms`, never after
+    expires_ms       when the session expires, unless it is renewed before
+    has_timer        whether a session timer runs; it may fire before `expires_ms`, never after
     """
 
     member_id: str
@@ -38,12 +38,12 @@ class Member:
 
     @property
     def is_parked(self) -> bool:
-        """Whether a request of it waits here, which keeps its session alive."""
+        """Whether one of its requests is parked, which keeps its session alive."""
         return self.parked_join is not None or self.parked_sync is not None
 
     def renew_session(self, now_ms: float) -> None:
         self.expires_ms = now_ms + self.session_timeout_ms
 
     def metadata(self, protocol: str) -> bytes:
-        """What it sent for a protocol that it supports."""
+        """Its metadata for a protocol that it supports."""
         return next(data for name, data in self.protocols if name == protocol)

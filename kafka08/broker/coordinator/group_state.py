@@ -1,4 +1,4 @@
-"""GroupState: what state a group of the coordinator is in, and which state may follow which.
+"""GroupState: the states of a coordinated group, and the legal transitions.
 
 Source: kafka.coordinator.GroupState, GroupMetadata.validPreviousStates 0.9.0.1 and 0.10.2.2.
 """
@@ -54,8 +54,8 @@ class GroupState(Enum):
     """
 
     DEAD = "Dead"
-    """The group is removed here: it has expired, or another broker coordinates it. Final; every
-    request gets 25."""
+    """The group was removed: it has expired, or another broker coordinates it. Final; every request
+    gets 25."""
 
 
 VALID_PREVIOUS: Final[dict[GroupState, frozenset[GroupState]]] = {

@@ -1,14 +1,15 @@
-"""OffsetCache: the committed offsets of the groups this broker coordinates. Pure: no I/O, no clock.
+"""OffsetCache: committed offsets of the groups that this broker coordinates. Pure: no I/O, no
+clock.
 
 Per partition of `__consumer_offsets`:
 
     (absent) ── begin_load ──▶ loading ── finish_load ──▶ loaded ── drop ──▶ (absent)
 
-Every entry remembers the log offset of the record it came from, and a record is applied only if
-it stands behind what the entry has. So a commit made while its partition is being loaded wins over
-the older record that the load still reads (0.8.2.2 loses it: its load overwrites), and commits
-whose acknowledgements come in another order than their appends end in log order. What belongs to a
-partition that is not there any more is ignored. Source: kafka.server.OffsetManager 0.8.2.2.
+Every entry has the log offset of its record, and a record is applied only if it is later in the log
+than the entry. So a commit made while its partition is being loaded wins over the older record that
+the load reads later (0.8.2.2 loses it: its load overwrites), and commits whose acknowledgements
+arrive in another order than their appends end up in log order. Changes of a partition that is no
+longer here are ignored. Source: kafka.server.OffsetManager 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class LoadState(Enum):
     """Another broker coordinates these groups."""
 
     LOADING = "loading"
-    """Commits are taken in, fetches are told to come again."""
+    """Commits are accepted, fetches must be retried."""
 
     LOADED = "loaded"
-    """The cache says what the log says."""
+    """The cache has the content of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Entry:
 
 @dataclass(slots=True)
 class _Group:
-    """pending   number of commits on their way, by key"""
+    """pending   number of commits in progress, by key"""
 
     entries: dict[OffsetKey, Entry] = field(default_factory=dict)
     pending: dict[OffsetKey, int] = field(default_factory=dict)
@@ -50,21 +51,21 @@ class _Group:
 
 @dataclass(slots=True)
 class _Partition:
-    """generation   tells one stay of the partition from the next: see `begin_load`
+    """generation   distinguishes one load of the partition from the next: see `begin_load`
     groups          those that have an entry or a pending commit"""
 
     generation: int
     loading: bool = True
     groups: dict[str, _Group] = field(default_factory=dict)
     deleted: set[OffsetKey] = field(default_factory=set)
-    """The keys whose entry has no value; looking for them would take long where there are many."""
+    """The keys whose entry has no value; searching for them would be slow."""
 
     def entry(self, key: OffsetKey) -> Entry | None:
         group = self.groups.get(key.group)
         return None if group is None else group.entries.get(key)
 
     def group(self, name: str) -> _Group:
-        """The group, made if there is none."""
+        """The group, created if needed."""
         group = self.groups.get(name)
         if group is None:
             group = self.groups[name] = _Group()
@@ -101,8 +102,8 @@ class OffsetCache:
         return LoadState.LOADING if found.loading else LoadState.LOADED
 
     def begin_load(self, partition: int) -> int | None:
-        """Start loading. Returns the generation that the loader names with each record, or None if
-        the partition is there already: leadership was confirmed, and the log is what it was."""
+        """Start loading. Returns the generation for the loader's calls, or None if the partition is
+        there already: the leadership was confirmed, and the log is the same."""
         if partition in self._partitions:
             return None
         self._generations += 1
@@ -110,14 +111,14 @@ class OffsetCache:
         return self._generations
 
     def is_current(self, partition: int, generation: int) -> bool:
-        """Whether the load of that generation should go on."""
+        """Whether the load of that generation should continue."""
         found = self._partitions.get(partition)
         return found is not None and found.generation == generation
 
     def apply(
         self, partition: int, log_offset: int, key: OffsetKey, value: OffsetValue | None
     ) -> None:
-        """Take in the record at `log_offset`, unless the key has a newer one."""
+        """Apply the record at `log_offset`, unless the key has a newer one."""
         found = self._partitions.get(partition)
         if found is None:
             return
@@ -134,7 +135,7 @@ class OffsetCache:
             found.deleted.discard(key)
 
     def finish_load(self, partition: int, generation: int) -> None:
-        """The log was read to its end: answer fetches from now on."""
+        """The log was read to its end: serve fetches from now on."""
         if self.is_current(partition, generation):
             found = self._partitions[partition]
             found.loading = False
@@ -143,13 +144,13 @@ class OffsetCache:
             found.deleted.clear()
 
     def drop(self, partition: int) -> int:
-        """Forget a partition that another broker leads now. Returns how many offsets it had."""
+        """Drop a partition that another broker leads now; returns the number of its offsets."""
         found = self._partitions.pop(partition, None)
         return 0 if found is None else len(found)
 
     def begin_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
-        """A commit of `keys` was sent to the log: until `end_commit` they do not expire, because
-        the tombstone would stand behind the new offset and delete it."""
+        """A commit of `keys` was appended to the log: until `end_commit` they do not expire,
+        because the tombstone would be later in the log than the new offset and delete it."""
         found = self._partitions.get(partition)
         if found is not None:
             for key in keys:
@@ -185,7 +186,7 @@ class OffsetCache:
         return {key: e.value for key, e in group.entries.items() if e.value is not None}
 
     def has_group(self, partition: int, name: str) -> bool:
-        """Whether the group has offsets, or a commit of some on its way."""
+        """Whether the group has offsets, or a commit in progress."""
         found = self._partitions.get(partition)
         return found is not None and name in found.groups
 
@@ -201,7 +202,7 @@ class OffsetCache:
         ]
 
     def loaded(self) -> list[int]:
-        """The partitions that are loaded, ascending."""
+        """The loaded partitions, ascending."""
         return sorted(n for n, found in self._partitions.items() if not found.loading)
 
     @property
@@ -210,7 +211,7 @@ class OffsetCache:
         return any(found.loading for found in self._partitions.values())
 
     def keys(self, partition: int) -> list[OffsetKey]:
-        """What has an offset in a partition now."""
+        """The keys with an offset in a partition."""
         found = self._partitions.get(partition)
         if found is None:
             return []
@@ -219,13 +220,13 @@ class OffsetCache:
     def expired(
         self, partition: int, keys: Iterable[OffsetKey], now_ms: int, retention_ms: int
     ) -> list[OffsetKey]:
-        """Those among `keys` whose offset has outlived its time; none while the partition is
-        loading or gone.
+        """Those among `keys` whose offset has expired; empty while the partition is loading or
+        gone.
 
-        1. A record with an expiry (0.9+ wrote it): when that has come.
-        2. Else: when more than `retention_ms` passed since its commit time, which in version 1
-           of OffsetCommit the client may have chosen.
-        3. Not while a commit of the same key is on its way.
+        1. A record with an expiry (written by 0.9+): at that time.
+        2. Else: `retention_ms` after its commit time, which a client may have chosen in version 1
+           of OffsetCommit.
+        3. Not while a commit of the same key is in progress.
         """
         found = self._partitions.get(partition)
         if found is None or found.loading:
@@ -241,12 +242,12 @@ class OffsetCache:
         ]
 
     def __len__(self) -> int:
-        """How many offsets are cached."""
+        """The number of cached offsets."""
         return sum(map(len, self._partitions.values()))
 
     @property
     def groups(self) -> int:
-        """How many groups have offsets here."""
+        """The number of groups with offsets here."""
         return sum(
             bool(group.entries)
             for found in self._partitions.values()

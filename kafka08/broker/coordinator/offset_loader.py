@@ -1,7 +1,7 @@
-"""OffsetLoader: reads partitions of `__consumer_offsets` that this broker leads into the cache.
+"""OffsetLoader: loads partitions of `__consumer_offsets` that this broker leads into the cache.
 
-Records of offsets go to the OffsetCache, those of groups to a GroupListener. What the cache holds
-of a partition counts once its log was read from the start to the end that it had.
+Offset records go to the OffsetCache, group records to a GroupListener. A partition's cache is valid
+once its log was read from the start to the end that it had.
 
 Source: kafka.server.OffsetManager 0.8.2.2, kafka.coordinator.GroupMetadataManager 0.9.0.1 and
 0.10.2.2.
@@ -30,22 +30,22 @@ from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 logger = logging.getLogger(__name__)
 
 RECORDS_PER_SLICE: Final = 1000
-"""Records applied between two pauses of a load: a few ms, so that the hub stays awake."""
+"""The most records applied between two pauses of a load: a few ms, to keep the hub responsive."""
 LOAD_RETRY_SECONDS: Final = 30.0
-"""Pause before a partition whose log could not be read is loaded again."""
+"""Pause before a partition with an unreadable log is loaded again."""
 COMMITTED_POLL_SECONDS: Final = 0.05
 """Pause of a load that has caught up with the high watermark but not with the log's end."""
 
 
 class GroupListener(Protocol):
-    """Hears of the groups that the partitions led here keep. None of these may switch."""
+    """Receives the groups of the partitions led here. None of these may switch."""
 
     def load_groups(self, partition: int, records: Mapping[str, StoredGroup | None]) -> None:
-        """Some groups of a partition that is being loaded, by name; None for a group without a
-        record that can be read."""
+        """Some groups of a partition that is being loaded, by name; None for a group with an
+        unreadable record."""
 
     def unload_groups(self, partition: int) -> None:
-        """The partition is led elsewhere."""
+        """Another broker leads the partition now."""
 
     def expire_groups(self, partition: int) -> None:
         """Offsets of the partition have expired or were deleted."""
@@ -55,7 +55,7 @@ class OffsetLoader:
     """The loads of one broker.
 
     buffer_bytes   read from a log at a time (offsets.load.buffer.size)
-    groups         hears of the records of groups; None below level 0.9.0
+    groups         receives group records; None below level 0.9.0
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class OffsetLoader:
         self._loads.clear()
 
     def begin(self, partition: int) -> None:
-        """Load what the log of this partition says, unless that is done or under way."""
+        """Load the log of this partition, unless that is done or in progress."""
         generation = self._cache.begin_load(partition)
         if generation is not None:
             self._start(partition, generation)
@@ -96,10 +96,10 @@ class OffsetLoader:
     def _load(self, number: int, generation: int) -> None:
         """Read the partition's log into the cache.
 
-        A record that cannot be read is skipped with an error; 0.8.2.2 gives up the partition there
-        and then answers -1, so that its groups silently start anew. Where the log cannot be read,
-        the partition stays loading, so its groups wait and lose no offset, and is loaded again
-        after LOAD_RETRY_SECONDS. A storage error halts the broker.
+        An unreadable record is skipped with an error; 0.8.2.2 gives up the partition there and then
+        returns -1, so that its groups silently start over. If the log cannot be read, the partition
+        stays in loading, so its groups wait and lose no offset, and is loaded again after
+        LOAD_RETRY_SECONDS. A storage error halts the broker.
         """
         target = TopicPartition(OFFSETS_TOPIC, number)
         found = self._replica_manager.find(target)
@@ -144,11 +144,10 @@ class OffsetLoader:
         generation: int,
         groups: dict[str, bytes | None],
     ) -> int:
-        """Apply all records up to the end that the log has now, and collect the last value of each
-        group in `groups`. Records above the high watermark are waited for: they are committed in
-        time, and no commit was made after them yet. Returns their number; stops when the partition
-        is led elsewhere. CorruptLog if an entry claims a size or an offset beyond
-        the log's end."""
+        """Apply all records up to the current log end, and collect the last value of each group in
+        `groups`. Waits for records above the high watermark: they are committed soon, and no commit
+        was made after them yet. Returns their number; stops when another broker leads the
+        partition. CorruptLog if an entry claims a size or an offset beyond the log's end."""
         number = partition.topic_partition.partition
         offset, end, count = source.log_start_offset, source.log_end_offset, 0
         size = self._buffer_bytes
@@ -159,7 +158,7 @@ class OffsetLoader:
             high_watermark = partition.high_watermark
             part = source.read(offset, size, high_watermark)
             if not part.size:
-                offset = high_watermark  # all that was in between was compacted away
+                offset = high_watermark  # everything in between was compacted away
                 continue
             messages = message_set.decode(part.bytes(), offset, OFFSETS_TOPIC, number)
             for message in messages:
@@ -201,7 +200,7 @@ class OffsetLoader:
         self._cache.apply(number, message.offset, key, value)
 
     def _hand_over(self, number: int, generation: int, values: Mapping[str, bytes | None]) -> None:
-        """Tell the listener of the groups of a partition whose log was read. Switches."""
+        """Pass the groups of a loaded partition to the listener. Switches."""
         if self.groups is None:
             return
         names = [name for name, value in values.items() if value is not None]
@@ -214,7 +213,7 @@ class OffsetLoader:
             )
 
     def _decode_group(self, name: str, value: bytes | None) -> StoredGroup | None:
-        """None for a record that cannot be read: its members join anew."""
+        """None for an unreadable record: its members must join again."""
         if value is None:
             return None
         try:

@@ -1,14 +1,14 @@
-"""OffsetManager: keeps the committed offsets of the groups whose partition this broker leads.
+"""OffsetManager: committed offsets of the groups whose partition this broker leads.
 
-    commit    records into the group's partition of `__consumer_offsets`; the cache follows once
-              they are acknowledged
+    commit    appends records to the group's partition of `__consumer_offsets`; updates the cache
+              once they are acknowledged
     fetch     from the cache alone
     load      on becoming leader of a partition: its log from the start to the high watermark
-    expire    every ten minutes: old offsets leave, with tombstones into the log
+    expire    every ten minutes: removes old offsets, with tombstones in the log
 
-What becomes of the cache is decided in `OffsetCache`; this is the way to the log, and OffsetLoader
-the way back. It hears of leadership from the ReplicaManager. From level 0.9 on records have version
-1, which says when the offset expires, and the records of groups are handed to a GroupListener.
+`OffsetCache` decides, this class appends to the log, and OffsetLoader reads it. The ReplicaManager
+calls it at leadership changes. From level 0.9 on records have version 1, with the time at which the
+offset expires, and group records are passed to a GroupListener.
 
 Source: kafka.server.OffsetManager and KafkaApis 0.8.2.2, kafka.coordinator.GroupMetadataManager
 0.9.0.1 and 0.10.2.2.
@@ -54,20 +54,20 @@ from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, OffsetAndMetadata, TopicPa
 logger = logging.getLogger(__name__)
 
 EXPIRY_INTERVAL_SECONDS: Final = 600.0
-"""0.8: offsets.retention.check.interval.ms is read and not used."""
+"""0.8: offsets.retention.check.interval.ms is parsed but not used."""
 NOW: Final = -1
-"""A commit time that stands for the broker's own clock."""
+"""A commit time that means the broker's own clock."""
 KEYS_PER_TURN: Final = 2000
-"""Most offsets that are looked at, and most tombstones that are appended, between two pauses."""
+"""The most offsets checked, and the most tombstones appended, between two pauses."""
 BROKERS_RETENTION: Final = -1
-"""A retention that stands for offsets.retention.minutes."""
+"""A retention that means offsets.retention.minutes."""
 
 CommitCodes = dict[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffset:
-    """What a fetch says of one partition: NO_OFFSET and "" without one, or with an error."""
+    """The response for one partition: NO_OFFSET and "" without an offset, or with an error."""
 
     offset: int = NO_OFFSET
     metadata: str | None = ""
@@ -75,9 +75,9 @@ class FetchedOffset:
 
 
 class OffsetManager:
-    """The offsets of one broker. Nothing but `startup`, `shutdown` and the load switches.
+    """The offsets of one broker. Only `startup`, `shutdown` and the load switch.
 
-    partition_count   of the offsets topic; 0: it is still to be created with
+    partition_count   of the offsets topic; 0: it will be created with
                       offsets.topic.num.partitions
     """
 
@@ -103,7 +103,7 @@ class OffsetManager:
 
     @property
     def groups(self) -> GroupListener | None:
-        """Hears of groups. Set before `startup`, from level 0.9 on."""
+        """Receives groups. Set before `startup`, from level 0.9 on."""
         return self._loader.groups
 
     @groups.setter
@@ -111,7 +111,8 @@ class OffsetManager:
         self._loader.groups = listener
 
     def startup(self) -> None:
-        """Hear of leadership and begin to expire. Before the first request of a controller."""
+        """Listen for leadership changes and start to expire. Before the controller's first
+        request."""
         self._replica_manager.listen(OFFSETS_TOPIC, self)
         interval = EXPIRY_INTERVAL_SECONDS
         if self._level >= Level.V0_9_0:
@@ -119,17 +120,17 @@ class OffsetManager:
         self._expiry = self._runtime.every(interval, self.expire, name="offsets-cache-compactor")
 
     def shutdown(self) -> None:
-        """End loads and expiry; safe when startup never ran."""
+        """End loads and expiry; safe if startup never ran."""
         self._loader.shutdown()
         if self._expiry is not None:
             self._expiry.kill(block=False)
 
     def __len__(self) -> int:
-        """How many offsets are cached."""
+        """The number of cached offsets."""
         return len(self._cache)
 
     def partition_for(self, group: str) -> int:
-        """The partition of the offsets topic that keeps `group`."""
+        """The partition of the offsets topic that stores `group`."""
         return group_partition(group, self._partition_count)
 
     # Commits
@@ -141,15 +142,15 @@ class OffsetManager:
         done: Callable[[CommitCodes], object],
         retention_ms: int = BROKERS_RETENTION,
     ) -> None:
-        """Store offsets; `done` hears one code for each partition, maybe before this returns.
+        """Store offsets; `done` is called with one code per partition, maybe before this returns.
 
         1. A commit time of NOW becomes the broker's. From 0.9 on any becomes the broker's, and the
-           offset expires `retention_ms` after the time that the client gave; null metadata is "".
+           offset expires `retention_ms` after the client's time; null metadata becomes "".
         2. Metadata longer than offset.metadata.max.bytes characters: 12, and the entry is left out.
-        3. The rest is one set in the group's partition, under offsets.commit.required.acks and
-           offsets.commit.timeout.ms; one code for all of it, as code_of_commit tells.
-        4. Stored entries reach the cache. 0.8.2.2 puts the refused ones there too: not copied.
-        Whether the partitions exist is not asked.
+        3. The rest is one set in the group's partition, with offsets.commit.required.acks and
+           offsets.commit.timeout.ms; one code for all of it, from code_of_commit.
+        4. Stored entries go to the cache. 0.8.2.2 adds the refused ones too: not copied.
+        Does not check whether the partitions exist.
         """
         limit = self._config.offset_metadata_max_bytes
         refused = [tp for tp, o in offsets.items() if java_length(o.metadata) > limit]
@@ -220,7 +221,7 @@ class OffsetManager:
         return encode_key(key, int(self._level >= Level.V0_9_0))
 
     def _encode(self, records: Messages) -> bytearray:
-        """In the format of the topic; from 0.10.2 on with the time of the append."""
+        """In the topic's format; from 0.10.2 on with the time of the append."""
         magic = self._replica_manager.log_manager.config_of(OFFSETS_TOPIC).magic
         timestamps = [self._runtime.time_ms()] * len(records) if magic else None
         codec = self._config.offsets_codec
@@ -231,7 +232,7 @@ class OffsetManager:
     def append_group(
         self, partition: int, name: str, record: StoredGroup, done: Callable[[int], object]
     ) -> None:
-        """Append a group's record to its partition as a commit is appended; `done` hears the code
+        """Append a group's record to its partition like a commit; `done` is called with the code
         for a SyncGroup, maybe before this returns."""
         target = TopicPartition(OFFSETS_TOPIC, partition)
 
@@ -242,8 +243,8 @@ class OffsetManager:
         self._append(target, [(encode_key(GroupKey(name)), value)], acknowledged)
 
     def append_group_tombstones(self, partition: int, names: Iterable[str]) -> None:
-        """Delete the records of groups, under acks 1. A tombstone that is lost is no loss: the
-        next leader removes the group again."""
+        """Delete the records of groups, with acks 1. A lost tombstone does no harm: the next leader
+        removes the group again."""
         target = TopicPartition(OFFSETS_TOPIC, partition)
 
         def appended(result: AppendResult) -> None:
@@ -253,11 +254,11 @@ class OffsetManager:
         self._append_tombstones_to(target, [encode_key(GroupKey(name)) for name in names], appended)
 
     def has_offsets(self, partition: int, name: str) -> bool:
-        """Whether a group has offsets, or a commit on its way."""
+        """Whether a group has offsets, or a commit in progress."""
         return self._cache.has_group(partition, name)
 
     def state(self, partition: int) -> LoadState:
-        """ABSENT also while the leadership is being given away."""
+        """ABSENT also while the leadership is being moved away."""
         state = self._cache.state(partition)
         return state if self._leads(partition) else LoadState.ABSENT
 
@@ -300,14 +301,14 @@ class OffsetManager:
         found = self._replica_manager.find(TopicPartition(OFFSETS_TOPIC, number))
         return found is not None and found.is_leader
 
-    # Leadership, as ReplicaManager tells it
+    # Called by ReplicaManager at leadership changes
 
     def on_leadership(self, partition: int) -> None:
-        """Load what the log of this partition says, unless that is done or under way."""
+        """Load the log of this partition, unless that is done or in progress."""
         self._loader.begin(partition)
 
     def on_follower(self, partition: int) -> None:
-        """Another broker answers for these groups: forget them."""
+        """Another broker coordinates these groups now: drop them."""
         dropped = self._cache.drop(partition)
         logger.info("Dropped %d offsets of [%s,%d]", dropped, OFFSETS_TOPIC, partition)
         if self.groups is not None:
@@ -316,8 +317,8 @@ class OffsetManager:
     # Expiry
 
     def expire(self) -> None:
-        """Drop offsets that outlived their time: tombstones into the log, under acks 1, then out of
-        the cache. What an append fails for stays until the next time. Switches between turns."""
+        """Remove expired offsets: append tombstones with acks 1, then remove them from the cache.
+        After a failed append they stay until the next run. Switches between turns."""
         now_ms = self._runtime.time_ms()
         for number in self._cache.loaded():
             for keys in in_turns(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
@@ -328,7 +329,7 @@ class OffsetManager:
                 self.groups.expire_groups(number)
 
     def forget_partitions(self, deleted: Collection[TopicPartition]) -> None:
-        """Delete every group's offsets of partitions that are no more. Switches between turns."""
+        """Delete every group's offsets of deleted partitions. Switches between turns."""
         gone = frozenset(deleted)
         for number in self._cache.loaded():
             for keys in in_turns(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
@@ -372,5 +373,5 @@ class OffsetManager:
 
 
 def java_length(text: str | None) -> int:
-    """Length as Java counts it, in UTF-16 units; 0 for null."""
+    """The length in Java: UTF-16 units; 0 for null."""
     return 0 if text is None else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,8 +1,8 @@
-"""ProtocolVotes: which protocols all members of a group support, and which one they choose.
+"""ProtocolVotes: the protocols that all members of a group support, and the one that they choose.
 
-A protocol is a candidate if every member names it. Each member votes for the first candidate of its
+A protocol is a candidate if every member has it. Each member votes for the first candidate of its
 list; the protocol with most votes wins. Source: kafka.coordinator.GroupMetadata.selectProtocol
-0.10.2.2, which takes any of those that have equally many.
+0.10.2.2, which breaks ties arbitrarily.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kafka08.broker.coordinator.group_events import Protocols
 
 
 class ProtocolVotes:
-    """How many members support each protocol; kept up to date by member, so that one join costs as
-    much as its own list is long, however many members there are."""
+    """The number of members that support each protocol, updated per member, so that the cost of a
+    join depends only on the length of its own list."""
 
     def __init__(self) -> None:
         self._members = 0
@@ -33,17 +33,17 @@ class ProtocolVotes:
                 del self._supporters[name]
 
     def replace(self, old: Protocols, new: Protocols) -> None:
-        """A member joins again; mostly with the same protocols, in whatever order."""
+        """A member joins again; usually with the same protocols, in any order."""
         if _names(old) != _names(new):
             self.remove(old)
             self.add(new)
 
     def accepts(self, protocols: Protocols) -> bool:
-        """Whether a member with these protocols leaves the group a candidate."""
+        """Whether the group still has a candidate with a member of these protocols."""
         return any(self._supporters[name] == self._members for name, _ in protocols)
 
     def choose(self, members: Iterable[Protocols]) -> str:
-        """The winner among the lists of all members, of which there is at least one."""
+        """The winner among the lists of all members (at least one)."""
         candidates = {name for name, count in self._supporters.items() if count == self._members}
         if len(candidates) == 1:
             return candidates.pop()

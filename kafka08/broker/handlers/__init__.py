@@ -1,4 +1,4 @@
-"""What the broker does with each request: one module per API, named after it.
+"""The broker's handling of each request: one module per API, named after it.
 
 Every module has two functions, listed in kafka08/broker/dispatcher.py:
 
@@ -7,18 +7,18 @@ Every module has two functions, listed in kafka08/broker/dispatcher.py:
     refuse(request: SomeRequest, code: int) -> Response
 
 `handle` runs in the hub and may not switch: it reads and changes memory, appends to logs, and
-returns the answer (a Response, or a frame in pieces, as Fetch does), or
+returns the response (a Response, or a frame in pieces, as Fetch does), or
 
-    Later.PARKED    the answer comes by `call.answer(response)` later, from the hub or a greenlet
-                    (`call.when_closed(abandon)` hears of a client that went away)
-    Later.SILENT    there is none
+    Later.PARKED    `call.answer(response)` follows later, from the hub or a greenlet
+                    (`call.when_closed(abandon)` is called if the client goes away)
+    Later.SILENT    there is no response
 
 A handler that waits for ZooKeeper, other brokers or many files does so in a greenlet:
 
     return call.run_in_greenlet("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
 
-Expected errors that concern one partition become its code in the answer. An exception that leaves
-`handle` (or the function given to run_in_greenlet) becomes `refuse(request, code)`, with -1 for
-every exception that is no ApiError; only ProtocolError closes the connection. Source:
+Expected errors of one partition become its code in the response. An exception from `handle` (or
+from the function given to run_in_greenlet) becomes `refuse(request, code)`, with -1 for every
+exception that is not an ApiError; only ProtocolError closes the connection. Source:
 kafka.server.KafkaApis 0.8.2.2.
 """

@@ -1,6 +1,6 @@
-"""ApiVersions: what this broker serves, whatever it is pinned to.
+"""ApiVersions: the served APIs, independent of inter.broker.protocol.version.
 
-A version that is not served is answered 35, in the layout of version 0. Source:
+An unsupported version gets error 35, in the layout of version 0. Source:
 KafkaApis.handleApiVersionsRequest 0.10.2.2.
 """
 

@@ -1,8 +1,8 @@
 """ConsumerMetadata: the leader of the group's partition of `__consumer_offsets`.
 
 Creates the topic if it is unknown. 15 with id -1, host "" and port -1 until that partition has a
-live leader. Source: kafka.server.KafkaApis 0.8.2.2, which on an unexpected error answers with
-correlation id 0; here the client can tell whose answer it is.
+live leader. Source: kafka.server.KafkaApis 0.8.2.2, which after an unexpected error responds with
+correlation id 0; here the response has the request's id.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def refuse(request: ConsumerMetadataRequest, code: int) -> Response:
 
 
 def coordinator_of(broker: BrokerContext, group: str) -> ConsumerMetadataResponse:
-    """The live leader of the group's partition, as the metadata cache has it."""
+    """The live leader of the group's partition, according to the metadata cache."""
     partition = broker.offset_manager.partition_for(group)
     cache = broker.metadata_cache
     state = cache.partition_state(TopicPartition(OFFSETS_TOPIC, partition))

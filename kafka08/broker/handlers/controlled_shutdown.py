@@ -1,7 +1,7 @@
-"""ControlledShutdown: a broker that wants to stop asks this one, as controller, to take over.
+"""ControlledShutdown: a stopping broker asks this one, as controller, to move its leaders.
 
-Answers 0 and the partitions with several replicas that the broker still leads; it is done when
-none is left. Any failure (not the controller, unknown broker) is -1 with no partitions, before
+Returns 0 and the partitions with several replicas that the broker still leads; it is done when
+there are none. Any failure (not the controller, unknown broker) is -1 without partitions, before
 0.10. Source: kafka.server.KafkaApis, kafka.controller.KafkaController 0.8.2.2.
 """
 
@@ -32,5 +32,5 @@ def refuse_by_code(request: ControlledShutdownRequest, code: int) -> Response:
 
 
 def refuse(request: ControlledShutdownRequest, code: int) -> Response:
-    # 0.8: the code of the cause is looked up, not of the error, which never has one.
+    # 0.8: the code is looked up for the cause of the error, which never has one.
     return ControlledShutdownResponse(UnknownError.code, [])

@@ -1,8 +1,8 @@
 """CreateTopics: the controller writes topics into ZooKeeper and waits for their leaders.
 
-Each topic has its own code; one named twice is 42. Not the controller: 41 for all. A topic that is
-written but has no leaders within the timeout is 7; so is every one with a timeout of 0. Version 1
-may ask for the checks alone. Source: KafkaApis.handleCreateTopicsRequest 0.10.2.2.
+Each topic has its own code; a duplicate topic is 42. Not the controller: 41 for all. A topic that
+is created but has no leaders within the timeout is 7; so is every one with a timeout of 0. Version
+1 can request the checks alone. Source: KafkaApis.handleCreateTopicsRequest 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def handle(
 
 
 def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
-    """Create what can be created, and wait for it. Switches."""
+    """Create the legal topics, and wait for their leaders. Switches."""
     times = Counter(wanted.topic for wanted in request.topics)
     results: dict[str, CreateTopicResult] = {}
     written: dict[str, tuple[int, ...]] = {}
@@ -70,7 +70,7 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
 
 
 def create_one(broker: BrokerContext, wanted: NewTopic, *, validate_only: bool) -> tuple[int, ...]:
-    """Check and write one topic; its partitions. Switches. ApiError."""
+    """Check and create one topic; returns its partitions. Switches. ApiError."""
     overrides = overrides_of(wanted)
     assignment = assignment_of(wanted, broker.metadata_cache.racks, broker.runtime.random)
     check_name(wanted.topic, broker.store.topics())

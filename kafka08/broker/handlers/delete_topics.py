@@ -1,8 +1,8 @@
 """DeleteTopics: the controller deletes topics, and waits until they are gone.
 
 Not the controller: 41 for all; an unknown topic: 3. One that is not gone within the timeout is 7,
-and so is every one with a timeout of 0 or where delete.topic.enable is false: the request stands
-in ZooKeeper all the same. Source: KafkaApis.handleDeleteTopicsRequest 0.10.2.2.
+and so is every one with a timeout of 0 or without delete.topic.enable: the request stays in
+ZooKeeper in any case. Source: KafkaApis.handleDeleteTopicsRequest 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def handle(
 
 
 def delete(broker: BrokerContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    """Ask for the deletion of each topic, and wait for it. Switches."""
+    """Request the deletion of each topic, and wait for it. Switches."""
     codes = {topic: delete_one(broker, topic) for topic in dict.fromkeys(request.topics)}
     asked = [topic for topic, code in codes.items() if code == NO_ERROR]
     for topic in broker.topic_waits.await_absence(asked, request.timeout_ms):
@@ -44,7 +44,7 @@ def delete(broker: BrokerContext, request: DeleteTopicsRequest) -> DeleteTopicsR
 
 
 def delete_one(broker: BrokerContext, topic: str) -> int:
-    """Ask for the deletion of a topic; the code so far. Switches."""
+    """Request the deletion of a topic; returns the code so far. Switches."""
     if topic not in broker.metadata_cache:
         return UnknownTopicOrPartition.code
     zk = broker.store.zk
@@ -53,7 +53,7 @@ def delete_one(broker: BrokerContext, topic: str) -> int:
             return UnknownTopicOrPartition.code
         zk.create(paths.delete_topic(topic), nodes.encode_delete_topic())
     except NodeExists:
-        return NO_ERROR  # asked for before: wait with whoever asked
+        return NO_ERROR  # requested before: wait as for a new request
     except ZooKeeperError as error:
         return code_of(error)
     return NO_ERROR

@@ -1,7 +1,7 @@
 """DescribeGroups: state, protocol and members of groups that this broker coordinates.
 
-A group that there is not is Dead, without an error. Protocol, metadata and assignments are told in
-the state Stable alone. Source: kafka.server.KafkaApis.handleDescribeGroupRequest,
+An unknown group is Dead, without an error. Protocol, metadata and assignments are returned only in
+the state Stable. Source: kafka.server.KafkaApis.handleDescribeGroupRequest,
 kafka.coordinator.GroupMetadata.summary 0.9.0.1 and 0.10.2.2.
 """
 
@@ -35,7 +35,7 @@ def refuse(request: DescribeGroupsRequest, code: int) -> Response:
 
 
 def describe(name: str, error_code: int, group: Group | None) -> DescribedGroup:
-    """A group as the response has it."""
+    """A group in the form of the response."""
     if error_code or group is None:
         state = "" if error_code else GroupState.DEAD.value
         return DescribedGroup(error_code, name, state, "", "", [])

@@ -1,10 +1,11 @@
-"""Fetch: read from partitions, now or when there is enough.
+"""Fetch: reads from partitions, at once or when there is enough.
 
-Answered at once if the wait is not positive, nothing is asked for, min_bytes can be read, or any
-partition is in error; otherwise parked as a DelayedFetch. Consumers (replica_id -1) read from the
-leader up to the HW, followers (>= 0) up to the LEO, and their offset moves HW and ISR before the
-answer, which carries the HW from before, goes out; a broker that is not assigned gets -1 for
-everything. Message sets are sent from their files. Source: KafkaApis.handleFetchRequest 0.8.2.2.
+The response is immediate if the wait is not positive, the request is empty, min_bytes can be read,
+or any partition has an error; otherwise the request is parked as a DelayedFetch. Consumers
+(replica_id -1) read from the leader up to the HW, followers (>= 0) up to the LEO. A follower's
+offset moves HW and ISR before the response, which has the HW from before; a broker that is not
+assigned gets -1 for everything. Message sets are sent from their files. Source:
+KafkaApis.handleFetchRequest 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -51,23 +52,23 @@ logger = logging.getLogger(__name__)
 
 Reads: TypeAlias = dict[TopicPartition, "PartitionData[LogSlice]"]
 Sets: TypeAlias = "Mapping[TopicPartition, PartitionData[Any]]"
-"""Reads, or what is sent in their place: slices and bytes that are made."""
+"""Slices, or converted sets in their place."""
 
 
 class Reading(Protocol):
-    """How the partitions of one answer are read, in the order of the request, and sent."""
+    """How the partitions of one response are read, in the order of the request, and sent."""
 
     def read(
         self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition, /
     ) -> tuple[LogSlice, int]:
-        """Slice and HW of one partition; raises as ReplicaManager.read."""
+        """Slice and HW of one partition; raises what ReplicaManager.read raises."""
 
     def respond(self, reads: Reads, call: Call, /) -> ResponseFrame | Later:
         """The response with all that was read, now or later."""
 
 
 class PartitionByPartition:
-    """Each up to its own limit."""
+    """Each partition up to its own limit."""
 
     def __init__(self, request: FetchRequest) -> None:
         self._replica_id = request.replica_id
@@ -110,9 +111,9 @@ def record_positions(
     reads: Reads,
     call: Call,
 ) -> None:
-    """Note how far a follower is. A partition of which it is no replica gets the error alone: one
-    that a dead broker's move left behind would end the copying of all others (0.8.2.2 answers every
-    partition of the request with the error)."""
+    """Record a follower's positions. A partition of which it is not a replica gets an error alone:
+    a leftover of a dead broker's move would otherwise stop the replication of all others (0.8.2.2
+    returns the error for every partition of the request)."""
     replicas: list[Partition] = []
     offsets: list[int] = []
     for topic_partition, data in reads.items():
@@ -141,7 +142,7 @@ def park(
     call: Call,
     reading: Callable[[FetchRequest], Reading],
 ) -> ResponseFrame | Later:
-    """Wait for more; when the wait is over, read anew what there is then."""
+    """Wait for more data, then read everything again."""
 
     def done() -> None:
         response = complete(broker, request, call, reading)
@@ -173,7 +174,7 @@ def complete(
     call: Call,
     reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
 ) -> ResponseFrame | Later:
-    """The response to a request that was parked, with what there is now."""
+    """The response to a parked request, with the data available now."""
     last = reading(request)
     found = read(broker, request, by_partition(request.topics), call, last)
     return respond(broker, request, found, call, last)
@@ -182,7 +183,7 @@ def complete(
 def respond(
     broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: Reading
 ) -> ResponseFrame | Later:
-    """The response with all that was read, which is counted if it goes to a consumer."""
+    """The response with all slices, which are counted if it goes to a consumer."""
     if request.replica_id < 0:
         broker.replica_manager.count_out(reads)
     return reading.respond(reads, call)
@@ -195,7 +196,7 @@ def read(
     call: Call,
     reading: Reading,
 ) -> Reads:
-    """Read every partition; an error of one is its code alone."""
+    """Read every partition; an error of one becomes its code only."""
     reads: Reads = {}
     refused = GroupedErrors()
     for topic_partition, partition in wanted.items():
@@ -204,7 +205,7 @@ def read(
         except StorageError as error:
             halt_on(error, broker.runtime)
             raise
-        except Exception as error:  # noqa: BLE001 - becomes the partition's code in the answer
+        except Exception as error:  # noqa: BLE001 - becomes the partition's error code
             if isinstance(error, NotLeaderForPartition | UnknownTopicOrPartition):
                 refused.add(topic_partition, error)
             else:
@@ -244,10 +245,10 @@ def report(error: Exception, topic_partition: TopicPartition, offset: int, call:
 
 
 def answer(reads: Sets, call: Call) -> ResponseFrame:
-    """The frame, its message sets still in their files."""
+    """The frame, with its message sets still in their files."""
     version = call.request.version
     if version >= LIMITED_VERSION:
-        # The order of the request says which partitions the limit has cut.
+        # The order of the request shows which partitions the limit has cut off.
         neighbours = groupby(reads.items(), key=lambda read: read[0].topic)
         in_order = [(topic, [data for _, data in group]) for topic, group in neighbours]
         return response_pieces(call.header.correlation_id, in_order, version)

@@ -1,4 +1,4 @@
-"""JoinGroup: answered when the members of the group have joined; see Group.join.
+"""JoinGroup: the response follows when all members have joined; see Group.join.
 
 Source: kafka.server.KafkaApis.handleJoinGroupRequest 0.9.0.1 and 0.10.2.2.
 """
@@ -23,7 +23,7 @@ def handle(broker: BrokerContext, request: JoinGroupRequest, call: Call) -> Late
 
 
 def refuse(request: JoinGroupRequest, code: int) -> Response:
-    # As captured from 0.10.2.2, whose answer to what went wrong names no member.
+    # As captured from 0.10.2.2, whose error response has no members.
     return JoinGroupResponse(code, -1, "", "", "", [])
 
 

@@ -1,12 +1,11 @@
-"""Fetch at 0.10.2: version 3 limits the whole answer, and answers in the order of the request.
+"""Fetch at 0.10.2: version 3 limits the whole response, and keeps the order of the request.
 
-Each partition is read up to the smaller of its own limit and what is left of the answer's. Until
-something was read, the first message of a partition comes whole, however large; after that, a
-partition whose first message does not fit gives nothing. Topics that this broker has not heard of
-come last. A fetch between the HW and the LEO is empty, not -1. Versions 0 and 1 get magic 0 alone:
-sets with other messages are converted (converted_set). What is read, waited for and counted is the
-log's, whatever is sent. Source: ReplicaManager (readFromLocalLog), KafkaApis.handleFetchRequest
-0.10.2.2.
+Each partition is read up to the smaller of its own limit and the rest of the response's. The first
+message of the response is whole, however large; after that, a partition whose first message does
+not fit returns nothing. Topics unknown to this broker come last. A fetch between the HW and the LEO
+is empty, not -1. Versions 0 and 1 get magic 0 only: sets with other messages are converted
+(converted_set). Reads, waits and counts refer to the log's bytes, whatever is sent. Source:
+ReplicaManager (readFromLocalLog), KafkaApis.handleFetchRequest 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -60,14 +59,14 @@ class LaterReading:
 
 
 class OldReading(LaterReading):
-    """For consumers that know magic 0 alone."""
+    """For consumers that know only magic 0."""
 
     def __init__(self, request: FetchRequest, runtime: BrokerRuntime) -> None:
         super().__init__(request)
         self._runtime = runtime
 
     def respond(self, reads: fetch.Reads, call: Call) -> ResponseFrame | Later:
-        """Later if the first messages of a set are so many that they are converted in a thread."""
+        """Later if the first messages of a set are so many that a thread converts them."""
         old = OldSets(reads, self._runtime)
         if old.find_sizes(lambda: call.answer_encoded(fetch.answer(old.sets, call))):
             return fetch.answer(old.sets, call)
@@ -75,10 +74,10 @@ class OldReading(LaterReading):
 
 
 class LimitedReading(LaterReading):
-    """Under the limit of the whole answer.
+    """With a limit for the whole response.
 
-    `_left` is what later partitions may still give, in bytes. While nothing was read (`_is_empty`)
-    the next message may exceed every limit.
+    `_left` is the rest of that limit, in bytes. While nothing was read (`_is_empty`) the next
+    message may exceed every limit.
     """
 
     def __init__(self, request: FetchRequest) -> None:
@@ -113,7 +112,7 @@ def complete(broker: BrokerContext, request: FetchRequest, call: Call) -> Respon
 def reading_of(
     broker: BrokerContext, request: FetchRequest
 ) -> Callable[[FetchRequest], LaterReading]:
-    """How a request of its version is read; puts its topics in order."""
+    """The way to read a request of its version; puts its topics in order."""
     if request.version < MAGIC_1_VERSION:
         return partial(OldReading, runtime=broker.runtime)
     if request.version < LIMITED_VERSION:

@@ -1,9 +1,8 @@
-"""Metadata from 0.9 on: each topic succeeds or fails by itself; 0.10 adds what versions 1, 2 have.
+"""Metadata from 0.9 on: each topic succeeds or fails by itself; 0.10 adds versions 1 and 2.
 
-An illegal name is 17 for its topic alone, and so is what else keeps a topic from being created (38
-at 0.10.2 for too few brokers). From version 1 on, null means all topics and an empty list none,
-and dead replicas stay listed without an error. Source: KafkaApis.handleTopicMetadataRequest
-0.9.0.1, 0.10.2.2.
+An illegal name is 17 for its topic only, and so are other errors of a creation (38 at 0.10.2 for
+too few brokers). From version 1 on, null means all topics and an empty list none, and dead replicas
+stay listed without an error. Source: KafkaApis.handleTopicMetadataRequest 0.9.0.1, 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> Metad
 
 
 def create_one(broker: BrokerContext, topic: str) -> int:
-    """Create a topic; the code that is answered for it. Switches."""
+    """Create a topic; returns its code in the response. Switches."""
     try:
         broker.topics.create([topic])
     except AdminError as error:
@@ -66,7 +65,7 @@ def create_one(broker: BrokerContext, topic: str) -> int:
 def response(
     broker: BrokerContext, request: MetadataRequest, topics: list[str], created: Mapping[str, int]
 ) -> MetadataResponse:
-    """The answer for `topics`; `created` has the codes of those that were to be created."""
+    """The response for `topics`; `created` has the codes of those that were unknown."""
     cache = broker.metadata_cache
 
     def describe(topic: str) -> TopicMetadata:

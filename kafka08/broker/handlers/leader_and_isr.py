@@ -1,8 +1,8 @@
-"""LeaderAndIsr: the controller says what this broker leads and follows.
+"""LeaderAndIsr: the controller sends this broker the partitions to lead and to follow.
 
 11 without partitions for an old controller; per partition 13 for an old leader epoch, no entry if
-this broker is no replica of it. Runs in a greenlet, one at a time, because it reads configurations
-from ZooKeeper and makes logs. Source: KafkaApis.handleLeaderAndIsrRequest 0.8.2.2.
+this broker is not a replica of it. Runs in a greenlet, one at a time, because it reads
+configurations from ZooKeeper and creates logs. Source: KafkaApis.handleLeaderAndIsrRequest 0.8.2.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ListGroups: the groups that this broker coordinates, in whatever state.
+"""ListGroups: the groups that this broker coordinates, in any state.
 
 Source: kafka.server.KafkaApis.handleListGroupsRequest 0.9.0.1 and 0.10.2.2.
 """

@@ -1,8 +1,8 @@
-"""ListOffsets at 0.10.2: version 1 asks for one offset, by time or at an end; 0 is as before.
+"""ListOffsets at 0.10.2: version 1 returns one offset, by time or at an end; 0 is unchanged.
 
--1 is the HW for a consumer and the LEO for others, -2 the log start, both with the time -1. By time
-it is the first message with a timestamp at or after it, -1 and -1 if there is none. A partition
-named twice is 42. A topic of a format without timestamps cannot be searched by time (43). Source:
+-1 is the HW for a consumer and the LEO for others, -2 the log start, both with the time -1. A time
+selects the first message with a timestamp at or after it, -1 and -1 if there is none. A duplicate
+partition is 42. A topic of a format without timestamps cannot be searched by time (43). Source:
 KafkaApis.handleOffsetRequestV1 0.10.2.2.
 """
 
@@ -90,5 +90,5 @@ def find(
     if time_ms == EARLIEST_OFFSET:
         return TimestampOffset(NO_TIMESTAMP, partition.log.log_start_offset)
     found = partition.log.offset_at_time(time_ms)
-    # 0.10: a consumer is told of the message at the HW, which it may not see yet.
+    # 0.10: a consumer gets the message at the HW, which it may not read yet.
     return NOT_FOUND if found is None or found.offset > end else found

@@ -1,9 +1,9 @@
 """Metadata: brokers, topics and leaders, from the metadata cache alone; creates unknown topics.
 
-No topic named means all of them. A legal unknown name is created if auto.create.topics.enable says
-so (`__consumer_offsets` always) and answered with 5 and no partitions; else it is answered 3. One
-illegal name fails the whole answer: no brokers, and 17 for every topic. Answers that need no
-creation are remembered in their encoded form until the cache changes. Source:
+No topics in the request mean all of them. An unknown legal name is created with
+auto.create.topics.enable (`__consumer_offsets` always) and returned with 5 and no partitions; else
+it is 3. One illegal name fails the whole response: no brokers, and 17 for every topic. Responses
+without a creation are cached in encoded form until the metadata changes. Source:
 KafkaApis.handleTopicMetadataRequest 0.8.2.2.
 """
 
@@ -23,11 +23,11 @@ from kafka08.protocol.metadata import (
 )
 
 REMEMBERED_TOPICS_MAX: Final = 1000
-"""A request that names more is not worth encoding to be remembered."""
+"""The response to a request with more topics is not worth caching."""
 
 
 def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> MetadataResponse | Later:
-    # A set, as the JVM reads it, but in the order of the request.
+    # Without duplicates, as the JVM reads it, but in the order of the request.
     if request.topics is None:
         topics = sorted(broker.metadata_cache.topics)
     else:
@@ -50,7 +50,7 @@ def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> Metad
 def response(
     broker: BrokerContext, topics: list[str], created: frozenset[str] = frozenset()
 ) -> MetadataResponse:
-    """The answer for `topics`; those just `created` have no leader yet."""
+    """The response for `topics`; those just `created` have no leader yet."""
     cache = broker.metadata_cache
     return MetadataResponse(
         [BrokerEndpoint(*live) for live in cache.live_brokers()],
@@ -68,6 +68,6 @@ def response(
 
 
 def refuse(request: MetadataRequest, code: int) -> MetadataResponse:
-    # 0.8: a failure leaves out the brokers too.
+    # 0.8: an error response has no brokers either.
     topics = dict.fromkeys(request.topics or ())
     return MetadataResponse([], [TopicMetadata(code, topic, []) for topic in topics])

@@ -1,11 +1,11 @@
 """OffsetCommit, version 0 into ZooKeeper, the others into `__consumer_offsets`.
 
 Version 0: per partition 3 if the topic is unknown here, 12 for too long metadata, else the offset
-goes to /consumers/<group>/offsets/<topic>/<partition>; whether the partition exists is not asked
-and the metadata is dropped. Version 1: see OffsetManager.commit. Generation and member are ignored.
+goes to /consumers/<group>/offsets/<topic>/<partition>; it does not check that the partition exists
+and drops the metadata. Version 1: see OffsetManager.commit. Generation and member are ignored.
 
-From level 0.9 on: 3 if the topic is unknown here; for the others generation and member decide, see
-Group.check_commit. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and 0.10.2.2.
+From level 0.9 on: 3 if the topic is unknown here; for other topics generation and member decide,
+see Group.check_commit. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from kafka08.zk.group_store import GroupStore
 logger = logging.getLogger(__name__)
 
 ZOOKEEPER_VERSION: Final = 0
-"""The one version that keeps offsets in ZooKeeper."""
+"""The version that stores offsets in ZooKeeper."""
 
 
 def handle(broker: BrokerContext, request: OffsetCommitRequest, call: Call) -> Response | Later:
@@ -73,7 +73,7 @@ def commit_to_coordinator(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     done: Callable[[Mapping[TopicPartition, int]], object],
 ) -> None:
-    """`done` hears a code for each partition; at once if no topic is known."""
+    """Calls `done` with a code per partition; at once if no topic is known."""
     known = {tp: offset for tp, offset in offsets.items() if tp.topic in broker.metadata_cache}
     unknown = dict.fromkeys(offsets.keys() - known.keys(), UnknownTopicOrPartition.code)
     if known:
@@ -112,7 +112,7 @@ def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> 
 
 
 def offsets_of(request: OffsetCommitRequest) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The offsets by partition; the last of a partition that stands twice wins."""
+    """The offsets by partition; of a duplicate partition the last one."""
     return {
         TopicPartition(topic.topic, item.partition): OffsetAndMetadata(
             item.offset, item.metadata, item.timestamp_ms
@@ -125,7 +125,7 @@ def offsets_of(request: OffsetCommitRequest) -> dict[TopicPartition, OffsetAndMe
 def respond(
     request: OffsetCommitRequest, code_of: Callable[[TopicPartition], int]
 ) -> OffsetCommitResponse:
-    """One code for each partition, however often it was named; a topic without any is left out."""
+    """One code per partition, without duplicates; a topic without partitions is left out."""
     codes = {tp: code_of(tp) for tp in by_partition(request.topics)}
     return OffsetCommitResponse(
         [

@@ -1,12 +1,12 @@
 """OffsetFetch, version 0 from ZooKeeper, the others from `__consumer_offsets`.
 
 Version 0: offset -1 with 3 if the topic is unknown here or there is no znode. Version 1: 3 for a
-partition that the metadata cache does not have; the others as OffsetManager.fetch says (never
-committed: -1 without an error). An empty request gets an empty answer.
+partition that the metadata cache does not have; others as from OffsetManager.fetch (never
+committed: -1 without an error). An empty request gets an empty response.
 
-From level 0.9 on the metadata cache is not asked, and an empty request of 0.9 gets all offsets of
-the group, as null does in version 2. An error of the group stands at every partition; in version 2
-it stands at the end, without partitions. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and
+From level 0.9 on the metadata cache is not checked, and an empty request of 0.9 gets all offsets of
+the group, as null does in version 2. An error of the group is repeated for every partition; in
+version 2 it is at the end, without partitions. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and
 0.10.2.2.
 """
 
@@ -36,9 +36,9 @@ from kafka08.zk.group_store import GroupStore
 logger = logging.getLogger(__name__)
 
 ZOOKEEPER_VERSION: Final = 0
-"""The one version that reads offsets from ZooKeeper."""
+"""The version that reads offsets from ZooKeeper."""
 VERSION_WITH_ERROR_CODE: Final = 2
-"""The first version whose response has an error code of the group."""
+"""The first version whose response has an error code for the group."""
 UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
 
 
@@ -71,7 +71,7 @@ def fetch_from_coordinator(broker: BrokerContext, request: OffsetFetchRequest) -
 
 
 def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
-    """Read all offsets in one burst; one by one if some znode holds no number. UnknownError for a
+    """Read all offsets in one burst; one by one if some znode has no number. UnknownError for a
     group without a name. Switches."""
     if not request.group:
         raise UnknownError("a group whose name is empty")
@@ -98,7 +98,7 @@ def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedO
 
 
 def partitions_of(request: OffsetFetchRequest) -> list[TopicPartition]:
-    """What is asked for, each partition once."""
+    """The partitions of the request, without duplicates."""
     topics = request.topics or ()
     names = (TopicPartition(t.topic, number) for t in topics for number in t.partitions)
     return list(dict.fromkeys(names))
@@ -107,8 +107,7 @@ def partitions_of(request: OffsetFetchRequest) -> list[TopicPartition]:
 def respond(
     request: OffsetFetchRequest, offset_of: Callable[[TopicPartition], FetchedOffset]
 ) -> OffsetFetchResponse:
-    """One offset for each partition, however often it was named; a topic without any is left
-    out."""
+    """One offset per partition, without duplicates; a topic without partitions is left out."""
     return response_of({tp: offset_of(tp) for tp in partitions_of(request)})
 
 

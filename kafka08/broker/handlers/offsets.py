@@ -1,7 +1,7 @@
-"""Offsets: the offsets of a partition before a time, at the grain of segments.
+"""Offsets: base offsets of a partition's segments before a time.
 
-Ordinary clients see nothing above the HW: what lies above is replaced by one HW in front, which
-can repeat a value. Debugging clients may ask any replica, followers and they see the LEO.
+Ordinary clients get nothing above the HW: offsets above it are replaced by one HW at the start,
+which can repeat a value. Debugging clients may ask any replica; they and followers get the LEO.
 Source: KafkaApis.handleOffsetRequest 0.8.2.2.
 """
 

@@ -1,11 +1,11 @@
-"""Produce: append message sets to partitions this broker leads.
+"""Produce: appends message sets to partitions that this broker leads.
 
-acks 0    no answer; the connection is closed if any partition failed, which is how a client learns
-acks 1    answered after the local append
+acks 0    no response; if any partition fails the connection is closed, so that a client notices
+acks 1    the response follows the local append
 acks -1   when the HW passes the set, i.e. every in-sync replica has it; min.insync.replicas of the
           topic is checked before (19, nothing appended) and after (20)
 others    n > 1: when n in-sync replicas have it; below -1: as -1, but without the check before
-What is not reached within the timeout is answered 7, although appended. Never creates a topic (3);
+On timeout the code is 7, although the set is appended. Never creates a topic (3);
 `__consumer_offsets` is refused (17). Source: KafkaApis.handleProducerRequest 0.8.2.2.
 """
 
@@ -46,7 +46,7 @@ def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> Produc
     sets = {tp: partition.message_set for tp, partition in by_partition(request.topics).items()}
     if len(sets) <= PARTITIONS_AT_ONCE:
         return append(broker, request, call, sets)
-    # The buffer that received the sets is used again when this returns.
+    # The buffer with the sets is reused when this returns.
     own = {tp: bytearray(message_set) for tp, message_set in sets.items()}
     return call.run_in_greenlet("Produce", lambda: append(broker, request, call, own))
 
@@ -91,7 +91,7 @@ def handle_legal_acks(
 
 
 def outcome(request: ProduceRequest, results: AppendResults, call: Call) -> ProduceResponse | Later:
-    """What to answer for these results, right away."""
+    """The immediate response for these results."""
     report(results, call)
     if request.required_acks != 0:
         return response(results)
@@ -105,7 +105,7 @@ def outcome(request: ProduceRequest, results: AppendResults, call: Call) -> Prod
 
 
 def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
-    """The same for a call that was parked."""
+    """The same for a parked call."""
     answer = outcome(request, results, call)
     if isinstance(answer, ProduceResponse):
         call.answer(answer)
@@ -114,8 +114,7 @@ def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
 
 
 def report(results: AppendResults, call: Call) -> None:
-    """Log what failed: one line for each kind of error that a client causes, the whole story for a
-    bug."""
+    """Log errors: one line for each kind of error that a client causes, a traceback for a bug."""
     refused = GroupedErrors()
     for topic_partition, result in results.items():
         if isinstance(result.error, ApiError):

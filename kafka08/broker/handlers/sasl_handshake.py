@@ -1,6 +1,7 @@
-"""SaslHandshake: refused, for every listener is PLAINTEXT. The connection stays usable.
+"""SaslHandshake: refused, since every listener is PLAINTEXT. The connection stays usable.
 
-34, with what sasl.enabled.mechanisms says. Source: KafkaApis.handleSaslHandshakeRequest 0.10.2.2.
+34, with the value of sasl.enabled.mechanisms. Source: KafkaApis.handleSaslHandshakeRequest
+0.10.2.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""StopReplica: the controller takes partitions away from this broker.
+"""StopReplica: the controller removes partitions from this broker.
 
-11 without partitions for an old controller, else 0 for each, whether it was here or not. Runs in a
+11 without partitions for an old controller, else 0 for each, whether it existed or not. Runs in a
 greenlet, because it removes directories. Source: KafkaApis.handleStopReplicaRequest 0.8.2.2.
 """
 

@@ -1,4 +1,4 @@
-"""JoinGroup and Heartbeat as 0.8.2.2 has them: parsed, but not handled, so they are answered -1.
+"""JoinGroup and Heartbeat of 0.8.2.2: parsed, but not handled, so the response is -1.
 
 0.9's JoinGroup of the same key and version has another layout and closes the connection. Source:
 kafka.api.JoinGroupRequest.handleError, kafka.api.HeartbeatRequest.handleError 0.8.2.2.

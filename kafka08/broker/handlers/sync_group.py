@@ -1,4 +1,4 @@
-"""SyncGroup: answered when the leader's assignment is stored; see Group.sync.
+"""SyncGroup: the response follows when the leader's assignment is stored; see Group.sync.
 
 Source: kafka.server.KafkaApis.handleSyncGroupRequest 0.9.0.1 and 0.10.2.2.
 """

@@ -1,4 +1,4 @@
-"""UpdateMetadata: the controller fills this broker's metadata cache.
+"""UpdateMetadata: the controller updates this broker's metadata cache.
 
 0, or -1 (not 11) for an old controller. Source: KafkaApis.handleUpdateMetadataRequest 0.8.2.2.
 """
@@ -32,5 +32,5 @@ def refuse_by_code(request: UpdateMetadataRequest, code: int) -> UpdateMetadataR
 
 
 def refuse(request: UpdateMetadataRequest, code: int) -> UpdateMetadataResponse:
-    # 0.8: whatever went wrong, the answer is -1.
+    # 0.8: the response to any error is -1.
     return UpdateMetadataResponse(UnknownError.code)
