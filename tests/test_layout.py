@@ -20,6 +20,7 @@ COMMON = {
     "structs",
     "clock",
     "config",
+    "deprecation",
     "assignment",
     "hashing",
     "levels",

@@ -131,7 +131,7 @@ class RangeReader:
         connection = self._connected()
         if not connection.in_flight:
             self._send(connection, self.position)
-        response = connection.read()
+        response = connection.read_response()
         assert isinstance(response, FetchResponse)
         source = str(connection)
         answer = fetch_results(response).get(self._tp)

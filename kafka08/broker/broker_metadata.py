@@ -42,7 +42,7 @@ def settle_id(
     config: BrokerConfig, new_id: Callable[[], int], now: float, disk: Disk
 ) -> BrokerConfig:
     """From 0.9 on."""
-    stored = {Path(name): read(disk, Path(name)) for name in config.log_directories}
+    stored = {Path(name): read_id(disk, Path(name)) for name in config.log_directories}
     found = sorted({broker_id for broker_id in stored.values() if broker_id is not None})
     if len(found) > 1:
         raise ConfigError(
@@ -69,7 +69,7 @@ def choose(configured: int, found: Iterable[int], new_id: Callable[[], int]) -> 
     return new_id() if configured == NO_BROKER_ID else configured
 
 
-def read(disk: Disk, directory: Path) -> int | None:
+def read_id(disk: Disk, directory: Path) -> int | None:
     """The id in the directory's file; None without a file. ConfigError if it has no valid id."""
     path = directory / FILE
     if not exists(disk, path):

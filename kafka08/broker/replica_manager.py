@@ -1,7 +1,7 @@
 """ReplicaManager: all partitions of this broker, and the requests that concern them.
 
     appender                        ProduceRequest, and the offset manager's own writes
-    read(...)                       FetchRequest and the offset loader
+    read_from_log(...)              FetchRequest and the offset loader
     become_leader_or_follower(...)  LeaderAndIsrRequest of the controller
     stop_replicas(...)              StopReplicaRequest
     update_metadata(...)            UpdateMetadataRequest
@@ -146,7 +146,7 @@ class ReplicaManager:
         """Read the checkpoint files, creating missing ones; called before the first request."""
         for checkpoint in self._checkpoints.values():
             checkpoint.create()
-            self._checkpointed.update(checkpoint.read())
+            self._checkpointed.update(checkpoint.read_offsets())
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
         """Call `listener` at leadership changes of that topic from now on."""
@@ -238,7 +238,7 @@ class ReplicaManager:
 
     # Reading
 
-    def read(
+    def read_from_log(
         self, topic_partition: TopicPartition, offset: int, max_bytes: int, replica_id: int
     ) -> tuple[LogSlice, int]:
         """The slice of one partition for a fetch of `replica_id`, and the HW. Consumers read from

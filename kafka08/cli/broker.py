@@ -110,7 +110,7 @@ def ping(bootstrap: str, as_json: bool) -> None:
 def list_(as_json: bool, zookeeper: str) -> None:
     """List the brokers: address, controller, and how many partitions each leads, holds, and holds
     out of sync. The list includes unregistered brokers that have replicas."""
-    brokers = read([], zookeeper)
+    brokers = read_brokers([], zookeeper)
     if as_json:
         click.echo(json.dumps([found.as_dict() for found in brokers]))
         return
@@ -138,7 +138,7 @@ def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None
     under replicated: it leads the partition, and a replica is not in sync. out of sync: its own
     replica is not in sync.
     """
-    brokers = read(broker_ids, zookeeper)
+    brokers = read_brokers(broker_ids, zookeeper)
     if as_json:
         click.echo(json.dumps([found.as_dict() for found in brokers]))
         return
@@ -147,7 +147,7 @@ def describe(broker_ids: tuple[int, ...], as_json: bool, zookeeper: str) -> None
             click.echo(line)
 
 
-def read(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:
+def read_brokers(broker_ids: Sequence[int], zookeeper: str) -> list[BrokerDescription]:
     """The brokers with these ids; all if there are none."""
     from kafka08.admin import AdminClient
 

@@ -66,7 +66,7 @@ def doctor(
         **dict.fromkeys(producers, "producer"),
     }
     with SnapshotReader(zookeeper, log_directories=log_dirs, files=files) as reader:
-        snapshot = reader.read()
+        snapshot = reader.read_snapshot()
     findings = findings_of(snapshot)
     problems = sum(finding.is_problem for finding in findings)
     partitions = sum(1 for _ in snapshot.partitions())

@@ -96,7 +96,7 @@ def describe(
     """
     from kafka08.cli.group_view import say_unanswered, show_group
 
-    view = read(name, kind)
+    view = read_group(name, kind)
     if as_json:
         click.echo(json.dumps(view.as_dict()))
     else:
@@ -119,7 +119,7 @@ def explain(
     """
     from dataclasses import asdict
 
-    view = read(name, kind)
+    view = read_group(name, kind)
     findings = view.findings()
     if as_json:
         click.echo(json.dumps({"group": name, "findings": [asdict(f) for f in findings]}))
@@ -184,7 +184,7 @@ def open_reader() -> GroupReader:
     return GroupReader(*cluster_places())
 
 
-def read(name: str, kind: str | None) -> GroupView:
+def read_group(name: str, kind: str | None) -> GroupView:
     """The group, of the given kind or of the one with members; KafkaError if there is none."""
     from kafka08.cli.group_view import say_other_kind, say_unanswered
     from kafka08.errors import KafkaError

@@ -60,7 +60,7 @@ def report(output: Path, seconds: float, log_dirs: tuple[str, ...], zookeeper: s
         earlier = None
 
     def work() -> Overview:
-        return read(zookeeper, earlier, seconds, log_dirs)
+        return read_overview(zookeeper, earlier, seconds, log_dirs)
 
     overview = Background(work, name="report").result()
     replace(output, page_of(overview))
@@ -73,7 +73,7 @@ def report(output: Path, seconds: float, log_dirs: tuple[str, ...], zookeeper: s
     )
 
 
-def read(
+def read_overview(
     zookeeper: str, earlier: Kept | None, seconds: float, log_directories: Sequence[str]
 ) -> Overview:
     """Read the cluster for this long, then run the doctor's checks. Raises ZooKeeperError."""
@@ -99,7 +99,7 @@ def read(
     if earlier is not None:
         trends.add(view.now_ms, summary)
     with SnapshotReader(zookeeper, log_directories=log_directories) as doctor:
-        snapshot = doctor.read()
+        snapshot = doctor.read_snapshot()
     findings = findings_of(snapshot)
     return Overview(zookeeper, view, summary, trends, before, findings, snapshot.log_directories)
 

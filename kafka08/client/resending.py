@@ -80,7 +80,7 @@ class ResendingConnection:
         if pending is None or not self._connection.in_flight:
             return
         try:
-            pending.response = self._connection.read()
+            pending.response = self._connection.read_response()
         except (ConnectionFailed, RequestTimeout) as error:
             logger.info("Reconnect due to socket error: %s", error)
 

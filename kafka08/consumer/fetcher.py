@@ -297,7 +297,7 @@ class PartitionFetcher:
         """Read the pending response and hand over its sets. If the readers are waiting, the next
         request is sent before that."""
         asked = self._asked
-        response = self._connection.read()
+        response = self._connection.read_response()
         assert isinstance(response, FetchResponse)
         chunks: dict[OwnedPartition, Chunk] = {}
         out_of_range = []

@@ -190,14 +190,14 @@ class GroupRegistry:
         fires)."""
         ids = self._watched(paths.consumer_ids(self._group))
         by_path = {paths.consumer_id(self._group, i): i for i in ids}
-        found = self._registrations.read(by_path)
+        found = self._registrations.refresh(by_path)
         return {by_path[path]: subscription for path, subscription in found.items()}
 
     def _partitions(self, topics: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """topic → its partition numbers ascending; () for a topic that does not exist yet.
         Either way the topic's znode is watched."""
         by_path = {paths.topic(name): name for name in sorted(topics)}
-        found = self._topics.read(by_path, absent_too=True)
+        found = self._topics.refresh(by_path, absent_too=True)
         return {name: found.get(path, ()) for path, name in by_path.items()}
 
     def _subscription_of(self, text: str | None) -> Subscription:

@@ -2,7 +2,8 @@
 
     with SimpleConsumer("localhost", 9092) as consumer:
         page = TopicPartition("pages", 0)
-        for message in consumer.read(page, consumer.earliest_or_latest(page, EARLIEST_OFFSET)):
+        start = consumer.earliest_or_latest(page, EARLIEST_OFFSET)
+        for message in consumer.read_range(page, start):
             print(message.offset, message.value)
 
 The caller finds the leader of a partition (`metadata`, or kafka08.client.ClusterClient), and finds
@@ -32,6 +33,7 @@ from kafka08.client.resending import ResendingConnection
 from kafka08.client.retry import RetryPolicy
 from kafka08.client.yammer_metrics import RequestMetrics
 from kafka08.consumer.fetched import Decoder, FetchedSet
+from kafka08.deprecation import renamed
 from kafka08.errors import (
     NO_ERROR,
     OffsetOutOfRange,
@@ -202,7 +204,7 @@ class SimpleConsumer(Closeable):
         return self._fetched(positions, self._fetch(request))
 
     @overload
-    def read(
+    def read_range(
         self,
         topic_partition: TopicPartition,
         offset: int,
@@ -214,7 +216,7 @@ class SimpleConsumer(Closeable):
     ) -> Iterator[MessageAndMetadata[bytes, bytes]]: ...
 
     @overload
-    def read(
+    def read_range(
         self,
         topic_partition: TopicPartition,
         offset: int,
@@ -226,7 +228,7 @@ class SimpleConsumer(Closeable):
     ) -> Iterator[MessageAndMetadata[bytes, V]]: ...
 
     @overload
-    def read(
+    def read_range(
         self,
         topic_partition: TopicPartition,
         offset: int,
@@ -238,7 +240,7 @@ class SimpleConsumer(Closeable):
     ) -> Iterator[MessageAndMetadata[K, bytes]]: ...
 
     @overload
-    def read(
+    def read_range(
         self,
         topic_partition: TopicPartition,
         offset: int,
@@ -249,7 +251,7 @@ class SimpleConsumer(Closeable):
         value_decoder: Callable[[bytes], V],
     ) -> Iterator[MessageAndMetadata[K, V]]: ...
 
-    def read(
+    def read_range(
         self,
         topic_partition: TopicPartition,
         offset: int,
@@ -273,6 +275,8 @@ class SimpleConsumer(Closeable):
             if pending is None:
                 return
             fetched = pending.result()
+
+    read = renamed("SimpleConsumer.read", read_range)
 
     # -------------------------------------------------------------------------------- offsets
 

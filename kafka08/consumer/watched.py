@@ -42,7 +42,7 @@ class WatchedNodes(Generic[T]):
         self._known: dict[str, T | None] = {}
         self._awaited: set[str] = set()
 
-    def read(self, paths: Iterable[str], *, absent_too: bool = False) -> dict[str, T]:
+    def refresh(self, paths: Iterable[str], *, absent_too: bool = False) -> dict[str, T]:
         """path → value of the existing ones; others than `paths` are forgotten.
 
         absent_too   also watch for the creation of missing ones. If False, watch their parent.

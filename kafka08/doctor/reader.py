@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from kafka08.deprecation import renamed
 from kafka08.doctor.files import read_file, read_log_directory
 from kafka08.doctor.group_reader import read_groups
 from kafka08.doctor.snapshot import (
@@ -65,7 +66,7 @@ class SnapshotReader(Closeable):
     def close(self) -> None:
         self._zk.close()
 
-    def read(self) -> Snapshot:
+    def read_snapshot(self) -> Snapshot:
         """Raises ZooKeeperError if ZooKeeper does not answer."""
         began = self._runtime.monotonic()
         self._zk.exists(paths.BROKER_IDS)
@@ -106,6 +107,8 @@ class SnapshotReader(Closeable):
             log_directories=tuple(map(read_log_directory, self._log_directories)),
             files=tuple(read_file(path, kind) for path, kind in self._files.items()),
         )
+
+    read = renamed("SnapshotReader.read", read_snapshot)
 
     # ZooKeeper
 

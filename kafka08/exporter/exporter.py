@@ -50,7 +50,7 @@ class Exporter:
         """Read the cluster and make the text; if ZooKeeper does not answer, the text says so."""
         families: list[Family] = []
         try:
-            view = self.view = self._reader.read()
+            view = self.view = self._reader.read_view()
         except KafkaError as error:
             self._failures += 1
             logger.warning("Cannot read the cluster: %s", error)

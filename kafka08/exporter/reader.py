@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import offsets_or_errors
 from kafka08.client.message_times import message_times
+from kafka08.deprecation import renamed
 from kafka08.errors import KafkaError
 from kafka08.exporter.message_times import MessageTimes
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
@@ -57,7 +58,7 @@ class ClusterReader(Closeable):
             self._cluster.close()
         self._zk.close()
 
-    def read(self, *, starts: bool = True) -> ClusterView:
+    def read_view(self, *, starts: bool = True) -> ClusterView:
         """Raises ZooKeeperError. `starts`: of the logs too."""
         began = self._runtime.monotonic()
         unanswered: list[str] = []
@@ -99,6 +100,8 @@ class ClusterReader(Closeable):
             times,
             bool(brokers) and all(registrations[i].version >= FIRST_COORDINATING for i in brokers),
         )
+
+    read = renamed("ClusterReader.read", read_view)
 
     def _client(self, unanswered: list[str]) -> ClusterClient | None:
         """A client of brokers of which one has just answered; None, and why, if none does."""

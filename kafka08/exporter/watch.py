@@ -41,7 +41,7 @@ class Watch(Closeable):
         """What there is now. In any one thread; raises ZooKeeperError."""
         if self._reader is None:
             self._reader = ClusterReader(self._zookeeper, runtime=self._runtime)
-        return self._reader.read()
+        return self._reader.read_view()
 
     def read_twice(self) -> list[ClusterView]:
         """A second apart, for rates."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08.config import INT_MAX, LONG_MAX
+from kafka08.deprecation import renamed
 from kafka08.errors import CorruptLog
 from kafka08.log import crashpoints
 from kafka08.log.files import (
@@ -55,7 +56,7 @@ class OffsetCheckpoint:
         start."""
         create_file(self._disk, self.path)
 
-    def read(self) -> dict[TopicPartition, int]:
+    def read_offsets(self) -> dict[TopicPartition, int]:
         """The entries; CorruptLog if the file is not a checkpoint (this stops a broker's start)."""
         if not exists(self._disk, self.path):
             return {}
@@ -64,6 +65,8 @@ class OffsetCheckpoint:
             return parse(text)
         except ValueError as error:
             raise CorruptLog(f"{self.path} is not an offset checkpoint: {error}") from None
+
+    read = renamed("OffsetCheckpoint.read", read_offsets)
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace all entries. They are on disk on return; StorageError otherwise."""

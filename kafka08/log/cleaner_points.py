@@ -96,7 +96,7 @@ class CleanerPoints:
 
 def _read(file: OffsetCheckpoint) -> dict[TopicPartition, int]:
     try:
-        return file.read()
+        return file.read_offsets()
     except CorruptLog as error:
         logger.warning("%s; its compacted logs are cleaned again from their start", error)
         return {}

@@ -155,7 +155,9 @@ class LogManager:
         logger.info("Logs loading complete.")
 
     def _load_jobs(self, directory: LogDirectory) -> list[LoadJob]:
-        recovery_points = self._checkpointed[directory.path] = directory.recovery_points.read()
+        recovery_points = self._checkpointed[directory.path] = (
+            directory.recovery_points.read_offsets()
+        )
         if directory.was_clean:
             logger.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
         jobs: list[LoadJob] = []

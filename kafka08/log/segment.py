@@ -191,7 +191,7 @@ class LogSegment:
             return max(position, lower_bound)
         return self._scan(offset, max(position, lower_bound))
 
-    def read(self, position: int, size: int) -> bytes:
+    def read_bytes(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position`; fewer at the end of the file."""
         with storage_errors("read", self.log_path):
             return self.file.pread(size, position)
@@ -199,7 +199,7 @@ class LogSegment:
     def timestamp_at(self, position: int) -> int:
         """The timestamp of the entry at `position`; NO_TIMESTAMP if it has none, or there is no
         entry."""
-        head = self.read(position, TIMESTAMP_POSITION + TIMESTAMP_BYTES)
+        head = self.read_bytes(position, TIMESTAMP_POSITION + TIMESTAMP_BYTES)
         if len(head) <= TIMESTAMP_POSITION or head[MAGIC_POSITION] != 1:
             return NO_TIMESTAMP
         return int.from_bytes(head[TIMESTAMP_POSITION:], "big", signed=True)
@@ -358,7 +358,7 @@ class LogSegment:
         """Walk entry headers from `position`, an entry boundary."""
         chunk_bytes = FIRST_SCAN_BYTES
         while position + ENTRY_HEADER_BYTES < self.size:
-            data = self.read(position, min(chunk_bytes, self.size - position))
+            data = self.read_bytes(position, min(chunk_bytes, self.size - position))
             try:
                 found, step, _ = kernel.scan(data, offset)
             except kernel.CorruptMessage as error:

@@ -172,11 +172,11 @@ class Coordinators:
                 ahead: deque[int] = deque()
                 for request, size in zip(requests, sizes, strict=True):
                     while ahead and (len(ahead) >= WINDOW or max(size, *ahead, 0) > WIDE):
-                        answers.append(connection.read())
+                        answers.append(connection.read_response())
                         ahead.popleft()
                     connection.write(request)
                     ahead.append(size)
-                answers.extend(connection.read() for _ in ahead)
+                answers.extend(connection.read_response() for _ in ahead)
         except Closed:
             raise
         except (ClientError, ProtocolError) as error:

@@ -119,7 +119,7 @@ class Journal:
         self._zk = zk
         self._group = group
 
-    def read(self) -> Entry | None:
+    def read_entry(self) -> Entry | None:
         """The journal; None if there is no migration. MigrationError if unreadable."""
         return raised(read_journals(self._zk, [self._group])[self._group])
 

@@ -134,7 +134,7 @@ class OffsetMigration(Closeable):
 
     def journal(self) -> Entry | None:
         """The progress of the migration; None if there is none."""
-        return self._journal.read()
+        return self._journal.read_entry()
 
     def handover(self) -> Handover:
         """Whether members with a coordinator may take the group over from those of ZooKeeper's."""
@@ -169,7 +169,7 @@ class OffsetMigration(Closeable):
 
     def status(self) -> Status:
         """Changes nothing."""
-        entry, members = self._journal.read(), self.members()
+        entry, members = self._journal.read_entry(), self.members()
         order = None if entry is None else entry.order
         return Status(
             self.group,
@@ -208,7 +208,7 @@ class OffsetMigration(Closeable):
     def verify(self, watching: Watching = Watching()) -> Verification:
         """Watch both stores while the group runs, or compare them if it does not. Without problems
         `finish` may follow."""
-        entry = self._journal.read()
+        entry = self._journal.read_entry()
         self._journal.check(State.VERIFIED, entry)
         assert entry is not None, "check refuses a migration that has not begun"
         found = self._watch(OffsetStorage.DUAL, watching, entry)
@@ -220,7 +220,7 @@ class OffsetMigration(Closeable):
         """Have the members commit to Kafka alone, then show that ZooKeeper's offsets stand still.
         Done if the result has no problems; to be repeated otherwise. Members that are not ours
         keep ZooKeeper moving until their properties are set."""
-        entry = self._journal.read()
+        entry = self._journal.read_entry()
         self._journal.check(State.FINISHING, entry)
         assert entry is not None, "check refuses a migration that has not begun"
         not_ready = self._not_ready(entry) if entry.state is State.VERIFIED else []
@@ -240,7 +240,7 @@ class OffsetMigration(Closeable):
              twice. "snapshot": both stores as before the migration; what was read since is read
              again. That is refused while members live: they would overwrite it.
         """
-        entry = self._journal.read()
+        entry = self._journal.read_entry()
         if to == "snapshot":
             return self._roll_to_snapshot(entry)
         if entry is None or entry.state not in KEEPS_ZOOKEEPER:
@@ -273,7 +273,7 @@ class OffsetMigration(Closeable):
         what was removed. Members go by their configuration from their next start on: refused while
         a live kafka08 member is configured otherwise, and while a mirror runs. The configuration of
         other members is unknown."""
-        entry = self._journal.read()
+        entry = self._journal.read_entry()
         if entry is None or entry.state not in DONE:
             self._refuse("forget", [unfinished(self.group, entry)])
         assert entry is not None, "a migration that has not begun was refused"

@@ -129,7 +129,7 @@ class Connection(Closeable):
         """Write `request` and read its response; nothing else may be in flight."""
         assert not self._unanswered, "send would read the response to an earlier request"
         self.write(request)
-        return self.read(timeout_ms=timeout_ms)
+        return self.read_response(timeout_ms=timeout_ms)
 
     def write(self, request: Request, *, answered: bool = True) -> None:
         """Send `request`, connecting first if needed. `answered`: False for a request without a
@@ -177,7 +177,7 @@ class Connection(Closeable):
         else:
             self.sent_unconfirmed = True
 
-    def read(self, *, timeout_ms: int | None = None) -> Response:
+    def read_response(self, *, timeout_ms: int | None = None) -> Response:
         """The response to the oldest request in flight. Raises RequestTimeout, ConnectionFailed,
         and ProtocolError for a response that is too long, out of order, or malformed."""
         _, request_class, version = self._unanswered[0]
@@ -272,7 +272,7 @@ class Connection(Closeable):
                 return OF_0_9
             self._unanswered.popleft()
             _, answer = codec.decode_response(ApiVersionsRequest, payload)
-            self.read()
+            self.read_response()
         except (OSError, KafkaError) as error:
             self.close()
             raise ConnectionFailed(

@@ -154,7 +154,7 @@ class BrokerChannel:
             raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
         return done
 
-    def read(self, now: float) -> list[ClientResponse]:
+    def read_responses(self, now: float) -> list[ClientResponse]:
         """The complete responses that have arrived. ConnectionFailed, ProtocolError."""
         assert self.stream is not None
         self.used_at = now

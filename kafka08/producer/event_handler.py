@@ -271,7 +271,7 @@ class EventHandler:
 
     def _answered(self, broker: Broker, connection: Connection, batch: Batch) -> Failures:
         try:
-            response = connection.read()
+            response = connection.read_response()
             assert isinstance(response, ProduceResponse)
             results = produce_results(response)
             if results.keys() != batch.keys():

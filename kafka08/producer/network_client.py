@@ -185,7 +185,7 @@ class NetworkClient:
         done: list[ClientResponse | LostRequests] = []
         try:
             if read:
-                done += channel.read(now)
+                done += channel.read_responses(now)
             if write:
                 if channel.state is State.CONNECTING:
                     self._forget(channel)  # the next connection has another stream

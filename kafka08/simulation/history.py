@@ -3,7 +3,7 @@
     history = History()
     history.acknowledged(tp, offset, value)     a send was answered with this offset
     history.unknown(tp, value)                  no answer, or "timed out": it may be there or not
-    history.read(reader, tp, offset, value)     some reader was given this message
+    history.record_read(reader, tp, offset, value)     some reader was given this message
     problems = history.problems(final)          `final`: partition → offset → value, read at the end
 
 A value is sent at most once, so that every message can be told from every other. What must hold
@@ -63,7 +63,7 @@ class History:
     def unknown_count(self) -> int:
         return sum(map(len, self._unknown.values()))
 
-    def read(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
+    def record_read(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
         with self._lock:
             self.reads.append(Event(who, tp, offset, value))
 

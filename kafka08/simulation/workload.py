@@ -208,7 +208,9 @@ class Reader:
         fetched = self._consumer.fetch(self._tp, self.position, max_wait_ms=100, min_bytes=1)
         for message in fetched:
             assert message.value is not None
-            self._history.read(self._runtime.process.name, self._tp, message.offset, message.value)
+            self._history.record_read(
+                self._runtime.process.name, self._tp, message.offset, message.value
+            )
             self.position = message.offset + 1
 
     def _close_consumer(self) -> None:
@@ -229,6 +231,6 @@ def read_partition(
         cluster.close()
     consumer = SimpleConsumer(leader.host, leader.port, TIMEOUT_MS, runtime=runtime)
     try:
-        return {message.offset: message.value or b"" for message in consumer.read(tp, 0)}
+        return {message.offset: message.value or b"" for message in consumer.read_range(tp, 0)}
     finally:
         consumer.close()

@@ -187,7 +187,7 @@ class Round:
             try:
                 leader = self._cluster.leader_of(tp.topic, tp.partition)
                 with SimpleConsumer(leader.host, leader.port) as consumer:
-                    messages = consumer.read(tp, 0)
+                    messages = consumer.read_range(tp, 0)
                     return {found.offset: found.value or b"" for found in messages}
             except KafkaError:
                 if time.monotonic() > deadline:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kafka08.broker.broker_metadata import SETTLE, read, render, write
+from kafka08.broker.broker_metadata import SETTLE, read_id, render, write
 from kafka08.broker.config import BrokerConfig
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ConfigError
@@ -62,7 +62,7 @@ def test_a_new_directory_gets_the_id_of_the_others(tmp_path: Path) -> None:
     """So that each says whose it is."""
     settled("0.9.0", tmp_path / "a", broker_id=3)
     settled("0.9.0", tmp_path / "a", tmp_path / "b")
-    assert 3 == read(SYSTEM_DISK, tmp_path / "b")
+    assert 3 == read_id(SYSTEM_DISK, tmp_path / "b")
 
 
 def test_the_directories_of_another_broker_are_refused(tmp_path: Path) -> None:
@@ -91,4 +91,4 @@ def test_a_power_failure_leaves_the_id_or_no_file(tmp_path: Path, seed: int) -> 
     disk.sync_everything()
     write(disk, [tmp_path], 7, NOW.timestamp())
     disk.lose_power(Random(seed))
-    assert 7 == read(disk, tmp_path)
+    assert 7 == read_id(disk, tmp_path)

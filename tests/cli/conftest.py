@@ -173,7 +173,7 @@ class Inspector:
         leader = self.store.leader_and_isr([tp])[tp].leader
         host, port = parse_bootstrap(self._cluster.bootstrap)[leader]
         with SimpleConsumer(host, port) as consumer:
-            return [(m.key, m.value) for m in consumer.read(tp, 0)]
+            return [(m.key, m.value) for m in consumer.read_range(tp, 0)]
 
     def committed(self, group: str) -> dict[int, int]:
         """partition → offset in ZooKeeper, of the one topic of the group."""

@@ -80,5 +80,5 @@ if TYPE_CHECKING:
             assert_type(message, MessageAndMetadata[str, int])
             assert_type(message.key, str | None)
             assert_type(message.value, int | None)
-        for read in consumer.read(TopicPartition("t", 0), 0, key_decoder=text):
+        for read in consumer.read_range(TopicPartition("t", 0), 0, key_decoder=text):
             assert_type(read, MessageAndMetadata[str, bytes])

@@ -133,7 +133,7 @@ def test_read_gives_each_message_once_in_order(
     cluster: FakeCluster, consumer: SimpleConsumer, max_bytes: int, start: int, until: int | None
 ) -> None:
     """Whatever the fetch size cuts, and whatever the range is."""
-    messages = consumer.read(T0, start, until, max_bytes=max_bytes)
+    messages = consumer.read_range(T0, start, until, max_bytes=max_bytes)
     end = 40 if until is None else min(until, 40)
     assert [m.offset for m in messages] == list(range(start, end))
 
@@ -142,7 +142,7 @@ def test_read_asks_for_the_next_set_before_it_hands_out_the_first(
     cluster: FakeCluster, consumer: SimpleConsumer
 ) -> None:
     """The next fetch travels while the caller works."""
-    messages = consumer.read(T0, 0, max_bytes=100)
+    messages = consumer.read_range(T0, 0, max_bytes=100)
     next(messages)
     offsets = [offset for offset, _ in fetches(cluster)]
     assert len(offsets) == 2
@@ -154,7 +154,7 @@ def test_read_ends_where_the_log_ended_when_it_began(
     cluster: FakeCluster, consumer: SimpleConsumer
 ) -> None:
     """What is appended meanwhile does not make it endless."""
-    messages = consumer.read(T0, 38)
+    messages = consumer.read_range(T0, 38)
     next(messages)
     cluster.append(T0, b"later")
     assert [m.offset for m in messages] == [39]
@@ -162,7 +162,7 @@ def test_read_ends_where_the_log_ended_when_it_began(
 
 def test_read_survives_a_lost_connection(cluster: FakeCluster, consumer: SimpleConsumer) -> None:
     """The fetch that was on its way is sent again."""
-    messages = consumer.read(T0, 0, max_bytes=100)
+    messages = consumer.read_range(T0, 0, max_bytes=100)
     offsets = [next(messages).offset]
     cluster.network.sockets[-1].broken = True
     offsets += [m.offset for m in messages]
@@ -171,7 +171,7 @@ def test_read_survives_a_lost_connection(cluster: FakeCluster, consumer: SimpleC
 
 def test_other_requests_may_come_between(cluster: FakeCluster, consumer: SimpleConsumer) -> None:
     """The answer on its way is kept for the reader."""
-    messages = consumer.read(T0, 0, max_bytes=100)
+    messages = consumer.read_range(T0, 0, max_bytes=100)
     offsets = []
     for message in messages:
         offsets.append(message.offset)
@@ -184,7 +184,7 @@ def test_damage_stops_the_reader_at_the_message(
 ) -> None:
     """Named with partition and broker, after the messages before it."""
     cluster.logs[T0][-1] ^= 0x40
-    messages = consumer.read(T0, 0)
+    messages = consumer.read_range(T0, 0)
     assert [next(messages).offset for _ in range(39)] == list(range(39))
     with pytest.raises(InvalidMessage, match=r"\[t,0\] at b1:9092.*offset 39"):
         next(messages)

@@ -26,7 +26,7 @@ class Changes:
     def requests(self, paths: list[str], *, absent_too: bool = False) -> tuple[int, dict[str, int]]:
         """How many requests a read takes, and what it gives."""
         before = self.zk.requests_sent
-        found = self.nodes.read(paths, absent_too=absent_too)
+        found = self.nodes.refresh(paths, absent_too=absent_too)
         return self.zk.requests_sent - before, found
 
 
@@ -52,20 +52,20 @@ def test_guarantee_8_each_node_is_read_once_and_again_after_a_change(changes: Ch
 
 def test_a_node_made_anew_is_read_anew(changes: Changes) -> None:
     """Deleted and created in between, as by a member that comes back under its name."""
-    changes.nodes.read(["/a"])
+    changes.nodes.refresh(["/a"])
     changes.zk.delete("/a")
     changes.zk.create("/a", "7")
     changes.wait()
-    assert changes.nodes.read(["/a"]) == {"/a": 7}
+    assert changes.nodes.refresh(["/a"]) == {"/a": 7}
 
 
 def test_what_is_absent_is_watched_when_asked_for(changes: Changes) -> None:
     """Its coming is told; until then it is not asked for again."""
-    assert changes.nodes.read(["/new"], absent_too=True) == {}
+    assert changes.nodes.refresh(["/new"], absent_too=True) == {}
     assert changes.requests(["/new"], absent_too=True) == (0, {})
     changes.zk.create("/new", "5")
     changes.wait()
-    assert changes.nodes.read(["/new"], absent_too=True) == {"/new": 5}
+    assert changes.nodes.refresh(["/new"], absent_too=True) == {"/new": 5}
 
 
 def test_one_that_cannot_be_read_does_not_cost_the_others(changes: Changes) -> None:
@@ -74,15 +74,15 @@ def test_one_that_cannot_be_read_does_not_cost_the_others(changes: Changes) -> N
     for expected in (3, 1):
         before = changes.zk.requests_sent
         with pytest.raises(ValueError, match="odd"):
-            changes.nodes.read(["/a", "/b", "/c"])
+            changes.nodes.refresh(["/a", "/b", "/c"])
         assert changes.zk.requests_sent - before == expected
     changes.zk.set("/b", "3")
     changes.wait()
-    until(lambda: changes.nodes.read(["/a", "/b", "/c"]) == {"/a": 1, "/b": 3, "/c": 1}, "all")
+    until(lambda: changes.nodes.refresh(["/a", "/b", "/c"]) == {"/a": 1, "/b": 3, "/c": 1}, "all")
 
 
 def test_forgetting_reads_everything_again(changes: Changes) -> None:
     """For a new session, in which no watch is set."""
-    changes.nodes.read(["/a", "/b"])
+    changes.nodes.refresh(["/a", "/b"])
     changes.nodes.forget()
     assert changes.requests(["/a", "/b"])[0] == 2

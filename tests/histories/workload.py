@@ -161,7 +161,7 @@ class Workload:
                 self._refresh(client, tp)
                 continue
             for offset, value in messages:
-                self.history.read("reader", tp, offset, value)
+                self.history.record_read("reader", tp, offset, value)
                 position = offset + 1
 
     def _refresh(self, client: ClusterClient, tp: TopicPartition) -> None:

@@ -53,7 +53,7 @@ def whole(
         tp = TopicPartition(topic, info.partition)
         leader = client.leader(tp)
         with SimpleConsumer(leader.host, leader.port) as consumer:
-            messages = consumer.read(tp, 0, max_bytes=max_bytes)
+            messages = consumer.read_range(tp, 0, max_bytes=max_bytes)
             found += [(tp, m.offset, m.key or b"", m.value or b"") for m in messages]
     return found
 

@@ -43,7 +43,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def examine(cluster: EmbeddedCluster) -> list[Finding]:
     directories = [broker.config["log.dirs"] for broker in cluster.brokers[:1]]
     with SnapshotReader(cluster.zookeeper.connect_string, log_directories=directories) as reader:
-        return findings_of(reader.read())
+        return findings_of(reader.read_snapshot())
 
 
 def test_a_healthy_cluster_has_no_findings(cluster: EmbeddedCluster) -> None:

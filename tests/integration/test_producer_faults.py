@@ -38,7 +38,7 @@ def producer_on(cluster: EmbeddedCluster) -> KafkaProducer:
 def log_of(cluster: EmbeddedCluster, tp: TopicPartition) -> dict[int, bytes]:
     leader = cluster.leader_of(tp.topic, tp.partition)
     with SimpleConsumer(leader.host, leader.port) as consumer:
-        return {message.offset: message.value or b"" for message in consumer.read(tp, 0)}
+        return {message.offset: message.value or b"" for message in consumer.read_range(tp, 0)}
 
 
 def check(cluster: EmbeddedCluster, topic: str, sent: list[tuple[bytes, RecordFuture]]) -> None:

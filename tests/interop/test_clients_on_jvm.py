@@ -48,7 +48,7 @@ def whole(consumer: SimpleConsumer, tp: TopicPartition) -> list[tuple[object, ob
     """(key, value) of everything in a partition, as text."""
     return [
         (m.key, m.value)
-        for m in consumer.read(
+        for m in consumer.read_range(
             tp,
             consumer.earliest_or_latest(tp, EARLIEST_OFFSET),
             key_decoder=bytes.decode,
@@ -110,7 +110,7 @@ def test_reading_the_new_jvm_producers_sets_by_small_fetches(
         *("--request-required-acks", "1"),  # with 0, the tool may end before the log has it
         stdin="".join(f"{value}\n" for value in values),
     )
-    messages = consumer.read(TopicPartition(topic, 0), 0, max_bytes=max_bytes)
+    messages = consumer.read_range(TopicPartition(topic, 0), 0, max_bytes=max_bytes)
     assert [(m.value or b"").decode() for m in messages] == values
 
 
@@ -125,7 +125,11 @@ def test_an_oversize_message_is_named(jvm_kafka: JvmKafka) -> None:
         errors = []
         for info in partitions:
             try:
-                list(consumer.read(TopicPartition("oversize", info.partition), 0, max_bytes=100))
+                list(
+                    consumer.read_range(
+                        TopicPartition("oversize", info.partition), 0, max_bytes=100
+                    )
+                )
             except MessageTooLarge as error:
                 errors.append(str(error))
         assert len(errors) == 1

@@ -11,7 +11,7 @@ from tests.interop.seats import mixed_cluster
 
 def findings(zookeeper: str) -> list[str]:
     with SnapshotReader(zookeeper) as reader:
-        return [str(finding) for finding in findings_of(reader.read())]
+        return [str(finding) for finding in findings_of(reader.read_snapshot())]
 
 
 def test_a_jvm_broker_has_no_findings(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def read(kafka: JvmKafka, topic: str, partition: int) -> dict[int, tuple[bytes, 
     """offset → (key, value) of a partition."""
     broker = kafka.brokers[0]
     with SimpleConsumer("127.0.0.1", broker.port) as consumer:
-        messages = consumer.read(TopicPartition(topic, partition), 0)
+        messages = consumer.read_range(TopicPartition(topic, partition), 0)
         return {message.offset: (message.key or b"", message.value or b"") for message in messages}
 
 

@@ -32,7 +32,7 @@ def read(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     with closing(ClusterClient(parse_bootstrap(bootstrap))) as cluster:
         leader = cluster.leader(TopicPartition(topic, 0))
     with SimpleConsumer(leader.host, leader.port) as consumer:
-        return [(m.key, m.value) for m in consumer.read(TopicPartition(topic, 0), 0)]
+        return [(m.key, m.value) for m in consumer.read_range(TopicPartition(topic, 0), 0)]
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy"])

@@ -26,16 +26,16 @@ def test_text_is_that_of_0_8_2_2() -> None:
 def test_missing_and_empty_files_have_no_entries(tmp_path: Path) -> None:
     """As after the very first start."""
     checkpoint = OffsetCheckpoint(tmp_path / "c")
-    assert {} == checkpoint.read()
+    assert {} == checkpoint.read_offsets()
     (tmp_path / "c").touch()
-    assert {} == checkpoint.read()
+    assert {} == checkpoint.read_offsets()
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     """Through the file, and no temporary file stays."""
     offsets = {TopicPartition("a-b", 1): 5, TopicPartition("ü", 0): 2**62}
     OffsetCheckpoint(tmp_path / "c").write(offsets)
-    assert offsets == OffsetCheckpoint(tmp_path / "c").read()
+    assert offsets == OffsetCheckpoint(tmp_path / "c").read_offsets()
     assert [tmp_path / "c"] == list(tmp_path.iterdir())
 
 
@@ -64,7 +64,7 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path, text: str) -> None:
     """Version, count, and three pieces in each line: otherwise a broker does not start."""
     (tmp_path / "c").write_text(text)
     with pytest.raises(CorruptLog, match="is not an offset checkpoint"):
-        OffsetCheckpoint(tmp_path / "c").read()
+        OffsetCheckpoint(tmp_path / "c").read_offsets()
 
 
 def test_a_crash_before_the_rename_keeps_the_old_text(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_crash_before_the_rename_keeps_the_old_text(tmp_path: Path) -> None:
     dying = OffsetCheckpoint(tmp_path / "c", CrashAt(crashpoints.CHECKPOINT_WRITTEN))
     with pytest.raises(Died):
         dying.write({TopicPartition("t", 0): 2})
-    assert {TopicPartition("t", 0): 1} == OffsetCheckpoint(tmp_path / "c").read()
+    assert {TopicPartition("t", 0): 1} == OffsetCheckpoint(tmp_path / "c").read_offsets()
     assert [tmp_path / "c"] == list(tmp_path.iterdir())
 
 

@@ -168,7 +168,8 @@ def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: P
     assert ["a", "b", "a"] == [one.directory.parent.name for one in manager.logs.values()]
     manager.shutdown()
     assert [2, 1] == [
-        len(OffsetCheckpoint(tmp_path / name / RECOVERY_POINTS).read()) for name in ("a", "b")
+        len(OffsetCheckpoint(tmp_path / name / RECOVERY_POINTS).read_offsets())
+        for name in ("a", "b")
     ]
     again = open_manager("a", "b")
     assert 3 == len(again.logs)
@@ -294,9 +295,9 @@ def test_truncation_checkpoints_the_recovery_point(
     manager.checkpoint_recovery_points()
     manager.truncate_to({T0: 1, U1: 5})
     path = tmp_path / "a" / RECOVERY_POINTS
-    assert {T0: 1} == OffsetCheckpoint(path).read()
+    assert {T0: 1} == OffsetCheckpoint(path).read_offsets()
     manager.truncate_fully_and_start_at(T0, 0)
-    assert {T0: 0} == OffsetCheckpoint(path).read()
+    assert {T0: 0} == OffsetCheckpoint(path).read_offsets()
 
 
 def test_a_log_that_cannot_be_read_is_not_cut(open_manager: OpenManager, tmp_path: Path) -> None:
@@ -368,7 +369,7 @@ def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: P
     assert manager.get(T0) is None
     assert not (tmp_path / "a" / "t-0").exists()
     manager.checkpoint_recovery_points()
-    assert {} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read()
+    assert {} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read_offsets()
     assert 0 == manager.get_or_create(T0).log_end_offset
 
 
@@ -384,7 +385,7 @@ def test_a_log_made_anew_does_not_inherit_a_recovery_point(
     manager.checkpoint_recovery_points()
     manager.delete(T0)
     manager.get_or_create(T0)
-    assert {T0: 0} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read()
+    assert {T0: 0} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read_offsets()
 
 
 def test_a_recovery_point_above_the_log_end_is_lowered_at_the_start(
@@ -400,7 +401,7 @@ def test_a_recovery_point_above_the_log_end_is_lowered_at_the_start(
     log.truncate_to(1)
     manager._release()
     assert 1 == open_manager().logs[T0].recovery_point
-    assert {T0: 1} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read()
+    assert {T0: 1} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read_offsets()
 
 
 def test_a_failing_flush_leaves_no_marker(

@@ -82,13 +82,13 @@ def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
     new migration takes a new one."""
     journal = Journal(zk, "g")
     entry = begin(zk, SNAPSHOT, 1, None)
-    again = begin(zk, {}, 2, journal.read())
+    again = begin(zk, {}, 2, journal.read_entry())
     assert again.snapshot == SNAPSHOT
     with pytest.raises(MigrationError, match="at the same time"):
         journal.enter(State.DUAL, entry, 3)
     for state in (State.DUAL, State.ROLLING_TO_NEWEST, State.RETURNING, State.ROLLED_BACK):
         again = journal.enter(state, again, 3)
-    assert journal.read() == again
+    assert journal.read_entry() == again
     assert begin(zk, {}, 4, again).snapshot == {}
 
 
@@ -107,7 +107,7 @@ def test_a_strange_journal_is_an_error(zk: ZkClient, text: str) -> None:
     """Never taken for "no migration was begun"."""
     zk.create(paths.migration("g"), text)
     with pytest.raises(MigrationError, match="cannot be read"):
-        Journal(zk, "g").read()
+        Journal(zk, "g").read_entry()
 
 
 def test_steps_count_what_members_have_to_do() -> None:

@@ -455,7 +455,7 @@ def test_broken_off_at_every_write_and_repeated(
                     killed += 1
                     assert all(cluster.committed[tp] >= o for tp, o in IN_KAFKA.items())
         outcomes.add((tuple(sorted(cluster.committed.items())), tuple(in_zookeeper(zk).items())))
-        assert state_of(Journal(zk, "g").read()) is State.ROLLED_BACK
+        assert state_of(Journal(zk, "g").read_entry()) is State.ROLLED_BACK
         if not killed:
             break
     assert not killed, "every write has had its turn"

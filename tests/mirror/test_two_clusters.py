@@ -111,7 +111,7 @@ def stored(cluster: EmbeddedCluster, topic: str) -> dict[int, list[tuple[bytes, 
     for number in range(PARTITIONS):
         leader = cluster.leader_of(topic, number)
         with SimpleConsumer(leader.host, leader.port) as consumer:
-            messages = consumer.read(TopicPartition(topic, number), 0)
+            messages = consumer.read_range(TopicPartition(topic, number), 0)
             found[number] = [(m.key or b"", m.value or b"") for m in messages]
     return found
 
@@ -233,7 +233,7 @@ def test_one_message_too_large_costs_no_other(
     assert 0 == mirrors.end()
     leader = target.leader_of(topic)
     with SimpleConsumer(leader.host, leader.port) as consumer:
-        copied = [m.value for m in consumer.read(TopicPartition(topic, 0), 0)]
+        copied = [m.value for m in consumer.read_range(TopicPartition(topic, 0), 0)]
     assert [*values[:10], *values[11:]] == copied
     assert "skipped 1 that the target refused" in mirrors.said
 

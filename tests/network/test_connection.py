@@ -83,8 +83,8 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
     connection.write(QUESTION)
     connection.write(MetadataRequest([]))
     assert connection.in_flight == 2
-    assert connection.read() == ANSWER
-    assert connection.read() == metadata
+    assert connection.read_response() == ANSWER
+    assert connection.read_response() == metadata
     assert connection.in_flight == 0
 
 
@@ -191,7 +191,7 @@ def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
 
     network.sockets[0].recv_into = slowly  # type: ignore[method-assign]
     with pytest.raises(RequestTimeout, match="not answer a ConsumerMetadataRequest within 1000"):
-        connection.read()
+        connection.read_response()
     assert clock.time_ms() - MockClock().time_ms() <= 1300
 
 
@@ -234,7 +234,7 @@ def test_abort_wakes_a_waiting_read(listener: socket.socket) -> None:
 
     def read() -> None:
         try:
-            connection.read()
+            connection.read_response()
         except ConnectionFailed as error:
             failures.append(error)
 
@@ -278,7 +278,7 @@ def test_a_real_silent_broker_times_out(listener: socket.socket) -> None:
     with Connection("127.0.0.1", listener.getsockname()[1]) as connection:
         connection.write(QUESTION)
         with pytest.raises(RequestTimeout, match="within 20 ms"):
-            connection.read(timeout_ms=20)
+            connection.read_response(timeout_ms=20)
 
 
 def test_a_real_closed_connection_is_stale(listener: socket.socket) -> None:

@@ -17,8 +17,8 @@ def history() -> History:
     history.acknowledged("sender", TP, 0, b"a")
     history.unknown(TP, b"b")
     history.acknowledged("sender", TP, 2, b"c")
-    history.read("reader", TP, 0, b"a")
-    history.read("reader", TP, 1, b"b")
+    history.record_read("reader", TP, 0, b"a")
+    history.record_read("reader", TP, 1, b"b")
     return history
 
 
@@ -45,7 +45,7 @@ def test_1_lost(history: History) -> None:
 
 def test_2_changed(history: History) -> None:
     """Two readers were given different contents, or the end has another than a reader saw."""
-    history.read("other", TP, 1, b"c")
+    history.record_read("other", TP, 1, b"c")
     assert ["changed", "changed"] == kinds(history, SOUND)
 
 
@@ -62,10 +62,10 @@ def test_4_repeated(history: History) -> None:
 def test_5_out_of_order(history: History) -> None:
     """A later send of one sender got a smaller offset; a reader went back. Others may do both."""
     history.acknowledged("other", TP, 1, b"b")
-    history.read("other", TP, 0, b"a")
+    history.record_read("other", TP, 0, b"a")
     assert [] == kinds(history, SOUND)
     history.acknowledged("sender", TP, 1, b"b")
-    history.read("reader", TP, 0, b"a")
+    history.record_read("reader", TP, 0, b"a")
     assert ["out of order", "out of order"] == kinds(history, SOUND)
 
 

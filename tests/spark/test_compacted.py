@@ -45,7 +45,7 @@ def compacted(brokers: Topics) -> TopicPartition:
             end = max(
                 base for base in consumer.offsets_before(tp, LATEST_OFFSET, 1000) if base < COUNT
             )
-            keys = [message.key for message in consumer.read(tp, 0, end)]
+            keys = [message.key for message in consumer.read_range(tp, 0, end)]
             return len(set(keys)) == len(keys)
 
         until(is_clean, f"the cleaning of {tp}")

@@ -22,7 +22,7 @@ def stored(brokers: Topics, topic: str, partition: int) -> list[Message]:
     tp = TopicPartition(topic, partition)
     with brokers.simple_consumer() as consumer:
         start = consumer.earliest_or_latest(tp, EARLIEST_OFFSET)
-        return [(m.key, m.value) for m in consumer.read(tp, start)]
+        return [(m.key, m.value) for m in consumer.read_range(tp, start)]
 
 
 def save(frame: DataFrame, brokers: Topics, **options: str) -> None:

@@ -73,7 +73,7 @@ def test_there_and_back(
     frame = open_files(spark, output, file_format, "key", "value")
     write_to_topic(spark, frame, copy, options, lambda done, total: None)
     with brokers.simple_consumer() as consumer:
-        messages = [(m.key, m.value) for m in consumer.read(TopicPartition(copy, 0), 0)]
+        messages = [(m.key, m.value) for m in consumer.read_range(TopicPartition(copy, 0), 0)]
     assert messages == [(key, value) for _, _, key, value in rows_of(0, 24, 30)] + AWKWARD
     with pytest.raises(ConfigError, match="has no column other; it has "):
         open_files(spark, output, file_format, None, "other")

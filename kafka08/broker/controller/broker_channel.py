@@ -126,7 +126,7 @@ class BrokerChannel:
         self._connection.write_frame(
             outgoing.frame, outgoing.correlation_id, type(request), version=request.version
         )
-        return self._connection.read()
+        return self._connection.read_response()
 
 
 class ChannelManager:

@@ -60,7 +60,9 @@ class Leadership:
         self._store = store
         self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
 
-    def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
+    def read_states(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
         """The existing states; those that cannot be decoded are left out."""
         return self._store.leader_and_isr(partitions)
 
@@ -109,7 +111,7 @@ class Leadership:
         for _ in range(MAX_ROUNDS):
             if not todo:
                 return outcome
-            current = self.read(todo)
+            current = self.read_states(todo)
             self.check_office(current, controller_epoch)
             done = {tp: current[tp] for tp in lost if is_written(lost[tp], current.get(tp))}
             outcome.states |= done

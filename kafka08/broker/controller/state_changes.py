@@ -156,7 +156,7 @@ class StateChanges:
         """Read states that an earlier controller wrote after our first read; returns the readable
         ones. 0.8.2.2 leaves such a partition NEW for ever; here it is OFFLINE until the next
         election."""
-        states = self._leadership.read(partitions)
+        states = self._leadership.read_states(partitions)
         self._leadership.check_office(states, self._context.epoch)
         self._context.leadership.update(states)
         self._context.partition_states.move(states, PartitionState.OFFLINE)

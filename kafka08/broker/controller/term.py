@@ -104,7 +104,7 @@ class Term:
         context = self.context
         context.topics = set(self._watch_topics())
         context.add_assignments(self._read_assignments(context.topics))
-        context.leadership = self._leadership.read(context.assignments)
+        context.leadership = self._leadership.read_states(context.assignments)
         self._leadership.check_office(context.leadership, context.epoch)
         self._registrations = self._read_registrations()
         context.brokers = self._reachable(self._registrations)
@@ -223,7 +223,9 @@ class Term:
         if not names:
             return
         changed = self._requests.isr_changes(names)
-        self._changes.isrs_changed(self._leadership.read(changed & self.context.leadership.keys()))
+        self._changes.isrs_changed(
+            self._leadership.read_states(changed & self.context.leadership.keys())
+        )
         self._requests.remove_isr_changes(names)
 
     def elections_changed(self) -> None:

@@ -58,10 +58,10 @@ Sets: TypeAlias = "Mapping[TopicPartition, PartitionData[Any]]"
 class Reading(Protocol):
     """How the partitions of one response are read, in the order of the request, and sent."""
 
-    def read(
+    def read_partition(
         self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition, /
     ) -> tuple[LogSlice, int]:
-        """Slice and HW of one partition; raises what ReplicaManager.read raises."""
+        """Slice and HW of one partition; raises what ReplicaManager.read_from_log raises."""
 
     def respond(self, reads: Reads, call: Call, /) -> ResponseFrame | Later:
         """The response with all that was read, now or later."""
@@ -73,10 +73,10 @@ class PartitionByPartition:
     def __init__(self, request: FetchRequest) -> None:
         self._replica_id = request.replica_id
 
-    def read(
+    def read_partition(
         self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition
     ) -> tuple[LogSlice, int]:
-        return manager.read(tp, wanted.offset, wanted.max_bytes, self._replica_id)
+        return manager.read_from_log(tp, wanted.offset, wanted.max_bytes, self._replica_id)
 
     def respond(self, reads: Reads, call: Call) -> ResponseFrame:
         return answer(reads, call)
@@ -90,7 +90,7 @@ def handle(
 ) -> ResponseFrame | Later:
     wanted = by_partition(request.topics)
     first = reading(request)
-    reads = read(broker, request, wanted, call, first)
+    reads = read_all(broker, request, wanted, call, first)
     if request.replica_id >= 0:
         record_positions(broker, request.replica_id, wanted, reads, call)
     readable = sum(data.message_set.size for data in reads.values() if data.message_set is not None)
@@ -176,7 +176,7 @@ def complete(
 ) -> ResponseFrame | Later:
     """The response to a parked request, with the data available now."""
     last = reading(request)
-    found = read(broker, request, by_partition(request.topics), call, last)
+    found = read_all(broker, request, by_partition(request.topics), call, last)
     return respond(broker, request, found, call, last)
 
 
@@ -189,7 +189,7 @@ def respond(
     return reading.respond(reads, call)
 
 
-def read(
+def read_all(
     broker: BrokerContext,
     request: FetchRequest,
     wanted: dict[TopicPartition, FetchPartition],
@@ -201,7 +201,9 @@ def read(
     refused = GroupedErrors()
     for topic_partition, partition in wanted.items():
         try:
-            found, high_watermark = reading.read(broker.replica_manager, topic_partition, partition)
+            found, high_watermark = reading.read_partition(
+                broker.replica_manager, topic_partition, partition
+            )
         except StorageError as error:
             halt_on(error, broker.runtime)
             raise

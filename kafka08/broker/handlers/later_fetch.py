@@ -37,10 +37,10 @@ class LaterReading:
     def __init__(self, request: FetchRequest) -> None:
         self._replica_id = request.replica_id
 
-    def read(
+    def read_partition(
         self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition
     ) -> tuple[LogSlice, int]:
-        """As ReplicaManager.read."""
+        """As ReplicaManager.read_from_log."""
         debugs = self._replica_id == DEBUGGING_CONSUMER
         partition = manager.hosted_partition(tp) if debugs else manager.leader_partition(tp)
         if self._replica_id < 0 and wanted.offset > partition.high_watermark:
