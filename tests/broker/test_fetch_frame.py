@@ -1,4 +1,4 @@
-"""FetchFrame: a frame that is changed in place is the one that would be encoded anew."""
+"""FetchFrame: a frame that is changed in place is the one that would be encoded again."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_a_killed_broker_is_missed_and_comes_back(project: ComposeProject) -> No
 
 
 def test_a_broker_that_ends_is_started_again(project: ComposeProject) -> None:
-    """The restart policy: the process ends by itself, the engine starts the container anew."""
+    """The restart policy: the process ends by itself, the engine starts the container again."""
     before = project.container("kafka3").attrs["State"]["StartedAt"]
     project.container("kafka3").exec_run(["sh", "-c", "kill 1"])
     until(

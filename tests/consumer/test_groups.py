@@ -207,7 +207,7 @@ def test_partitions_of_a_lost_session_go_to_others(cluster: PaperCluster, member
 
 
 def test_a_removed_registration_is_made_again(cluster: PaperCluster, member: Member) -> None:
-    """Somebody deletes the id znode: commits are refused until the member has registered anew."""
+    """Somebody deletes the id znode: commits are refused until the member has registered again."""
     cluster.create_topic("tt", 1)
     a = member("a")
     a.create_message_streams({"tt": 1})

@@ -159,7 +159,7 @@ def test_guarantee_3_each_stall_is_raised_once_to_each_stream(
     cluster: PaperCluster, member: Callable[..., ConsumerConnector]
 ) -> None:
     """Two streams raise the same stall once each; they are silent while it lasts; the next stall,
-    after the member had settled in between, is raised anew."""
+    after the member had settled in between, is raised again."""
     cluster.create_topic("tt", 2)
     a = member("a", rebalance_backoff_ms=50, rebalance_max_retries=2)
     taken = paths.owner("g", "tt", 0)

@@ -163,7 +163,7 @@ def test_kafka_refusals_are_raised(cluster: StoreCluster, kafka: KafkaOffsetStor
 def test_a_moved_coordinator_is_looked_up_again(
     cluster: StoreCluster, kafka: KafkaOffsetStore
 ) -> None:
-    """16 fails this commit; the next one asks anew who the coordinator is."""
+    """16 fails this commit; the next one looks the coordinator up again."""
     cluster.refuse(A, NotCoordinatorForConsumer.code)
     with pytest.raises(NotCoordinatorForConsumer):
         kafka.commit({A: 5})
@@ -218,7 +218,7 @@ def test_other_errors_of_a_fetch_mean_nothing_committed(
 
 def test_a_partition_that_is_known_to_exist_is_asked_for_again(cluster: StoreCluster) -> None:
     """A coordinator that has just started has not heard of any topic yet. Taken for "nothing
-    committed", its answer would make a member begin anew, with largest: skip, in silence."""
+    committed", its answer would make a member start over, with largest: skip, in silence."""
     store = KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000, known=True)
     cluster.committed[A] = 7
     cluster.refuse(A, UnknownTopicOrPartition.code)

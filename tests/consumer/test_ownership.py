@@ -155,7 +155,7 @@ def test_a_fetch_of_offsets_waits_for_the_commit_under_way(monkeypatch: pytest.M
 
 
 def test_guarantee_1_a_new_session_waits_for_the_last_commit_of_the_old_one() -> None:
-    """Once the member has registered anew, that commit would be taken for one of the new session:
+    """Once the member has registered again, that commit would be taken for one of the new session:
     its id znode is there. Delivery stops at once."""
     member = Member()
     with member.committing(), running(member.ownership.drop) as dropping:

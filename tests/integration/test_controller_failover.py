@@ -223,7 +223,7 @@ def test_committed_offsets_survive_the_death_of_their_coordinator(
     cluster: EmbeddedCluster, store: ClusterStore
 ) -> None:
     """Acknowledged under acks -1, so they are there when the coordinator is back: never "none"
-    (which would make consumers start anew), only the codes that say try again."""
+    (which would make consumers start over), only the codes that say try again."""
     create(store, "committed", {0: (0,)})
     groups = [f"group-{number}" for number in range(12)]
     coordinators = {group: coordinator_of(cluster, group) for group in groups}

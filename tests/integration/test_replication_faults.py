@@ -126,7 +126,7 @@ def torn_tail(cluster: EmbeddedCluster, topic: str) -> None:
 
 
 def restart_zookeeper(cluster: EmbeddedCluster, topic: str) -> None:
-    """Brokers go on without it, and sessions live on or are made anew."""
+    """Brokers go on without it, and sessions live on or are created again."""
     cluster.zookeeper.stop()
     cluster.zookeeper.start()
 

@@ -41,7 +41,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 def test_the_new_name_is_on_disk_as_well(tmp_path: Path, synced: list[str]) -> None:
     """A power failure after `write` cannot bring the old text back: a recovery point above what was
-    truncated and written anew would be believed."""
+    truncated and written again would be believed."""
     OffsetCheckpoint(tmp_path / "c").write({TopicPartition("t", 0): 1})
     assert ["c.tmp", tmp_path.name] == synced
 

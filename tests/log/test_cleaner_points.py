@@ -107,7 +107,7 @@ def test_deleting_many_logs_writes_the_file_once(
 
 
 def test_a_log_that_is_gone_leaves_its_point_to_nobody(tmp_path: Path) -> None:
-    """A directory removed by hand, the topic made anew: it is not taken for clean."""
+    """A directory removed by hand, the topic created again: it is not taken for clean."""
     (tmp_path / FILE).write_text("0\n1\ncmp 0 53\n")
     manager = open_manager(tmp_path)
     manager.get_or_create(TP)

@@ -46,7 +46,7 @@ def test_size_looks_at_what_time_left() -> None:
 
 
 def test_an_empty_active_segment_stays() -> None:
-    """It would only be made anew."""
+    """It would only be created again."""
     assert 1 == deletable(TimeRetention(-1), facts((5, 9), (0, 9)), NOW_MS)
     assert 0 == deletable(TimeRetention(-1), facts((0, 9)), NOW_MS)
     assert 1 == deletable(TimeRetention(-1), facts((1, 9)), NOW_MS)

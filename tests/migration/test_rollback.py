@@ -107,7 +107,7 @@ def test_rolling_back_to_the_snapshot_restores_it(
 )
 def test_the_nearest_to_the_snapshot(offset: int, zookeeper: int, taken: int) -> None:
     """An offset that retention has passed becomes the log's start; one above the end of a topic
-    that was made anew the place where the group stands, or else the start."""
+    that was created again the place where the group stands, or else the start."""
     rollback = rollback_to_snapshot(group(facts(zookeeper, None, start=10)), {TP: (offset, None)})
     assert rollback.to_zookeeper.get(TP, zookeeper) == taken
     assert bool(rollback.problems) == (offset != taken)

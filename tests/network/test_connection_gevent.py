@@ -61,7 +61,7 @@ except RequestTimeout:
     pass
 waiting.timeout_ms = 60_000
 waiting.write(ConsumerMetadataRequest("g"))
-reader = gevent.spawn(waiting.read)
+reader = gevent.spawn(waiting.read_response)
 gevent.sleep(0)
 waiting.abort()
 try:

@@ -143,7 +143,7 @@ def test_where_a_group_goes_on(committed: int | None, start: int) -> None:
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_group_behind_the_log(ssc: StreamingContext, brokers: Topics) -> None:
-    """An offset that the log does not have (the topic was made anew) is reset, as the high-level
+    """An offset that the log does not have (the topic was created again) is reset, as the high-level
     consumer did."""
     topic = brokers.filled([10])
     group = f"group-of-{topic}"

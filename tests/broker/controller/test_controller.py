@@ -313,7 +313,7 @@ class TestBrokers:
 
     def test_a_restart_that_nobody_saw_is_a_restart(self, cluster: Cluster) -> None:
         """The broker's znode went and came between two looks of the controller: it is told its
-        partitions anew, under a new leader epoch. 0.8.2.2 takes the broker for never gone."""
+        partitions again, under a new leader epoch. 0.8.2.2 takes the broker for never gone."""
         one = cluster.broker(1)
         cluster.active_controller(2)
         cluster.create_topic("t", {0: (1,)})

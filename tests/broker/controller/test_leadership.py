@@ -61,7 +61,7 @@ def test_a_write_whose_answer_was_lost_counts(
     known: dict[TopicPartition, LeaderAndIsr],
 ) -> None:
     """It is found in ZooKeeper as it was wanted, so it is an outcome like any other and nothing is
-    decided anew: a preferred election would not be needed any more, and nobody would hear of it."""
+    decided again: a preferred election would not be needed any more, and nobody would hear of it."""
     decide = DECISIONS[decision]
     lose_the_next_answer(monkeypatch, store.zk)
     outcome = Leadership(store, 0).update([TP], lambda _, current: decide(current), EPOCH, known)

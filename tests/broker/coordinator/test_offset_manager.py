@@ -159,7 +159,7 @@ def test_a_record_larger_than_the_load_buffer(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_record_does_not_hide_the_others(coordinator: Coordinator) -> None:
-    """0.8.2.2 gives up the load there, and every group of the partition starts anew."""
+    """0.8.2.2 gives up the load there, and every group of the partition starts over."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 4)
     coordinator.log(1).append(
