@@ -161,7 +161,7 @@ def test_losses_are_listed_together() -> None:
 
 
 def test_a_start_ahead_of_the_log() -> None:
-    """What lies in between was there once (the topic was created again): an error, or no messages."""
+    """The offsets in between existed before the topic was created again: an error, or nothing."""
     ahead = {"subscribe": "t", "startingOffsets": '{"t":{"0":40,"1":0}}'}
     with pytest.raises(DataLost, match=r": \[t,0\] \[25, 40\): only \[0, 25\) is there\."):
         ranges(**ahead)

@@ -188,8 +188,8 @@ def test_what_both_stores_have_lost_is_restored(
 def test_an_offset_of_zookeeper_above_the_log_is_replaced(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """As of a topic that was created again: Kafka's offset is the one that lies in the log. A commit
-    that comes before the write is not lowered."""
+    """As after a topic was created again: Kafka's offset is the one inside the log. A commit that
+    comes before the write is not lowered."""
     migration.start()
     GroupStore(zk).commit_offsets("g", {TPS[0]: 5000, TPS[2]: 5000})
     fetch = Coordinators.fetch

@@ -143,8 +143,8 @@ def test_where_a_group_goes_on(committed: int | None, start: int) -> None:
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_group_behind_the_log(ssc: StreamingContext, brokers: Topics) -> None:
-    """An offset that the log does not have (the topic was created again) is reset, as the high-level
-    consumer did."""
+    """An offset outside of the log (the topic was created again) is reset, as by the high-level
+    consumer."""
     topic = brokers.filled([10])
     group = f"group-of-{topic}"
     with brokers.simple_consumer() as consumer:

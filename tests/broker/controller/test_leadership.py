@@ -60,8 +60,8 @@ def test_a_write_whose_answer_was_lost_counts(
     decision: str,
     known: dict[TopicPartition, LeaderAndIsr],
 ) -> None:
-    """It is found in ZooKeeper as it was wanted, so it is an outcome like any other and nothing is
-    decided again: a preferred election would not be needed any more, and nobody would hear of it."""
+    """ZooKeeper has the wanted state, so it counts as written and is not decided again: a second
+    preferred election would not be needed, and no broker would get LeaderAndIsr."""
     decide = DECISIONS[decision]
     lose_the_next_answer(monkeypatch, store.zk)
     outcome = Leadership(store, 0).update([TP], lambda _, current: decide(current), EPOCH, known)
