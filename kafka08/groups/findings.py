@@ -194,7 +194,7 @@ def _fault_of_owner(owner: Owner, sessions: dict[str, int]) -> tuple[str, str] |
     if sessions[consumer_id] not in {0, owner.session}:
         return (
             f"an earlier session ({owner.session:#x}) of {consumer_id} still owns it",
-            "wait until it expires; if it remains, two processes share one consumer.id: change one",
+            "wait until it expires; if it remains, two processes use one consumer.id: change one",
         )
     return None
 
