@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "network.server",
         "zk",
     },
-    "client": {"kernel", "protocol", "network.connection"},
+    "client": {"protocol", "network.connection"},
     "producer": CLIENT_SIDE,
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"client", "protocol", "zk"},
