@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kafka08.doctor import Finding
 from kafka08.doctor.snapshot import LogDirectoryFacts
-from kafka08.exporter.summary import Summary, arrived, seconds_between
+from kafka08.exporter.summary import BrokerRow, Summary
 from kafka08.exporter.view import ClusterView
 from kafka08.pages.kept import partitions_as_json
 from kafka08.pages.trends import Trends
@@ -60,30 +60,15 @@ def overview_of(facts: Overview) -> dict[str, Any]:
 def brokers_of(facts: Overview) -> list[dict[str, Any]]:
     """A row for each that is registered, then for each that only has replicas."""
     view = facts.view
-    seconds, came = seconds_between(view, facts.before), arrived(view, facts.before)
-    incoming: defaultdict[int, int] = defaultdict(int)
-    absent: defaultdict[int, int] = defaultdict(int)
-    for tp, partition in view.partitions.items():
-        incoming[partition.leader] += came.get(tp, 0)
-        for replica in partition.replicas:
-            if replica not in view.brokers:
-                absent[replica] += 1
-    rows = [
-        asdict(row) | {"is_alive": True, "per_second": seconds and incoming[row.broker] / seconds}
-        for row in facts.summary.brokers
+    replicas = Counter(replica for p in view.partitions.values() for replica in p.replicas)
+    absent = [
+        BrokerRow(broker, "", False, 0, count, count, None)
+        for broker, count in sorted(replicas.items())
+        if broker not in view.brokers
     ]
-    return rows + [
-        {
-            "broker": broker,
-            "address": "",
-            "is_controller": False,
-            "leaders": 0,
-            "replicas": replicas,
-            "out_of_sync": replicas,
-            "is_alive": False,
-            "per_second": None,
-        }
-        for broker, replicas in sorted(absent.items())
+    return [
+        asdict(row) | {"is_alive": row.broker in view.brokers}
+        for row in (*facts.summary.brokers, *absent)
     ]
 
 
