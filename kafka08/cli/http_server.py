@@ -27,6 +27,7 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
     class Server(ThreadingMixIn, WSGIServer):
         daemon_threads = True
         block_on_close = False
+        request_queue_size = CONNECTIONS_MAX
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         places = threading.BoundedSemaphore(CONNECTIONS_MAX)
 

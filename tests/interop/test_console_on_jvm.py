@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.consumer.batch import BatchLimits
 from kafka08.exporter import Watch
+from kafka08.pages import messages
 from kafka08.pages.live import Live
 from kafka08.pages.messages import Browser, Question, Start
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
@@ -37,10 +39,13 @@ def live(jvm_kafka: JvmKafka) -> Iterator[Live]:
         yield live
 
 
-def values(jvm_kafka: JvmKafka, question: Question) -> list[bytes | None]:
+def ask(jvm_kafka: JvmKafka, question: Question) -> dict[str, Any]:
     bootstrap = parse_bootstrap(jvm_kafka.bootstrap)
     with closing(ClusterClient(bootstrap)) as cluster:
-        answer = Browser(cluster, THREADS, negotiates=False).answer(question)
+        return Browser(cluster, THREADS, negotiates=False).answer(question)
+
+
+def values(answer: dict[str, Any]) -> list[bytes | None]:
     assert {} == answer["faults"]
     parts: list[dict[str, Any] | None] = [message["value"] for message in answer["messages"]]
     return [None if part is None else base64.b64decode(part["data"]) for part in parts]
@@ -70,4 +75,22 @@ def test_its_messages_are_found(
     live: Live, jvm_kafka: JvmKafka, question: Question, expected: list[bytes | None]
 ) -> None:
     """A time by when segments were written: it knows no better."""
-    assert expected == values(jvm_kafka, question)
+    assert expected == values(ask(jvm_kafka, question))
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"), [("SCANNED_MAX", 1), ("BYTES_MAX", 1), ("SECONDS_MAX", 0.0)]
+)
+def test_a_question_ends_at_each_bound(
+    live: Live, jvm_kafka: JvmKafka, monkeypatch: pytest.MonkeyPatch, bound: str, value: float
+) -> None:
+    """It says so, and the next one goes on where it stopped."""
+    monkeypatch.setattr(messages, "BATCH", BatchLimits(max_messages=1))
+    monkeypatch.setattr(messages, bound, value)
+    first = ask(jvm_kafka, Question(TOPIC, 1, Start.EARLIEST))
+    assert first["is_cut"]
+    assert len(first["messages"]) < len(MESSAGES)
+    assert {1: first["scanned"]} == first["next"]
+    monkeypatch.undo()
+    rest = ask(jvm_kafka, Question(TOPIC, 1, Start.AT, at=first["next"]))
+    assert [value for _, value in MESSAGES] == values(first) + values(rest)

@@ -1,0 +1,48 @@
+"""The server of metrics and console: how many it serves at a time, and a port that is taken."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from kafka08.cli.http_server import CONNECTIONS_MAX, serve_http
+from kafka08.errors import ConfigError
+from tests.waiting import until
+
+
+def app(_: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    start_response("200 OK", [("Content-Length", "2")])
+    return [b"ok"]
+
+
+def answer(port: int) -> bytes:
+    """What a request gets; nothing if its connection is closed at once."""
+    with socket.create_connection(("127.0.0.1", port), 60) as connection:
+        try:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return connection.makefile("rb").read()
+        except ConnectionError:
+            return b""
+
+
+def test_those_who_say_nothing_take_a_bounded_number_of_threads() -> None:
+    """One more is closed at once; when they leave, others are served."""
+    port = int(serve_http(app, "127.0.0.1", 0, "--listen").rpartition(":")[2])
+    assert answer(port).endswith(b"ok")
+    with ExitStack() as stack:
+        for _ in range(CONNECTIONS_MAX):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+        until(lambda: answer(port) == b"")
+    until(lambda: answer(port).endswith(b"ok"))
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    """With the option that gave it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"--listen: cannot listen on 127.0.0.1:{port}"):
+            serve_http(app, "127.0.0.1", port, "--listen")
