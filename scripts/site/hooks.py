@@ -16,7 +16,7 @@ from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File, InclusionLevel  # noqa: E402
 
 from scripts.site import commands  # noqa: E402
-from scripts.site.links import Link, line_of, links_of, rewritten  # noqa: E402
+from scripts.site.links import Link, indented, line_of, links_of, rewritten  # noqa: E402
 
 OUTSIDE: Final = {
     "README.md": "project/readme.md",
@@ -97,7 +97,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, commands.page())
-    return rewritten(markdown, repository_path(place), place, _target_of)
+    return indented(rewritten(markdown, repository_path(place), place, _target_of))
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:

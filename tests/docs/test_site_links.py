@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.site.links import definitions, line_of, links_of, rewritten
+from scripts.site.links import definitions, indented, line_of, links_of, rewritten
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))
@@ -46,6 +46,13 @@ def test_a_name_is_found_where_it_is_defined() -> None:
     )
     assert definitions(source) == {"A": 1, "B": 2, "B.x": 3, "B.f": 4, "C": 5, "C.g": 6}
     assert [line_of(source, name) for name in ("B.f", "g", "h")] == [4, 6, None]
+
+
+def test_lists_under_numbers_are_found() -> None:
+    """As Python-Markdown wants them: four columns, empty lines around a list."""
+    text = "1. One\n   more\n   - a\n     on\n   - b\n2. Two\n\n```\n   - code\n```\n"
+    expected = "1. One\n    more\n\n    - a\n      on\n    - b\n\n2. Two\n\n```\n   - code\n```\n"
+    assert indented(text) == expected
 
 
 @pytest.mark.parametrize("page", PAGES)
