@@ -22,7 +22,7 @@ from kafka08.structs import OffsetAndMetadata, TopicPartition
 CLOSE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.2
 WORK_SECONDS: Final = 30.0
-"""How long the messages of a member may take in all."""
+"""How long the messages of a member may take in all, unless it is told otherwise."""
 WHIMS: Final = 20
 """Of one member. Whoever leaves again and again without a commit reads the same again and again."""
 BATCH_MESSAGES: Final = 20
@@ -70,6 +70,8 @@ class PollingMember:
         habits: Habits,
         events: GroupEvents,
         name: str,
+        *,
+        work_seconds: float = WORK_SECONDS,
     ) -> None:
         self.runtime = runtime
         self.is_ending = False
@@ -79,7 +81,7 @@ class PollingMember:
         self._habits = habits
         self._events = events
         self._name = name
-        self._work_left = WORK_SECONDS
+        self._work_left = work_seconds
         self.whims_left = WHIMS
         self._consumers = 0
         self._consumer: KafkaConsumer | None = None

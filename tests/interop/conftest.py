@@ -19,6 +19,7 @@ LATER_RELEASES = {
     "test_down_conversion",
     "test_foreign_clients",
     "test_group_assignors_on_jvm",
+    "test_group_histories_on_jvm",
     "test_group_tools",
     "test_kafka_consumer_on_jvm",
     "test_layouts_on_jvm",

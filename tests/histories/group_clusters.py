@@ -1,0 +1,89 @@
+"""Clusters for a GroupRun: two brokers of ours, or of a release of Apache Kafka's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kafka08.admin import AdminClient
+from kafka08.embedded import EmbeddedCluster
+from kafka08.migration.connections import Connections
+from kafka08.structs import TopicPartition
+from tests.histories.group_run import GroupRun, Killable, coordinator_of
+from tests.interop.jvm import JvmBroker, JvmZooKeeper
+
+BROKERS: Final = 2
+PARTITIONS: Final = 4
+KEYS: Final = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": str(BROKERS),
+    "group.min.session.timeout.ms": "500",
+    "zookeeper.session.timeout.ms": "3000",
+    "controlled.shutdown.enable": "false",
+}
+LATER_KEYS: Final = {"group.initial.rebalance.delay.ms": "0"}
+
+
+@dataclass(frozen=True)
+class GroupCluster:
+    """Where runs are made, one after the other."""
+
+    bootstrap: str
+    brokers: Mapping[int, Killable]
+    connections: Connections
+    admin: AdminClient
+
+    def history(
+        self, name: str, directory: Path, rng: random.Random, seconds: float
+    ) -> tuple[str, Sequence[str]]:
+        """One run with a topic and a group of that name: what it did, and the rules it broke."""
+        self.admin.create_topic(name, PARTITIONS, BROKERS)
+        self.admin.await_leaders(name)
+        coordinator = partial(
+            coordinator_of,
+            self.connections.store,
+            self.brokers,
+            name,
+            [TopicPartition(name, number) for number in range(PARTITIONS)],
+            int(KEYS["offsets.topic.num.partitions"]),
+        )
+        directory.mkdir()
+        with GroupRun(self.bootstrap, name, PARTITIONS, directory, rng, coordinator) as run:
+            history = run.run(seconds)
+            told = f"{history.count} processed, {history.repetitions} again, "
+            return told + f"{len(run.faults)} faults: {' '.join(run.faults)}", run.problems
+
+
+@contextmanager
+def of_ours(level: str = "0.10.2") -> Iterator[GroupCluster]:
+    with EmbeddedCluster(brokers=BROKERS, config={**KEYS, "api.level": level}) as cluster:
+        brokers = {broker.id: broker for broker in cluster.brokers}
+        with _connected(cluster.zookeeper.connect_string, cluster.bootstrap, brokers) as found:
+            yield found
+
+
+@contextmanager
+def of_jvm(directory: Path, pom: Path) -> Iterator[GroupCluster]:
+    with ExitStack() as stack:
+        zookeeper = stack.enter_context(JvmZooKeeper(directory, pom=pom)).connect_string
+        brokers = {
+            number: stack.enter_context(
+                JvmBroker(directory, number, zookeeper, {**KEYS, **LATER_KEYS}, pom=pom)
+            )
+            for number in range(BROKERS)
+        }
+        bootstrap = ",".join(broker.address for broker in brokers.values())
+        yield stack.enter_context(_connected(zookeeper, bootstrap, brokers))
+
+
+@contextmanager
+def _connected(
+    zookeeper: str, bootstrap: str, brokers: Mapping[int, Killable]
+) -> Iterator[GroupCluster]:
+    with Connections(zookeeper, bootstrap) as connections, AdminClient(zookeeper) as admin:
+        yield GroupCluster(bootstrap, brokers, connections, admin)
