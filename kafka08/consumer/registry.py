@@ -80,8 +80,10 @@ class GroupRegistry:
         self._note = note
         self._on_change = on_change
         self._on_release = on_release
-        self._registrations = WatchedNodes(zk, self._subscription_of, on_change, runtime)
-        self._topics = WatchedNodes(zk, _partitions_of, on_change, runtime)
+        self._registrations = WatchedNodes(
+            zk, lambda node: self._subscription_of(node.data), on_change, runtime
+        )
+        self._topics = WatchedNodes(zk, lambda node: _partitions_of(node.data), on_change, runtime)
         self._parents: set[str] = set()
         """Topics whose owners' parent znode is known to exist in this session."""
         self._uncertain: set[TopicPartition] = set()

@@ -8,20 +8,23 @@ watch on each znode it costs N.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kafka08.errors import KafkaError, NoNode, ZooKeeperError
 from kafka08.runtime import ClientRuntime
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import Get, Watcher
+from kafka08.zk.operations import Get, Node, Watcher
 
 T = TypeVar("T")
+
+AT_ONCE: Final = 5000
+"""Znodes that one pipeline reads: a hundred thousand take longer than it may wait."""
 
 
 class WatchedNodes(Generic[T]):
     """Decoded znodes by path, of one session of `zk`.
 
-    decode      the text of a znode (None: no data) → its value
+    decode      a znode → its value
     on_change   called, in any thread, after a znode that was read has changed
 
     A watch event may arrive late, after newer data was read: that costs one more read. It may also
@@ -31,7 +34,7 @@ class WatchedNodes(Generic[T]):
     def __init__(
         self,
         zk: ZkClient,
-        decode: Callable[[str | None], T],
+        decode: Callable[[Node], T],
         on_change: Callable[[], None],
         runtime: ClientRuntime,
     ) -> None:
@@ -71,8 +74,11 @@ class WatchedNodes(Generic[T]):
     def _read_anew(self, paths: list[str], absent_too: bool, found: dict[str, T | None]) -> None:
         """Add the existing ones to `found`, and None for missing ones if they are watched."""
         reads = [Get(path, Watcher(path, self._changed)) for path in paths]
+        nodes: list[Any] = []
+        for start in range(0, len(reads), AT_ONCE):
+            nodes += self._zk.pipeline(reads[start : start + AT_ONCE])
         failure: KafkaError | ValueError | None = None
-        for path, node in zip(paths, self._zk.pipeline(reads), strict=True):
+        for path, node in zip(paths, nodes, strict=True):
             if isinstance(node, NoNode):
                 if not absent_too:
                     continue
@@ -80,7 +86,7 @@ class WatchedNodes(Generic[T]):
             if isinstance(node, ZooKeeperError):
                 raise node
             try:
-                found[path] = None if node is None else self._decode(node.data)
+                found[path] = None if node is None else self._decode(node)
             except ZooKeeperError as error:
                 failure = failure or ZooKeeperError(f"{path}: {error}")
             except (KafkaError, ValueError) as error:

@@ -5,10 +5,11 @@ Many groups are read together, each level of their trees in one pipeline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
+from kafka08.consumer.watched import AT_ONCE, WatchedNodes
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.facts import Owner
 from kafka08.structs import TopicPartition
@@ -19,8 +20,6 @@ from kafka08.zk.operations import Children, Get, Node
 
 T = TypeVar("T")
 
-AT_ONCE: Final = 5000
-"""Znodes that one pipeline reads: a hundred thousand take longer than it may wait."""
 THREAD_ID_MAX: Final = 1000
 """The most characters kept of an owner's thread id: enough for any group, host and number."""
 
@@ -50,9 +49,18 @@ def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
     return _read(zk, groups, paths.offsets, lambda node: nodes.decode_offset(node.data))
 
 
-def read_commits(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[tuple[int, int]]]:
-    """group → its committed offsets with the versions of their znodes; a commit raises these."""
-    return _read(zk, groups, paths.offsets, lambda n: (nodes.decode_offset(n.data), n.version))
+def read_commits(
+    zk: ZkClient, groups: Sequence[str], watched: WatchedNodes[Node]
+) -> dict[str, Tree[tuple[int, int]]]:
+    """group → its committed offsets with the versions of their znodes; a commit raises these. Of
+    `watched` znodes only those are read that have changed since the last time."""
+    return _read(
+        zk,
+        groups,
+        paths.offsets,
+        lambda node: (nodes.decode_offset(node.data), node.version),
+        watched.read,
+    )
 
 
 def _owner(node: Node) -> Owner:
@@ -63,9 +71,13 @@ def _owner(node: Node) -> Owner:
 
 
 def _read(
-    zk: ZkClient, groups: Sequence[str], path: Callable[..., str], decode: Callable[[Node], T]
+    zk: ZkClient,
+    groups: Sequence[str],
+    path: Callable[..., str],
+    decode: Callable[[Node], T],
+    read_nodes: Callable[[Sequence[str]], Mapping[str, Node]] | None = None,
 ) -> dict[str, Tree[T]]:
-    """Reads the trees below `path(group, topic)` for all groups."""
+    """`path` of a group and, where there is one, a topic; None: by pipelines."""
     listed = zk.pipeline([Children(path(group)) for group in groups])
     found: dict[str, Tree[T]] = {
         group: Tree(set(unless_gone(names, [])))
@@ -81,14 +93,23 @@ def _read(
                 leaves.append((group, TopicPartition(topic, int(name)), leaf))
             else:
                 found[group].strays.append(leaf)
-    read: list[Any] = []
-    for start in range(0, len(leaves), AT_ONCE):
-        read += zk.pipeline([Get(leaf) for _, _, leaf in leaves[start : start + AT_ONCE]])
-    for (group, tp, leaf), node in zip(leaves, read, strict=True):
-        if (there := unless_gone(node, None)) is None:
+    wanted = [leaf for _, _, leaf in leaves]
+    read = _read_nodes(zk, wanted) if read_nodes is None else read_nodes(wanted)
+    for group, tp, leaf in leaves:
+        there = read.get(leaf)
+        if there is None:
             continue
         try:
             found[group].values[tp] = decode(there)
         except ZooKeeperError as error:
             found[group].unreadable[tp] = f"{leaf}: {error}"
     return found
+
+
+def _read_nodes(zk: ZkClient, wanted: Sequence[str]) -> dict[str, Node]:
+    """path → node, of those that are there."""
+    read: list[Any] = []
+    for start in range(0, len(wanted), AT_ONCE):
+        read += zk.pipeline([Get(path) for path in wanted[start : start + AT_ONCE]])
+    found = {path: unless_gone(node, None) for path, node in zip(wanted, read, strict=True)}
+    return {path: node for path, node in found.items() if node is not None}

@@ -18,7 +18,7 @@ from kafka08.profile import CLASSIC
 from kafka08.structs import PLAINTEXT, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import Check, Create, Set, WatchCallback
+from kafka08.zk.operations import Check, Create, Node, Set, WatchCallback
 from kafka08.zk.typed_reads import decode_at, read_all, read_one
 
 logger = logging.getLogger(__name__)
@@ -241,10 +241,17 @@ class ClusterStore:
         Source: ReplicationUtils.parseLeaderAndIsr.
         """
         wanted = {tp: paths.partition_state(*tp) for tp in partitions}
+        return self.decode_states(read_all(self.zk, wanted, on_change))
+
+    @staticmethod
+    def decode_states(
+        found: Mapping[TopicPartition, Node],
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """partition → state, of the state znodes that can be read."""
         states = {}
-        for tp, node in read_all(self.zk, wanted, on_change).items():
+        for tp, node in found.items():
             with _logged(
-                wanted[tp],
+                paths.partition_state(*tp),
                 "It counts as absent and is never overwritten: restore its former text",
             ):
                 states[tp] = nodes.decode_leader_and_isr(node.data, node.version)

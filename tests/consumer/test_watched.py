@@ -18,7 +18,7 @@ class Changes:
     def __init__(self, zk: ZkClient) -> None:
         self.zk = zk
         self.told = threading.Semaphore(0)
-        self.nodes = WatchedNodes(zk, lambda text: int(text or ""), self.told.release, THREADS)
+        self.nodes = WatchedNodes(zk, lambda node: int(node.data or ""), self.told.release, THREADS)
 
     def wait(self) -> None:
         assert self.told.acquire(timeout=10), "nobody was told of the change"

@@ -27,7 +27,9 @@ from kafka08.protocol.produce import (
     ProduceTopic,
 )
 from kafka08.runtime.threads import THREADS
+from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
+from tests.waiting import until
 
 MESSAGES, READ = 40, 25
 MAGIC_1_PRODUCE = 2
@@ -156,6 +158,33 @@ def test_lateness_goes_by_timestamps_at_the_first_look(
         found = late[offset]
         assert found is not None
         assert seconds <= found < seconds + 60 or found == seconds, (offset, late)
+
+
+def test_what_did_not_change_is_not_read_again(cluster: EmbeddedCluster) -> None:
+    """Offsets of a hundred partitions cost requests at the first look alone; what changes, comes
+    and goes is seen."""
+    connect = cluster.zookeeper.connect_string
+    partitions = [TopicPartition("idle", n) for n in range(100)]
+
+    def committed() -> dict[TopicPartition, int]:
+        group = reader.read(starts=False).groups.get("idle")
+        return {} if group is None else {tp: c.offset for tp, c in group.zookeeper.items()}
+
+    with ZkClient(connect) as zk, ClusterReader(connect) as reader:
+        path = "/consumers/idle/offsets/idle/{}".format
+        for tp in partitions:
+            zk.put(path(tp.partition), "5")
+        assert dict.fromkeys(partitions, 5) == committed()
+        before = reader.requests_sent
+        committed()
+        assert reader.requests_sent - before < 60
+        zk.put(path(7), "6")
+        zk.delete(path(8))
+        zk.put(path(100), "1")
+        expected = dict.fromkeys(partitions, 5) | {partitions[7]: 6, TopicPartition("idle", 100): 1}
+        del expected[partitions[8]]
+        until(lambda: committed() == expected)
+        zk.delete_recursive("/consumers/idle")
 
 
 def test_a_dead_broker_leaves_the_rest_to_be_seen(cluster: EmbeddedCluster) -> None:
