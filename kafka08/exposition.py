@@ -7,9 +7,9 @@ without it `metrics_app` raises ConfigError, and nothing else misses it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from math import inf, isnan
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafka08.errors import ConfigError
 from kafka08.extras import install_command
@@ -18,6 +18,7 @@ from kafka08.metrics import Family
 Collect: TypeAlias = Callable[[], Iterable[Family]]
 WsgiApp: TypeAlias = Callable[..., Any]
 
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _TO_ESCAPE = re.compile(r"[\\\"\n]")
 MISSING = "metrics need the package prometheus-client, which is not installed: " + install_command(
     "metrics"
@@ -28,14 +29,21 @@ def metrics_app(collect: Collect) -> WsgiApp:
     """Serves what `collect` gives at the time of each request, and the process's own metrics
     (`process_cpu_seconds_total`, `process_open_fds` …). ConfigError without prometheus-client."""
     try:
-        from prometheus_client import make_wsgi_app
+        from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.process_collector import ProcessCollector
     except ModuleNotFoundError:
         raise ConfigError(MISSING) from None
-    registry = _registry(collect)
-    registry.register(ProcessCollector(registry=None))
-    # Without compression: it holds the event loop, and is no gain on loopback.
-    app: WsgiApp = make_wsgi_app(registry, disable_compression=True)
+    process = CollectorRegistry()
+    ProcessCollector(registry=process)
+
+    def app(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
+            start_response("405 Method Not Allowed", [("Allow", "GET, HEAD")])
+            return [b""]
+        body = text_of(collect()).encode() + generate_latest(process)
+        start_response("200 OK", [("Content-Type", CONTENT_TYPE)])
+        return [body]
+
     return app
 
 
@@ -68,26 +76,3 @@ def _number(value: float) -> str:
     if value in {inf, -inf}:
         return "+Inf" if value > 0 else "-Inf"
     return "NaN" if isnan(value) else repr(float(value))
-
-
-def _registry(collect: Collect) -> Any:
-    from prometheus_client import CollectorRegistry, Metric
-    from prometheus_client.samples import Sample
-
-    class Families:
-        def describe(self) -> list[Metric]:
-            return []  # or the registry would collect at once, to learn the names
-
-        def collect(self) -> Iterator[Metric]:
-            for family in collect():
-                metric = Metric(family.name, family.help, family.kind)
-                # A generator, so that the samples of one family may be made in turns.
-                metric.samples = (  # type: ignore[assignment]
-                    Sample(f"{family.name}{suffix}", dict(labels), value)
-                    for suffix, labels, value in family.samples
-                )
-                yield metric
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Families())
-    return registry

@@ -16,13 +16,11 @@ from kafka08.exporter.histories import Histories
 from kafka08.exporter.kminion_families import kminion_families
 from kafka08.exporter.reader import ClusterReader
 from kafka08.exporter.view import ClusterView
-from kafka08.exposition import text_of
+from kafka08.exposition import CONTENT_TYPE, text_of
 from kafka08.metrics import NO_LABELS, Family, Sample, gauge
 from kafka08.runtime import ClientRuntime, Event
 
 logger = logging.getLogger(__name__)
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Exporter:
