@@ -128,7 +128,7 @@ class ClusterReader(Closeable):
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:
         wanted = {tp: paths.partition_state(*tp) for tp in partitions}
-        found = self._state_nodes.read(wanted.values())
+        found = self._state_nodes.refresh(wanted.values())
         there = {tp: found[path] for tp, path in wanted.items() if path in found}
         return self._store.decode_states(there)
 

@@ -59,7 +59,7 @@ def read_commits(
         groups,
         paths.offsets,
         lambda node: (nodes.decode_offset(node.data), node.version),
-        watched.read,
+        watched.refresh,
     )
 
 

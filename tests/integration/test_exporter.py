@@ -167,7 +167,7 @@ def test_what_did_not_change_is_not_read_again(cluster: EmbeddedCluster) -> None
     partitions = [TopicPartition("idle", n) for n in range(100)]
 
     def committed() -> dict[TopicPartition, int]:
-        group = reader.read(starts=False).groups.get("idle")
+        group = reader.read_view(starts=False).groups.get("idle")
         return {} if group is None else {tp: c.offset for tp, c in group.zookeeper.items()}
 
     with ZkClient(connect) as zk, ClusterReader(connect) as reader:
