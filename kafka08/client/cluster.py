@@ -56,6 +56,9 @@ COORDINATOR_TRIES: Final = 100
 """About 10 s with the usual backoff: the first request creates the offsets topic, which takes a
 broker one to three seconds."""
 
+WARN_SECONDS: Final = 10.0
+"""Between two warnings with the same text."""
+
 
 class ClusterClient:
     """Metadata, leaders, coordinators and pooled connections of one cluster. Thread-safe.
@@ -89,6 +92,8 @@ class ClusterClient:
         """Re-entrant for signal handlers, like the pool's."""
         self._metadata = ClusterMetadata()
         self._coordinators: dict[str, Broker] = {}
+        self._warned: dict[str, float] = {}
+        """Text of a warning → when it was logged."""
         self._pool = ConnectionPool(
             lambda host, port: Connection(
                 host,
@@ -230,12 +235,21 @@ class ClusterClient:
             except Closed:
                 raise
             except (ClientError, ProtocolError) as error:
-                logger.warning("%s to %s:%d failed: %s", type(request).__name__, host, port, error)
+                self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
                 failures.append(f"{host}:{port}: {error}")
             else:
                 yield answer
         if len(failures) == len(candidates):
             raise NoBrokersAvailable("no broker answered: " + "; ".join(failures))
+
+    def _warn(self, text: str) -> None:
+        """Log it; at debug level if that was done within WARN_SECONDS. Callers try again and again
+        while brokers are down or of another age."""
+        now = self._runtime.monotonic()
+        with self._lock:
+            warned = {t: at for t, at in self._warned.items() if now - at < WARN_SECONDS}
+            self._warned = {text: now, **warned}
+        logger.log(logging.DEBUG if text in warned else logging.WARNING, "%s", text)
 
     def at_leader(self, tp: TopicPartition, ask: Callable[[Connection], R]) -> R:
         """`ask(connection to the leader of tp)`. If `ask` raises an error that may pass, it is

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from contextlib import closing
 
 import pytest
 
@@ -81,6 +83,15 @@ def test_no_broker_at_all_names_each_failure(cluster: FakeCluster) -> None:
     with pytest.raises(NoBrokersAvailable, match=r"x:1: .*refused") as caught:
         client.brokers()
     assert "y:2: " in str(caught.value)
+
+
+def test_a_dead_broker_is_warned_of_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    """Not at each try: a consumer that waits for its brokers wrote nine lines a second."""
+    with closing(ClusterClient([("127.0.0.1", 1)])) as client:
+        for _ in range(3):
+            with pytest.raises(NoBrokersAvailable):
+                client.refresh()
+    assert [logging.WARNING] == [r.levelno for r in caplog.records if r.levelno > logging.DEBUG]
 
 
 def test_brokers_that_metadata_named_are_asked_when_the_bootstrap_is_gone(
