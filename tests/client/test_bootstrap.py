@@ -25,8 +25,8 @@ def test_addresses_keep_their_order(text: str, addresses: list[tuple[str, int]])
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "names no broker"),
-        (" , ", "names no broker"),
+        ("", "has no broker"),
+        (" , ", "has no broker"),
         ("host", "not of the form host:port"),
         (":9092", "not of the form host:port"),
         ("host:", "a number from 1 to 65535"),
