@@ -7,7 +7,7 @@ nothing else from being seen.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import offsets_or_errors
@@ -20,7 +20,9 @@ from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionVi
 from kafka08.groups.coordinator_reader import FIRST_COORDINATING, CoordinatorReader, may_coordinate
 from kafka08.groups.members import read_members_of
 from kafka08.groups.trees import read_commits
+from kafka08.hashing import group_partition
 from kafka08.lifecycle import Closeable
+from kafka08.listing import some_of
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import (
@@ -106,7 +108,7 @@ class ClusterReader(Closeable):
                 first.get(tp),
                 ends.get(tp),
             )
-        groups = self._groups(cluster, list(partitions), unanswered)
+        groups = self._groups(cluster, list(partitions), set(led), unanswered)
         times = self._times.look_up(
             unread(views, groups), lambda offsets: self._ask_times(cluster, views, offsets)
         )
@@ -195,21 +197,30 @@ class ClusterReader(Closeable):
         self,
         cluster: ClusterClient | None,
         partitions: Sequence[TopicPartition],
+        led: Collection[TopicPartition],
         unanswered: list[str],
     ) -> dict[str, GroupView]:
         names = GroupStore(self._zk).groups()
         trees = read_commits(self._zk, names, self._commit_nodes)
         members = {name: len(found) for name, found in read_members_of(self._zk, names).items()}
         coordinated = self._coordinated(cluster, unanswered)
+        count = sum(tp.topic == OFFSETS_TOPIC for tp in partitions)
+        every = sorted({*names, *coordinated})
+        silent = without_coordinator(every, count, led) if cluster is not None else []
+        if silent:
+            what = f"offsets in Kafka of {len(silent)} groups"
+            unanswered.append(f"{what}: no live broker leads {OFFSETS_TOPIC}: {some_of(silent)}")
+        # The offsets topic would be created by the question.
+        asked = set(every).difference(silent) if count else set()
         found = {}
-        for name in sorted({*names, *coordinated}):
+        for name in every:
             in_zookeeper: Mapping[TopicPartition, Committed] = {}
             if name in trees:
                 in_zookeeper = {tp: Committed(*value) for tp, value in trees[name].values.items()}
             found[name] = GroupView(
                 members.get(name, 0) + coordinated.get(name, 0),
                 in_zookeeper,
-                self._kafka_offsets(cluster, name, partitions, unanswered),
+                self._kafka_offsets(cluster, name, partitions, unanswered) if name in asked else {},
             )
         return found
 
@@ -232,9 +243,8 @@ class ClusterReader(Closeable):
         partitions: Sequence[TopicPartition],
         unanswered: list[str],
     ) -> dict[TopicPartition, Committed]:
-        """Kafka cannot list what a group committed, so it is asked for every partition there is;
-        not at all before the offsets topic exists, since the question would create it."""
-        if cluster is None or not any(tp.topic == OFFSETS_TOPIC for tp in partitions):
+        """Kafka cannot list what a group committed, so it is asked for every partition there is."""
+        if cluster is None:
             return {}
         try:
             found = CoordinatorReader(cluster, self._runtime).committed(group, partitions)
@@ -242,6 +252,20 @@ class ClusterReader(Closeable):
             unanswered.append(f"offsets of group {group} in Kafka: {error}")
             return {}
         return {tp: Committed(offset) for tp, offset in found.items()}
+
+
+def without_coordinator(
+    groups: Iterable[str], count: int, led: Collection[TopicPartition]
+) -> list[str]:
+    """Those of `groups` whose partition of the offsets topic, of `count`, is not among those that
+    are `led`: to ask for each of a thousand would wait seconds for each. Pure."""
+    if not count:
+        return []
+    return [
+        group
+        for group in groups
+        if TopicPartition(OFFSETS_TOPIC, group_partition(group, count)) not in led
+    ]
 
 
 def unread(
