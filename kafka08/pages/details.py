@@ -44,13 +44,13 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
     unanswered: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
         facts = reader.facts(name)
-        if facts.exists:
-            views.append(ZooKeeperGroupView(facts))
         try:
             coordinated = reader.coordinated_facts(name)
         except KafkaError as error:
             coordinated = None
             unanswered.append(f"whether a coordinator has the group: {error}")
+    if facts.in_zookeeper or (facts.exists and coordinated is None):
+        views.append(ZooKeeperGroupView(facts))
     if coordinated is not None and not (views and coordinated.group.is_simple):
         views.append(CoordinatedGroupView(coordinated))
     return {

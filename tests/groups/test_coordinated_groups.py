@@ -7,13 +7,20 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
+from kafka08.exporter import Watch
+from kafka08.pages.details import group_details
+from kafka08.pages.live import Live
+from kafka08.pages.messages import Browser, Question
+from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
@@ -265,3 +272,36 @@ def test_a_plan_that_is_no_plan_is_refused(kafka08: Kafka08, tmp_path: Path) -> 
     assert done.returncode == 2
     assert "line 2: 't,one,6' is not topic,partition,offset" in done.stderr
     assert kafka08.run("group", "reset", "g").returncode == 2
+
+
+@pytest.fixture
+def live(cluster: EmbeddedCluster) -> Iterator[Live]:
+    """What the console has read of the cluster."""
+    connect = cluster.zookeeper.connect_string
+    with Live(connect, Watch(connect), THREADS) as live:
+        live.look()
+        yield live
+
+
+@pytest.mark.usefixtures("member")
+def test_the_console_shows_the_owners(live: Live, group: str) -> None:
+    """Of the group at its coordinator alone: ZooKeeper does not know it. All is read."""
+    details = group_details(live, group)
+    [kind] = details["kinds"]
+    [member] = kind["members"]
+    assert ("coordinator", "Stable") == (kind["kind"], kind["state"])
+    assert [(member["member"], 0)] * PARTITIONS == [
+        (row["owner"], row["lag"]) for row in kind["partitions"]
+    ]
+    assert [["t", n, "OK", 0.0] for n in range(PARTITIONS)] == details["verdicts"]
+
+
+def test_the_console_shows_when_messages_were_written(cluster: EmbeddedCluster, live: Live) -> None:
+    """Brokers of 0.10.2 tell their versions, so they are asked for timestamps."""
+    assert live.view is not None
+    assert live.view.negotiates
+    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap), negotiates=True)) as client:
+        answer = Browser(client, THREADS, negotiates=True).answer(Question("t"))
+    times = [message["time_ms"] for message in answer["messages"]]
+    assert MESSAGES == len(times)
+    assert all(0 <= live.view.now_ms - time_ms < 3_600_000 for time_ms in times)
