@@ -1,7 +1,7 @@
 """An Apache Kafka 0.8 cluster in Python. Importing it patches nothing and starts nothing.
 
 Start reading at `kafka08.consumer`, `kafka08.producer` and `kafka08.admin` (clients), or at
-`kafka08.broker.server` (one broker). ARCHITECTURE.md leads through the rooms.
+`kafka08.broker.server` (one broker). ARCHITECTURE.md describes all packages.
 """
 
 __version__ = "0.1.0"

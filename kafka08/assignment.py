@@ -1,9 +1,9 @@
-"""Which brokers hold a new topic's replicas. Pure. Source: kafka.admin.AdminUtils 0.8.2.2, and
+"""Assigns the replicas of a new topic to brokers. Pure. Source: kafka.admin.AdminUtils 0.8.2.2, and
 0.10.2.2 for racks.
 
-Leaders are dealt out round robin from a random broker; the followers of a partition start a random
-distance further on, and that distance grows by one each time the leaders have gone once round, so
-that the partitions led by one broker have their followers on different brokers:
+Leaders are assigned round robin from a random broker on. The followers of a partition start at a
+random distance from it, which grows by one with each round of the leaders, so that the partitions
+led by one broker have their followers on different brokers:
 
     broker          0    1    2    3    4          (start 0, shift 0)
     first replica   p0   p1   p2   p3   p4
@@ -13,10 +13,9 @@ that the partitions led by one broker have their followers on different brokers:
     third           p3   p4   p0   p1   p2
                     p7   p8   p9   p5   p6
 
-If the racks of the brokers are known, the same is done with the brokers in another order, one of
-each rack in turn, and a follower skips brokers of a rack that has a replica while another rack has
-none. So each rack has a replica of a partition, or at most one if there are fewer replicas than
-racks.
+With the racks of the brokers, the same is done with the brokers in another order, one of each rack
+in turn, and a follower skips brokers of a rack that has a replica while another rack has none. So
+each rack has a replica of a partition, or at most one if there are fewer replicas than racks.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from kafka08.config import INT_MAX
 from kafka08.errors import AdminError
 
 Racks: TypeAlias = Mapping[int, str | None]
-"""Broker → rack; None for one whose rack is not known, which need not be there at all."""
+"""Broker → rack; a broker with an unknown rack has None, or is missing."""
 NO_RACKS: Final[Racks] = MappingProxyType({})
 
 
 class RandomSource(Protocol):
-    """What is needed of random.Random."""
+    """The methods used of random.Random."""
 
     def randrange(self, stop: int, /) -> int: ...
 
@@ -55,12 +54,12 @@ def assign_replicas(
     """partition → replicas for `partitions` partitions numbered from `first_partition`.
 
     brokers       ids of the live brokers, sorted
-    start_index   where in `brokers` partition 0 would begin; None: drawn from `rng`
+    start_index   index in `brokers` for partition 0; None: drawn from `rng`
     shift         distance of the first follower; None: drawn from `rng`
-    racks         broker → rack, of all the brokers or of none
+    racks         broker → rack, for all brokers or for none
 
-    AdminError when the counts are not positive, there are too few brokers, or only some of them
-    have a rack.
+    AdminError if a count is not positive, there are too few brokers, or only some of them have a
+    rack.
     """
     count = len(brokers)
     if partitions <= 0:
@@ -91,8 +90,8 @@ def assign_replicas(
 
 
 def racks_if_all_known(brokers: Iterable[int], racks: Racks) -> Racks:
-    """The racks, or none if that of any broker is not known: what a broker that creates a topic by
-    itself goes by (RackAwareMode.Safe)."""
+    """The racks, or none if any is unknown: for a broker that creates a topic by itself
+    (RackAwareMode.Safe)."""
     return racks if all(racks.get(broker) is not None for broker in brokers) else NO_RACKS
 
 
@@ -105,8 +104,8 @@ def assign_added_partitions(
     """partition → replicas of the partitions that raise a topic's count to `total`.
 
     They get the replication factor of the existing ones. Nothing is random: start and shift are
-    both the first replica of partition 0. AdminError when the count would not rise, or there are
-    no existing ones.
+    both the first replica of partition 0. AdminError if the count would not rise, or without
+    existing partitions.
 
     0.8: that replica is a broker *id* used as an index into the sorted ids, and 0.8.2.2 takes it
     from whichever partition its hash map gives first; any choice is a valid assignment.
@@ -114,7 +113,7 @@ def assign_added_partitions(
     if total <= len(existing):
         raise AdminError("The number of partitions for a topic can only be increased")
     if not existing:
-        raise AdminError("The topic has no partitions to go by; delete it, then create it anew")
+        raise AdminError("The topic has no partitions; delete it, then create it again")
     replicas = existing[min(existing)]
     return assign_replicas(
         brokers,
@@ -142,7 +141,7 @@ def check_assignment(
     assignment: Mapping[int, Sequence[int]], live: Collection[int] | None = None
 ) -> None:
     """AdminError unless partitions run from 0, each has as many replicas, on different brokers,
-    their ids are possible ones, and (when `live` is given) those brokers are there."""
+    their ids are legal, and (with `live`) those brokers are alive."""
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise AdminError(f"partitions must be numbered from 0 without gaps: {sorted(assignment)}")
     sizes = {len(replicas) for replicas in assignment.values()}
@@ -179,7 +178,7 @@ def _racks_of(brokers: Sequence[int], racks: Racks) -> dict[int, str]:
     if known and unknown:
         raise AdminError(
             f"Not all brokers have rack information: brokers {', '.join(map(str, unknown))} have "
-            "no broker.rack. Set it, or let the racks be disregarded"
+            "no broker.rack. Set it, or ignore the racks"
         )
     return known
 
@@ -200,7 +199,7 @@ def _over_racks(
     replication_factor: int,
     racks: Mapping[int, str],
 ) -> tuple[int, ...]:
-    """The replicas of one partition, the one at `leader` in front."""
+    """The replicas of one partition, starting with the one at `leader`."""
     rack_count = len(set(racks.values()))
     replicas = [order[leader]]
     taken = {racks[order[leader]]}

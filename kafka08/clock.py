@@ -1,4 +1,5 @@
-"""Where time comes from. Whoever needs it is given a `Clock`; tests give one that they move."""
+"""Clock: the source of time. Code that needs time takes a `Clock`; tests pass one that they
+move."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for what is stored or compared with files, monotonic time for waiting."""
+    """Wall time for stored times and comparisons with files, monotonic time for waits."""
 
     def time_ms(self) -> int:
         """Milliseconds since 1970, as stored in znodes, commits and compared with file mtimes."""
@@ -23,7 +24,7 @@ class SystemClock:
     """The real clock."""
 
     monotonic = staticmethod(time.monotonic)
-    """The function itself: streams ask for every message."""
+    """The function itself, without a wrapper: streams call it for every message."""
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -5,12 +5,11 @@ A configuration is a class whose annotated fields are its keys: the field `group
 
     ConsumerConfig({"group.id": "g", "zookeeper.connect": "host:2181"}, consumer_timeout_ms=100)
 
-Values may be text, as in a properties file, or already of the field's type. A value that does not
-parse or is out of range raises ConfigError, which names key, value and range. A key of the mapping
-that the class does not have is kept in `unknown` and warned about, as 0.8.2.2 does; a keyword that
-it does not have raises ConfigError. Both name the nearest key. A key that the class has but that
-does nothing here is listed in `without_effect`. Source: kafka.utils.VerifiableProperties 0.8.2.2.
-"""
+Values may be text, as in a properties file, or already of the field's type. An illegal value raises
+ConfigError, with key, value and range. An unknown key of the mapping is kept in `unknown` and
+logged as a warning, as in 0.8.2.2; an unknown keyword raises ConfigError. Both suggest the nearest
+key. A known key without effect is listed in `without_effect`. Source:
+kafka.utils.VerifiableProperties 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -37,17 +36,17 @@ REQUIRED: Final[Any] = object()
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How one configuration key reads.
+    """The declaration of one configuration key.
 
-    default   value when the key is absent, REQUIRED if it must be there, or None
+    default   value if the key is not set; REQUIRED if it must be set, or None
     low/high  inclusive bounds of a number
-    choices   the only texts allowed, or None
+    choices   the only allowed texts, or None
     doc       one sentence for the configuration reference
-    effect    False: accepted as 0.8.2.2 does, but without a counterpart here
+    effect    False: accepted as in 0.8.2.2, but without a counterpart here
     since     the lowest level that has the key
-    until     the lowest level above `since` that has it no longer
-    later     level → the fields that are different from that level on
-    exists    whether the level at hand has it; else its attribute is the default
+    until     the lowest level above `since` that no longer has it
+    later     level → the fields that differ from that level on
+    exists    whether the current level has it; else its attribute is the default
     """
 
     default: Any
@@ -62,7 +61,7 @@ class Key:
     exists: bool = True
 
     def at(self, level: Level) -> Key:
-        """The key as that level has it."""
+        """The key at that level."""
         changes: dict[str, Any] = {}
         for since, fields in sorted((self.later or {}).items()):
             if since <= level:
@@ -72,7 +71,7 @@ class Key:
 
     @property
     def levels(self) -> str:
-        """A remark on a key that the level at hand does not have."""
+        """A remark on a key that the current level does not have."""
         until = "" if self.until is None else f" to below {self.until}"
         return f" at this api.level: it exists from {self.since}{until}"
 
@@ -98,12 +97,12 @@ class Config:
 
     KEYS: ClassVar[dict[str, Key]] = {}
     ALIASES: ClassVar[dict[str, str]] = {}
-    """Other spellings of a key, read when the key itself is absent: {"log.dir": "log.dirs"}."""
+    """Other names of a key, read if the key itself is not set: {"log.dir": "log.dirs"}."""
     IGNORED_PREFIXES: ClassVar[tuple[str, ...]] = ("external",)
 
     unknown: dict[str, str]
     given: frozenset[str]
-    """The keys that were set, by whichever spelling."""
+    """The keys that were set, under any of their names."""
 
     def __init_subclass__(cls) -> None:
         keys = dict(cls.KEYS)
@@ -154,18 +153,18 @@ class Config:
 
     @classmethod
     def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:
-        """Each key as it is where `given` is set. Override where the value of one key decides which
-        others exist."""
+        """The keys, given the configuration `given`. Override where the value of one key decides
+        which others exist."""
         return cls.KEYS
 
     @property
     def keys(self) -> Mapping[str, Key]:
-        """Each key as it is in this configuration."""
+        """The keys of this configuration."""
         return self.keys_for({name: getattr(self, name.replace(".", "_")) for name in self.KEYS})
 
     @property
     def _known(self) -> list[str]:
-        """The keys that were set and that exist, sorted."""
+        """The keys that were set and exist, sorted."""
         keys = self.keys
         return sorted(name for name in self.given if name in keys and keys[name].exists)
 
@@ -187,10 +186,10 @@ class Config:
         return "" if typo is None else f"; '{typo}' is not a key: did you mean '{missing}'?"
 
     def validate(self) -> None:
-        """Check what concerns more than one key. Override; raise ConfigError."""
+        """Check rules for several keys. Override; raise ConfigError."""
 
     def with_changes(self, **keywords: Any) -> Self:
-        """The same configuration with some keys set anew, checked again."""
+        """The same configuration with some keys changed, checked again."""
         self._check_keywords(keywords)
         values: dict[str, Any] = {
             name: getattr(self, name.replace(".", "_")) for name in self._known
@@ -201,12 +200,12 @@ class Config:
 
     @property
     def without_effect(self) -> list[str]:
-        """The keys that were set although nothing here depends on them, sorted."""
+        """The keys that were set but have no effect here, sorted."""
         keys = self.keys
         return [name for name in self._known if not keys[name].effect]
 
     def log_notes(self) -> None:
-        """Say at start what was not understood or does nothing. Called once by the owner."""
+        """Log unknown keys and keys without effect. The owner calls it once at start."""
         for name in self.unknown:
             logger.warning("Property %s is not valid%s", name, self._hint(name))
         for name in self.without_effect:
@@ -312,7 +311,7 @@ def parse_overrides(overrides: Iterable[str], option: str = "--override") -> dic
 
 
 def parse_port(text: str, source: str) -> int:
-    """A port to connect to; ConfigError naming `source`, where the text stands, for others."""
+    """A port to connect to; otherwise ConfigError with `source`, the place of the text."""
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= PORT_MAX):
         raise ConfigError(f"{source}: the port must be a number from 1 to {PORT_MAX}")
     return int(text)

@@ -1,7 +1,7 @@
-"""Families as Prometheus text, and the WSGI application that serves them.
+"""Metric families as Prometheus text, and the WSGI application that serves them.
 
-The one home of prometheus-client, an extra of this package, which serves the metrics of a broker:
-without it `metrics_app` raises ConfigError, and nothing else misses it.
+Only this module uses prometheus-client, an extra of this package: without it `metrics_app` raises
+ConfigError, and everything else works.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MISSING = "metrics need the package prometheus-client, which is not installed: "
 
 
 def metrics_app(collect: Collect) -> WsgiApp:
-    """Serves what `collect` gives at the time of each request, and the process's own metrics
+    """Serves the result of `collect` at each request, with the process's own metrics
     (`process_cpu_seconds_total`, `process_open_fds` …). ConfigError without prometheus-client."""
     try:
         from prometheus_client import CollectorRegistry, generate_latest
@@ -48,8 +48,8 @@ def metrics_app(collect: Collect) -> WsgiApp:
 
 
 def text_of(families: Iterable[Family]) -> str:
-    """The families in Prometheus' text format, as prometheus-client writes it, at a tenth of its
-    time: it checks each name again for each of a hundred thousand samples."""
+    """The families in Prometheus' text format, the same as from prometheus-client but in a tenth of
+    its time: that checks each name again for each of a hundred thousand samples."""
     lines: list[str] = []
     for family in families:
         name = f"{family.name}_total" if family.kind == "counter" else family.name

@@ -23,7 +23,7 @@ EXTRAS: Final = {
 
 
 def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
-    """What to tell a user who has not installed an extra; None for any other missing module."""
+    """The error for a user without an extra; None for any other missing module."""
     library = (error.name or "").partition(".")[0]
     if library not in EXTRAS:
         return None
@@ -33,5 +33,5 @@ def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
 
 
 def install_command(extra: str) -> str:
-    """Adds an extra to the kafka08 that is installed, from wherever it came."""
+    """The command that adds an extra to the installed kafka08, wherever it came from."""
     return f"pip install 'kafka08[{extra}]'"

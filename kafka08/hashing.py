@@ -1,6 +1,6 @@
-"""The hashes of the JVM that decide where a key, a group or a fetched partition goes. Pure.
+"""The hashes of the JVM that choose the partition of a key or group, and a fetcher. Pure.
 
-Every result is a signed 32-bit int, as in Java. Two different roads lead from there to a partition:
+Every result is a signed 32-bit int, as in Java. There are two ways from a hash to a partition:
 
     old producer, offset manager    abs(hash) % n            `partition_of` (abs of MIN_VALUE is 0)
     new producer (0.8.2)            (hash & 0x7fffffff) % n  `masked_partition_of`
@@ -53,7 +53,7 @@ def masked_partition_of(value: int, partitions: int) -> int:
 
 
 def group_partition(group: str, partitions: int) -> int:
-    """Partition of __consumer_offsets that keeps `group`, of `partitions` (> 0).
+    """Partition of __consumer_offsets that stores `group`, of `partitions` (> 0).
 
     Source: kafka.server.OffsetManager.partitionFor.
     """
@@ -61,7 +61,7 @@ def group_partition(group: str, partitions: int) -> int:
 
 
 def fetcher_of(topic_partition: TopicPartition, fetchers: int) -> int:
-    """Which of `fetchers` (> 0), as `num.replica.fetchers` counts them, fetches a partition.
+    """The number of the fetcher of a partition, of `fetchers` (> 0), as with num.replica.fetchers.
 
     Source: kafka.server.AbstractFetcherManager.getFetcherId.
     """

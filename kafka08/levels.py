@@ -1,7 +1,7 @@
-"""Level: the Kafka release that a broker speaks as.
+"""Level: the Kafka release whose protocol a broker speaks.
 
-A level decides which versions of which APIs exist (kafka08.protocol.served), which error codes are
-sent, and what a broker registers in ZooKeeper. Levels compare by age.
+A level decides the versions of the APIs (kafka08.protocol.served), the error codes, and a broker's
+registration in ZooKeeper. Levels compare by age.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 
 
 class Level(enum.IntEnum):
-    """A release whose protocol is spoken in full. `str(level)` is its number, such as 0.8.2."""
+    """A fully supported release. `str(level)` is its number, such as 0.8.2."""
 
     V0_8_2 = 1
-    """0.8.2.2: the offsets topic; consumer groups live in ZooKeeper."""
+    """0.8.2.2: the offsets topic; consumer groups in ZooKeeper."""
     V0_9_0 = 2
     """0.9.0.1: the group coordinator and throttle times."""
     V0_10_2 = 3
@@ -30,8 +30,8 @@ class Level(enum.IntEnum):
 
 
 NEWEST: Final = Level.V0_10_2
-"""The newest level that is served in full. Local clusters have it unless told otherwise, so that
-clients of all ages need no settings. `api.level` of a single broker is 0.8.2 by default."""
+"""The newest fully supported level. Local clusters have it by default, so that clients of all ages
+need no settings. `api.level` of a single broker is 0.8.2 by default."""
 
 LEVELS: Final = tuple(str(level) for level in Level)
 """The numbers of all levels, ascending."""

@@ -1,5 +1,5 @@
-"""What `with` does to what has `close`, or `start` and `stop`. ConsumerConnector, with `shutdown`,
-and ZkClient, with `start` and `close`, say it themselves."""
+"""Context managers for objects with `close`, or with `start` and `stop`. ConsumerConnector, with
+`shutdown`, and ZkClient, with `start` and `close`, have their own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Self
 
 
 class Closeable(ABC):
-    """In use from its construction on; closed at the end of a `with` block."""
+    """Usable from its construction on; closed at the end of a `with` block."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what it holds. Closing twice does nothing."""
+        """Release its resources. Closing twice does nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -22,7 +22,7 @@ class Closeable(ABC):
 
 
 class Startable(ABC):
-    """Started by a `with` block and stopped at its end; one that cannot start leaves nothing."""
+    """Started by a `with` block and stopped at its end; a failed start leaves nothing running."""
 
     @abstractmethod
     def start(self) -> None:
@@ -30,7 +30,7 @@ class Startable(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop whatever part of it runs. Stopping twice does nothing."""
+        """Stop every running part. Stopping twice does nothing."""
 
     def __enter__(self) -> Self:
         try:

@@ -1,4 +1,4 @@
-"""Many names, or a number of things, in one line of an error or a log."""
+"""Many names, or a number with its noun, in one line of an error or a log."""
 
 from __future__ import annotations
 

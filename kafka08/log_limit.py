@@ -1,9 +1,9 @@
-"""A bound on the log lines that a peer can cause.
+"""Limits the log lines that a peer can cause.
 
-A peer that sends a million bad requests must not fill a disk. A line that a peer causes says which
-one, by `extra=caused_by(peer)`. Of such lines, by the place in the code and the peer, the first few
-of each interval are written, and one more at its end that counts the others. Other lines pass.
-"""
+A peer that sends a million bad requests must not fill a disk. Log calls for lines that a peer
+causes pass the peer as `extra=caused_by(peer)`. For each place in the code and peer, the first few
+of these lines in an interval are written, and one more at its end that counts the others. Other
+lines pass."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from dataclasses import dataclass
 from typing import Final
 
 LINES_MAX: Final = 5
-"""Lines of one place about one peer that are written in an interval."""
+"""The number of lines written per place and peer in an interval."""
 KEYS_MAX: Final = 200
-"""Places and peers that are told apart in an interval; the others of a place share its limit."""
+"""The number of distinct places and peers in an interval; further peers of a place share a
+limit."""
 CHARACTERS_MAX: Final = 2000
-"""Of one such line: a peer chooses the names in it."""
+"""The longest such line: a peer chooses the names in it."""
 
 
 def caused_by(peer: str) -> dict[str, str]:
-    """For `extra` of a log call. `peer` is a host without its port, which changes with each
-    connection; "" where it is not known, for all together."""
+    """`extra` for a log call. `peer` is a host without its port, which changes with each
+    connection; "" if it is unknown, for all such peers together."""
     return {"peer": peer}
 
 
 @dataclass
 class Repeated:
-    """Lines of one place about one peer in this interval. The text is that of one that was written:
-    a record would keep the whole request alive."""
+    """The lines of one place and peer in this interval. It keeps only the text of a written one: a
+    record would keep the whole request alive."""
 
     logger: str
     level: int
@@ -38,7 +39,7 @@ class Repeated:
 
 
 class LineLimit(logging.Filter):
-    """For the handler that writes. Somebody calls `end_interval` every `interval_s` seconds."""
+    """A filter for the handler that writes. Call `end_interval` every `interval_s` seconds."""
 
     def __init__(self, interval_s: float) -> None:
         super().__init__()
@@ -46,7 +47,7 @@ class LineLimit(logging.Filter):
         self._repeated: dict[tuple[str, int, str], Repeated] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it is written."""
+        """Whether to write it."""
         peer = getattr(record, "peer", None)
         if peer is None:
             return True
@@ -60,7 +61,7 @@ class LineLimit(logging.Filter):
         return True
 
     def end_interval(self) -> None:
-        """Say how many lines were left out, and begin to count anew."""
+        """Log the number of dropped lines, and reset the counts."""
         repeated, self._repeated = self._repeated, {}
         for one in repeated.values():
             if one.left_out:
@@ -80,7 +81,7 @@ class LineLimit(logging.Filter):
 
 
 def cut_short(text: str) -> str:
-    """At most CHARACTERS_MAX of it, and how many there were."""
+    """Its first CHARACTERS_MAX characters, with the total number."""
     if len(text) <= CHARACTERS_MAX:
         return text
     return f"{text[:CHARACTERS_MAX]}... ({len(text)} characters)"

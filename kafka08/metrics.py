@@ -1,8 +1,8 @@
-"""Numbers about a running part: what it counts and times, and the form in which they are read.
+"""Metrics of running parts: counts, times and rates, and the form in which they are read.
 
-The part that knows a number owns it as a plain int, a `Timings` or a `Rate`. An exporter asks the
-parts and makes families of what they say; there is no registry. Nothing here takes a lock: each
-object belongs to one thread, and a reader in another one may see the state of a moment ago.
+The part that knows a number owns it as a plain int, a `Timings` or a `Rate`. An exporter reads the
+parts and creates families from them; there is no registry. Nothing here takes a lock: each object
+belongs to one thread, and a reader in another thread may see a slightly older state.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from math import inf
 from typing import Final, NamedTuple
 
 RECENT_MAX: Final = 512
-"""Values that quantiles are made of: the newest."""
+"""The number of recent values for quantiles."""
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-"""Those of Kafka's histograms."""
+"""The quantiles of Kafka's histograms."""
 BUCKETS: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
@@ -28,7 +28,7 @@ RATE_WINDOW_SECONDS: Final = 30.0
 RATE_WINDOWS: Final = 2
 """metrics.num.samples of Java's clients."""
 SAMPLES_PER_TURN: Final = 200
-"""Samples made before others get their turn."""
+"""The number of samples between two pauses."""
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 
@@ -46,7 +46,7 @@ class Family:
     """All samples of one name.
 
     kind      gauge, counter (its samples have the suffix _total), summary, histogram or unknown
-    samples   read once; may be made while they are read
+    samples   read once; may be created while they are read
     """
 
     name: str
@@ -63,15 +63,15 @@ def gauge(name: str, says: str, value: float) -> Family:
 def meter(
     name: str, says: str, rows: Iterable[tuple[Mapping[str, str], float]]
 ) -> Iterator[Family]:
-    """A count that only rises, by the two names that boards for the JMX exporter ask for: that of
-    Kafka's meter (`<name>persec`) and that of Prometheus (`<name>_total`)."""
+    """A counter under the two names that dashboards for the JMX exporter expect: that of Kafka's
+    meter (`<name>persec`) and that of Prometheus (`<name>_total`)."""
     found = list(rows)
     yield Family(f"{name}persec", says, [Sample("", *row) for row in found], "unknown")
     yield Family(name, says, [Sample("_total", *row) for row in found], "counter")
 
 
 def in_turns(samples: Iterable[Sample], pause: Callable[[], object]) -> Iterator[Sample]:
-    """The same samples; `pause` is called now and then."""
+    """The same samples; `pause` is called periodically."""
     for number, sample in enumerate(samples, 1):
         if number % SAMPLES_PER_TURN == 0:
             pause()
@@ -98,12 +98,12 @@ class Timings:
         self.recent.append(value)
 
     def quantile(self, share: float) -> float:
-        """The value that `share` (0 to 1) of the recent ones do not exceed; 0.0 without any."""
+        """The value that a `share` (0 to 1) of the recent ones do not exceed; 0.0 without any."""
         [value] = quantiles(self.recent, (share,))
         return value
 
     def samples(self, labels: Mapping[str, str]) -> Iterator[Sample]:
-        """Those of a summary."""
+        """The samples of a summary."""
         for share, value in zip(QUANTILES, quantiles(self.recent, QUANTILES), strict=True):
             yield Sample("", {**labels, "quantile": f"{share:g}"}, value)
         yield Sample("_count", labels, self.count)
@@ -111,7 +111,7 @@ class Timings:
 
 
 class Histogram:
-    """How many durations, in seconds, were at most each of BUCKETS."""
+    """The number of durations, in seconds, up to each of BUCKETS."""
 
     __slots__ = ("_counts", "_total")
 
@@ -124,7 +124,7 @@ class Histogram:
         self._total += seconds
 
     def samples(self, labels: Mapping[str, str]) -> Iterator[Sample]:
-        """Those of a histogram: each bucket counts what is in those below it, too."""
+        """The samples of a histogram: each bucket includes the ones below it."""
         count = 0
         for bound, added in zip((*BUCKETS, inf), self._counts, strict=True):
             count += added
@@ -135,8 +135,8 @@ class Histogram:
 
 
 def quantiles(values: Iterable[float], shares: Iterable[float]) -> list[float]:
-    """For each share (0 to 1) the smallest value that so many of `values` do not exceed; 0.0 for
-    each if there are none."""
+    """For each share (0 to 1) the smallest of `values` that this share of them does not exceed; 0.0
+    for each without values."""
     ascending = sorted(values)
     last = len(ascending) - 1
     return [
@@ -145,9 +145,10 @@ def quantiles(values: Iterable[float], shares: Iterable[float]) -> list[float]:
 
 
 class Rate:
-    """How much per second, over the last RATE_WINDOWS windows of RATE_WINDOW_SECONDS.
+    """An amount per second, over the last RATE_WINDOWS windows of RATE_WINDOW_SECONDS.
 
-    As in Java, a rate that has just begun is spread over all windows but the last, so that one
+    As in Java, a new rate is spread over all windows but the last, so that one record after a long
+    silence does not look like thousands a second. Source:
     record after a long silence does not look like thousands a second. Source:
     org.apache.kafka.common.metrics.stats.Rate 0.10.2.2.
     """
@@ -159,7 +160,7 @@ class Rate:
         self._windows: deque[list[float]] = deque(maxlen=RATE_WINDOWS)
 
     def add(self, amount: float, now: float) -> None:
-        """`now` in seconds of a clock that never goes back."""
+        """`now` in seconds of a monotonic clock."""
         self.total += amount
         if not self._windows or now - self._windows[-1][0] >= RATE_WINDOW_SECONDS:
             self._windows.append([now, 0.0])

@@ -6,12 +6,12 @@ from collections.abc import Collection
 from typing import Final
 
 NAMES_MAX: Final = 20_000
-"""Above this the comparison takes longer than a user waits; then nothing is suggested."""
+"""For more names the comparison would take too long; then there is no suggestion."""
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """The one of `names` most like `name`, whatever the case; None if none is alike."""
-    from difflib import get_close_matches  # most programs mistype nothing
+    """The most similar one of `names`, ignoring case; None if none is similar."""
+    from difflib import get_close_matches  # imported late: most programs need no suggestion
 
     if len(names) > NAMES_MAX:
         return None
@@ -21,6 +21,6 @@ def nearest(name: str, names: Collection[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Collection[str]) -> str:
-    """`; did you mean X?` for the end of a sentence, empty if no name is alike."""
+    """`; did you mean X?` for the end of a sentence, empty if no name is similar."""
     found = nearest(name, names)
     return "" if found is None else f"; did you mean {found}?"

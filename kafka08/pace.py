@@ -1,4 +1,4 @@
-"""How fast something may be done."""
+"""Pace: a rate limit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 
 
 class Pace:
-    """At most `rate` of something a second, evenly; None: no limit. Thread-safe.
+    """At most `rate` operations a second, evenly; None: no limit. Thread-safe.
 
-    slices   how many times a second some may go together
+    slices   the number of bursts per second
     """
 
     def __init__(self, rate: float | None, clock: Clock = SYSTEM_CLOCK, *, slices: int = 1) -> None:
@@ -21,14 +21,14 @@ class Pace:
         self._free_at = clock.monotonic()
 
     def slice_of(self, count: int) -> int:
-        """How many of `count` may go together, at least one."""
+        """The part of `count` that may go in one burst, at least one."""
         if self._rate is None:
             return count
         return min(count, max(1, int(self._rate / self._slices)))
 
     def wait_s(self, count: int = 1) -> float:
-        """Seconds to wait before `count` more go; they are taken for gone. Time that was not used
-        is not made up for."""
+        """Seconds to wait before the next `count` operations, which count as done. Unused time is
+        not saved up."""
         if self._rate is None:
             return 0.0
         with self._lock:

@@ -1,12 +1,12 @@
-"""The profiles of a cluster: 0.8's own defaults, and one under which no acknowledgement is lost.
+"""The profiles of a cluster: 0.8's own defaults, or settings that lose no acknowledged message.
 
-    classic   what a plain server.properties of 0.8.2.2 means
+    classic   a plain server.properties of 0.8.2.2
     safe      a replica that is not in sync never leads, and acks=-1 needs two in-sync replicas
-              wherever a topic has two; the producer still chooses its acks
+              if a topic has two; the producer still chooses its acks
 
-The profile is the broker key `kafka08.profile`. A broker under the safe one says so in ZooKeeper
-(kafka08.zk.paths.PROFILE), so that our tools write the overrides of `topic_overrides` into the
-topics that they create: with these in place JVM brokers keep the promise too.
+The profile is the broker key `kafka08.profile`. A broker with the safe one records that in
+ZooKeeper (kafka08.zk.paths.PROFILE), so that our tools add the overrides of `topic_overrides` to
+new topics: with these JVM brokers keep the guarantee too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_IN_SYNC: Final = 2
 
 
 def broker_defaults(profile: str) -> dict[str, str]:
-    """What a broker's keys are, unless they are given."""
+    """The defaults of a broker's keys."""
     if profile != SAFE:
         return {}
     return {
@@ -32,7 +32,7 @@ def broker_defaults(profile: str) -> dict[str, str]:
 
 
 def topic_overrides(profile: str, replication_factor: int) -> dict[str, str]:
-    """What is written into a new topic, unless it is given."""
+    """The default overrides of a new topic."""
     if profile != SAFE:
         return {}
     overrides = {"unclean.leader.election.enable": "false"}

@@ -1,9 +1,9 @@
-"""ProtocolVersion: what `inter.broker.protocol.version` and `log.message.format.version` name.
+"""ProtocolVersion: the values of `inter.broker.protocol.version` and `log.message.format.version`.
 
-The first pins what a broker sends to other brokers and registers in ZooKeeper, so that brokers of
-several releases work in one cluster during a rolling upgrade; the second, and a topic's
-`message.format.version`, the messages that logs hold. What a broker serves depends on its level
-alone. Source: kafka.api.ApiVersion 0.9.0.1 and 0.10.2.2.
+The first sets the versions of requests to other brokers and of the registration in ZooKeeper, so
+that brokers of several releases form one cluster during a rolling upgrade; the second, and a
+topic's `message.format.version`, set the message format of logs. The APIs that a broker serves
+depend on its level alone. Source: kafka.api.ApiVersion 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ProtocolVersion(enum.IntEnum):
     V0_10_1_IV0 = 6
     """The rebalance timeout of a group member."""
     V0_10_1_IV1 = 7
-    """A size limit for the whole answer to a Fetch request."""
+    """A size limit for a whole Fetch response."""
     V0_10_1_IV2 = 8
     """Offsets by message timestamp."""
     V0_10_2_IV0 = 9
@@ -71,8 +71,8 @@ LATEST: Final = {
 
 
 def parse_protocol_version(key: str, text: str, level: Level) -> ProtocolVersion:
-    """The version that `text` names, by its first three numbers; ConfigError naming `key` if there
-    is none, or if brokers of the level do not know it."""
+    """The version with the first three numbers of `text`; ConfigError with `key` if there is none,
+    or if brokers of the level do not know it."""
     version = _NAMES.get(".".join(text.split(".")[:3]))
     if version is None or version > LATEST[level]:
         known = ", ".join(name for name, known in _NAMES.items() if known <= LATEST[level])

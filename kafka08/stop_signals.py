@@ -1,9 +1,8 @@
-"""SIGTERM, SIGINT and SIGHUP in the first moments of a process.
+"""SIGTERM, SIGINT and SIGHUP during the first moments of a process.
 
-Until its modules are imported, a program cannot say what a signal means, and the system's answer is
-to end it. An entry point calls `hold_stop_signals` before it imports anything else; whoever takes
-the signals over later asks `stop_was_requested` once its own handlers are in place. Imports nothing
-that takes time.
+Until its modules are imported, a program has no signal handlers, and the system would end it. An
+entry point calls `hold_stop_signals` before it imports anything else; code that installs its own
+handlers later calls `stop_was_requested` afterwards. This module imports nothing that takes time.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _held: list[int] = []
 
 
 def hold_stop_signals() -> None:
-    """Keep the signals for later. A second SIGINT raises KeyboardInterrupt, as usual."""
+    """Hold the signals for later. A second SIGINT raises KeyboardInterrupt, as usual."""
     _held.clear()
     handle_stop_signals(_hold)
     # When all is done the interpreter gives its handlers back before it ends, which takes a while.
@@ -24,19 +23,20 @@ def hold_stop_signals() -> None:
 
 
 def handle_stop_signals(handler: Callable[[int, object], object] | signal.Handlers) -> None:
-    """Install a handler for all of them. A SIGHUP that nohup made ignored stays so."""
+    """Install a handler for all of them. A SIGHUP that nohup has set to be ignored stays
+    ignored."""
     for number in stop_signals():
         signal.signal(number, handler)
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Those that ask a process to stop. The JVM stops cleanly on the same three."""
+    """The signals that ask a process to stop. The JVM stops cleanly on the same three."""
     hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     return [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hangs_up else [])]
 
 
 def stop_was_requested() -> bool:
-    """Whether one of them came since `hold_stop_signals` and before its handler was replaced."""
+    """Whether one arrived since `hold_stop_signals` and before its handler was replaced."""
     return bool(_held)
 
 

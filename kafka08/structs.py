@@ -1,4 +1,4 @@
-"""The small values that every room passes around. Plain data, no behaviour beyond printing."""
+"""Small values used by every package. Plain data, with no behaviour but printing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EARLIEST_OFFSET: Final = -2
 ORDINARY_CONSUMER: Final = -1
 """`replica_id` of a Fetch or Offsets request from a consumer."""
 DEBUGGING_CONSUMER: Final = -2
-"""`replica_id` of a consumer that may read from a replica which does not lead."""
+"""`replica_id` of a consumer that may read from any replica, not only the leader."""
 
 NO_OFFSET: Final = -1
 """A committed offset that does not exist, or the offset of a failed produce."""
@@ -44,7 +44,7 @@ class TopicPartition(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """A broker as clients reach it. `host` is a name or an address, never empty."""
+    """A broker's address for clients. `host` is a name or an address, never empty."""
 
     id: int
     host: str
@@ -59,7 +59,7 @@ _PORT_MAX: Final = 65_535
 
 
 class Endpoint(NamedTuple):
-    """Where one listener of a broker is reached. A `host` of None: all interfaces of this machine.
+    """The address of one listener of a broker. A `host` of None: all interfaces of this machine.
     Prints as Kafka does: `PLAINTEXT://host:9092`."""
 
     listener: str
@@ -69,8 +69,8 @@ class Endpoint(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, protocols: Mapping[str, str] | None = None) -> Endpoint:
-        """Of `LISTENER://host:port`; an empty host is None, an IPv6 address may be in brackets.
-        `protocols` is listener → security protocol; without it they have the same name. ValueError
+        """From `LISTENER://host:port`; an empty host is None, an IPv6 address may be in brackets.
+        `protocols` is listener → security protocol; without it both have the same name. ValueError
         for another form, KeyError for a listener that is not in `protocols`."""
         match = _ENDPOINT.fullmatch(text)
         if match is None or int(match[3]) > _PORT_MAX:
@@ -86,12 +86,12 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsr:
-    """Who leads a partition and who is in sync, as /brokers/topics/t/partitions/p/state has it.
+    """A partition's leader and ISR, as in /brokers/topics/t/partitions/p/state.
 
     leader            broker id, or NO_LEADER
     leader_epoch      rises by one with every election; a broker obeys only a higher one
     isr               in-sync replicas, in the order the controller wrote them
-    zk_version        version of the znode this was read from; the key to its conditional update
+    zk_version        version of the znode when it was read; the condition of an update
     controller_epoch  epoch of the controller that wrote the leader
     """
 

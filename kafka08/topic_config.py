@@ -1,9 +1,9 @@
-"""The configuration keys a topic may override, with their types and ranges.
+"""The configuration keys that a topic may override, with their types and ranges.
 
-They stand in /config/topics/<t> as texts; every room that writes or reads them (admin, log, broker)
-asks this table, which has the keys of every level. Source: kafka.log.LogConfig 0.8.2.2, 0.9.0.1 and
-0.10.2.2 (names and types; that of 0.8.2.2 bounds min.insync.replicas alone, the other ranges are
-ours and wider than any value that works).
+They are texts in /config/topics/<t>. Every package that writes or reads them (admin, log, broker)
+uses this table, which has the keys of every level. Source: kafka.log.LogConfig 0.8.2.2, 0.9.0.1 and
+0.10.2.2 (names and types; 0.8.2.2 limits only min.insync.replicas, the other ranges are ours and
+wider than any value that works).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ KEYS_AT: Final[Mapping[Level, Mapping[str, TopicKey]]] = {
     )
     for level in Level
 }
-"""The keys that a level has."""
+"""The keys of a level."""
 
 
 def parse_topic_config(
@@ -123,10 +123,10 @@ def parse_topic_config(
 def parse_stored_config(
     topic: str, overrides: Mapping[str, str], level: Level = Level.V0_8_2
 ) -> dict[str, TopicConfigValue]:
-    """What ZooKeeper holds for a topic, as typed values. Whatever 0.8.2.2 can read counts, in any
-    range; outside ours with a warning (`segment.bytes=-1` refuses every message). Keys of other
-    versions are left out with a warning, and values that cannot be read with an error in the log:
-    one topic's mistake must not keep a broker from serving it and others."""
+    """A topic's overrides in ZooKeeper, as typed values. Every value that 0.8.2.2 can parse is
+    used, in any range; outside of ours with a warning (`segment.bytes=-1` refuses every message).
+    Unknown keys are skipped with a warning, and values that cannot be parsed with an error in the
+    log: one topic's mistake must not keep a broker from serving it and others."""
     keys = KEYS_AT[level]
     unknown = sorted(set(overrides) - set(keys))
     if unknown:
@@ -137,7 +137,7 @@ def parse_stored_config(
             try:
                 values[name] = _parse(name, text, _unbounded(keys[name], level), level)
             except ConfigError as error:
-                logger.error("Topic %s: %s; the broker's default holds", topic, error)
+                logger.error("Topic %s: %s; using the broker's default", topic, error)
             else:
                 _warn_outside(topic, name, text, level)
     return values
@@ -158,7 +158,7 @@ def _warn_outside(topic: str, name: str, text: str, level: Level) -> None:
 
 
 def check_names(names: Iterable[str], level: Level = Level.V0_8_2) -> None:
-    """ConfigError for the first name that is no topic configuration key of `level`."""
+    """ConfigError for the first name that is not a topic configuration key of `level`."""
     keys = KEYS_AT[level]
     for name in names:
         if name in keys:
@@ -175,9 +175,9 @@ def check_names(names: Iterable[str], level: Level = Level.V0_8_2) -> None:
 
 
 def unclean_elections_allowed(topic: str, overrides: Mapping[str, str], default: bool) -> bool:
-    """Whether the topic may get a leader that is not in sync, and so lose messages: its override as
-    it stands in ZooKeeper, else `default`, the broker's; that also, with an error in the log, for
-    an override that is neither true nor false."""
+    """Whether the topic may get a leader that is not in sync, and so lose messages: its override in
+    ZooKeeper, else `default`, the broker's; also, with an error in the log, for an override that is
+    neither true nor false."""
     found = {name: text for name, text in overrides.items() if name == UNCLEAN_ELECTIONS}
     return bool(parse_stored_config(topic, found).get(UNCLEAN_ELECTIONS, default))
 

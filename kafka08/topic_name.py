@@ -1,4 +1,4 @@
-"""What a topic may be called. Source: kafka.common.Topic 0.8.2.2."""
+"""Which topic names are legal. Source: kafka.common.Topic 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def fault_of(name: str) -> str | None:
-    """Why `name` cannot be a topic's name, in 0.8.2.2's words; None when it can."""
+    """Why `name` is illegal, in 0.8.2.2's words; None if it is legal."""
     if not name:
         return "topic name is illegal, can't be empty"
     if name in {".", ".."}:

@@ -1,4 +1,4 @@
-"""A hook for programs to show whom they wait for (kafka08.cli shows a spinner)."""
+"""A hook with which a program can show what it is waiting for (kafka08.cli shows a spinner)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _announce: Announce = lambda _: _NOTHING  # noqa: E731 - replaced as a whole
 
 
 def announce_with(announce: Announce) -> None:
-    """From now on every wait for somebody runs inside `announce(who)`, in any thread; `str(who)` is
+    """From now on every wait for a peer runs inside `announce(who)`, in any thread; `str(who)` is
     for people."""
     global _announce
     _announce = announce
 
 
 def waiting_for(who: object) -> AbstractContextManager[object]:
-    """Around a wait for `who`: a broker's connection, a ZooKeeper session."""
+    """For a wait for `who`: a broker's connection, a ZooKeeper session."""
     return _announce(who)

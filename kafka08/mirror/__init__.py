@@ -1,7 +1,7 @@
-"""Topics of one cluster copied into another, continuously; MirrorMaker's job.
+"""Copies topics of one cluster to another, continuously, like MirrorMaker.
 
 `Mirror` is a member of a group at the source and a producer at the target: start with mirror.py.
-`copying` is what one of its threads does; `outcome` and `settings` decide, and are pure.
+`copying` is the loop of one of its threads; `outcome` and `settings` decide, and are pure.
 
 Not to be confused with kafka08.migration.mirror, which copies offsets of groups within a cluster.
 """

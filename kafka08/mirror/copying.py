@@ -1,8 +1,8 @@
 """One stream of a mirror: a batch from the source, acknowledged by the target, then the next.
 
-A batch of a KafkaStream is finished when the next one is asked for, and only what is finished is
-committed. So a batch is asked for only once the target has acknowledged the one before it, and
-kill -9 at any moment copies some messages again and loses none.
+A batch of a KafkaStream is finished when the next one is requested, and only finished batches are
+committed. So a batch is requested only after the target has acknowledged the one before, and after
+kill -9 at any moment some messages are copied again and none is lost.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from kafka08.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 COPIED_AT_ONCE: Final = BatchLimits(max_messages=16_384, max_bytes=1024 * 1024)
-"""As much as one fetch brings of a partition by default."""
+"""The default size of one partition in a fetch."""
 RESEND_AFTER_S: Final = 1.0
 
 
 class Sent(Protocol):
-    """What BatchFuture is to a mirror."""
+    """BatchFuture, as a mirror uses it."""
 
     def failures(self) -> Failures: ...
 
 
 class Target(Protocol):
-    """What KafkaProducer is to a mirror."""
+    """KafkaProducer, as a mirror uses it."""
 
     def send_many(
         self,
@@ -48,13 +48,13 @@ class Target(Protocol):
 
 
 class Interrupted(Exception):
-    """The mirror was told to stop before the batch in hand was acknowledged."""
+    """The mirror was stopped before the current batch was acknowledged."""
 
 
 class StreamCopier:
-    """Copies what `stream` brings to `target` until `stopping` is set.
+    """Copies messages of `stream` to `target` until `stopping` is set.
 
-    stream   of a connector whose consumer.timeout.ms is short: so often `stopping` is looked at
+    stream   of a connector with a short consumer.timeout.ms, the interval of checks of `stopping`
     owns     whether the stream still owns a partition
     """
 
@@ -75,9 +75,8 @@ class StreamCopier:
         self._owns = owns
 
     def run(self) -> None:
-        """Return when told to stop, with every batch acknowledged that was taken. Raises
-        Interrupted if the last one was not, MirrorFailed, and what the stream raises of messages
-        that cannot be read."""
+        """Return when stopped, with every batch acknowledged. Raises Interrupted if the last one
+        was not, MirrorFailed, and the stream's errors for unreadable messages."""
         while not self._stopping.is_set():
             try:
                 batch = next(self._stream.batches(*COPIED_AT_ONCE))
@@ -91,10 +90,9 @@ class StreamCopier:
             self.copy(batch)
 
     def copy(self, batch: MessageBatch) -> None:
-        """Return when the target has acknowledged every message of `batch`, but for those that were
-        refused and are skipped; or when the partition went to another member meanwhile, which
-        copies the rest: sent late, it would come behind newer messages. Raises Interrupted,
-        MirrorFailed."""
+        """Return when the target has acknowledged every message of `batch`, except refused ones
+        that are skipped; or when another member owns the partition, which copies the rest: sent
+        late, it would come after newer messages. Raises Interrupted, MirrorFailed."""
         values, keys = batch.values(), batch.keys()
         todo: Sequence[int] = range(len(batch))
         skipped = 0
@@ -125,8 +123,8 @@ class StreamCopier:
         *,
         singly: bool,
     ) -> Failures:
-        """Send the messages at these places of the batch, and wait for what becomes of them; the
-        failures count from the first of `places`. Raises Interrupted."""
+        """Send the messages at these indexes of the batch, and wait for the results; indexes of
+        failures are relative to `places`. Raises Interrupted."""
         partition = batch.partition if self._settings.keep_partitions else None
 
         def send(some: Sequence[int]) -> Sent:
@@ -149,7 +147,7 @@ class StreamCopier:
         return failures
 
     def _heed(self, batch: MessageBatch, places: Sequence[int], outcome: Outcome) -> None:
-        """Give up what is refused, and wait before what is sent again."""
+        """Give up refused messages, and wait before others are sent again."""
         if outcome.refused:
             self._refused(batch, [(places[place], error) for place, error in outcome.refused])
         if outcome.because is not None:
@@ -157,7 +155,7 @@ class StreamCopier:
         self._stats.resent(len(outcome.resend))
 
     def _refused(self, batch: MessageBatch, refused: Sequence[tuple[int, KafkaError]]) -> None:
-        """The target will never take these messages."""
+        """The target refuses these messages permanently."""
         offsets = [batch.offsets[place] for place, _ in refused]
         error = refused[0][1]
         text = (

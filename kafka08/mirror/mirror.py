@@ -1,20 +1,20 @@
-"""Mirror: topics of a source cluster copied into a target cluster until it is told to stop.
+"""Mirror: copies topics of a source cluster to a target cluster until it is stopped.
 
     mirror = Mirror(source, target, Whitelist("page.*"))
     mirror.run(stopping)        # a threading.Event
 
 It is one member of the group `group.id` at the source, so several mirrors of one group share the
-work. What it promises:
+work. Its guarantees:
 
-1. No message is lost: only what the target has acknowledged is committed. After kill -9, or a
-   rebalance, the messages since the last commit are copied again.
+1. No message is lost: it commits only messages that the target has acknowledged. After kill -9, or
+   a rebalance, the messages since the last commit are copied again.
 2. A message keeps topic, key and value; its partition is chosen by its key, or kept.
-3. Messages of one source partition with the same key keep their order; where some were copied
-   again, their last copies do.
-4. A target that does not answer is waited for, without end. What it refuses for good ends the
-   mirror, or is skipped, as the settings say.
+3. Messages of one source partition with the same key keep their order; if some were copied again,
+   their last copies do.
+4. It waits without limit for a target that does not answer. A permanent refusal ends the mirror, or
+   the message is skipped, depending on the settings.
 
-Source: kafka.tools.MirrorMaker 0.8.2.2, which commits what waits in its queue.
+Source: kafka.tools.MirrorMaker 0.8.2.2, which commits messages that are still in its queue.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger(__name__)
 
 POLL_MS: Final = 100
-"""How often a stream without messages looks whether it should stop."""
+"""How often a stream without messages checks for a stop."""
 STOP_PATIENCE_S: Final = 10.0
-"""How long a stop waits for the acknowledgements of what was sent."""
+"""How long a stop waits for outstanding acknowledgements."""
 
 
 class Mirror:
     """Copies the topics that `topics` allows from `source` to `target`. Raises ConfigError for
-    configurations that would break a promise (settings.check_configs)."""
+    configurations that would break a guarantee (settings.check_configs)."""
 
     def __init__(
         self,
@@ -71,15 +71,15 @@ class Mirror:
 
     @property
     def counts(self) -> MirrorCounts:
-        """What it has done so far. Any thread."""
+        """Its counts so far. Any thread."""
         return self._stats.counts
 
     def run(self, stopping: threading.Event) -> None:
-        """Copy until `stopping` is set from outside: then what was sent is awaited for a while, and
-        what was acknowledged is committed.
+        """Copy until `stopping` is set from outside. Then it waits a while for outstanding
+        acknowledgements, and commits acknowledged messages.
 
-        Raises ConfigError if source and target are the same cluster, MirrorFailed and what makes a
-        message of the source unreadable; whatever ends it, `stopping` is set then.
+        Raises ConfigError if source and target are the same cluster, MirrorFailed, and errors for
+        unreadable messages of the source; however it ends, `stopping` is set then.
         """
         self._check_apart()
         with ExitStack() as leaving:
@@ -134,7 +134,7 @@ class Mirror:
 
         try:
             StreamCopier(stream, producer, self._settings, self._stats, stopping, owns).run()
-            commit(connector)  # the batch in hand as well: it is acknowledged
+            commit(connector)  # including the current batch: it is acknowledged
         except Interrupted as error:
             if not stopping.is_set():
                 self._fail(MirrorFailed("a producer ended by itself; its log says why"), error)
@@ -155,7 +155,7 @@ class Mirror:
 
 
 def commit(connector: ConsumerConnector) -> None:
-    """At the end of a stream. What cannot be committed is copied again: no reason to fail."""
+    """Commit at the end of a stream. Uncommitted messages are copied again, so it never fails."""
     try:
         connector.commit_offsets()
     except KafkaError as error:
@@ -163,7 +163,7 @@ def commit(connector: ConsumerConnector) -> None:
 
 
 def source_addresses(config: ConsumerConfig) -> set[Address]:
-    """Of the brokers that are registered. Raises ZooKeeperError."""
+    """The addresses of the registered brokers. Raises ZooKeeperError."""
     with ZkClient(
         config.zookeeper_connect,
         connection_timeout_ms=config.zookeeper_connection_timeout_ms,
@@ -173,7 +173,7 @@ def source_addresses(config: ConsumerConfig) -> set[Address]:
 
 
 def target_addresses(config: KafkaProducerConfig) -> set[Address]:
-    """Of the brokers named and of those they know: none before the first topic of a cluster.
+    """The given brokers and those that they know: none before the first topic of a cluster.
     Raises NoBrokersAvailable."""
     with closing(ClusterClient(config.bootstrap, client_id="kafka08-mirror")) as cluster:
         brokers = cluster.refresh().brokers.values()
@@ -181,7 +181,7 @@ def target_addresses(config: KafkaProducerConfig) -> set[Address]:
 
 
 def close_all(producers: list[KafkaProducer]) -> None:
-    """Give up what is not acknowledged: it is not committed either."""
+    """Close them without waiting; unacknowledged messages are not committed either."""
     for producer in producers:
         try:
             producer.close(timeout=0)

@@ -1,4 +1,4 @@
-"""What became of messages that were sent together, and what follows from it. Pure."""
+"""Decides what to do after messages were sent together. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from kafka08.client.retry import is_retriable
 from kafka08.errors import BufferExhausted, KafkaError
 
 Failures = Sequence[tuple[Sequence[int], KafkaError]]
-"""Which messages of a call were not stored (or may not have been), and why."""
+"""Indexes of messages that were not stored (or may not have been), with errors."""
 
 
 class MirrorFailed(KafkaError):
-    """The mirror ended before it was told to. What it had not finished is not committed."""
+    """The mirror ended without being stopped. Unfinished messages are not committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """resend   places of the messages to send again, ascending
+    """resend   indexes of the messages to send again, ascending
     because  the first error that may pass; None if there is none
-    refused  (place, error) of the messages that the target will never take, ascending
-    singly   send each of them by itself: the target refused some together, for one perhaps
+    refused  (index, error) of the messages that the target refuses permanently, ascending
+    singly   send each of them by itself: the target refused several together, maybe for one
     """
 
     resend: tuple[int, ...] = ()
