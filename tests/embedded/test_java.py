@@ -34,7 +34,7 @@ def test_java_home_wins_over_path(tmp_path: Path) -> None:
 
 def test_a_java_home_without_java_is_an_error(tmp_path: Path) -> None:
     """What the user set is not passed over."""
-    with pytest.raises(ConfigError, match=r"JAVA_HOME: .*/bin/java is not there"):
+    with pytest.raises(ConfigError, match=r"JAVA_HOME: .*/bin/java does not exist"):
         java.find_java({"JAVA_HOME": str(tmp_path)})
 
 
