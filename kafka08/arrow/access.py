@@ -87,7 +87,7 @@ def new_fetch_pool(settings: ReadSettings) -> ConnectionPool:
 
 @atexit.register
 def close_all() -> None:
-    """Close what this process holds; the next use opens anew."""
+    """Close this process's connections; the next use opens them again."""
     with _lock:
         for cluster in _clusters.values():
             cluster.close()

@@ -206,7 +206,7 @@ class RangeReader:
         self._clock.sleep(self._settings.backoff_ms / 1000)
         self._leader = None
         try:
-            self._cluster.refresh()  # of all topics: asked for by name, a deleted one is made anew
+            self._cluster.refresh()  # of all: by name it would create a deleted one
         except ClientError as failed:
             logger.info("%s: no metadata: %s", self._tp, failed)
 

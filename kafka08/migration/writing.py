@@ -48,7 +48,7 @@ def raise_in_kafka(
     exist.
 
     Kafka cannot compare before it writes. So this is for partitions whose owner, if they have one,
-    commits to ZooKeeper alone: nobody else commits to Kafka between the look and the commit.
+    commits to ZooKeeper alone: no other client commits to Kafka between the read and the commit.
     """
     return raised(raise_in_kafka_of(connections, {group: partitions})[group])
 

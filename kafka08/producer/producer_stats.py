@@ -64,7 +64,7 @@ class ProducerStats:
             stats.dropped.add(1, now)
 
     def built(self, topic: str, size: int) -> None:
-        """A message set of so many bytes is to be sent; again, if it is tried again."""
+        """A message set of this size is about to be sent; counts again for a retry."""
         now = self.now()
         for stats in self._of(topic):
             stats.bytes.add(size, now)

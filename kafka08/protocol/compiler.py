@@ -137,7 +137,7 @@ class _Source:
         self.numbers = count(1)
 
     def new(self, role: str = "") -> str:
-        """A variable nobody else has, named after the field at hand and its role there."""
+        """A unique variable, named after the current field and its role."""
         return f"{self.path[-1]}{role}_{next(self.numbers)}"
 
     def emit(self, line: str, field: str = "") -> None:

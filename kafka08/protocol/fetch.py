@@ -106,7 +106,7 @@ class SetSlice(Protocol):
 
     @property
     def size(self) -> int:
-        """Its bytes; exactly so many are sent in its place."""
+        """The size of the bytes that are sent in its place."""
 
 
 S = TypeVar("S", bound=SetSlice)

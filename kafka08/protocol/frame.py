@@ -1,7 +1,7 @@
 """Frames: `size:i32` and then that many bytes. Bytes in, payloads out; no socket in here.
 
 A size that is not positive or above the limit is a ProtocolError before any room is made for it;
-the connection cannot go on after that, since nobody knows where the next frame starts. Source:
+the connection is unusable after that, since the start of the next frame is unknown. Source:
 kafka.network.BoundedByteBufferReceive 0.8.2.2.
 """
 
@@ -58,7 +58,7 @@ class BufferPool:
         return bytearray(max(size, self._buffer_bytes))
 
     def give(self, buffer: bytearray) -> None:
-        """Return a buffer; nobody may use a view of it any more."""
+        """Return a buffer; no view of it may be used any more."""
         if self.kept_bytes + len(buffer) <= self._kept_bytes_max:
             self._kept.append(buffer)
             self.kept_bytes += len(buffer)

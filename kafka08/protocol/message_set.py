@@ -228,7 +228,7 @@ def in_place(data: Buffer, summary: kernel.SetSummary) -> PreparedSet:
 def _repack(
     entries: memoryview, base_offset: int, codec: int, max_unpacked_bytes: int
 ) -> PreparedSet:
-    """One wrapper of `codec` around every message that `entries` hold, numbered anew."""
+    """One wrapper of `codec` around every message in `entries`, with new offsets."""
     runs = list(_Flattened(max_unpacked_bytes).runs(entries))
     # Mostly what one wrapper held; where it was unpacked to may be numbered as it is.
     only_one = len(runs) == 1 and not runs[0].readonly

@@ -132,7 +132,7 @@ class Runtime(Clock, Protocol):
         logged. RuntimeError if the system has no room for another thread."""
 
     def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Cancellable:
-        """Call it after so many seconds: in a task of its own, or, in a broker, in the hub."""
+        """Call it after `seconds`: in a task of its own, or, in a broker, in the hub."""
 
     def event(self) -> Event: ...
 
