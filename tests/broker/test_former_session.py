@@ -126,7 +126,7 @@ def test_a_silent_ensemble_holds_up_no_start(
 
 
 def test_only_the_owner_may_read_the_file(killed: ZkClient, tmp_path: Path) -> None:
-    """Whoever knows the password can end the session."""
+    """Any client with the password can close the session."""
     assert 0o600 == stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode)
     FormerSession(tmp_path).forget()
     assert [] == list(tmp_path.iterdir())

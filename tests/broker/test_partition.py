@@ -214,7 +214,7 @@ class TestLeaving:
         assert (2, 3) == partition.laggards(15.5, 10.0, 4)
 
     def test_2_slow_followers(self, tmp_path: Path) -> None:
-        """More than so many messages behind, if it is known where they are."""
+        """More than this many messages behind, if its position is known."""
         partition = leading(tmp_path)
         append(partition, 9)
         partition.record_follower_fetch(2, 5, now=1.0)

@@ -64,7 +64,7 @@ def test_a_wait_that_is_never_satisfied_ends_with_its_time() -> None:
 
 
 def test_an_abandoned_wait_is_never_finished() -> None:
-    """Its client went away: nobody is answered, nothing is kept."""
+    """Its client went away: there is no response, and nothing is kept."""
     runtime, purgatory = setup()
     wait = Note()
     purgatory.add(wait, ["a"], 50)

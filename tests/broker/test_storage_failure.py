@@ -38,7 +38,7 @@ def fetch(*partitions: int) -> FetchRequest:
 def test_the_process_ends_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Request
 ) -> None:
-    """Whether one partition is asked for or several; nobody is answered."""
+    """For one partition or several; no client gets a response."""
     world = World(tmp_path)
     world.lead("t", 2)
     log = world.partition("t").log

@@ -55,7 +55,7 @@ class Running:
         return self._err.read_text()
 
     def await_out(self, lines: int) -> None:
-        """Until it has printed so many lines."""
+        """Wait until it has printed this many lines."""
         until(lambda: self.out.count(b"\n") >= lines or self.popen.poll() is not None)
         assert self.out.count(b"\n") >= lines, self.err
 

@@ -39,7 +39,7 @@ def test_a_write_ends_when_the_reader_has_read_it(pipe: tuple[int, int]) -> None
 
 
 def test_a_reader_that_leaves_something_behind_is_noticed(pipe: tuple[int, int]) -> None:
-    """It has read the beginning and ended: nobody knows what it used."""
+    """It has read the beginning and ended: it is unknown what it used."""
     reader, writer = pipe
     outlet = Outlet(writer, at_once=3)
 

@@ -121,7 +121,7 @@ def test_it_goes_on_without_a_broker_that_died(kafka08: Commands, tmp_path: Path
 
 
 def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
-    """And says which and why to whoever asks then."""
+    """And other commands say which one and why."""
     kafka08("up", "--detach", "--brokers", "1")
     [broker] = json.loads(kafka08("status", "--json").stdout)["brokers"]
     os.kill(broker["pid"], signal.SIGKILL)

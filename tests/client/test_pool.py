@@ -59,7 +59,7 @@ def test_no_more_than_a_few_stay_idle(pool: ConnectionPool, network: ScriptedNet
 
 
 def test_a_stale_connection_is_replaced(pool: ConnectionPool, network: ScriptedNetwork) -> None:
-    """The broker closed it while it was idle: nobody needs to notice."""
+    """The broker closed it while it was idle: no request fails."""
     with pool.connection("b", 1) as connection:
         connection.send(QUESTION)
     network.sockets[0].hang_up()
@@ -85,7 +85,7 @@ def test_a_stale_connection_after_acks_0_is_an_error(
 
 
 def test_close_ends_idle_and_lent_ones(pool: ConnectionPool, network: ScriptedNetwork) -> None:
-    """Whoever is waiting fails at once; whoever comes later is told."""
+    """Waiting requests fail at once; later ones raise Closed."""
     with pool.connection("b", 1) as idle:
         idle.send(QUESTION)
     with pool.connection("b", 1) as lent, pool.connection("b", 1) as kept:

@@ -146,7 +146,7 @@ def values_of(lines: str) -> list[str]:
 
 
 def await_owners(project: ComposeProject, group: str, topic: str, members: int) -> None:
-    """Until so many members, of one stream each, share all partitions."""
+    """Wait until this many members, of one stream each, share all partitions."""
     with ZkClient(project.zookeeper) as zk:
         store = ClusterStore(zk)
         [partitions] = map(len, store.assignments([topic]).values())

@@ -65,7 +65,7 @@ def member(zk: ZkClient) -> Member:
 
 
 def test_without_orders_the_configuration_counts(member: Member) -> None:
-    """And nobody is answered."""
+    """And no order is answered."""
     member.storage.commit({TPS[0]: 5})
     assert (member.in_zookeeper(), member.cluster.committed) == ({TPS[0]: 5}, {})
     assert (member.answer(), member.storage.is_behind) == (None, False)
@@ -116,7 +116,7 @@ def test_a_coordinator_that_is_away_leaves_it_behind(member: Member) -> None:
 
 
 def test_a_new_session_reads_and_answers_anew(member: Member) -> None:
-    """Whoever registers is waited for, so it must know the order before it claims anything."""
+    """A migration waits for registered members, so one must know the order before it claims."""
     member.order(1, OffsetStorage.DUAL)
     member.storage.follow(())
     member.zk.delete(paths.migration_answer("g", "g_a"))

@@ -1,4 +1,4 @@
-"""PartitionReader on a cluster in memory: every message once, whoever leads."""
+"""PartitionReader on a cluster in memory: every message once, whichever broker leads."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_broker_that_dies_is_left(cluster: FakeCluster) -> None:
 def test_what_passes_is_raised_when_it_stays(
     cluster: FakeCluster, error: type[UnknownError]
 ) -> None:
-    """After the tries of the policy, naming the partition; so that nobody waits for ever."""
+    """After the attempts of the policy, with the partition; so that no caller waits for ever."""
     reader = reader_at(cluster, 0, RetryPolicy(tries=3, backoff_ms=100))
     cluster.refuse(TP, *[error.code] * 3)
     with pytest.raises(error, match=r"\[t,0\] at b1:9092, offset 0"):

@@ -198,7 +198,7 @@ def test_delivery_stops_with_the_session(stream: MemberStream, supervisor: AllIs
 def test_the_age_of_the_session_is_checked_before_each_message(
     stream: MemberStream, supervisor: AllIsWell
 ) -> None:
-    """A deadline that passes unnoticed (nobody called pause) stops delivery all the same."""
+    """A deadline that passes unnoticed (without a call of pause) still stops delivery."""
     supervisor.until = THREADS.monotonic() + 0.05
     stream.offer(chunk_of(partition_of(stream), b"a", b"b"))
     next(stream)

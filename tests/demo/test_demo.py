@@ -27,7 +27,7 @@ SPARK_ONLY = (str(Path(__file__).with_name("spark_only.py")),)
 
 
 class Silent:
-    """Progress that nobody watches."""
+    """A progress display without output."""
 
     def stage(self, title: str, total: int | None) -> Callable[[int], None]:
         return lambda count: None

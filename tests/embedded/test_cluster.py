@@ -51,7 +51,7 @@ def test_every_broker_is_there_when_it_is_ready(cluster: EmbeddedCluster) -> Non
 
 
 def test_a_broker_is_stopped_and_comes_back_at_its_address(cluster: EmbeddedCluster) -> None:
-    """A clean stop removes its znode at once; nobody complains about a stop that was asked for."""
+    """A clean stop removes its znode at once; a requested stop is not an error."""
     broker = cluster.brokers[1]
     address = broker.address
     assert broker.stop() == 0

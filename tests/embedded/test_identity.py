@@ -59,7 +59,7 @@ def test_processes_of_one_second_differ(process: subprocess.Popen[bytes]) -> Non
 
 
 def test_a_process_of_another_user_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rather than "Operation not permitted" of nobody knows what."""
+    """Rather than "Operation not permitted" without the process."""
 
     def refuse(*_: object) -> None:
         raise PermissionError

@@ -99,7 +99,7 @@ def seat(tmp_path: Path) -> Any:
 
 
 def test_a_death_is_said_once(seat: Seat) -> None:
-    """To the terminal and to whoever asks; the others go on."""
+    """On the terminal and to other commands; the other brokers continue."""
     seat.supervisor.look()
     seat.cluster.brokers[1].die()
     seat.supervisor.look()

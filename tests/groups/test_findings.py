@@ -168,7 +168,7 @@ def test_a_pattern_subscribes_to_what_it_matches() -> None:
 
 
 def test_a_znode_among_the_owners_that_names_no_partition() -> None:
-    """A note: it keeps nobody from anything."""
+    """A note: it blocks no member."""
     [finding] = explain(replace(SETTLED, strays=("/consumers/g/owners/tt/0.lock",)))
     assert (finding.kind, finding.problem) == ("stray-znode", False)
     assert finding.subject == "/consumers/g/owners/tt/0.lock"

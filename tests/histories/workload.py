@@ -86,7 +86,7 @@ class Workload:
         self._await(lambda: len(self.history.acknowledgements) >= count, "sends")
 
     def await_failures(self, messages: int = 20) -> None:
-        """Until so many more sends were not acknowledged."""
+        """Wait until this many more sends were not acknowledged."""
         count = self.history.unknown_count() + messages
         self._await(lambda: self.history.unknown_count() >= count, "failures")
 

@@ -38,7 +38,7 @@ def leader_from_followers_and_zookeeper(hosts: Hosts, cluster: HostsCluster, top
 
 
 def follower_from_leader(hosts: Hosts, cluster: HostsCluster, topic: str) -> None:
-    """ZooKeeper and the others still reach it: nobody but the leader can tell."""
+    """ZooKeeper and the others still reach it: only the leader can notice."""
     leader, follower = cluster.leader_of(topic), cluster.followers_of(topic)[0]
     hosts.cut(follower.id, leader.host)
     until(lambda: follower.id not in isr_of(cluster, topic), "the follower to leave the ISR")

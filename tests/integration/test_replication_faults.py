@@ -209,7 +209,7 @@ def test_a_broker_that_stops_cleanly_stays_out_of_every_isr(cluster: EmbeddedClu
 def test_nothing_is_lost_when_all_brokers_are_killed_at_once(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """Their disks are kept, and whoever of the ISR comes back first leads."""
+    """Their disks are kept, and the first broker of the ISR that returns leads."""
     with Workload(cluster.bootstrap, topic, partitions=PARTITIONS) as work:
         work.await_progress()
         kill_all(cluster)

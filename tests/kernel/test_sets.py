@@ -109,7 +109,7 @@ def test_codec_of_the_last_wrapper(kernel: ModuleType) -> None:
 
 @pytest.mark.parametrize("codec", [4, 5, 6, 7])
 def test_unknown_codec(kernel: ModuleType, codec: int) -> None:
-    """Looked at after the CRC; bits above the lowest three are nobody's business."""
+    """Checked after the CRC; bits above the lowest three are ignored."""
     with pytest.raises(UnknownCodec, match=str(codec)):
         kernel.validate(entry(0, None, b"x", attributes=codec | 0x78), NO_LIMIT)
     with pytest.raises(CorruptMessage):

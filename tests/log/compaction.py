@@ -51,7 +51,7 @@ def latest(messages: Sequence[Message]) -> dict[bytes | None, Message]:
 
 
 def keys_config(keys: int, *, chunk_bytes: int = 1 << 20) -> CleanerConfig:
-    """A map that takes so many keys."""
+    """A map for this many keys."""
     config = CleanerConfig(
         map_bytes=SLOT_BYTES * (keys + 1), load_factor=1.0, chunk_bytes=chunk_bytes
     )

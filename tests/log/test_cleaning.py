@@ -509,7 +509,7 @@ def test_a_wrapper_that_cannot_be_unpacked(open_log: OpenLog) -> None:
 
 @pytest.mark.usefixtures("broken_logs")
 def test_a_wrong_crc_is_copied_as_it_is(open_log: OpenLog) -> None:
-    """Whoever reads the message must see it, as in 0.8.2.2; the index goes on behind it."""
+    """A reader of the message must see it, as in 0.8.2.2; the index continues after it."""
     log = open_log(index_interval_bytes=0)
     segments_of(log, keyed((b"a", b"1"), (b"b", b"2"), (b"c", b"3")))
     path = log.sealed_segments[0].log_path

@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(
 
 
 def test_a_closed_log_refuses_appends(open_log: OpenLog) -> None:
-    """Whoever kept it too long is a bug, and no failure of the disk: the broker does not halt."""
+    """A task that kept it too long has a bug; the disk has not failed: the broker does not halt."""
     log = open_log()
     log.close()
     with pytest.raises(AssertionError, match="t-0 is closed"):
@@ -227,7 +227,7 @@ def test_a_roll_seals_and_schedules_a_flush(open_log: OpenLog, background: Defer
 
 
 def test_left_over_files_of_a_new_segment_are_replaced(open_log: OpenLog) -> None:
-    """A file in the way of a roll belongs to nobody."""
+    """A file with the new segment's name is a leftover."""
     log = open_log()
     log.append(a_set(b"a"))
     (log.directory / f"{1:020d}.log").write_bytes(b"junk")
@@ -250,7 +250,7 @@ def test_a_follower_rolls_before_the_index_would_overflow(open_log: OpenLog) -> 
 
 
 def test_reads_are_slices_of_one_segment(open_log: OpenLog) -> None:
-    """From the entry asked for, at most so many bytes, the last entry perhaps cut."""
+    """From the requested entry, at most this many bytes; the last entry may be cut off."""
     log = open_log(segment_bytes=3 * (ENTRY + 1))
     for value in (b"a", b"b", b"c", b"d"):
         log.append(a_set(value))

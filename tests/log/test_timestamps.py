@@ -60,7 +60,7 @@ def test_a_set_of_magic_1_keeps_its_timestamps(open_log: OpenLog) -> None:
 
 
 def test_magic_0_is_stored_as_magic_1(open_log: OpenLog) -> None:
-    """Without a timestamp: nobody gave one."""
+    """Without a timestamp: neither producer nor broker set one."""
     log = later_log(open_log)
     log.append(produced(magic=0))
     assert [(1, -1)] * 3 == [(e.magic, e.timestamp_ms) for e in kernel.entries(stored(log))]

@@ -47,7 +47,7 @@ def test_each_target(
 
 
 def test_refusals_name_their_reason() -> None:
-    """Outside the log, live members, partitions that are gone, a group that nobody knows."""
+    """Outside the log, live members, deleted partitions, an unknown group."""
     gone = PartitionFacts(TopicPartition("gone", 0), 5, None, None, None)
     cases: list[tuple[ChangePlan, str]] = [
         (plan_reset(group(facts(1, 2)), Target.OFFSET, 91), "range 10 to 90"),

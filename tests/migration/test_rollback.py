@@ -1,4 +1,4 @@
-"""Rollbacks: back to what was meant, never over messages that nobody has read."""
+"""Rollbacks: back to the intended offsets, never past unread messages."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_connection_cut_at_every_byte_of_an_answer(cluster: TcpCluster, in_fli
 
 @pytest.mark.parametrize("size", [-1, 0, 20])
 def test_without_retries_the_future_tells_of_the_cut(cluster: TcpCluster, size: int) -> None:
-    """ConnectionFailed; whether it was stored nobody knows. The next one goes through."""
+    """ConnectionFailed; it is unknown whether it was stored. The next one succeeds."""
     with producer_on(cluster, acks="-1") as producer:
         producer.partitions_for("t")
         cluster.cut(size)

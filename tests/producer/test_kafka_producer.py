@@ -391,7 +391,7 @@ def test_a_bootstrap_broker_may_be_dead(cluster: TcpCluster) -> None:
 
 
 def test_idle_connections_are_closed_and_opened_again(cluster: TcpCluster) -> None:
-    """connections.max.idle.ms; nobody notices."""
+    """connections.max.idle.ms; no send fails."""
     with producer_on(cluster, connections_max_idle_ms=20) as producer:
         producer.send(ProducerRecord("u", b"a")).result(SECONDS)
         before = cluster.opened

@@ -165,7 +165,7 @@ def test_a_dead_broker_is_survived(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize("hang_up", [True, False])
 def test_a_lost_answer_means_a_second_copy(cluster: FakeCluster, hang_up: bool) -> None:
-    """At least once: the broker stored the message although nobody heard of it."""
+    """At least once: the broker stored the message although its response was lost."""
     lost = [True]
 
     def script(request: Request) -> Response | bytes | None:

@@ -26,7 +26,7 @@ def metadata() -> ProducerMetadata:
 
 
 def test_it_asks_when_the_picture_is_old() -> None:
-    """And not before, if nobody wants more."""
+    """And not before, without a request for an update."""
     assert metadata().due_in(100) == 300
 
 

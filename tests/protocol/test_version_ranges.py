@@ -17,7 +17,7 @@ FETCH = 1
 
 
 def test_the_highest_that_both_have() -> None:
-    """Whoever of the two is newer."""
+    """Whether the client or the broker is newer."""
     for last, expected in ((2, 2), (3, 3), (11, 3)):
         ranges = VersionRanges([ApiVersionRange(FETCH, 0, last)])
         assert ranges.highest(FetchRequest, 0, 3) == expected

@@ -94,7 +94,7 @@ def test_all_is_sent_or_the_time_is_over(ends: Ends) -> None:
 
 
 def test_a_killed_greenlet_waits_no_more(ends: Ends) -> None:
-    """The alarm of its wait throws into nobody, and another greenlet reads."""
+    """The timeout of its wait raises in no greenlet, and another one can read."""
     stream, theirs = ends
     stream.settimeout(SHORT)
     waiting = gevent.spawn(stream.recv, 1)

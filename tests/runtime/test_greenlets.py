@@ -50,7 +50,7 @@ def test_a_job_whose_end_fails_holds_back_no_other() -> None:
 
 
 def test_a_killed_greenlet_ends_when_its_native_call_has() -> None:
-    """Whoever stops a task may then write the file that its thread was writing."""
+    """The caller that stops a task may then write the file that its thread was writing."""
     began, go_on = threading.Event(), threading.Event()
     ended: list[str] = []
 

@@ -135,7 +135,7 @@ def test_a_half_open_connection_says_nothing(pair: Pair, run: Run) -> None:
 
 
 def test_a_reset_ends_both_sides(pair: Pair, run: Run) -> None:
-    """Whoever reads or writes next is told."""
+    """The next read or write raises it."""
 
     def talk() -> None:
         ours, theirs = pair.connect()

@@ -98,7 +98,7 @@ class Topics:
         until(lambda: name not in self.client.refresh().topics, f"the end of {name}")
 
     def filled(self, counts: Sequence[int], codec: int = 0, set_size: int = 10) -> str:
-        """A fresh topic with so many messages in its partitions."""
+        """A new topic with this many messages in its partitions."""
         topic = self.new_topic(len(counts))
         for partition, count in enumerate(counts):
             self.append(topic, partition, count, codec, set_size)

@@ -47,7 +47,7 @@ def test_null_data_may_be_written_over_text(zk: ZkClient) -> None:
 
 
 def test_without_its_condition_nothing_is_done(zk: ZkClient) -> None:
-    """Not even one by one: whoever asks may have lost the right to it."""
+    """Not even one by one: the caller may have lost the right to it."""
     zk.create("/office", "")
     assert zk.write_all([Create("/a")], Check("/office", 0)) == ["/a"]
     zk.set("/office", "somebody else")

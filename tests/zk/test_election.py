@@ -83,7 +83,7 @@ def test_the_second_follows_when_the_first_goes(candidates: tuple[Candidate, Can
 
 
 def test_a_session_that_expires_costs_the_office(candidates: tuple[Candidate, Candidate]) -> None:
-    """The old controller resigns once and may be elected again when nobody else is quicker."""
+    """The old controller resigns once and may be elected again if no other broker is faster."""
     first, _ = candidates
     first.election.refresh()
     expire_session(first.zk)
@@ -163,7 +163,7 @@ def test_a_znode_of_our_id_from_an_earlier_session_is_not_ours(
 
 
 def test_an_unreadable_controller_is_somebody(candidates: tuple[Candidate, Candidate]) -> None:
-    """Text that nobody understands is not taken for a free office."""
+    """An unreadable znode does not count as a missing controller."""
     first, _ = candidates
     first.zk.create(paths.CONTROLLER, "what?")
     assert first.election.refresh() is False

@@ -53,7 +53,7 @@ def test_brokers_register_and_are_listed_by_number(
 
 
 def test_a_topic_is_created_whole_or_not_at_all(store: ClusterStore, zk: ZkClient) -> None:
-    """Whoever comes second changes nothing, the configuration included."""
+    """The second caller changes nothing, the configuration included."""
     store.create_topic("t", {0: [1, 2]}, {"retention.ms": "5"})
     with pytest.raises(NodeExists):
         store.create_topic("t", {0: [1], 1: [2]}, {})

@@ -59,7 +59,7 @@ class TestElection:
         assert not first.is_active
 
     def test_losing_the_znode_ends_the_term(self, cluster: Cluster) -> None:
-        """Whoever removes /controller starts an election; the old term may not go on."""
+        """Removing /controller starts an election; the old term must end."""
         controller = cluster.active_controller(1)
         cluster.zk.delete(paths.CONTROLLER)
         until(lambda: controller.epoch == 2, "the next term")
@@ -286,7 +286,7 @@ class TestBrokers:
         cluster.wait_for_state("t", 0, 2, (2,))
 
     def test_unclean_election_where_it_is_allowed(self, cluster: Cluster) -> None:
-        """0.8's default: a replica out of sync leads rather than nobody."""
+        """0.8's default: without one in sync, a replica out of sync leads."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1)

@@ -88,7 +88,7 @@ def test_a_controller_of_0_8_leaves_them(cluster: Cluster, brokers: list[Scripte
 def test_who_reads_them_is_told_by_the_registration(
     cluster: Cluster, version: int | None, reads: bool
 ) -> None:
-    """Of the controller; nobody does while there is none."""
+    """The controller's registration decides; without a controller they are not read."""
     if version is not None:
         cluster.zk.create(paths.CONTROLLER, nodes.encode_controller(nodes.ControllerNode(7)))
         registration = nodes.BrokerRegistration("h", 1, version=version, endpoints=("A://h:1",))

@@ -74,7 +74,7 @@ def test_all_listeners_and_the_rack_are_told() -> None:
 
 
 def test_a_registration_whose_endpoints_cannot_be_read_has_its_address_told() -> None:
-    """Whoever can write to ZooKeeper must not stop the controller."""
+    """A client that can write to ZooKeeper must not stop the controller."""
     broken = BrokerRegistration("h", 9092, version=2, endpoints=("nonsense",))
     context = ControllerContext(brokers={7: Broker(7, "h", 9092)}, listed=listed({7: broken}, [7]))
     assert [LiveBroker.plaintext(7, "h", 9092)] == context.live_brokers()

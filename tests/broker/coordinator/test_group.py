@@ -175,7 +175,7 @@ def test_commit(level: Level, member: str, generation: int, codes: dict[GroupSta
 
 @pytest.mark.parametrize(("level", "state"), EACH)
 def test_join_with_an_unknown_member_id(level: Level, state: GroupState) -> None:
-    """25, with the id sent back; nobody is added."""
+    """25, with the id sent back; no member is added."""
     harness = MAKE[state](level)
     before = dict(harness.group.members)
     result = harness.join(STRANGER).answer
@@ -460,7 +460,7 @@ def test_a_leader_that_never_syncs_is_removed(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_all_members_missing_ends_the_group(level: Level) -> None:
-    """When the rebalance times out with nobody parked."""
+    """When the rebalance times out without a parked member."""
     harness = stable(level)
     harness.join()
     harness.leave("m3")
