@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
+import shutil
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -33,7 +34,8 @@ def main() -> int:
     # What the load logs of brokers that are down is no news.
     logging.getLogger("kafka08").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        directory = Path(tempfile.mkdtemp(prefix="soak-group-"))
+        print(f"what the members say goes to {directory}", flush=True)
         if options.brokers in JVM:
             cluster = stack.enter_context(of_jvm(directory, JVM[options.brokers]))
         else:
@@ -42,7 +44,10 @@ def main() -> int:
         def run_round(number: int, rng: random.Random) -> Outcome:
             name = f"soak-{number}"
             try:
-                return Outcome(*cluster.history(name, directory / name, rng, options.seconds))
+                told, problems = cluster.history(name, directory / name, rng, options.seconds)
+                if not problems:
+                    shutil.rmtree(directory / name)
+                return Outcome(told, problems)
             except AssertionError as error:
                 return Outcome("stuck", [str(error)])
 

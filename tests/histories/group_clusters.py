@@ -16,6 +16,7 @@ from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
 from tests.histories.group_run import GroupRun, Killable, coordinator_of
 from tests.interop.jvm import JvmBroker, JvmZooKeeper
+from tests.waiting import until
 
 BROKERS: Final = 2
 PARTITIONS: Final = 4
@@ -42,6 +43,7 @@ class GroupCluster:
         self, name: str, directory: Path, rng: random.Random, seconds: float
     ) -> tuple[str, Sequence[str]]:
         """One run with a topic and a group of that name: what it did, and the rules it broke."""
+        until(lambda: len(self.connections.store.broker_ids()) == BROKERS, "both brokers")
         self.admin.create_topic(name, PARTITIONS, BROKERS)
         self.admin.await_leaders(name)
         coordinator = partial(

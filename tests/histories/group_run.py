@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
 
+from kafka08.errors import KafkaError
 from kafka08.hashing import group_partition
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
@@ -104,11 +105,12 @@ class GroupRun:
             self._thaw()
         if not self._members:
             self._join()
-        ends = self._load.stop()
+        self._load.close()
+        ends = until(self._ends, "the ends of the logs")
         until(
             lambda: not self._missing(ends),
             "every message is processed",
-            explain=lambda: f"missing: {self._missing(ends)}, faults: {self.faults}",
+            explain=lambda: self._explain(ends),
         )
         for member in self._members:
             member.terminate()
@@ -200,6 +202,22 @@ class GroupRun:
             else:
                 history.committed(member, {tp: offset})
         return history
+
+    def _ends(self) -> dict[TopicPartition, int] | None:
+        """None while a broker starts."""
+        try:
+            return self._load.stop()
+        except KafkaError:
+            return None
+
+    def _explain(self, ends: dict[TopicPartition, int]) -> str:
+        for member in self._members:
+            member.send_signal(signal.SIGUSR1)
+        time.sleep(1)
+        return (
+            f"missing: {self._missing(ends)}, faults: {self.faults}; what the members said, and "
+            f"the stacks of those that live, are in {self._directory}"
+        )
 
     def _missing(self, ends: dict[TopicPartition, int]) -> int:
         history = self._history()

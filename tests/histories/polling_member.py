@@ -4,11 +4,12 @@
 
 Each line begins with the seconds of the machine's monotonic clock, by which the lines of several
 processes are put in order, and is written before the member does anything else. SIGTERM makes it
-leave its group.
+leave its group, SIGUSR1 write the stacks of its threads to stderr.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import signal
 import sys
@@ -51,6 +52,7 @@ def say(*words: object) -> None:
 
 
 def main(name: str, topic: str, seed: str, *overrides: str) -> None:
+    faulthandler.register(signal.SIGUSR1)
     logging.basicConfig(level=logging.WARNING, format="%(relativeCreated)d %(message)s")
     random = THREADS.random
     random.seed(f"{seed}/{name}")

@@ -270,6 +270,27 @@ def test_who_unsubscribes_leaves_and_hears_nothing_more() -> None:
         assert member.due(5.0) == Wait(inf)
 
 
+def test_who_comes_back_after_unsubscribing_begins_afresh() -> None:
+    """Neither what it lost then nor a failure of then counts: it joins at once."""
+    member = stable()
+    member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
+    member.failed(ConnectionFailed("gone"), 5.0)
+    member.unsubscribe()
+    assert (member.lost, member.trouble, member.since) == (False, None, inf)
+    member.subscribe(5.0)
+    member.give_up()
+    assert member.due(5.0) == Join()
+
+
+def test_a_member_whose_reader_has_never_polled_leaves_the_group() -> None:
+    """The poll interval begins with the subscription; nothing was lost before."""
+    assert not new().lost
+    member = syncing()
+    member.synced(SyncGroupResponse(0, b"mine"), 2.0)
+    assert isinstance(member.due(299.0), Beat)
+    assert isinstance(member.due(300.0), Leave)
+
+
 def test_a_leader_that_knows_of_new_partitions_rebalances() -> None:
     """Once it is stable; before, it has not assigned yet."""
     member = stable()
