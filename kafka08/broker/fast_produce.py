@@ -1,7 +1,8 @@
 """FastProduce: Produce of any number of partitions, without objects for topics and partitions.
 
-The kernel cuts the request into sets and writes the answer; in between each set is appended where
-it lies. What cannot be appended so is left to handlers.produce, with the results of what was:
+The kernel cuts the request into sets, appends them where they lie, and writes the answer. A set
+that it leaves (kernel.append_plain_sets) goes through Partition.append. What cannot be appended so
+is left to handlers.produce, with the results of what was:
 
     an unknown partition, or one that is named twice
     an internal topic
@@ -15,7 +16,7 @@ sent when the replicas have everything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.broker.append_queue import needs_queue
@@ -30,13 +31,13 @@ from kafka08.broker.handlers import produce
 from kafka08.broker.turns import PARTITIONS_AT_ONCE
 from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
 from kafka08.errors import ApiError
+from kafka08.kernel.types import NO_TIMESTAMP, Buffer
 from kafka08.protocol.codec import decode_header
 from kafka08.protocol.produce import ProduceRequest
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.broker.partition import Partition
-    from kafka08.log.slices import AppendInfo
     from kafka08.network.server_connection import ResponseFrame, ServerConnection
     from kafka08.structs import TopicPartition
 
@@ -65,34 +66,31 @@ class FastProduce:
         if acks not in LEGAL_ACKS or len(found) > PARTITIONS_AT_ONCE:
             return NOTHING_DONE
         now_ms = self._time_ms()
-        appended: list[AppendInfo] = []
-        done: list[Partition] = []
-        names: list[TopicPartition] = []
-        base_offsets: list[int] = []
-        times_ms: list[int] = []
-        for partition, data in zip(found, sets, strict=True):
-            if (
-                partition.append_queue is None
-                and not partition.is_internal
-                and not needs_queue(partition, data)
-            ):
-                try:
-                    info = partition.append(data, acks, now_ms)
-                except ApiError:
-                    continue  # nothing was appended; the handler meets the same error
-                appended.append(info)
-                done.append(partition)
-                names.append(partition.topic_partition)
-                base_offsets.append(info.first_offset)
-                times_ms.append(info.log_append_time_ms)
-        self._replica_manager.wake_all(names)
-        if len(done) < len(found):
-            return Unfinished(results(done, appended))
+        segments = [partition.segment_for(acks) for partition in found]
+        base_offsets = kernel.append_plain_sets(segments, sets, now_ms)
+        appended = names, firsts, ends, times_ms = Appended([], [], [], [])
+        for partition, segment, data, base_offset in zip(
+            found, segments, sets, base_offsets, strict=True
+        ):
+            if base_offset < 0 or segment is None:
+                append_alone(partition, data, acks, now_ms, appended)
+                continue
+            end_offset = segment.end_offset
+            partition.note_appended(end_offset - base_offset, len(data), end_offset)
+            if segment.index_is_due:
+                segment.index_last_set()
+            names.append(partition.topic_partition)
+            firsts.append(base_offset)
+            ends.append(end_offset)
+            times_ms.append(NO_TIMESTAMP)
+        self._replica_manager.wake_all(appended.names)
+        if len(appended.names) < len(found):
+            return Unfinished(appended.results())
         if acks == 0:
             return b""
-        answer = kernel.write_produced(payload, base_offsets, times_ms)
+        answer = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
         if acks == ALL_IN_SYNC and any(len(partition.maximal_isr) > 1 for partition in found):
-            return self._wait(payload, link, timeout_ms, found, appended, answer)
+            return self._wait(payload, link, timeout_ms, appended, answer)
         return answer
 
     def _wait(
@@ -100,8 +98,7 @@ class FastProduce:
         payload: memoryview,
         link: ServerConnection,
         timeout_ms: int,
-        found: list[Partition],
-        appended: list[AppendInfo],
+        appended: Appended,
         answer: bytes,
     ) -> ResponseFrame | None:
         """Park the request until the replicas have everything; the answer if they have it now."""
@@ -111,23 +108,44 @@ class FastProduce:
 
         def done(errors: AppendErrors) -> None:
             if errors:
-                produce.finish(request, with_errors(results(found, appended), errors), call)
+                produce.finish(request, with_errors(appended.results(), errors), call)
             else:
                 call.answer_encoded(answer)
 
-        pending = {
-            partition.topic_partition: info.last_offset + 1
-            for partition, info in zip(found, appended, strict=True)
-        }
+        pending = dict(zip(appended.names, appended.end_offsets, strict=True))
         self._replica_manager.appender.await_acks(ALL_IN_SYNC, pending, timeout_ms, done, call)
         return None
 
 
-def results(partitions: list[Partition], appended: list[AppendInfo]) -> AppendResults:
-    """The same as handlers.produce has it."""
-    return {
-        partition.topic_partition: AppendResult(
-            info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
-        )
-        for partition, info in zip(partitions, appended, strict=True)
-    }
+class Appended(NamedTuple):
+    """What was appended: of each partition the first offset, the offset after the set, and the time
+    that it was given (-1 if none)."""
+
+    names: list[TopicPartition]
+    base_offsets: list[int]
+    end_offsets: list[int]
+    times_ms: list[int]
+
+    def results(self) -> AppendResults:
+        """The same as handlers.produce has it."""
+        return {
+            tp: AppendResult(base_offset, end_offset, log_append_time_ms=time_ms)
+            for tp, base_offset, end_offset, time_ms in zip(*self, strict=True)
+        }
+
+
+def append_alone(
+    partition: Partition, data: Buffer, acks: int, now_ms: int, appended: Appended
+) -> None:
+    """Append a set that is not the rule, unless it is left to the handler."""
+    if partition.append_queue is None and not partition.is_internal:
+        if needs_queue(partition, data):
+            return
+        try:
+            info = partition.append(data, acks, now_ms)
+        except ApiError:
+            return  # nothing was appended; the handler meets the same error
+        appended.names.append(partition.topic_partition)
+        appended.base_offsets.append(info.first_offset)
+        appended.end_offsets.append(info.last_offset + 1)
+        appended.times_ms.append(info.log_append_time_ms)

@@ -33,6 +33,7 @@ from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, LeaderAndIsr, TopicParti
 if TYPE_CHECKING:
     from kafka08.broker.append_queue import AppendQueue
     from kafka08.log.log import Log
+    from kafka08.log.segment import LogSegment
     from kafka08.log.slices import AppendInfo, LogSlice
 
 logger = logging.getLogger(__name__)
@@ -249,17 +250,32 @@ class Partition:
         """Append as the leader, synchronously: validate, number in place, one write. `now_ms` as
         for Log.append. Raises what check_append and Log.append raise. The caller then completes
         delayed operations."""
+        info = self.check_append(required_acks).append(message_set, now_ms)
+        self.note_appended(info.count, info.size, info.last_offset + 1)
+        return info
+
+    def segment_for(self, required_acks: int) -> LogSegment | None:
+        """Where `kernel.append_plain_sets` may append as the leader, as `append` would; then
+        `note_appended` is called. None: it may not."""
         log = self.log
-        if log is None or not self.is_leader or required_acks == -1:
-            log = self.check_append(required_acks)
-        info = log.append(message_set, now_ms)
-        self.messages_in += info.count
-        self.bytes_in += info.size
+        if (
+            log is None
+            or not self.is_leader
+            or self.is_internal
+            or self.append_queue is not None
+            or (required_acks == -1 and len(self.isr) < self.min_insync_replicas)
+        ):
+            return None
+        return log.active_segment
+
+    def note_appended(self, count: int, size: int, end_offset: int) -> None:
+        """So many messages, of so many bytes, were appended as the leader."""
+        self.messages_in += count
+        self.bytes_in += size
         if len(self.maximal_isr) > 1:
             self.maybe_raise_high_watermark()
-        elif info.last_offset >= self.high_watermark:
-            self.high_watermark = info.last_offset + 1
-        return info
+        elif end_offset > self.high_watermark:
+            self.high_watermark = end_offset
 
     def count_in(self, info: AppendInfo) -> None:
         """Count an append as the leader."""

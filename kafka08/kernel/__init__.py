@@ -10,7 +10,8 @@ here the one list of its names.
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`, all big-endian; an entry whose
 message is a whole set, compressed, is called a wrapper. Every length is checked against what is
-left of the data before anything is read or allocated. Nothing here keeps state or does I/O.
+left of the data before anything is read or allocated. Nothing here does I/O; `append_plain_sets`
+calls what writes.
 """
 
 # ruff: noqa: F405
@@ -53,10 +54,12 @@ __all__ = [
     "Rules",
     "Run",
     "ScanResult",
+    "SegmentTail",
     "SetBuilder",
     "SetSummary",
     "UnknownCodec",
     "Unpacker",
+    "append_plain_sets",
     "build_from_columns",
     "build_set",
     "check_messages",

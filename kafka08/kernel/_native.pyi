@@ -1,7 +1,7 @@
 """The interface of both kernels, for type checkers: `_native.pyx` and `_python.py` are checked
 against it by tests/kernel/test_interface.py. The docstrings are in the Python twin."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from kafka08.kernel.types import (
@@ -234,6 +234,29 @@ def murmur2(data: Buffer) -> int: ...
 
 # Requests
 
+class SegmentTail:
+    size: int
+    end_offset: int
+    tail_offset: int
+    tail_position: int
+    bytes_since_index: int
+    created_ms: int
+    first_ms: int
+    max_timestamp_ms: int
+    max_timestamp_offset: int
+    max_entry_bytes: int
+    segment_bytes: int
+    index_interval_bytes: int
+    age_max_ms: int
+    takes_plain_sets: bool
+    is_full: bool
+    index_is_due: bool
+    rules: Rules | None
+    write: Callable[[Buffer, int], object]
+
+def append_plain_sets(
+    tails: Sequence[SegmentTail | None], sets: Sequence[Buffer], now_ms: int
+) -> list[int]: ...
 def read_produce(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, list[T], list[memoryview]] | None: ...

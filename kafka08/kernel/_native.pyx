@@ -11,6 +11,7 @@ _columns.pxi   the same as Arrow buffers, and back
 _compaction.pxi  the last offset of each key, and what stays of a set
 _builder.pxi   sets that grow message by message; murmur2
 _requests.pxi  Produce and Fetch requests of many partitions, and their answers
+_append.pxi    plain sets to the ends of many logs
 
 Bytes are reached through buffers that are held while they are read, each length is read once and
 checked against what is left before it is used, and loops over much data run without the GIL.
@@ -47,7 +48,7 @@ cdef extern from "crc32.h" nogil:
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
 
-INTERFACE = 7
+INTERFACE = 8
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -139,3 +140,4 @@ include "_columns.pxi"
 include "_compaction.pxi"
 include "_builder.pxi"
 include "_requests.pxi"
+include "_append.pxi"

@@ -8,6 +8,7 @@ _python_columns   the same as Arrow buffers, and back
 _python_compaction  the last offset of each key, and what stays of a set
 _python_builder   sets that grow message by message
 _python_requests  Produce and Fetch requests of many partitions, and their answers
+_python_append    plain sets to the ends of many logs
 
 The list of the names is `__all__` of kafka08.kernel, which hands them on.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka08.hashing import murmur2
+from kafka08.kernel._python_append import SegmentTail, append_plain_sets
 from kafka08.kernel._python_builder import Place, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches
 from kafka08.kernel._python_compaction import OffsetMap

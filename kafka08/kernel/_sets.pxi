@@ -24,7 +24,7 @@ cdef struct Walk:
     int64_t last_offset
     int64_t largest_entry
     int codec
-    int magics  # without bit 0, which summary_of adds
+    int magics  # without bit 0: see magics_of
     int64_t newer
     bint monotonic
     int64_t max_timestamp_ms
@@ -198,6 +198,10 @@ cdef SetSummary summarize(
     return summary_of(&walk)
 
 
+cdef inline int magics_of(const Walk* walk) noexcept nogil:
+    return walk.magics | (walk.newer < walk.count)
+
+
 cdef SetSummary summary_of(Walk* walk):
     cdef SetSummary summary = SetSummary.__new__(SetSummary)
     summary.count = walk.count
@@ -207,7 +211,7 @@ cdef SetSummary summary_of(Walk* walk):
     summary.codec = walk.codec
     summary.largest_entry = walk.largest_entry
     summary.monotonic = walk.monotonic
-    summary.magics = walk.magics | (walk.newer < walk.count)
+    summary.magics = magics_of(walk)
     summary.max_timestamp_ms = walk.max_timestamp_ms
     summary.max_timestamp_offset = walk.max_timestamp_offset
     return summary

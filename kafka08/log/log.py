@@ -109,7 +109,7 @@ class Log:
     ) -> None:
         self.directory = Path(directory)
         self.topic_partition = parse_partition_directory(self.directory)
-        self.config = config
+        self._config = config
         self.disk = disk
         self._clock = clock
         self._background = background or Inline()
@@ -126,7 +126,7 @@ class Log:
         self.flush_times = Timings()
         """Of its fsyncs, in ms; a LogManager has one for all of its logs."""
         make_directories(disk, self.directory)
-        self._segments, self._log_end_offset = load_segments(
+        self._segments, log_end_offset = load_segments(
             self.directory,
             self._open_segment,
             recovery_point=recovery_point,
@@ -139,14 +139,29 @@ class Log:
         self._bases = [segment.base_offset for segment in self._segments]
         self._active = self._segments[-1]
         self._active.activate(config.segment_index_bytes)
+        self._active.take_limits(config)
+        self._active.end_offset = log_end_offset
         self.recovery_point = (
-            self._log_end_offset if clean_shutdown else min(recovery_point, self._log_end_offset)
+            log_end_offset if clean_shutdown else min(recovery_point, log_end_offset)
         )
-        logger.info(
-            "Completed load of log %s with log end offset %d", self.name, self._log_end_offset
-        )
+        logger.info("Completed load of log %s with log end offset %d", self.name, log_end_offset)
 
     # Properties
+
+    @property
+    def config(self) -> LogConfig:
+        """Its settings, which may be replaced at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._active.take_limits(config)
+
+    @property
+    def active_segment(self) -> LogSegment:
+        """The one that takes the appends, also those of `kernel.append_plain_sets`."""
+        return self._active
 
     @property
     def name(self) -> str:
@@ -161,13 +176,13 @@ class Log:
     @property
     def log_end_offset(self) -> int:
         """The next offset to be written (LEO)."""
-        return self._log_end_offset
+        return self._active.end_offset
 
     @property
     def log_end(self) -> LogOffset:
         """The LEO with its position."""
         active = self._active
-        return LogOffset(self._log_end_offset, active.base_offset, active.size)
+        return LogOffset(self.log_end_offset, active.base_offset, active.size)
 
     @property
     def size(self) -> int:
@@ -220,7 +235,7 @@ class Log:
         """
         if now_ms is None:
             now_ms = self._clock.time_ms()
-        config, first_offset = self.config, self._log_end_offset
+        config, first_offset = self._config, self._active.end_offset
         summary = config.number(message_set_data, first_offset, now_ms)
         if summary is None:
             prepared = config.prepare(message_set_data, first_offset, now_ms)
@@ -240,9 +255,9 @@ class Log:
         For callers that prepare elsewhere (compression in a native thread); the log must not have
         changed since.
         """
-        assert not prepared.count or prepared.first_offset == self._log_end_offset, (
+        assert not prepared.count or prepared.first_offset == self.log_end_offset, (
             f"{self.name}: a set numbered from {prepared.first_offset} does not start at the log "
-            f"end offset {self._log_end_offset}"
+            f"end offset {self.log_end_offset}"
         )
         return self._append_numbered(prepared, self._clock.time_ms(), flush)
 
@@ -275,17 +290,17 @@ class Log:
             raise UnknownError(f"{self.name}: {error}") from error
         if not summary.count:
             return NOTHING_APPENDED
-        if not summary.monotonic or summary.first_offset < self._log_end_offset:
+        if not summary.monotonic or summary.first_offset < self.log_end_offset:
             raise InvalidMessage(
                 f"{self.name}: out of order offsets {summary.first_offset} to "
-                f"{summary.last_offset} at log end offset {self._log_end_offset}"
+                f"{summary.last_offset} at log end offset {self.log_end_offset}"
             )
         if summary.size > config.segment_bytes:
             raise MessageSetSizeTooLarge(
                 f"{self.name}: {summary.size} bytes, segment.bytes is {config.segment_bytes}"
             )
         active = self._active
-        first_offset, last_offset = self._log_end_offset, summary.last_offset
+        first_offset, last_offset = self.log_end_offset, summary.last_offset
         if active.size and last_offset - active.base_offset > INT_MAX:
             # The indexes store offsets relative to the base in 32 bits.
             self.roll(max(first_offset, last_offset - INT_MAX) if config.has_timestamps else None)
@@ -311,7 +326,7 @@ class Log:
 
     @property
     def _unflushed_messages(self) -> int:
-        return self._log_end_offset - self.recovery_point
+        return self.log_end_offset - self.recovery_point
 
     def _write(
         self,
@@ -325,7 +340,7 @@ class Log:
         """Write a set of `size` bytes, which `summary` describes."""
         assert not self._closed, f"{self.name} is closed"
         segment = self._active
-        config = self.config
+        config = self._config
         largest_ms = summary.max_timestamp_ms
         if segment.size:
             # The age: by timestamps, or if the first message has none by clock times.
@@ -339,7 +354,7 @@ class Log:
                 self.roll()
                 segment = self._active
         segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
-        self._log_end_offset = end_offset = summary.last_offset + 1
+        segment.end_offset = end_offset = summary.last_offset + 1
         if flush and end_offset - self.recovery_point >= config.flush_messages:
             self.flush()
 
@@ -347,7 +362,7 @@ class Log:
         """Start a new active segment, at the LEO or at a `base_offset` above it; the old ones are
         flushed in the background."""
         if base_offset is None:
-            base_offset = self._log_end_offset
+            base_offset = self.log_end_offset
         assert base_offset > self._active.base_offset, f"{self.name}: roll of an empty segment"
         if self._cut_unsynced:
             self.flush()
@@ -376,7 +391,7 @@ class Log:
         LEO; UnknownError for a negative size or a `max_offset` below `offset`, as from 0.8.2.2.
         """
         active = self._active
-        log_end_offset = self._log_end_offset
+        log_end_offset = active.end_offset
         if offset == log_end_offset:
             return LogSlice(offset, active.base_offset, active.file, active.size, 0)
         if not self._bases[0] <= offset < log_end_offset:
@@ -411,7 +426,7 @@ class Log:
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
         """See offset_lookup.offsets_before."""
         now_ms = self._clock.time_ms()
-        return offsets_before(self._segments, self._log_end_offset, now_ms, time_ms, max_offsets)
+        return offsets_before(self._segments, self.log_end_offset, now_ms, time_ms, max_offsets)
 
     def offset_at_time(self, time_ms: int) -> TimestampOffset | None:
         """See offset_lookup.offset_at_time; UnsupportedForMessageFormat if the log stores no
@@ -437,7 +452,7 @@ class Log:
 
     def begin_flush(self) -> PendingFlush | None:
         """An fsync of everything below the LEO that is not on disk yet; None if everything is."""
-        up_to = self._log_end_offset
+        up_to = self.log_end_offset
         if up_to <= self.recovery_point and not self._cut_unsynced:
             return None
         first = max(0, bisect_right(self._bases, self.recovery_point) - 1)
@@ -516,10 +531,10 @@ class Log:
         be found.
         """
         assert offset >= 0, f"cannot truncate to a negative offset ({offset})"
-        if offset > self._log_end_offset:
+        if offset > self.log_end_offset:
             logger.info(
                 "Truncating %s to %d has no effect as the largest offset in the log is %d.",
-                self.name, offset, self._log_end_offset - 1,
+                self.name, offset, self.log_end_offset - 1,
             )  # fmt: skip
             return
         logger.info("Truncating log %s to offset %d.", self.name, offset)
@@ -541,7 +556,8 @@ class Log:
             offset, position, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
         )
         self._cut_unsynced = self._cut_unsynced or position is not None
-        self._log_end_offset = offset
+        self._active.end_offset = offset
+        self._active.take_limits(self.config)
         self.recovery_point = min(offset, self.recovery_point)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -554,12 +570,13 @@ class Log:
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._add_segment(offset)
         self._cut_unsynced = False
-        self._log_end_offset = offset
+        self._active.end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)
 
     def close(self) -> None:
         """Trim the indexes. The operating system writes unflushed messages."""
         self._closed = True
+        self._active.takes_plain_sets = False
         for segment in self._segments:
             segment.close()
 
@@ -568,6 +585,7 @@ class Log:
         keep this object until the directory is removed, then Background.close_soon frees the pages
         of its files."""
         self._closed = True
+        self._active.takes_plain_sets = False
         for segment in self._segments:
             segment.forget()
             segment.file.close_by(self._background.close_soon)
@@ -598,6 +616,9 @@ class Log:
     def _add_segment(self, base_offset: int) -> None:
         segment = self._open_segment(base_offset)
         segment.activate(self.config.segment_index_bytes)
+        segment.take_limits(self.config)
+        segment.end_offset = self.log_end_offset
+        self._active.takes_plain_sets = False
         self._segments.append(segment)
         self._bases.append(base_offset)
         self._active = segment

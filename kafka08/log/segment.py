@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08 import kernel
-from kafka08.config import INT_MAX
+from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import (
     ENTRY_HEADER_BYTES,
@@ -22,6 +22,7 @@ from kafka08.kernel.types import (
     Buffer,
 )
 from kafka08.log import crashpoints
+from kafka08.log.config import LogConfig
 from kafka08.log.files import (
     file_size,
     modified_ms,
@@ -45,14 +46,16 @@ FIRST_SCAN_BYTES: Final = 8 << 10
 NEXT_SCAN_BYTES: Final = 64 << 10
 
 
-class LogSegment:
+class LogSegment(kernel.SegmentTail):
     """The open segment of `directory` that starts at `base_offset`; missing files are created.
+
+    Besides the fields of SegmentTail, which `kernel.append_plain_sets` changes:
 
     size           bytes of messages, without the remains of a failed write
     created_ms     when this object was created: the age for rolling starts over with every start of
                    the broker (0.8)
     jitter_ms      subtracted from the age at which this segment is rolled
-    is_full        whether an index has no room for another entry; for the active segment only
+    end_offset, is_full, and the limits of appends      for the active segment only
     time_index     None below 0.10.2; then timestamps are not used
 
     With a time index:
@@ -66,11 +69,8 @@ class LogSegment:
     Only the active segment accepts appends; `activate` makes it so. Not thread-safe.
     """
 
-    __slots__ = ("_bytes_since_index", "_disk", "_index_interval_bytes",
-                 "_knows_first", "_pwrite",
-                 "_tail_offset", "_tail_position", "base_offset", "created_ms", "directory", "file",
-                 "first_ms", "index", "is_full", "jitter_ms", "largest", "log_path", "size",
-                 "time_index")  # fmt: skip
+    __slots__ = ("_disk", "_knows_first", "base_offset", "directory", "file", "index", "jitter_ms",
+                 "log_path", "time_index")  # fmt: skip
 
     def __init__(
         self,
@@ -91,11 +91,13 @@ class LogSegment:
         self.jitter_ms = jitter_ms
         self.log_path = log_file(directory, base_offset)
         self.file = open_file(disk, self.log_path, OpenMode.CREATE)
-        self._pwrite = self.file.pwrite
+        self.write = self.file.pwrite
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
         self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
         self.is_full = True
+        self.index_is_due = self.takes_plain_sets = False
+        self.end_offset = base_offset
         self.first_ms = NO_TIMESTAMP
         self._knows_first = False
         self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
@@ -103,14 +105,23 @@ class LogSegment:
         if has_timestamps:
             self.time_index = TimeIndex(time_index_file(directory, base_offset), base_offset, disk)
             self.largest = self.time_index.last
-        self._index_interval_bytes = index_interval_bytes
-        self._bytes_since_index = 0
+        self.index_interval_bytes = index_interval_bytes
+        self.bytes_since_index = 0
         self._reset_tail()
 
     @property
     def last_modified_ms(self) -> int:
         """When messages were last written or truncated."""
         return modified_ms(self._disk, self.log_path)
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp and what has it."""
+        return TimestampOffset(self.max_timestamp_ms, self.max_timestamp_offset)
+
+    @largest.setter
+    def largest(self, time: TimestampOffset) -> None:
+        self.max_timestamp_ms, self.max_timestamp_offset = time
 
     @property
     def newest_ms(self) -> int:
@@ -126,6 +137,14 @@ class LogSegment:
     def _has_full_index(self) -> bool:
         time_index = self.time_index
         return self.index.is_full or (time_index is not None and time_index.is_full)
+
+    def take_limits(self, config: LogConfig) -> None:
+        """What may be appended by `kernel.append_plain_sets`."""
+        self.takes_plain_sets = config.flush_messages == LONG_MAX and not config.target_codec
+        self.rules = config.rules
+        self.max_entry_bytes = config.max_message_bytes
+        self.segment_bytes = config.segment_bytes
+        self.age_max_ms = max(LONG_MIN, config.segment_ms - self.jitter_ms)
 
     def activate(self, index_bytes: int) -> None:
         """Prepare for appends: pre-allocate the indexes."""
@@ -153,7 +172,7 @@ class LogSegment:
         position = self.size
         size = len(message_set)
         try:
-            self._pwrite(message_set, position)
+            self.write(message_set, position)
         except OSError as error:
             self._drop_bytes_after(position)
             raise storage_error("append to", self.log_path, error) from error
@@ -162,20 +181,25 @@ class LogSegment:
             if not position:
                 self.first_ms = max_timestamp_ms
                 self._knows_first = True
-            if max_timestamp_ms > self.largest.timestamp_ms:
-                self.largest = TimestampOffset(max_timestamp_ms, max_timestamp_offset)
-        if self._bytes_since_index > self._index_interval_bytes:
-            self.index.append(first_offset, position)
-            if time_index is not None:
-                time_index.append(*self.largest)
-            self._bytes_since_index = size
-            self.is_full = self._has_full_index()
-        else:
-            self._bytes_since_index += size
+            if max_timestamp_ms > self.max_timestamp_ms:
+                self.max_timestamp_ms = max_timestamp_ms
+                self.max_timestamp_offset = max_timestamp_offset
+        self.tail_offset = first_offset
+        self.tail_position = position
+        if self.bytes_since_index > self.index_interval_bytes:
+            self.index_last_set()
+            self.bytes_since_index = 0
+        self.bytes_since_index += size
         self.size = position + size
-        self._tail_offset = first_offset
-        self._tail_position = position
         return position
+
+    def index_last_set(self) -> None:
+        """Add the index entries of the last set."""
+        self.index_is_due = False
+        self.index.append(self.tail_offset, self.tail_position)
+        if self.time_index is not None:
+            self.time_index.append(self.max_timestamp_ms, self.max_timestamp_offset)
+        self.is_full = self._has_full_index()
 
     def position_of(self, offset: int, lower_bound: int = 0) -> int | None:
         """Position of the first entry (a wrapper counts as its last message) with an offset at or
@@ -183,8 +207,8 @@ class LogSegment:
 
         The start of the last appended set and every indexed offset are found without reading.
         """
-        if offset >= self._tail_offset:
-            found_offset, position = self._tail_offset, self._tail_position
+        if offset >= self.tail_offset:
+            found_offset, position = self.tail_offset, self.tail_position
         else:
             found_offset, position = self.index.lookup(offset)
         if found_offset == offset and position < self.size:
@@ -245,7 +269,7 @@ class LogSegment:
                 self.size,
                 # 0.8: recovery compares the limit with the size without the 12-byte header.
                 max_entry_bytes=max_message_bytes + ENTRY_HEADER_BYTES,
-                index_interval_bytes=self._index_interval_bytes,
+                index_interval_bytes=self.index_interval_bytes,
                 start=known.position,
                 lowest_offset=known.offset,
             )
@@ -376,11 +400,11 @@ class LogSegment:
             with storage_errors("truncate", self.log_path):
                 self.file.truncate(size)
             self.size = size
-        self._bytes_since_index = 0
+        self.bytes_since_index = 0
         self._reset_tail()
 
     def _reset_tail(self) -> None:
-        self._tail_offset, self._tail_position = self.index.last
+        self.tail_offset, self.tail_position = self.index.last
 
     def _drop_bytes_after(self, position: int) -> None:
         """After a failed write. If this fails too, the bytes stay, but `size` never includes

@@ -1,0 +1,98 @@
+"""`kernel.append_plain_sets` on the active segment of a log does what Log.append does."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka08 import kernel
+from kafka08.errors import ApiError
+from kafka08.levels import Level
+from kafka08.log.config import LogConfig
+from kafka08.log.log import Log
+from kafka08.protocol import message_set
+from tests.log.conftest import ManualClock
+
+
+def random_set(drawn: random.Random, magic: int, now_ms: int) -> bytearray:
+    count = drawn.randrange(1, 5)
+    messages = [(None, drawn.randbytes(drawn.randrange(200))) for _ in range(count)]
+    times = [now_ms - drawn.randrange(500) for _ in messages] if magic else None
+    codec = drawn.choice([0, 0, 0, 2])
+    data = bytearray(message_set.encode(messages, codec, magic=magic, timestamps=times))
+    return data[: drawn.choice([len(data)] * 9 + [len(data) - 3])]
+
+
+def append_fast(log: Log, data: bytearray, now_ms: int) -> None:
+    """As FastProduce does."""
+    segment = log.active_segment
+    if kernel.append_plain_sets([segment], [data], now_ms) == [-1]:
+        log.append(data, now_ms)
+    elif segment.index_is_due:
+        segment.index_last_set()
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
+def test_both_ways_write_the_same_files(tmp_path: Path, level: Level, seed: int) -> None:
+    """Random sets, rolls by size, age and full indexes, truncations and changed settings: the same
+    offsets, segments, indexes and time indexes."""
+    drawn, clock = random.Random(seed), ManualClock()
+    config = LogConfig(
+        level=level,
+        segment_bytes=4000,
+        segment_ms=drawn.choice([2000, 1 << 40]),
+        index_interval_bytes=300,
+        segment_index_bytes=drawn.choice([40, 4000]),
+        message_timestamp_type=drawn.choice(["CreateTime", "LogAppendTime"]),
+    )
+    logs = [Log(tmp_path / name / "t-0", config, clock=clock) for name in ("slow", "fast")]
+    slow, fast = logs
+    for _ in range(150):
+        clock.now_ms += drawn.randrange(200)
+        magics = [config.magic] if config.gives_time else [0, config.magic]
+        data = random_set(drawn, drawn.choice(magics), clock.now_ms)
+        try:
+            slow.append(bytearray(data), clock.now_ms)
+        except ApiError as error:
+            with pytest.raises(type(error)):
+                append_fast(fast, data, clock.now_ms)
+        else:
+            append_fast(fast, data, clock.now_ms)
+        if drawn.random() < 0.03:
+            offset = drawn.randrange(slow.log_start_offset, slow.log_end_offset + 1)
+            for log in logs:
+                log.truncate_to(offset)
+        if drawn.random() < 0.03:
+            config = replace(config, segment_bytes=drawn.choice([2000, 4000]))
+            for log in logs:
+                log.config = config
+        assert slow.log_end == fast.log_end
+        sizes = [[(one.base_offset, one.size) for one in log.segment_facts] for log in logs]
+        assert sizes[0] == sizes[1]
+    for log in logs:
+        log.close()
+    for path in sorted((tmp_path / "slow" / "t-0").iterdir()):
+        assert path.read_bytes() == (tmp_path / "fast" / "t-0" / path.name).read_bytes(), path.name
+
+
+def test_a_log_says_what_it_takes(tmp_path: Path) -> None:
+    """Not where an fsync or compression may be due, not once it is closed, and not into a sealed
+    segment."""
+    config = LogConfig(level=Level.V0_10_2)
+    log = Log(tmp_path / "t-0", config)
+    data = bytearray(message_set.encode([(None, b"a")], magic=1))
+    log.append(bytearray(data))
+    sealed = log.active_segment
+    for setting in ({"flush_messages": 5}, {"compression_type": "gzip"}):
+        log.config = replace(config, **setting)
+        assert not log.active_segment.takes_plain_sets
+        log.config = config
+        assert log.active_segment.takes_plain_sets
+    log.roll()
+    assert (False, True) == (sealed.takes_plain_sets, log.active_segment.takes_plain_sets)
+    log.close()
+    assert not log.active_segment.takes_plain_sets
