@@ -12,6 +12,12 @@ from typing import Any, Final, Self
 
 from kafka08 import kernel
 from kafka08.config import LONG_MAX
+from kafka08.errors import (
+    InvalidMessage,
+    MessageSetSizeTooLarge,
+    MessageSizeTooLarge,
+    UnknownError,
+)
 from kafka08.kernel.types import Buffer, Rules
 from kafka08.levels import Level
 from kafka08.protocol import compression, message_set, validation
@@ -189,6 +195,31 @@ class LogConfig:
             self.segment_bytes,
             self.target_codec,
         )
+
+    def check_fetched(self, data: Buffer, log_end_offset: int, name: str) -> kernel.SetSummary:
+        """The summary of a set that a follower fetched for its `log_end_offset`, without an entry
+        that is cut. InvalidMessage (CRC, size, or offsets that do not ascend from there on),
+        MessageSizeTooLarge or MessageSetSizeTooLarge, each with the log's `name`."""
+        try:
+            summary = kernel.validate(data, self.max_message_bytes)
+        except kernel.CorruptMessage as error:
+            raise InvalidMessage(f"{name}: {error}") from error
+        except kernel.EntryTooLarge as error:
+            raise MessageSizeTooLarge(f"{name}: {error}") from error
+        except kernel.UnknownCodec as error:
+            raise UnknownError(f"{name}: {error}") from error
+        if not summary.count:
+            return summary
+        if not summary.monotonic or summary.first_offset < log_end_offset:
+            raise InvalidMessage(
+                f"{name}: out of order offsets {summary.first_offset} to {summary.last_offset} at "
+                f"log end offset {log_end_offset}"
+            )
+        if summary.size > self.segment_bytes:
+            raise MessageSetSizeTooLarge(
+                f"{name}: {summary.size} bytes, segment.bytes is {self.segment_bytes}"
+            )
+        return summary
 
     def from_stored(self, topic: str, overrides: Mapping[str, str]) -> Self:
         """This configuration with a topic's overrides from ZooKeeper; invalid ones are ignored (see

@@ -22,9 +22,6 @@ from kafka08 import kernel
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.errors import (
-    InvalidMessage,
-    MessageSetSizeTooLarge,
-    MessageSizeTooLarge,
     OffsetOutOfRange,
     UnknownError,
     UnsupportedForMessageFormat,
@@ -280,25 +277,9 @@ class Log:
         MessageSizeTooLarge or MessageSetSizeTooLarge with nothing appended, and StorageError.
         """
         config = self.config
-        try:
-            summary = kernel.validate(message_set_data, config.max_message_bytes)
-        except kernel.CorruptMessage as error:
-            raise InvalidMessage(f"{self.name}: {error}") from error
-        except kernel.EntryTooLarge as error:
-            raise MessageSizeTooLarge(f"{self.name}: {error}") from error
-        except kernel.UnknownCodec as error:
-            raise UnknownError(f"{self.name}: {error}") from error
+        summary = config.check_fetched(message_set_data, self.log_end_offset, self.name)
         if not summary.count:
             return NOTHING_APPENDED
-        if not summary.monotonic or summary.first_offset < self.log_end_offset:
-            raise InvalidMessage(
-                f"{self.name}: out of order offsets {summary.first_offset} to "
-                f"{summary.last_offset} at log end offset {self.log_end_offset}"
-            )
-        if summary.size > config.segment_bytes:
-            raise MessageSetSizeTooLarge(
-                f"{self.name}: {summary.size} bytes, segment.bytes is {config.segment_bytes}"
-            )
         active = self._active
         first_offset, last_offset = self.log_end_offset, summary.last_offset
         if active.size and last_offset - active.base_offset > INT_MAX:
