@@ -44,7 +44,8 @@ ADVICE: Final[dict[type[Exception], str]] = {
     RecordTooLarge: "send smaller messages, or raise max.request.size (--override "
     "max.request.size=N) and max.message.bytes of the topic",
     MessageTooLarge: "raise fetch.message.max.bytes: --override fetch.message.max.bytes=N",
-    InvalidMessage: "check the log on its leader: kafka08 log check DIRECTORY",
+    InvalidMessage: "give the messages keys if the topic is compacted (from level 0.9.0 on it "
+    "takes no others); if they were read, check the log: kafka08 log check DIRECTORY",
     ConsumerRebalanceFailed: "find the cause: kafka08 group explain GROUP",
 }
 """Error → advice. The first error in a chain of causes that has advice decides; a class comes
