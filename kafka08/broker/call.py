@@ -114,7 +114,9 @@ class Call:
             )
         return self._refuse(self.request, code_of(error))
 
-    def run_in_greenlet(self, name: str, run: Callable[[], Response | Later]) -> Later:
+    def run_in_greenlet(
+        self, name: str, run: Callable[[], Response | ResponseFrame | Later]
+    ) -> Later:
         """Park the call, and respond with the result of `run`, which runs in a greenlet of that
         name and may switch; an exception becomes the refusal. For ZooKeeper, changes of the whole
         broker, fsync, and requests with very many partitions."""
@@ -127,6 +129,8 @@ class Call:
                     response = self.refusal(error)
                 if isinstance(response, Response):
                     self.answer(response)
+                elif not isinstance(response, Later):
+                    self.answer_encoded(response)
                 elif response is Later.SILENT:
                     self.answer_encoded(b"")
             except Exception:  # root of a greenlet: a client without a response must notice

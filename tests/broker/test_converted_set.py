@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kafka08.broker import converted_set
 from kafka08.broker.converted_set import PIECE_BYTES, OldSets
+from kafka08.broker.handlers import later_fetch
 from kafka08.kernel import build_set, entries, wrap
 from kafka08.log.slices import LogSlice
 from kafka08.protocol import compression, message_set
@@ -240,6 +241,27 @@ def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 0 == kept[large]
     assert all(kept[tp] for tp in reads if tp != large)
     assert 2000 == len(rows(made_bytes(set_of(old, large))))
+
+
+def test_large_sets_are_looked_at_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A consumer may ask for gigabytes at once; the response is the same."""
+    world = world_of(tmp_path, plain(100) + packed(GZIP, 50, 100))
+    looked: list[Any] = []
+    run_native = world.runtime.run_native
+
+    def note(call: Any, *args: Any) -> Any:
+        looked.append(call)
+        return run_native(call, *args)
+
+    monkeypatch.setattr(world.runtime, "run_native", note)
+    before = fetch(world).message_set
+    assert [] == looked
+    monkeypatch.setattr(later_fetch, "LOOKED_AT_AT_ONCE_BYTES", 1000)
+    assert before == fetch(world).message_set
+    assert [OldSets] == looked
+    assert 150 == len(rows(before))
 
 
 class TestInThreads:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from kafka08.network.server_connection import ResponseFrame
     from kafka08.protocol.fetch import FetchPartition, FetchRequest
     from kafka08.runtime import BrokerRuntime
+
+LOOKED_AT_AT_ONCE_BYTES: Final = 16 << 20
+"""Most bytes of sets that are searched for newer messages in the hub, which takes about 5 ms."""
 
 
 class LaterReading:
@@ -66,8 +69,18 @@ class OldReading(LaterReading):
         self._runtime = runtime
 
     def respond(self, reads: fetch.Reads, call: Call) -> ResponseFrame | Later:
-        """Later if the first messages of a set are so many that a thread converts them."""
-        old = OldSets(reads, self._runtime)
+        """Later if a thread looks at the sets, for they are large, or converts the first messages
+        of one."""
+        found = (data.message_set for data in reads.values())
+        if sum(one.size for one in found if one is not None) <= LOOKED_AT_AT_ONCE_BYTES:
+            return self._answer(OldSets(reads, self._runtime), call)
+
+        def look() -> ResponseFrame | Later:
+            return self._answer(self._runtime.run_native(OldSets, reads, self._runtime), call)
+
+        return call.run_in_greenlet("Fetch", look)
+
+    def _answer(self, old: OldSets, call: Call) -> ResponseFrame | Later:
         if old.find_sizes(lambda: call.answer_encoded(fetch.answer(old.sets, call))):
             return fetch.answer(old.sets, call)
         return Later.PARKED
