@@ -15,7 +15,8 @@ def renamed(old: str, new: F) -> F:
 
     @wraps(new)
     def alias(*args: Any, **kwargs: Any) -> Any:
-        text = f"{old} is renamed to {new.__qualname__}; the old name goes in the next release"
+        name = f"{new.__module__}.{new.__qualname__}"
+        text = f"{old} is renamed to {name}; the old name goes in the next release"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return new(*args, **kwargs)
 

@@ -10,6 +10,7 @@ from kafka08.consumer import SimpleConsumer
 from kafka08.doctor import SnapshotReader
 from kafka08.exporter import ClusterReader
 from kafka08.log import OffsetCheckpoint
+from kafka08.producer import partitioners
 from kafka08.structs import TopicPartition
 
 
@@ -32,3 +33,11 @@ def test_methods_that_were_called_read_have_a_verb_of_their_own(owner: type) -> 
         "read_range",
         "read_snapshot",
     }
+
+
+def test_the_former_module_of_the_new_producers_partitioning() -> None:
+    """The same partition, with a warning."""
+    from kafka08.producer.hash_partitioner import partition_for_key
+
+    with pytest.warns(DeprecationWarning, match="partition_for_key is renamed"):
+        assert partition_for_key(b"k", 7) == partitioners.partition_for_key(b"k", 7)

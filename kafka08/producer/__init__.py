@@ -13,10 +13,9 @@ from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoders import DefaultEncoder, NullEncoder, StringEncoder
 from kafka08.producer.kafka_producer import KafkaProducer
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
-from kafka08.producer.message import KeyedMessage
 from kafka08.producer.partitioners import ByteArrayPartitioner, DefaultPartitioner
 from kafka08.producer.producer import Producer
-from kafka08.producer.record import ProducerRecord, RecordMetadata
+from kafka08.producer.record import KeyedMessage, ProducerRecord, RecordMetadata
 
 __all__ = [
     "ByteArrayPartitioner",

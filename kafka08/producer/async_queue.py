@@ -14,7 +14,7 @@ from typing import Any, Final
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
 from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.flat_messages import WIDTH, FlatMessages
-from kafka08.producer.message import KeyedMessage
+from kafka08.producer.record import KeyedMessage
 from kafka08.runtime import ClientRuntime
 
 logger = logging.getLogger(__name__)

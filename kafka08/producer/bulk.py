@@ -15,7 +15,7 @@ from kafka08.kernel.types import EMPTY_ENTRY_BYTES
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import RecordBatch
 from kafka08.producer.future import Stretch
-from kafka08.producer.hash_partitioner import partition_for_key
+from kafka08.producer.partitioners import partition_for_key
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.structs import TopicPartition
 

@@ -6,7 +6,7 @@ Source: kafka.producer.async.CallbackHandler 0.7, which 0.8 has removed; `after_
 
 from __future__ import annotations
 
-from kafka08.producer.message import KeyedMessage
+from kafka08.producer.record import KeyedMessage
 
 
 class CallbackHandler:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 from kafka08.kernel.types import KeyAndValue
 from kafka08.producer.encoders import DefaultEncoder, Encoder
 from kafka08.producer.flat_messages import FlatMessages
-from kafka08.producer.message import KeyedMessage
+from kafka08.producer.record import KeyedMessage
 
 NULLS: Final = frozenset({type(None)})
 NULLS_AND_BYTES: Final = NULLS | {bytes}

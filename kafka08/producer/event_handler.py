@@ -25,8 +25,8 @@ from kafka08.network.connection import Connection
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoded import NULLS, Encoded, are_of
 from kafka08.producer.encoders import Encoder
-from kafka08.producer.message import KeyedMessage
 from kafka08.producer.producer_stats import ProducerStats
+from kafka08.producer.record import KeyedMessage
 from kafka08.producer.routing import Router
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.produce import ProduceResponse

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, overload
 
-from kafka08.producer.message import KeyedMessage
+from kafka08.producer.record import KeyedMessage
 
 WIDTH: Final = len(KeyedMessage._fields)
 

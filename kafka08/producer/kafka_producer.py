@@ -31,10 +31,10 @@ from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import Callback, RecordBatch, first_late
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
-from kafka08.producer.hash_partitioner import RecordPartitioner, partition_for_key
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.network_client import NetworkClient
+from kafka08.producer.partitioners import RecordPartitioner, partition_for_key
 from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender import Sender, SenderSettings

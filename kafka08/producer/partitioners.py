@@ -1,18 +1,42 @@
-"""Partitioners choose a partition for a key, before it is encoded: `partitioner(key, partitions)`.
+"""Partitioners of both producers.
 
+The old producer's choose by the key before it is encoded: `partitioner(key, partitions)`.
 `partitions` counts all partitions of the topic, leaderless ones too, so that a key keeps its
 partition while a broker is down. Never called for None. Source: kafka.producer.Partitioner 0.8.2.2.
+
+The new producer's is any callable with the signature of 0.9's interface:
+
+    def hot_last(topic, key, key_bytes, value, value_bytes, partitions):
+        '''Hot keys have the last partition to themselves.'''
+        if key in HOT:
+            return len(partitions) - 1
+        return partition_for_key(key_bytes, len(partitions) - 1)
+
+Source of its default: org.apache.kafka.clients.producer.internals.Partitioner 0.8.2.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from kafka08 import kernel
+from kafka08.client.metadata import PartitionInfo
 from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
-from kafka08.hashing import java_bytes_hash, java_string_hash, partition_of
+from kafka08.hashing import (
+    java_bytes_hash,
+    java_string_hash,
+    masked_partition_of,
+    partition_of,
+)
 
 Partitioner = Callable[[Any, int], int]
+"""The old producer's."""
+RecordPartitioner = Callable[[str, Any, bytes | None, Any, bytes | None, Sequence[PartitionInfo]],
+                             int]  # fmt: skip
+"""The new producer's: `partitioner(topic, key, key_bytes, value, value_bytes, partitions)` returns
+a partition number. `partitions` are all of the topic's, leaderless ones too. Called in the thread
+that calls send."""
 
 _LIKE_BYTES: Final = (bytes, bytearray, memoryview)
 """A tuple: a union type would be created for every key."""
@@ -60,3 +84,8 @@ def _long_hash(value: int) -> int:
     """`Long.hashCode`: the upper half xor the lower one."""
     folded = (value ^ (value >> 32)) & 0xFFFFFFFF
     return folded - 2**32 if folded > INT_MAX else folded
+
+
+def partition_for_key(key: bytes, partitions: int) -> int:
+    """The partition, out of `partitions`, of this serialized key in every new producer."""
+    return masked_partition_of(kernel.murmur2(key), partitions)

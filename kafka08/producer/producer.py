@@ -25,9 +25,9 @@ from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoders import Encoder
 from kafka08.producer.event_handler import EventHandler
-from kafka08.producer.message import KeyedMessage
 from kafka08.producer.partitioners import Partitioner
 from kafka08.producer.producer_stats import ProducerStats
+from kafka08.producer.record import KeyedMessage
 from kafka08.producer.routing import Router
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS

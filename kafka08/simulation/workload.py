@@ -13,9 +13,8 @@ from kafka08.errors import KafkaError, OffsetOutOfRange
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.kafka_producer import KafkaProducer
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
-from kafka08.producer.message import KeyedMessage
 from kafka08.producer.producer import Producer
-from kafka08.producer.record import ProducerRecord, RecordMetadata
+from kafka08.producer.record import KeyedMessage, ProducerRecord, RecordMetadata
 from kafka08.simulation.history import History
 from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.structs import TopicPartition

@@ -28,7 +28,7 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.producer.batch import RecordBatch
-from kafka08.producer.hash_partitioner import partition_for_key
+from kafka08.producer.partitioners import partition_for_key
 from kafka08.producer.record import RecordMetadata
 from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
