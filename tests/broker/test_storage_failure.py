@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ from tests.broker.world import World
 
 def fail(*_: Any, **__: Any) -> Any:
     raise StorageError("cannot write t-0: No space left on device")
+
+
+def no_space(*_: Any) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def produce(*partitions: int) -> ProduceRequest:
@@ -43,7 +48,8 @@ def test_the_process_ends_at_once(
     world.lead("t", 2)
     log = world.partition("t").log
     world.partition("t").append(bytearray(message_set.encode([(None, b"m")])), 1)
-    monkeypatch.setattr(log, "append", fail)
+    assert log is not None
+    monkeypatch.setattr(log.active_segment, "write", no_space)
     monkeypatch.setattr(log, "read", fail)
     with pytest.raises(Halted):
         world.client.send(encode_request(request_, 1, "test"))
