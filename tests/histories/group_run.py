@@ -100,6 +100,7 @@ class GroupRun:
             )
             self.faults.append(fault.__name__.lstrip("_"))
             fault()
+            self._check_members()
             time.sleep(self._rng.uniform(0.1, 1.5))
         while self._frozen:
             self._thaw()
@@ -112,11 +113,18 @@ class GroupRun:
             "every message is processed",
             explain=lambda: self._explain(ends),
         )
+        self._check_members()
         for member in self._members:
             member.terminate()
         for member in self._members:
             member.wait(60)
         return self._history()
+
+    def _check_members(self) -> None:
+        """AssertionError with what a member said last that ended by itself."""
+        ended = [str(member.args) for member in self._members if member.poll() is not None]
+        logs = [file.read_text()[-2000:] for file in self._directory.glob("*.log")] if ended else []
+        assert not ended, f"ended by themselves: {ended}; what they all said: {logs}"
 
     @property
     def problems(self) -> list[str]:
@@ -156,7 +164,8 @@ class GroupRun:
             member = self._rng.choice(awake)
             self._members.remove(member)
             member.terminate()
-            member.wait(60)
+            # It may have been told before it could listen.
+            assert member.wait(60) in {0, -signal.SIGTERM}, "a member that was to leave failed"
 
     def _freeze(self) -> None:
         awake = [one for one in self._members if one not in self._frozen]
