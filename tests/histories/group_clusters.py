@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from kafka08.admin import AdminClient
 from kafka08.embedded import EmbeddedCluster
 from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
+from kafka08.zk.store import ClusterStore
 from tests.histories.group_run import GroupRun, Killable, coordinator_of
 from tests.interop.jvm import JvmBroker, JvmZooKeeper
 from tests.waiting import until
@@ -61,6 +62,21 @@ class GroupCluster:
             return told + f"{len(run.faults)} faults: {' '.join(run.faults)}", run.problems
 
 
+@dataclass(frozen=True)
+class AfterExpiry:
+    """A broker of Apache Kafka's, which cannot start as long as its former session lives."""
+
+    broker: JvmBroker
+    store: ClusterStore
+
+    def kill(self) -> None:
+        self.broker.kill()
+
+    def start(self) -> None:
+        until(lambda: self.broker.id not in self.store.broker_ids(), "the end of its session")
+        self.broker.start()
+
+
 @contextmanager
 def of_ours(level: str = "0.10.2") -> Iterator[GroupCluster]:
     with EmbeddedCluster(brokers=BROKERS, config={**KEYS, "api.level": level}) as cluster:
@@ -73,14 +89,16 @@ def of_ours(level: str = "0.10.2") -> Iterator[GroupCluster]:
 def of_jvm(directory: Path, pom: Path) -> Iterator[GroupCluster]:
     with ExitStack() as stack:
         zookeeper = stack.enter_context(JvmZooKeeper(directory, pom=pom)).connect_string
-        brokers = {
-            number: stack.enter_context(
+        brokers = [
+            stack.enter_context(
                 JvmBroker(directory, number, zookeeper, {**KEYS, **LATER_KEYS}, pom=pom)
             )
             for number in range(BROKERS)
-        }
-        bootstrap = ",".join(broker.address for broker in brokers.values())
-        yield stack.enter_context(_connected(zookeeper, bootstrap, brokers))
+        ]
+        bootstrap = ",".join(broker.address for broker in brokers)
+        found = stack.enter_context(_connected(zookeeper, bootstrap, {}))
+        store = found.connections.store
+        yield replace(found, brokers={one.id: AfterExpiry(one, store) for one in brokers})
 
 
 @contextmanager

@@ -270,6 +270,28 @@ def test_who_unsubscribes_leaves_and_hears_nothing_more() -> None:
         assert member.due(5.0) == Wait(inf)
 
 
+def test_a_commit_in_a_rebalance_tells_of_it() -> None:
+    """27, as to a heartbeat."""
+    member = stable()
+    member.refused_commit(RebalanceInProgress.code, Generation(1, "me"))
+    assert member.must_give_up
+    assert not member.lost
+    assert member.generation == Generation(1, "me")
+
+
+def test_an_answer_ends_a_trouble() -> None:
+    """To a Sync and to a heartbeat, which is the last one for its interval."""
+    member = syncing()
+    member.failed(ConnectionFailed("gone"), 1.0)
+    member.synced(SyncGroupResponse(0, b"mine"), 2.0)
+    assert member.trouble is None
+    member.failed(ConnectionFailed("gone"), 5.0)
+    member.heard(HeartbeatResponse(0), 1, 6.0)
+    assert member.trouble is None
+    member.polled(6.0)
+    assert member.due(6.0) == Wait(9.0)
+
+
 def test_who_comes_back_after_unsubscribing_begins_afresh() -> None:
     """Neither what it lost then nor a failure of then counts: it joins at once."""
     member = stable()
