@@ -7,7 +7,7 @@ watch on each znode it costs N.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
 from kafka08.errors import KafkaError, NoNode, ZooKeeperError
@@ -17,7 +17,7 @@ from kafka08.zk.operations import Get, Node, Watcher
 
 T = TypeVar("T")
 
-AT_ONCE: Final = 5000
+AT_ONCE: Final = 1000
 """Znodes that one pipeline reads: a hundred thousand take longer than it may wait."""
 
 
@@ -73,12 +73,8 @@ class WatchedNodes(Generic[T]):
 
     def _read_anew(self, paths: list[str], absent_too: bool, found: dict[str, T | None]) -> None:
         """Add the existing ones to `found`, and None for missing ones if they are watched."""
-        reads = [Get(path, Watcher(path, self._changed)) for path in paths]
-        nodes: list[Any] = []
-        for start in range(0, len(reads), AT_ONCE):
-            nodes += self._zk.pipeline(reads[start : start + AT_ONCE])
         failure: KafkaError | ValueError | None = None
-        for path, node in zip(paths, nodes, strict=True):
+        for path, node in self._nodes(paths):
             if isinstance(node, NoNode):
                 if not absent_too:
                     continue
@@ -93,6 +89,14 @@ class WatchedNodes(Generic[T]):
                 failure = failure or error  # the others are read nevertheless, and kept
         if failure is not None:
             raise failure
+
+    def _nodes(self, paths: list[str]) -> Iterator[tuple[str, Any]]:
+        """Each path with its node or error, in portions: a caller that stops at an error does not
+        wait for the rest."""
+        for start in range(0, len(paths), AT_ONCE):
+            portion = paths[start : start + AT_ONCE]
+            reads = [Get(path, Watcher(path, self._changed)) for path in portion]
+            yield from zip(portion, self._zk.pipeline(reads), strict=True)
 
     def _changed(self, path: str) -> None:
         with self._lock:

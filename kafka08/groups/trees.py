@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kafka08.consumer.watched import AT_ONCE, WatchedNodes
 from kafka08.errors import ZooKeeperError
@@ -108,8 +108,11 @@ def _read(
 
 def _read_nodes(zk: ZkClient, wanted: Sequence[str]) -> dict[str, Node]:
     """path → node, of those that are there."""
-    read: list[Any] = []
+    found: dict[str, Node] = {}
     for start in range(0, len(wanted), AT_ONCE):
-        read += zk.pipeline([Get(path) for path in wanted[start : start + AT_ONCE]])
-    found = {path: unless_gone(node, None) for path, node in zip(wanted, read, strict=True)}
-    return {path: node for path, node in found.items() if node is not None}
+        portion = wanted[start : start + AT_ONCE]
+        read = zk.pipeline([Get(path) for path in portion])
+        for path, node in zip(portion, read, strict=True):
+            if (there := unless_gone(node, None)) is not None:
+                found[path] = there
+    return found
