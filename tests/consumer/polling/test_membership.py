@@ -263,6 +263,7 @@ def test_who_unsubscribes_leaves_and_hears_nothing_more() -> None:
         in_group = member.generation.id != NO_GENERATION
         member.unsubscribe()
         assert isinstance(member.due(5.0), Leave) == in_group
+        assert member.generation.id == NO_GENERATION
         member.joined(join_answer(), 5.0)
         member.synced(SyncGroupResponse(0, b""), 5.0)
         member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
