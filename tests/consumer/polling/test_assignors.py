@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from kafka08.consumer.polling.assignors import RangeAssignor, RoundRobinAssignor, java_sorted
+from kafka08.client.metadata import ClusterMetadata, PartitionInfo, TopicInfo
+from kafka08.consumer.polling.assignors import (
+    MemberSubscription,
+    RangeAssignor,
+    RoundRobinAssignor,
+    java_sorted,
+    partition_counts,
+)
+from kafka08.errors import LeaderNotAvailable
 from kafka08.structs import TopicPartition
 
 
@@ -29,6 +37,22 @@ def test_a_topic_that_does_not_exist_is_left_out() -> None:
     for assignor in (RangeAssignor(), RoundRobinAssignor()):
         shares = assignor.share({"t": 1}, {"m1": ["t", "new"], "m2": ["new"]})
         assert shares == {"m1": [TopicPartition("t", 0)], "m2": []}
+
+
+def test_topics_without_partitions_have_no_count() -> None:
+    """One that the metadata does not have, and one in error; the others by name, whoever subscribed
+    to them first."""
+    parts = tuple(PartitionInfo(number, leader=1) for number in range(2))
+    known = {
+        "u": TopicInfo("u", partitions=parts),
+        "t": TopicInfo("t", partitions=parts[:1]),
+        "bad": TopicInfo("bad", LeaderNotAvailable),
+    }
+    counts = partition_counts(
+        ClusterMetadata({}, known),
+        [MemberSubscription(("u", "bad", "t")), MemberSubscription(("new",))],
+    )
+    assert list(counts.items()) == [("t", 1), ("u", 2)]
 
 
 def test_members_sort_as_in_java() -> None:
