@@ -5,8 +5,10 @@ Source: kafka.producer.BrokerPartitionInfo 0.8.2.2.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from kafka08.errors import (
     ApiError,
@@ -82,9 +84,11 @@ class ClusterMetadata:
 
     def leader(self, tp: TopicPartition) -> Broker:
         """The broker that leads `tp`. Raises UnknownTopicOrPartition, LeaderNotAvailable."""
-        info = next((p for p in self.partitions(tp.topic) if p.partition == tp.partition), None)
-        if info is None:
+        partitions = self.partitions(tp.topic)
+        place = bisect_left(partitions, tp.partition, key=attrgetter("partition"))
+        if place == len(partitions) or partitions[place].partition != tp.partition:
             raise UnknownTopicOrPartition(str(tp))
+        info = partitions[place]
         if info.leader == NO_LEADER:
             raise LeaderNotAvailable(str(tp))
         if info.leader not in self.brokers:
