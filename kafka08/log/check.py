@@ -10,8 +10,10 @@ Used by `kafka08 log check` and after every test that changes a log. The rules:
    largest timestamp of its messages.
 5. An index has whole, ascending entries; each points to the first entry at or above its offset,
    and only zeros follow the last one.
-6. The same holds for a time index; each entry names the first message or wrapper with its
-   timestamp, and none before has a later one.
+6. A time index has whole, ascending entries too. No message before the one that an entry names has
+   its timestamp or a later one, for a search by time would miss it. 0.10.2.2 itself writes entries
+   whose messages have no such timestamp (a topic with an older message.format.version removes it),
+   and names the last of several messages that were appended at one time: both are right.
 
 It reads the files as they are: on a log in use, a concurrent append or delete may show as a
 problem.
@@ -22,12 +24,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import CREATE_TIME, ENTRY_HEADER_BYTES, NO_TIMESTAMP
+from kafka08.kernel.types import (
+    CREATE_TIME,
+    ENTRY_HEADER_BYTES,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+)
 from kafka08.log.files import exists, file_size, files_in, open_file, read_file, storage_errors
 from kafka08.log.names import (
     CLEANED_SUFFIX,
@@ -46,6 +53,9 @@ from kafka08.log.time_search import find_entry
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
+
+_STAMP: Final = struct.Struct(">5xbq")
+"""Of a message of magic 1, behind CRC and magic: attributes and timestamp."""
 
 
 class Problem(NamedTuple):
@@ -184,11 +194,25 @@ class _SegmentCheck:
                 found = find_entry(self._file, self.path, position, self._size, timestamp_ms)
             except CorruptLog:
                 return  # already reported
-            if found is None or found[1] != entry.offset:
-                text = f"{entry} is not the first message with that timestamp or a later one"
+            if entry.offset >= self.next_offset:
+                yield Problem(self.time_path, at, f"{entry} is above the last message")
+                return
+            if (
+                found is not None
+                and found[1] < entry.offset
+                and not self._was_appended_at(found[0], timestamp_ms)
+            ):
+                text = f"{entry}: offset {found[1]} has that timestamp or a later one"
                 yield Problem(self.time_path, at, text)
                 return
-            before, position = entry, found[0]
+            before, position = entry, self._size if found is None else found[0]
+
+    def _was_appended_at(self, position: int, timestamp_ms: int) -> bool:
+        """Whether the entry at `position`, of magic 1, has that timestamp from its broker."""
+        attributes, stamped_ms = _STAMP.unpack(
+            self._read(position + ENTRY_HEADER_BYTES, _STAMP.size)
+        )
+        return bool(attributes & TIMESTAMP_TYPE_BIT and stamped_ms == timestamp_ms)
 
     def _leads_to(self, start: int, offset: int, position: int) -> bool:
         """Whether the first entry at or above `offset`, from the entry at `start` on, is at

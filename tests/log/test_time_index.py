@@ -311,15 +311,17 @@ class TestCheck:
             ([(7, 1), (9, 3), (0, 0), (0, 0)], None),
             ([(7, 1), (7, 3)], "is not above the entry before"),
             ([(9, 3), (7, 1)], "is not above the entry before"),
-            ([(7, 2)], "is not the first message with that timestamp or a later one"),
-            ([(9, 1)], "is not the first message with that timestamp or a later one"),
-            ([(10, 3)], "is not the first message with that timestamp or a later one"),
+            ([(6, 0), (8, 2)], None),
+            ([(7, 2)], "offset 1 has that timestamp or a later one"),
+            ([(6, 2)], "offset 1 has that timestamp or a later one"),
+            ([(10, 4)], "is above the last message"),
         ],
     )
     def test_entries(
         self, directory: Path, entries: list[tuple[int, int]], problem: str | None
     ) -> None:
-        """Each names the first message or wrapper with its timestamp; zeros are no entries."""
+        """No message before the one that an entry names has its timestamp or a later one; zeros are
+        no entries. Timestamps that no message has are right: 0.10.2.2 removes some after this."""
         path = directory / f"{0:020d}.timeindex"
         path.write_bytes(b"".join(TIME_ENTRY.pack(*entry) for entry in entries))
         found = [str(one) for one in check_log(directory)]
@@ -327,6 +329,21 @@ class TestCheck:
             text for text in (problem or "",) for one in found if text in one
         ]
         assert len(found) == (problem is not None)
+
+    @pytest.mark.usefixtures("broken_logs")
+    @pytest.mark.parametrize(("timestamp_ms", "problems"), [(2000, 0), (1999, 1)])
+    def test_messages_appended_at_one_time(
+        self, open_log: OpenLog, tmp_path: Path, timestamp_ms: int, problems: int
+    ) -> None:
+        """0.10.2.2 may name the last of them."""
+        log = later_log(open_log, message_timestamp_type="LogAppendTime")
+        log.append(a_set(5, 6, 7))
+        log.close()
+        data = (tmp_path / "t-0" / f"{0:020d}.log").read_bytes()
+        (stamped_ms,) = {entry.timestamp_ms for entry in kernel.entries(data)}
+        path = tmp_path / "t-0" / f"{0:020d}.timeindex"
+        path.write_bytes(TIME_ENTRY.pack(stamped_ms + timestamp_ms - 2000, 2))
+        assert len(list(check_log(tmp_path / "t-0"))) == problems
 
     @pytest.mark.usefixtures("broken_logs")
     def test_files(self, directory: Path) -> None:
