@@ -28,6 +28,8 @@ SAME_WORKER = {"docs": "cli"}
 """Both run `kafka08 up`, which takes 2181 and 9092 where they are free."""
 LONGEST_FIRST = ("interop", "spark", "cli", "integration", "compose", "embedded", "migration")
 """The rooms that take longest, so that neither worker is left with one at the end."""
+PAGES = ("tests/docs/test_pages.py", "tests/compose/", "tests/demo/test_demo.py")
+"""Tests of what a reader runs: a tier of their own, `scripts/test-pages`."""
 _numbers = itertools.count(1)
 
 # A run in a script's background ignores Ctrl-C, one under nohup SIGHUP, and every process it starts
@@ -47,6 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
 
     items.sort(key=place)
+    for item in items:
+        if item.nodeid.startswith(PAGES):
+            item.add_marker(pytest.mark.pages)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -276,7 +276,7 @@ def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
         (("a b",), "topic name a b is illegal"),
         (("--whitelist", ""), "--whitelist '' matches no topic"),
         (("--whitelist", "["), "topic pattern '[': an unclosed character class"),
-        (("t", "--group", ""), "group.id: '' cannot be the name of a group"),
+        (("t", "--group", ""), "group.id: '' is not a legal group name"),
         (("t", "--group", "a/b"), "group.id: 'a/b'"),
         (("t", "--threads", "0"), "--threads"),
         (("t", "--max-messages", "0"), "--max-messages"),

@@ -99,7 +99,7 @@ def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> N
         (("alter", "", "--config", "retention.ms=1"), 2, "can't be empty"),
         (("create", "t", "--partitions", 0), 2, "--partitions"),
         (("create", "t", "--replica-assignment", "0:x"), 1, "'0:x' is not of the form 0:1,1:2"),
-        (("create", "t", "--replica-assignment", "0", "--partitions", 1), 2, "instead of the two"),
+        (("create", "t", "--replica-assignment", "0", "--partitions", 1), 2, "with the two counts"),
         (("create", "t", "--config", "retention.ms"), 2, "--config 'retention.ms' is not of"),
         (("create", "t", "--config", "retention.ms=x"), 2, "retention.ms: 'x' is not a number"),
         (("create", "t", "--config", "no.such=1"), 2, 'Unknown configuration "no.such"'),

@@ -122,7 +122,7 @@ def test_a_message_beyond_the_limit_is_named() -> None:
 def test_a_message_that_stays_cut_is_damage() -> None:
     """Asking for still more would go on for ever."""
     data = message_set.encode([(None, b"x" * 100)], base_offset=5)
-    with pytest.raises(InvalidMessage, match="came cut"):
+    with pytest.raises(InvalidMessage, match="cut off"):
         fetched(data[:40], max_bytes=len(data)).size_needed(1000)
 
 
