@@ -203,7 +203,19 @@ def keys_for_all(
             raise click.BadParameter(reason, param_hint="--override")
     options = {**level_keys(level), **profile_keys(profile)}
     config = read_config(config_file, overrides, options=options)
-    return {key: value for key, value in config.items() if key not in OWN_KEYS}
+    config = {key: value for key, value in config.items() if key not in OWN_KEYS}
+    check_keys(config)
+    return config
+
+
+def check_keys(config: dict[str, str]) -> None:
+    """Warn of keys that the brokers will not know or use, which their own logs alone would tell.
+    ConfigError for a value that they would refuse."""
+    from kafka08.broker.config import BrokerConfig
+    from kafka08.embedded.cluster import DEFAULTS
+
+    own = {"broker.id": "0", "zookeeper.connect": "localhost:2181"}
+    BrokerConfig({**DEFAULTS, **config, **own}).log_notes()
 
 
 def say_that_none_runs(directory: ClusterDirectory) -> None:

@@ -154,9 +154,21 @@ def test_a_cluster_that_was_killed_does_not_count(kafka08: Commands) -> None:
 
 def test_a_cluster_that_cannot_start_says_why(kafka08: Commands) -> None:
     """The end of the broker's log is in the error, and nothing is left."""
-    failed = kafka08("up", "--detach", "--brokers", "1", "--override", "num.partitions=0", code=1)
+    elsewhere = ("--override", "host.name=203.0.113.1")
+    failed = kafka08("up", "--detach", "--brokers", "1", *elsewhere, code=1)
+    assert "cannot listen on 203.0.113.1" in failed.stderr
+    kafka08("status", code=1)
+
+
+def test_keys_are_checked_before_anything_starts(kafka08: Commands) -> None:
+    """A key that brokers do not know is told where it was given, with the nearest one; a value that
+    they refuse is an error."""
+    words = ("--override", "num.partitons=3", "--override", "num.partitions=0")
+    failed = kafka08("up", "--detach", "--brokers", "1", *words, code=2)
     assert "num.partitions: '0' is outside the range" in failed.stderr
     kafka08("status", code=1)
+    said = kafka08("up", "--detach", "--brokers", "1", *words[:2]).stderr
+    assert "num.partitons is not valid; did you mean num.partitions?" in said
 
 
 def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None:
