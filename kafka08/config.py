@@ -207,7 +207,9 @@ class Config:
     def log_notes(self) -> None:
         """Log unknown keys and keys without effect. The owner calls it once at start."""
         for name in self.unknown:
-            logger.warning("Property %s is not valid%s", name, self._hint(name))
+            # A file that is no .properties file may have any bytes, and a terminal obeys some.
+            shown = name if name.isprintable() and name else repr(name)
+            logger.warning("Property %s is not valid%s", shown, self._hint(name))
         for name in self.without_effect:
             logger.warning("Property %s is accepted but has no effect here", name)
 

@@ -169,6 +169,15 @@ def test_an_unknown_key_of_a_mapping_warns_with_the_nearest_name(
     ] == caplog.messages
 
 
+def test_a_key_of_odd_bytes_is_shown_without_them(caplog: pytest.LogCaptureFixture) -> None:
+    """The file given was no .properties file: a terminal must not obey what it holds."""
+    Sample({"group.id": "g", "\x1b[2J\x07": "1", "": "1"}).log_notes()
+    assert [
+        "Property '' is not valid",
+        r"Property '\x1b[2J\x07' is not valid",
+    ] == caplog.messages
+
+
 def test_a_missing_key_names_the_typo() -> None:
     """A required key under a wrong spelling: both spellings are in the error."""
     with pytest.raises(ConfigError, match=r"'group.id'; 'grop.id' is not a key"):
