@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka08.clock import Clock
 from kafka08.errors import ConfigError, KafkaError, MigrationError
 from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration import OffsetMigration
@@ -48,8 +49,17 @@ def cluster(zk: ZkClient) -> StoreCluster:
     return cluster
 
 
+def on_system_clock(hosts: str, *, clock: Clock, **settings: Any) -> ZkClient:
+    """A client of a real server, which answers in real time: groups that wait for a broker at once
+    would let the mock clock run past its patience."""
+    return ZkClient(hosts, **settings)
+
+
 @pytest.fixture
-def connections(cluster: StoreCluster, zk_connect: str) -> Iterator[Connections]:
+def connections(
+    cluster: StoreCluster, zk_connect: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Connections]:
+    monkeypatch.setattr("kafka08.migration.connections.ZkClient", on_system_clock)
     with Connections(
         zk_connect,
         f"{HOST}:{PORT}",

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from kafka08.embedded.zookeeper import MAX_SESSION_MS, TICK_MS
@@ -41,6 +44,7 @@ from kafka08.zk.model.messages import (
 )
 from kafka08.zk.model.server import Close, Instant, Output, Server
 from kafka08.zk.model.sessions import password_of
+from tests.waiting import until
 from tests.zk.model.wire import WireClient
 
 CLIENTS = 4
@@ -344,7 +348,12 @@ class RealZooKeeper:
             client.receive_all()
             if _ends_session(step):
                 client.receive_until_closed()
-        elif isinstance(step, Gone | Expire) or (
+        elif isinstance(step, Expire):
+            before = self._zxid()
+            client.receive_until_closed()
+            # The server may close a connection that says nothing before it ends its session.
+            until(lambda: self._zxid() > before, "the end of the session")
+        elif isinstance(step, Gone) or (
             isinstance(step, Open) and client.seen == [ConnectReply(0, 0, bytes(16))]
         ):
             client.receive_until_closed()
@@ -357,6 +366,14 @@ class RealZooKeeper:
             if isinstance(message, Reply):
                 self._newest_zxid = max(self._newest_zxid, message.zxid)
         return step, seen
+
+    def _zxid(self) -> int:
+        """Of the last write of all."""
+        with socket.create_connection(self._address) as connection:
+            connection.sendall(b"srvr")
+            answer = b"".join(iter(partial(connection.recv, 4096), b""))
+        [zxid] = re.findall(rb"Zxid: 0x([0-9a-f]+)", answer)
+        return int(zxid, 16)
 
     def close(self) -> None:
         for client in self._clients.values():
