@@ -7,8 +7,7 @@ messages. Offsets are committed only when the caller asks, after a complete read
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import pyarrow as pa
 
@@ -24,6 +23,7 @@ from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.errors import ClientError, ConfigError
+from kafka08.lifecycle import Closeable
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
 COLUMNS: Final[Mapping[str, pa.DataType]] = {
@@ -111,7 +111,7 @@ def scan(
     return Scan(options, schema)
 
 
-class Scan:
+class Scan(Closeable):
     """Messages of fixed ranges, as a stream of Arrow record batches. Made by `scan`.
 
     ranges   what is read, by topic and partition; without empty ranges
@@ -149,17 +149,6 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"<Scan of {len(self)} offsets in {len(self.ranges)} partitions>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The batches, partition by partition, in the order of their offsets."""

@@ -8,7 +8,7 @@ import click
 
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.http_server import serve_http
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import example, interval_option, zookeeper_option
 from kafka08.cli.signals import handles_stop_signals, stop_event
 
 PORT = 9080
@@ -44,13 +44,7 @@ TOKEN_CHARACTERS_MIN = 16
 @click.option(
     "--allow-changes", is_flag=True, help="Create, alter and delete topics, elect leaders."
 )
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.5, 3600.0),
-    default=INTERVAL_SECONDS,
-    show_default=True,
-    help="Seconds from one look at the cluster to the next.",
-)
+@interval_option(INTERVAL_SECONDS, at_least=0.5)
 @zookeeper_option
 @handles_stop_signals
 def console(

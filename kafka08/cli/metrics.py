@@ -9,7 +9,7 @@ import click
 
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.http_server import serve_http
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import example, interval_option, zookeeper_option
 from kafka08.cli.signals import handles_stop_signals, stop_event
 
 if TYPE_CHECKING:
@@ -25,13 +25,7 @@ STOP_SECONDS = 2.0
 @click.command(epilog=example("kafka08 metrics --zookeeper localhost:2181 --listen 9308"))
 @click.option("--listen", type=click.IntRange(0, 65535), metavar="PORT", help="Serve on this port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address for --listen.")
-@click.option(
-    "--interval",
-    type=click.FloatRange(1.0, 3600.0),
-    default=INTERVAL_SECONDS,
-    show_default=True,
-    help="Seconds between two reads of the cluster.",
-)
+@interval_option(INTERVAL_SECONDS, at_least=1.0)
 @click.option(
     "--probe",
     "topic",

@@ -163,6 +163,17 @@ def config_options(function: Function) -> Function:
     )(function)
 
 
+def interval_option(default: float, *, at_least: float) -> Callable[[Function], Function]:
+    """--interval SECONDS, of a command that reads a cluster periodically."""
+    return click.option(
+        "--interval",
+        type=click.FloatRange(at_least, 3600.0),
+        default=default,
+        show_default=True,
+        help="Seconds between two reads of the cluster.",
+    )
+
+
 def level_option(default: Level) -> Callable[[Function], Function]:
     """--level 0.8.2|0.9.0|0.10.2, for `level_keys`. `default`: the level without the option."""
     return click.option(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafka08.cli.background import Background
-from kafka08.cli.options import example, json_option, zookeeper_option
+from kafka08.cli.options import example, interval_option, json_option, zookeeper_option
 from kafka08.lifecycle import Closeable
 
 if TYPE_CHECKING:
@@ -39,13 +39,7 @@ KEYS: Final = {
 
 
 @click.command(epilog=example("kafka08 top --zookeeper localhost:2181"))
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.5, 3600.0),
-    default=INTERVAL_SECONDS,
-    show_default=True,
-    help="Seconds between two reads of the cluster.",
-)
+@interval_option(INTERVAL_SECONDS, at_least=0.5)
 @click.option("--once", is_flag=True, help="Read twice, a second apart, print the result, and end.")
 @json_option("One JSON object, with --once.")
 @zookeeper_option

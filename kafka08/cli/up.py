@@ -194,7 +194,8 @@ def keys_for_all(
     level: str | None = None,
 ) -> dict[str, str]:
     """The given keys without those that each broker has for itself. A broker's own file may have
-    them; an override of one is BadParameter, for it would have no effect."""
+    them; an override of one is BadParameter, for it would have no effect. Checks them by
+    `check_keys`."""
     from kafka08.embedded.broker import OWN_KEYS
 
     for key in parse_overrides(overrides):

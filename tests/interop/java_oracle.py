@@ -7,15 +7,14 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 
+from kafka08.lifecycle import Closeable
 from tests.interop.jvm import POM_0_10_2, TOOL_FLAGS, JvmMissing, classpath, guard, java
 
 
-class JavaOracle:
+class JavaOracle(Closeable):
     """One JVM process, killed at the end of a `with` block.
 
     stderr   subprocess.PIPE if the caller reads it to explain a death, else DEVNULL
@@ -33,15 +32,7 @@ class JavaOracle:
         )
         guard().add(self._process.pid)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._process.kill()
         self._process.communicate()
         guard().drop(self._process.pid)
