@@ -68,7 +68,8 @@ class LogOracle(JavaOracle):
         """Delete what has expired; how many segments that were."""
         return self._ask("retain", now_ms)[0]
 
-    def close(self) -> None:
+    def close_log(self) -> None:
+        """Close the log that is open; the JVM goes on."""
         self._ask("close")
 
     def _ask(self, *words: object) -> list[int]:

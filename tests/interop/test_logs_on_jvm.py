@@ -84,7 +84,7 @@ class Pair:
 
     def close(self) -> None:
         self.ours.close()
-        self.oracle.close()
+        self.oracle.close_log()
 
     def files(self, directory: Path, *suffixes: str) -> dict[str, bytes]:
         return {
@@ -283,7 +283,10 @@ def test_each_opens_what_the_other_wrote(
     for number in range(80):
         now_ms = NOW + number * 100
         pair.append(now_ms, sets.a_set(now_ms, 1, sets.rng.choice(CODECS)))
-    (pair.ours if ours_first else oracle).close()
+    if ours_first:
+        pair.ours.close()
+    else:
+        oracle.close_log()
     source, target = pair.our_directory, pair.jvm_directory
     if not ours_first:
         source, target = target, source
@@ -321,13 +324,13 @@ def test_what_our_cleaner_wrote_is_indexed_as_recovery_does(
     assert pair.ours.size < before // 2
     assert [] == check_log(pair.our_directory)
     pair.ours.close()
-    oracle.close()
+    oracle.close_log()
     shutil.rmtree(pair.jvm_directory)
     shutil.copytree(
         pair.our_directory, pair.jvm_directory, ignore=shutil.ignore_patterns("*.deleted")
     )
     assert pair.ours.log_end_offset == oracle.open(pair.jvm_directory, pair.settings)
-    oracle.close()
+    oracle.close_log()
     # The active segment was not cleaned: its index has an entry for a set, not for a message.
     for directory in (pair.our_directory, pair.jvm_directory):
         for path in directory.glob(f"{pair.ours.active_base_offset:020d}.*"):
