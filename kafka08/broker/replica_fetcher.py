@@ -1,15 +1,15 @@
-"""ReplicaFetcher: copies partitions from one other broker, as a consumer that reads to the LEO.
+"""ReplicaFetcher: copies partitions from one leader, as a consumer that reads to the LEO.
 
-One greenlet, one connection, one Fetch request after the other over all of its partitions; each
-asks for what follows the local LEO, which also tells the leader how far this replica is. Partitions
-that lag have their turns, so that an answer stays within bounds however many of them there are. The
-sets are appended as they are.
+One greenlet on one connection sends one Fetch request after the other, for all of its partitions.
+Each request names the local LEO, which also tells the leader how far this replica is. Lagging
+partitions take turns, so a response stays bounded however many there are. The sets are appended
+unchanged.
 
-What a log has above its HW may not be what a new leader has, so that is asked for first, from the
-HW on, and cut where the leader has something else. 0.8.2.2 cuts it before it asks: if the leader
-goes away then, and this replica, which is in the ISR, is elected, acknowledged messages are lost.
-Where the leader cannot give what is asked (OffsetOutOfRange), the local log is cut or begun anew,
-or the broker halts rather than lose messages. Source:
+Above its HW a log may differ from that of a new leader. So the fetcher first fetches from the HW on
+and truncates the log where the leader has other messages. 0.8.2.2 truncates before it fetches: if
+that leader fails then, and this replica, still in the ISR, is elected, acknowledged messages are
+lost. After OffsetOutOfRange the local log is truncated, or restarted at the leader's start; or the
+broker halts rather than lose messages. Source:
 kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 """
 
@@ -71,15 +71,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CONNECTION_BACKOFF_SECONDS: Final = 0.25
-"""Pause after a leader could not be reached. 0.8.2.2 has none and fills its log."""
+"""Pause after a failed connection. 0.8.2.2 has none and floods its log."""
 PARTITION_BACKOFF_SECONDS: Final = 0.05
-"""Pause of a partition that its leader answered with an error: mostly it does not lead yet."""
+"""Pause of a partition after an error of its leader, which mostly does not lead yet."""
 REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
-"""About so much is let come in one answer, which must be there within replica.socket.timeout.ms;
-further partitions have their turn in the next."""
+"""Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
+partitions take their turn in the next request."""
 REFUSED_BYTES: Final = 64 * 1024
-"""What a partition is taken to bring after an error: it will mostly be refused again, but many that
-are led at last must not come in one answer."""
+"""Expected size of a partition's response after an error: most are refused again, but many that
+succeed at once must not exceed one response."""
 
 
 class ReplicaFetcher:
@@ -112,7 +112,7 @@ class ReplicaFetcher:
         self._framed: tuple[list[TopicPartition], int] = ([], 0)
         """The partitions and the wait of `_frame`."""
         self._moved: list[TopicPartition] = []
-        """Partitions that are asked for otherwise than in `_frame`."""
+        """Partitions whose offset or size differs from `_frame`."""
         self._connection = Connection(
             leader.host,
             leader.port,
@@ -124,15 +124,15 @@ class ReplicaFetcher:
         )
 
     def lags(self) -> dict[TopicPartition, int]:
-        """partition → messages that were still missing after the leader's last answer."""
+        """partition → messages that were still missing after the leader's last response."""
         return {tp: followed.lag for tp, followed in self._followed.items()}
 
     def __len__(self) -> int:
         return len(self._followed)
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """Follow these too, from their HW on. A fetch that is parked at the leader is given up, so
-        that the new ones need not wait for it."""
+        """Follow these too, from their HW on. Aborts a fetch that is parked at the leader, so that
+        the new partitions do not wait for it."""
         max_bytes = self._config.replica_fetch_max_bytes
         self._frame = None
         for partition in partitions:
@@ -144,7 +144,7 @@ class ReplicaFetcher:
             self._connection.abort()
 
     def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Follow these no more: nothing is appended to them from now on."""
+        """Stop following these: nothing is appended to them from now on."""
         for topic_partition in topic_partitions:
             self._followed.pop(topic_partition, None)
 
@@ -170,7 +170,8 @@ class ReplicaFetcher:
         logger.info("[%s], Stopped", self.name)
 
     def round(self) -> None:
-        """One request and what its answer brings, or a wait for something to ask for. Switches."""
+        """Send one request and process its response, or wait until there is something to fetch.
+        Switches."""
         self._changed.clear()
         if self._followed and not self._connect():
             return
@@ -180,7 +181,7 @@ class ReplicaFetcher:
             self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
             return
         wanted = self._in_turn(ready)
-        # The leader may hold a request until something comes, but not while others wait for theirs.
+        # The leader may delay a response for new data, but not while other partitions wait.
         wait_ms = self._config.replica_fetch_wait_max_ms if len(wanted) == len(ready) else 0
         try:
             answers = self._exchange(wanted, wait_ms)
@@ -201,9 +202,9 @@ class ReplicaFetcher:
     def _exchange(
         self, wanted: dict[TopicPartition, Followed], wait_ms: int
     ) -> dict[TopicPartition, FetchPartitionResponse]:
-        """Send one request and take in its response as far as it brings nothing; the rest of it. If
-        the same is asked for as before, the frame of before is sent with what has changed since.
-        Switches. Raises as Connection.send."""
+        """Send one request. Returns the responses of partitions with news; those without are noted
+        here. A request for the same partitions reuses the last frame with the changed offsets and
+        sizes. Switches. Raises like Connection.send."""
         connection, version = self._connection, self._versions.fetch
         names = list(wanted)
         frame = self._frame
@@ -234,7 +235,7 @@ class ReplicaFetcher:
         wanted: dict[TopicPartition, Followed],
         fetched: tuple[list[TopicPartition], list[int], list[int], list[Buffer]] | None,
     ) -> dict[TopicPartition, FetchPartitionResponse] | None:
-        """Take in what is said of partitions that got nothing; what is said of the others."""
+        """Note the empty responses and return the others; None if the kernel left the payload."""
         if fetched is None:
             return None
         max_bytes = self._config.replica_fetch_max_bytes
@@ -254,9 +255,9 @@ class ReplicaFetcher:
         return news
 
     def _connect(self) -> bool:
-        """Have a connection before the request is built. Connecting switches, and a partition that
-        is removed meanwhile must not be asked for any more: its leader would take the fetch of a
-        broker that stops for a reason to have it in the ISR again. False if there is none."""
+        """Connect before the request is built; False if that fails. Connecting switches, and a
+        partition that is removed meanwhile must not be in the request: because of that fetch the
+        leader would return a stopping broker to the ISR."""
         try:
             self._connection.open()
         except ClientError as error:
@@ -265,14 +266,14 @@ class ReplicaFetcher:
         return True
 
     def _back_off(self, error: Exception) -> None:
-        """Wait after a failure of the connection, unless it was broken to tell us something."""
+        """Wait after a failure of the connection, unless `add` or `stop` aborted it."""
         if not self._changed.is_set():
             logger.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
             self._changed.wait(CONNECTION_BACKOFF_SECONDS)
 
     def _in_turn(self, ready: dict[TopicPartition, Followed]) -> dict[TopicPartition, Followed]:
-        """As many of them as one answer has room for, the first in any case; if those are not all,
-        they go to the end of the line."""
+        """As many partitions as fit into one response, and at least the first. If others remain,
+        the chosen ones move to the end of the queue."""
         chosen: dict[TopicPartition, Followed] = {}
         room = REQUEST_BYTES_MAX
         for tp, followed in ready.items():
@@ -285,8 +286,8 @@ class ReplicaFetcher:
         return chosen
 
     def _put_last(self, served: Iterable[TopicPartition]) -> None:
-        """Ask for these last, where the size of the whole answer is limited: the leader counts it
-        off in the order of the request, and others would never get anything."""
+        """Move these to the end if the response is limited as a whole: the leader fills it in the
+        order of the request, and later partitions would starve."""
         if self._versions.fetch >= LIMITED_VERSION:
             for tp in served:
                 if tp in self._followed:
@@ -311,9 +312,9 @@ class ReplicaFetcher:
         wanted: Mapping[TopicPartition, Followed],
         answers: dict[TopicPartition, FetchPartitionResponse],
     ) -> None:
-        """Compare what logs have above their HW with what their new leader sent. The same is kept,
-        and the next request asks for what follows; else the log is cut there. All together, for
-        recovery points must be written before anything else is appended."""
+        """Compare the logs above their HW with the new leader's messages. Equal messages stay, and
+        the next request continues behind them; at a difference the log is truncated. All logs at
+        once, because recovery points must be written before anything else is appended."""
         cuts: dict[TopicPartition, int] = {}
         unreadable: dict[TopicPartition, CorruptLog] = {}
         try:
@@ -342,8 +343,8 @@ class ReplicaFetcher:
         answers: dict[TopicPartition, FetchPartitionResponse],
         cuts: dict[TopicPartition, int],
     ) -> None:
-        """Leave in its answer what is to be appended, no answer where more is to be compared, or
-        note the cut."""
+        """Reduce the response to what must be appended, remove it if the comparison must continue,
+        or note where to truncate."""
         data = answers[tp]
         if data.error_code:
             return
@@ -370,7 +371,7 @@ class ReplicaFetcher:
         data: FetchPartitionResponse,
         refused: GroupedErrors,
     ) -> None:
-        """Append one partition's set, or deal with its error; on failure it pauses. Switches."""
+        """Append one partition's set, or handle its error; a failure pauses it. Switches."""
         try:
             check(data.error_code, f"broker {self._leader.id} refused")
             self._append(tp, followed, data)
@@ -402,15 +403,15 @@ class ReplicaFetcher:
         followed.lag = max(0, data.high_watermark - followed.log.log_end_offset)
 
     def _give_room(self, tp: TopicPartition, followed: Followed, message_set: Buffer) -> None:
-        """The first message is not whole: fetch as much as it needs. InvalidMessage if its length
-        is none that the log would take."""
+        """The first message is incomplete: raise the fetch size to its length. InvalidMessage if
+        the log would not accept a message of that length."""
         _, size = ENTRY_HEADER.unpack_from(message_set)
         needed, most = ENTRY_HEADER.size + size, followed.log.config.max_message_bytes
         if not len(message_set) < needed <= most:
             followed.max_bytes = self._config.replica_fetch_max_bytes
             raise InvalidMessage(
-                f"a message of {size} bytes at offset {followed.position} of leader "
-                f"{self._leader.id}, where max.message.bytes is {most}; check its log there"
+                f"leader {self._leader.id} has a message of {size} bytes at offset "
+                f"{followed.position}, but max.message.bytes is {most}; check the log there"
             )
         followed.max_bytes = followed.expected_bytes = needed
         logger.warning(
@@ -426,8 +427,8 @@ class ReplicaFetcher:
     # Out of range
 
     def _reset(self, tp: TopicPartition, followed: Followed) -> None:
-        """The leader does not have what we ask for: bring the log to where it can be followed.
-        Switches."""
+        """The leader does not have the offset that we need: truncate or restart the log so that it
+        can follow. Switches."""
         try:
             leader_end = self._ask(tp, LATEST_OFFSET)
             if leader_end < followed.position:
@@ -443,8 +444,8 @@ class ReplicaFetcher:
             self._pause(followed)
 
     def _cut(self, tp: TopicPartition, followed: Followed, leader_end: int) -> None:
-        """The leader was elected without having all that we have: drop what it lacks, if the topic
-        allows to lose messages at all; else halt, for somebody must decide."""
+        """The leader was elected with fewer messages than we have. Truncate to its log end if the
+        topic allows unclean elections; else halt, so that an operator can decide."""
         end, me = followed.position, self._config.broker_id
         allowed = self._may_lose_messages(tp.topic)
         if followed is not self._followed.get(tp):
@@ -474,7 +475,7 @@ class ReplicaFetcher:
         )
 
     def _begin_anew(self, tp: TopicPartition, followed: Followed, leader_start: int) -> None:
-        """The leader has deleted what follows our end: go on where it begins."""
+        """The leader has deleted the messages after our log end: restart at its log start."""
         end = followed.position
         self._log_manager.truncate_fully_and_start_at(tp, leader_start)
         self._clamp(followed)
@@ -489,14 +490,14 @@ class ReplicaFetcher:
         )
 
     def _may_lose_messages(self, topic: str) -> bool:
-        """unclean.leader.election.enable of the topic, as it stands in ZooKeeper now. Switches."""
+        """unclean.leader.election.enable of the topic, read from ZooKeeper now. Switches."""
         overrides = self._store.topic_config(topic)
         return unclean_elections_allowed(
             topic, overrides, self._config.unclean_leader_election_enable
         )
 
     def _ask(self, tp: TopicPartition, time_ms: int) -> int:
-        """The leader's first or last offset. KafkaError if it does not say. Switches."""
+        """The leader's log start or end offset. KafkaError without one. Switches."""
         question = OffsetsPartition(tp.partition, time_ms, 1)
         response = self._connection.send(
             OffsetsRequest(
@@ -511,20 +512,20 @@ class ReplicaFetcher:
                 check(answer.error_code, f"{tp} from broker {self._leader.id}")
                 for offset in answer.found:
                     return offset
-        raise ProtocolError(f"broker {self._leader.id} gave no offset of {tp}")
+        raise ProtocolError(f"broker {self._leader.id} returned no offset of {tp}")
 
     @staticmethod
     def _clamp(followed: Followed) -> None:
-        """The log was cut, or begun anew."""
+        """The log was truncated or restarted: lower the HW to its end."""
         followed.unsettled = None
         partition = followed.partition
         partition.high_watermark = min(partition.high_watermark, followed.position)
 
 
 def _same_entries(log: Log, offset: int, message_set: Buffer) -> kernel.SetSummary | None:
-    """The whole entries from `offset` on with which the log and a fetched set begin alike; none if
-    the first is not whole. None where they differ, or the set has nothing. CorruptLog if the log
-    has no sound entries there."""
+    """The complete entries from `offset` on that the log and a fetched set have in common; an empty
+    summary if the first one is cut. None if they differ or the set is empty. CorruptLog if the
+    log's entries there are damaged."""
     if offset < log.log_start_offset:
         return None
     own = log.read(offset, len(message_set)).bytes()
@@ -533,4 +534,4 @@ def _same_entries(log: Log, offset: int, message_set: Buffer) -> kernel.SetSumma
     try:
         return kernel.validate(own, NO_LIMIT)
     except ValueError as error:
-        raise CorruptLog(f"{logger.name} from offset {offset} on: {error}") from error
+        raise CorruptLog(f"{log.name} from offset {offset} on: {error}") from error

@@ -249,6 +249,19 @@ class TestWhatIsAboveTheHighWatermark:
         assert [2, 3] == [broken.log.log_end_offset, sound.log.log_end_offset]
         assert f"The log of {broken.topic_partition} cannot be read" in caplog.text
 
+    def test_damage_that_the_leader_has_too_names_log_and_offset(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Equal bytes above the HW with a wrong CRC stop this partition, and say where."""
+        self.follow_from_the_leader(pair, b"same")
+        for partition in (pair.original, pair.copy):
+            [segment] = partition.log.directory.glob("*.log")
+            with segment.open("r+b") as file:
+                file.seek(12)
+                file.write(b"\0\0\0\0")
+        pair.fetcher.round()
+        assert "The log of [t,0] cannot be read: t-0 from offset 0 on: stored crc 0" in caplog.text
+
 
 def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None:
     """Also over several sets, one of them compressed."""
