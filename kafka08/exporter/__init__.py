@@ -1,11 +1,10 @@
 """A cluster's metrics from outside: any cluster with a ZooKeeper, ours, the JVM's, or mixed.
 
-`ClusterReader` (reader.py) reads a `ClusterView` in batches; `Histories` (histories.py, pure)
-remembers how ends and commits moved; `families_of` (families.py, pure) makes the metrics of both,
-with the names of kafka_exporter; `verdict.py` judges by Burrow's rules. `Exporter` (exporter.py)
-does so again and again, and serves the text of the last time. `Probe` (probe.py) measures a topic
-by messages of its own. `Watch` (watch.py) is for people: it has the rows of summary.py
-(pure).
+`ClusterReader` (reader.py) reads a `ClusterView` in batches. `Histories` (histories.py, pure)
+records how log ends and commits changed. `families_of` (families.py, pure) makes metrics of both,
+with the names of kafka_exporter; `verdict.py` applies Burrow's rules. `Exporter` (exporter.py)
+repeats this and serves the latest text. `Probe` (probe.py) measures a topic with messages of its
+own. `Watch` (watch.py) serves `kafka08 top`: it has the rows of summary.py (pure).
 """
 
 from kafka08.exporter.exporter import Exporter

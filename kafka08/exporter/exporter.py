@@ -1,7 +1,7 @@
-"""Exporter: reads the cluster once in an interval, and serves the text of the last time.
+"""Exporter: reads the cluster once per interval, and serves the latest text.
 
-So brokers and ZooKeeper are asked no more often however many scrape, and a scrape of a hundred
-thousand partitions takes as long as sending its text.
+So the load on brokers and ZooKeeper does not depend on the number of scrapers, and a scrape of a
+hundred thousand partitions takes only the time to send its text.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 
 class Exporter:
-    """`refresh` in one thread, `app` in any.
+    """One thread may call `refresh`, any thread `app`.
 
-    more   families beside the cluster's, such as a probe's
-    view   what was read last; None before that
+    more   additional families, such as a probe's
+    view   the latest view; None before the first
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Exporter:
         self.body = b""
 
     def refresh(self) -> None:
-        """Read the cluster and make the text; if ZooKeeper does not answer, the text says so."""
+        """Read the cluster and make the text. If ZooKeeper does not answer, the text says so."""
         families: list[Family] = []
         try:
             view = self.view = self._reader.read_view()
@@ -54,7 +54,7 @@ class Exporter:
             logger.warning("Cannot read the cluster: %s", error)
         else:
             for said in view.unanswered:
-                logger.warning("No answer: %s", said)
+                logger.warning("No response: %s", said)
             self._histories.add(view)
             families += families_of(view, self._histories)
             families += kminion_families(view)
@@ -62,7 +62,7 @@ class Exporter:
         families.append(
             Family(
                 "kafka08_exporter_failures",
-                "Times that ZooKeeper did not answer.",
+                "How often ZooKeeper did not answer.",
                 [Sample("_total", NO_LABELS, self._failures)],
                 "counter",
             )
@@ -70,7 +70,7 @@ class Exporter:
         self.body = text_of([*families, *self.more()]).encode()
 
     def run(self, interval_s: float, stopping: Event) -> None:
-        """Refresh once in an interval, until `stopping` is set."""
+        """Refresh once per interval, until `stopping` is set."""
         while not stopping.is_set():
             began = self._runtime.monotonic()
             try:
@@ -81,11 +81,11 @@ class Exporter:
 
     @property
     def text(self) -> str:
-        """What the last refresh made."""
+        """The text of the latest refresh."""
         return self.body.decode()
 
     def app(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-        """A WSGI application: the text of the last refresh, at every path."""
+        """A WSGI application: serves the text of the latest refresh, at every path."""
         if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
             start_response("405 Method Not Allowed", [("Allow", "GET, HEAD")])
             return [b""]

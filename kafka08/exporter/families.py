@@ -1,8 +1,8 @@
-"""The metrics of a view, by the names and labels of kafka_exporter. Pure.
+"""The metrics of a view, with the names and labels of kafka_exporter. Pure.
 
-What kafka_exporter does not have begins with kafka08_ or stands beside its own:
+Names that kafka_exporter lacks begin with kafka08_, or extend its own:
 `kafka_consumergroup_lag_seconds` and `kafka_consumergroup_verdict`. Groups of both stores have the
-same labels; lag and verdict go by the newer offset of both. Source of the names:
+same labels; lag and verdict use the larger offset of the two. Source of the names:
 danielqsj/kafka_exporter.
 """
 
@@ -24,7 +24,7 @@ Labels = Mapping[str, str]
 
 
 def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
-    """Everything about the cluster at the time of `view`."""
+    """All families of the cluster at the time of `view`."""
     yield gauge("kafka_brokers", "Brokers that are registered.", len(view.brokers))
     yield Family(
         "kafka_broker_info",
@@ -42,9 +42,7 @@ def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
     yield from _of_groups(view, histories)
     yield gauge("kafka08_exporter_read_seconds", "Time to read all of this.", view.seconds)
     yield gauge("kafka08_exporter_read_time_seconds", "When it was read.", view.now_ms / 1000)
-    yield gauge(
-        "kafka08_exporter_unanswered", "Questions that had no answer.", len(view.unanswered)
-    )
+    yield gauge("kafka08_exporter_unanswered", "Requests without a response.", len(view.unanswered))
 
 
 def labels_of(tp: TopicPartition) -> dict[str, str]:

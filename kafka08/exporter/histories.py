@@ -1,7 +1,7 @@
-"""Histories: how the ends of logs and the offsets of groups moved, from one view to the next.
+"""Histories: how log ends and group offsets changed from view to view.
 
-Pure. What is not in a view any more is forgotten, so the memory is that of the cluster: ENDS_MAX
-ends for each partition and HISTORY_MAX commits for each partition of each group.
+Pure. Partitions and groups that disappear from the view are dropped, so memory is bounded by the
+cluster: ENDS_MAX ends per partition, and HISTORY_MAX commits per partition of each group.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from kafka08.exporter.view import ClusterView, Committed
 from kafka08.structs import TopicPartition
 
 ENDS_MAX: Final = 240
-"""Ends that are remembered of a log: an hour at an interval of 15 s."""
+"""Number of ends kept per log: an hour at an interval of 15 s."""
 RECENT_ENDS: Final = 10
-"""The newest of them, by which a group is taken to have been at the end a moment ago."""
+"""Number of the newest ends; a group that had reached one of them was at the end a moment ago."""
 COMMITS_MIN: Final = 3
 WATCHED_MS_MIN: Final = 300_000
-"""A history with fewer commits is judged only after so long."""
+"""A history with fewer commits gets a verdict only after this time."""
 
 GroupPartition = tuple[str, TopicPartition]
 
 
 class End(NamedTuple):
-    """Where a log ended at a time."""
+    """The end of a log at a time."""
 
     time_ms: int
     offset: int
 
 
 class GroupHistory:
-    """The commits of a group in one partition, and since when it is watched."""
+    """The commits of a group in one partition, and when its history began."""
 
     __slots__ = ("commits", "last", "since_ms")
 
@@ -44,14 +44,14 @@ class GroupHistory:
 
 
 class Histories:
-    """Give it each view, oldest first."""
+    """The histories of one cluster. `add` each view, oldest first."""
 
     def __init__(self) -> None:
         self._ends: dict[TopicPartition, list[End]] = {}
         self._groups: dict[GroupPartition, GroupHistory] = {}
 
     def add(self, view: ClusterView) -> None:
-        """Remember what moved."""
+        """Record what changed."""
         self._ends = {tp: self._ends.get(tp, []) for tp in view.partitions}
         for tp, partition in view.partitions.items():
             if partition.end is not None:
@@ -70,17 +70,17 @@ class Histories:
     @staticmethod
     def _add_end(ends: list[End], now: End) -> None:
         if ends and now.offset < ends[-1].offset:
-            ends.clear()  # the topic was made again, or its log was truncated
+            ends.clear()  # the topic was recreated, or its log was truncated
         if len(ends) >= 2 and ends[-1].offset == ends[-2].offset == now.offset:
-            ends.pop()  # of a log that stands still the first and the last time say all
+            ends.pop()  # for a log without appends the first and the last time suffice
         ends.append(now)
         del ends[:-ENDS_MAX]
 
     def seconds_late(self, view: ClusterView, tp: TopicPartition, offset: int) -> float | None:
-        """How long ago the message at `offset` was written: as late is a group that committed it.
-        By the timestamp of the message if the view has it; else by when the log ended there, so at
-        least the time since the first end that is remembered if it is below that. 0.0 if there is
-        no such message yet; None if the end is not known."""
+        """Age of the message at `offset`: the time lag of a group that committed that offset. From
+        the message's timestamp if the view has it; else from the time when the log ended there, or,
+        for an offset below the oldest recorded end, at least the age of that end. 0.0 if there is
+        no such message yet; None if the log end is unknown."""
         partition = view.partitions.get(tp)
         if partition is None or partition.end is None:
             return None
@@ -105,7 +105,7 @@ class Histories:
         return max(0.0, (view.now_ms - written_ms) / 1000)
 
     def verdict(self, view: ClusterView, group: str, tp: TopicPartition) -> Verdict:
-        """By Burrow's rules; OK as long as too little is known."""
+        """The verdict by Burrow's rules; OK while the history is too short."""
         history = self._groups.get((group, tp))
         if history is None or history.last is None:
             return Verdict.OK
@@ -118,7 +118,7 @@ class Histories:
 
 
 def lag_of(view: ClusterView, tp: TopicPartition, offset: int) -> int | None:
-    """Messages from `offset` to the end of the log; None if that is not known. Never below 0."""
+    """Messages from `offset` to the log end, at least 0; None if the end is unknown."""
     partition = view.partitions.get(tp)
     if partition is None or partition.end is None:
         return None

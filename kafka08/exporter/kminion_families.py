@@ -1,8 +1,8 @@
-"""The metrics of a view by the names and labels of kminion, which Grafana's boards 14012, 14013 and
-14014 ask for. Pure.
+"""The metrics of a view with the names and labels of kminion, for Grafana's dashboards 14012, 14013
+and 14014. Pure.
 
-Not there: sizes of log directories, which no broker before 1.0 tells, what members are assigned,
-and counts of commits. Labels that are not known are empty. Source of the names:
+Missing are sizes of log directories (no broker before 1.0 reports them), assignments of members,
+and counts of commits. Unknown labels are empty. Source of the names:
 redpanda-data/kminion, docs/metrics.md.
 """
 
@@ -21,7 +21,7 @@ PREFIX: Final = "kminion_kafka"
 
 
 def kminion_families(view: ClusterView) -> Iterator[Family]:
-    """Everything about the cluster at the time of `view`."""
+    """All families of the cluster at the time of `view`."""
     yield Family(
         "kminion_exporter_up", "Always 1.", [Sample("", {"version": f"kafka08 {__version__}"}, 1)]
     )

@@ -1,7 +1,7 @@
-"""MessageTimes: when the messages were written that groups read next.
+"""MessageTimes: the timestamps of the messages that groups will read next.
 
-Pure but for the question that the caller passes. What is known of an offset is not asked again, so
-a group that stands still costs nothing; nor is a topic whose messages have no timestamps, for a
+Pure but for the function that the caller passes. Known offsets are not looked up again, so a
+group without progress costs nothing. Partitions whose messages have no timestamp are skipped for a
 while.
 """
 
@@ -13,16 +13,16 @@ from typing import Final
 from kafka08.structs import TopicPartition
 
 ROUNDS_MAX: Final = 20
-"""Offsets of a partition that are asked for in one look: the lowest, of the latest groups."""
+"""Offsets that one look-up asks for per partition: the lowest, of the groups furthest behind."""
 UNTIMED_LOOKS: Final = 100
-"""A partition whose messages had no timestamp is asked again after so many looks."""
+"""A partition whose messages had no timestamp is asked again after this many look-ups."""
 
 Position = tuple[TopicPartition, int]
 Ask = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | None]]
 
 
 class MessageTimes:
-    """Remembers the times of one look for the next."""
+    """Caches the times of one look-up for the next."""
 
     def __init__(self) -> None:
         self._known: dict[Position, int] = {}
@@ -31,11 +31,11 @@ class MessageTimes:
     def look_up(
         self, wanted: Mapping[TopicPartition, Collection[int]], ask: Ask
     ) -> dict[Position, int]:
-        """(partition, offset) → time in ms, of those of `wanted` that have one. What is not among
-        them is forgotten.
+        """(partition, offset) → time in ms, for those of `wanted` that have one. Drops all others
+        from the cache.
 
-        ask   partition → offset, one of each: their times, None for no timestamp; left out is what
-              had no answer. Called ROUNDS_MAX times at most
+        ask   given partition → offset, returns partition → time, None without a timestamp; leaves
+              out partitions without a response. Called at most ROUNDS_MAX times
         """
         self._untimed = {tp: looks - 1 for tp, looks in self._untimed.items() if looks > 1}
         found: dict[Position, int] = {}

@@ -1,8 +1,8 @@
-"""Probe: sends a message to each partition of a topic in an interval, and reads it back.
+"""Probe: sends a message to each partition of a topic once per interval, and reads it back.
 
-So it measures what applications get: how long until a message is acknowledged by every in-sync
-replica, how long until a consumer has it, and which ones never come back. It reads without a group,
-so clusters of 0.8 are probed too. Messages that others wrote to the topic are passed over.
+So it measures the service that applications get: the time until every in-sync replica has
+acknowledged a message, the time until a consumer has it, and the messages that never arrive. It
+reads without a group, so it also works on clusters of 0.8. It skips messages of other producers.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ logger = logging.getLogger(__name__)
 PARTITIONS_MAX: Final = 100
 """A probe reads each partition in a thread of its own."""
 METADATA_SECONDS: Final = 30.0
-"""Partitions that are added are probed after so long."""
+"""New partitions are probed within this time."""
 PAUSE_SECONDS: Final = 1.0
-"""After a partition could not be read."""
+"""Pause after a failed read of a partition."""
 READ_WAIT_MS: Final = 500
 RETRIES: Final = 3
 DIGITS_MAX: Final = 18
-"""Of a message's number."""
+"""Encodes a message's number."""
 NEW_TOPIC: Final = RetryPolicy(tries=10, backoff_ms=200)
-"""Until a broker knows a topic that was just created."""
+"""Waits until a broker knows a topic that was just created."""
 ONCE: Final = RetryPolicy(tries=1)
 
 
 class Probe(Closeable):
-    """`round` in one thread, `families` in any. Usable in a `with` statement.
+    """One thread may call `round`, any thread `families`. A context manager.
 
-    bootstrap    host:port,host:port
-    topic        must exist, with at most PARTITIONS_MAX partitions: else UnknownTopicOrPartition,
-                 ConfigError. NoBrokersAvailable
-    patience_s   a message that is not read after so long is lost
+    bootstrap    host:port,host:port; NoBrokersAvailable if none of them answers
+    topic        must exist (UnknownTopicOrPartition), with at most PARTITIONS_MAX partitions
+                 (ConfigError)
+    patience_s   a message that was not read after this time is lost
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Probe(Closeable):
                 self._follow_partitions,
                 NEW_TOPIC,
                 runtime,
-                what=f"looking for topic {topic}",
+                what=f"looking up topic {topic}",
                 passes=lambda error: isinstance(error, UnknownTopicOrPartition),
             )
             self._producer = KafkaProducer(
@@ -103,23 +103,23 @@ class Probe(Closeable):
             raise
 
     def close(self) -> None:
-        """Messages that are on their way are given up."""
+        """Stop. Messages in flight are dropped."""
         self._stopping.set()
         try:
             if self._producer is not None:
                 self._producer.close(0)
         except FailedToSend:
-            pass  # of a probe nobody misses a message
+            pass  # nobody needs the messages of a probe
         finally:
             self._cluster.close()
 
     def families(self) -> list[Family]:
-        """What was measured so far."""
+        """The measurements so far."""
         with self._lock:
             return list(self._ledger.families())
 
     def run(self, interval_s: float) -> None:
-        """A round in each interval, until it is closed."""
+        """One round per interval, until closed."""
         while not self._stopping.is_set():
             began = self._runtime.monotonic()
             try:
@@ -129,20 +129,20 @@ class Probe(Closeable):
             self._stopping.wait(max(0.0, interval_s - (self._runtime.monotonic() - began)))
 
     def round(self) -> None:
-        """Send a message to each partition that is read. What fails is counted, not raised."""
+        """Send a message to each partition that is read. Failures are counted, not raised."""
         now = self._runtime.monotonic()
         if now - self._looked_at > METADATA_SECONDS:
             try:
                 self._follow_partitions()
             except KafkaError as error:
-                logger.warning("Cannot look at the partitions of %s: %s", self._topic, error)
+                logger.warning("Cannot look up the partitions of %s: %s", self._topic, error)
         for partition in sorted(self._read_partitions):
             self._send(partition)
         with self._lock:
             self._ledger.expire(self._runtime.monotonic())
 
     def settle(self) -> None:
-        """Wait until the fate of every message is known."""
+        """Wait until every message has been read, has failed, or is lost."""
         while not self._stopping.wait(0.01):
             with self._lock:
                 self._ledger.expire(self._runtime.monotonic())
@@ -150,16 +150,16 @@ class Probe(Closeable):
                     return
 
     def _follow_partitions(self) -> None:
-        """Read those that are not read yet, from their ends on."""
+        """Start to read new partitions, from their ends on."""
         self._looked_at = self._runtime.monotonic()
-        # All topics: one that is asked for by name may be created.
+        # Metadata of all topics: a request by name may create the topic.
         info = self._cluster.refresh().topics.get(self._topic)
         if info is None or not info.partitions:
             raise UnknownTopicOrPartition(f"topic {self._topic} does not exist")
         if len(info.partitions) > PARTITIONS_MAX:
             raise ConfigError(
-                f"topic {self._topic} has {len(info.partitions)} partitions, a probe takes at most "
-                f"{PARTITIONS_MAX}; make a topic for it, with a partition for each broker"
+                f"topic {self._topic} has {len(info.partitions)} partitions, more than the "
+                f"{PARTITIONS_MAX} of a probe; create a topic with one partition for each broker"
             )
         new = [
             TopicPartition(self._topic, p.partition)
@@ -190,7 +190,7 @@ class Probe(Closeable):
         self._producer.send(ProducerRecord(self._topic, value, partition=partition), answered)
 
     def _read(self, tp: TopicPartition, end: int) -> None:
-        """Until the probe is closed."""
+        """Read until the probe is closed."""
         reader = PartitionReader(
             self._cluster,
             tp,
@@ -213,7 +213,7 @@ class Probe(Closeable):
                 self._stopping.wait(PAUSE_SECONDS)
 
     def _move(self, reader: PartitionReader, tp: TopicPartition) -> None:
-        """To where the log is: it was truncated, or what was not read was deleted."""
+        """Move into the log: it was truncated, or retention deleted unread messages."""
         try:
             end = log_ends(self._cluster, [tp])[tp]
             reader.position = end if reader.position > end else log_starts(self._cluster, [tp])[tp]

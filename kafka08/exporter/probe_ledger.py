@@ -1,8 +1,8 @@
-"""ProbeLedger: what became of each message of a probe. Pure.
+"""ProbeLedger: the outcome of each message of a probe. Pure.
 
 Names, labels and meanings are those of kminion's end-to-end test: a message is lost if it was
-acknowledged and not read within the patience. One that is read later stays lost there, so it is
-also counted as late. Source of the names: redpanda-data/kminion, e2e/service.go.
+acknowledged but not read within the patience. kminion never takes that back; here a message that is
+read later also counts as late. Source of the names: redpanda-data/kminion, e2e/service.go.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kafka08.metrics import Family, Histogram, Sample
 
 PREFIX: Final = "kminion_end_to_end"
 LATE_MAX: Final = 10_000
-"""Lost messages that are still recognised when they come."""
+"""Number of lost messages that are still recognised when they arrive."""
 OUTSTANDING_MAX: Final = 10_000
-"""Messages whose fate is not known; more are not sent."""
+"""Limit of messages with an unknown outcome; beyond it none are sent."""
 
 
 @dataclass(slots=True)
 class Sent:
-    """A message whose fate is not known yet. Times are monotonic seconds."""
+    """A message with an unknown outcome. Times are monotonic seconds."""
 
     partition: int
     at: float
@@ -49,11 +49,11 @@ class ProbeLedger:
 
     @property
     def outstanding(self) -> int:
-        """Messages whose fate is not known."""
+        """Number of messages with an unknown outcome."""
         return len(self._sent)
 
     def send(self, partition: int, now: float) -> int | None:
-        """The number of a message that is about to be sent; None if too many are on their way."""
+        """The number of a message that will be sent now; None if too many are outstanding."""
         self._partitions.add(partition)
         if len(self._sent) >= OUTSTANDING_MAX:
             return None
@@ -74,14 +74,14 @@ class ProbeLedger:
             del self._sent[number]
 
     def fail(self, number: int) -> None:
-        """It was not acknowledged, and is not tried again. It may be stored all the same."""
+        """It was not acknowledged and will not be retried. It may be stored nevertheless."""
         sent = self._sent.pop(number, None)
         if sent is not None:
             self._counts["produced"][sent.partition] += 1
             self._counts["failed"][sent.partition] += 1
 
     def read(self, number: int, now: float) -> None:
-        """It came back, perhaps before its acknowledgement, perhaps a second time."""
+        """It was read, perhaps before its acknowledgement, perhaps a second time."""
         sent = self._sent.get(number)
         if sent is None:
             self._read_late(number)
@@ -100,7 +100,7 @@ class ProbeLedger:
                 return
 
     def expire(self, now: float) -> None:
-        """Give up what was acknowledged and is not read within the patience."""
+        """Count messages as lost that were acknowledged but not read within the patience."""
         late = [
             number
             for number, sent in self._sent.items()
@@ -112,7 +112,7 @@ class ProbeLedger:
             self._lost.append((number, partition))
 
     def families(self) -> Iterator[Family]:
-        """Of every partition that was sent to; their samples are made at once."""
+        """The families of every partition; the samples are made at once."""
         waiting = Counter(s.partition for s in self._sent.values() if not s.acknowledged)
         for name, kind, suffix, says, values in (
             ("messages_produced_in_flight", "gauge", "", "Sent and not answered.", waiting),

@@ -1,7 +1,7 @@
 """ClusterReader: reads a view of the whole cluster, in batches. Changes nothing.
 
-ZooKeeper must answer. What brokers do not answer is noted in the view: a broker that is down keeps
-nothing else from being seen.
+ZooKeeper must answer. Requests without a broker's response are listed in the view, so one broker
+that is down does not hide the rest.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ logger = logging.getLogger(__name__)
 
 RETRIES = RetryPolicy(tries=2, backoff_ms=100)
 FIRST_WITH_TIMESTAMPS = 3
-"""The version of the registration of a broker of 0.10.0."""
+"""Registration version of brokers of 0.10.0."""
 
 Offsets = dict[TopicPartition, int]
 
 
 class ClusterReader(Closeable):
-    """Connects at once; raises ZooKeeperError. Usable in a `with` statement."""
+    """Connects at once; raises ZooKeeperError. A context manager."""
 
     def __init__(self, zookeeper: str, *, runtime: ClientRuntime = THREADS) -> None:
         self._runtime = runtime
@@ -63,8 +63,8 @@ class ClusterReader(Closeable):
         self._commit_nodes: WatchedNodes[Node] = self._watched_nodes()
 
     def _watched_nodes(self) -> WatchedNodes[Node]:
-        """Znodes that are read again only after they changed: there may be a hundred thousand, and
-        a read costs a tenth of a millisecond."""
+        """Znodes that are reread only after a change: there may be a hundred thousand, and a read
+        costs a tenth of a millisecond."""
         return WatchedNodes(self._zk, lambda node: node, lambda: None, self._runtime)
 
     @property
@@ -78,7 +78,7 @@ class ClusterReader(Closeable):
         self._zk.close()
 
     def read_view(self, *, starts: bool = True) -> ClusterView:
-        """Raises ZooKeeperError. `starts`: of the logs too."""
+        """The cluster now. `starts`: including log start offsets. Raises ZooKeeperError."""
         began = self._runtime.monotonic()
         if self._zk.session_id != self._session:
             self._session = self._zk.session_id
@@ -135,7 +135,7 @@ class ClusterReader(Closeable):
         return self._store.decode_states(there)
 
     def _client(self, unanswered: list[str]) -> ClusterClient | None:
-        """A client of brokers of which one has just answered; None, and why, if none does."""
+        """A client whose brokers include one that has just answered; None, and why, without one."""
         try:
             if self._cluster is None:
                 self._cluster = ClusterClient(
@@ -175,8 +175,8 @@ class ClusterReader(Closeable):
         views: Mapping[TopicPartition, PartitionView],
         offsets: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int | None]:
-        """The times of those led by brokers whose messages may have some. What is not answered is
-        left to the history of ends."""
+        """The timestamps at offsets whose leaders may have them. Without a response the history of
+        ends serves instead."""
         found: dict[TopicPartition, int | None] = {}
         if cluster is None:
             return found
@@ -190,7 +190,7 @@ class ClusterReader(Closeable):
                 leader = registration.broker(broker_id)
                 found |= message_times(cluster, leader, by_leader[broker_id])
             except KafkaError as error:
-                logger.info("No times of messages from broker %d: %s", broker_id, error)
+                logger.info("No message timestamps from broker %d: %s", broker_id, error)
         return found
 
     def _groups(
@@ -210,7 +210,7 @@ class ClusterReader(Closeable):
         if silent:
             what = f"offsets in Kafka of {len(silent)} groups"
             unanswered.append(f"{what}: no live broker leads {OFFSETS_TOPIC}: {some_of(silent)}")
-        # The offsets topic would be created by the question.
+        # The request would create the offsets topic.
         asked = set(every).difference(silent) if count else set()
         found = {}
         for name in every:
@@ -225,7 +225,7 @@ class ClusterReader(Closeable):
         return found
 
     def _coordinated(self, cluster: ClusterClient | None, unanswered: list[str]) -> dict[str, int]:
-        """Group → its members, of the groups that brokers coordinate."""
+        """Group → its members, for groups that brokers coordinate."""
         if cluster is None or not may_coordinate(self._store):
             return {}
         try:
@@ -243,7 +243,8 @@ class ClusterReader(Closeable):
         partitions: Sequence[TopicPartition],
         unanswered: list[str],
     ) -> dict[TopicPartition, Committed]:
-        """Kafka cannot list what a group committed, so it is asked for every partition there is."""
+        """The group's offsets in Kafka. These brokers cannot list them, so the request names every
+        partition of the cluster."""
         if cluster is None:
             return {}
         try:
@@ -257,8 +258,8 @@ class ClusterReader(Closeable):
 def without_coordinator(
     groups: Iterable[str], count: int, led: Collection[TopicPartition]
 ) -> list[str]:
-    """Those of `groups` whose partition of the offsets topic, of `count`, is not among those that
-    are `led`: to ask for each of a thousand would wait seconds for each. Pure."""
+    """Those of `groups` whose partition of the offsets topic (of `count`) has no leader in `led`.
+    Requests for each of a thousand such groups would take seconds each. Pure."""
     if not count:
         return []
     return [
@@ -271,7 +272,7 @@ def without_coordinator(
 def unread(
     partitions: Mapping[TopicPartition, PartitionView], groups: Mapping[str, GroupView]
 ) -> dict[TopicPartition, set[int]]:
-    """partition → the offsets from which groups have something to read. Pure."""
+    """partition → the offsets of groups with lag. Pure."""
     found: dict[TopicPartition, set[int]] = {}
     for group in groups.values():
         for tp, committed in group.newest().items():

@@ -1,5 +1,5 @@
-"""What a live view shows of a cluster: a row for each broker, topic, group, and partition of a
-group. Pure."""
+"""The rows of a live view of a cluster: for each broker, topic, group, and partition of a group.
+Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka08.structs import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """per_second   messages that came into what it leads; None at the first look"""
+    """per_second   messages into the partitions that it leads; None in the first view"""
 
     broker: int
     address: str
@@ -28,8 +28,8 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """messages     of the logs whose range is known; None: of none
-    per_second   messages that came in; None at the first look, and if no end is known
+    """messages     in the logs whose range is known; None if no range is
+    per_second   messages appended; None in the first view, and if no log end is known
     """
 
     topic: str
@@ -42,10 +42,10 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """lag            messages of all partitions whose end is known; None: of none
-    seconds_late   of the latest partition; None: not known
-    per_second     messages that it read; None at the first look
-    verdict        the worst of all partitions; None if no end is known
+    """lag            messages, over the partitions whose end is known; None if no end is
+    seconds_late   largest time lag of a partition; None: unknown
+    per_second     messages that it read; None in the first view
+    verdict        worst verdict of its partitions; None if no end is known
     """
 
     group: str
@@ -72,7 +72,7 @@ class GroupPartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """unanswered   what could not be asked, and why"""
+    """unanswered   requests without a response, and why"""
 
     brokers: tuple[BrokerRow, ...]
     topics: tuple[TopicRow, ...]
@@ -100,7 +100,7 @@ def summary_of(view: ClusterView, before: ClusterView | None, histories: Histori
 def group_partitions(
     view: ClusterView, histories: Histories, group: str
 ) -> list[GroupPartitionRow]:
-    """A row for each partition that the group committed, in order; [] for a group that is gone."""
+    """A row for each partition that the group committed, in order; [] for an unknown group."""
     facts = view.groups.get(group)
     if facts is None:
         return []
@@ -201,17 +201,17 @@ def _group(
 
 
 def added(numbers: Sequence[int]) -> int | None:
-    """None of none: what is not known is not 0."""
+    """The sum of the known values; None without any: unknown is not 0."""
     return sum(numbers) if numbers else None
 
 
 def rate(numbers: Sequence[int], seconds: float | None) -> float | None:
-    """None if the time is not known, or no number."""
+    """The rate; None without a count or a time."""
     return sum(numbers) / seconds if numbers and seconds is not None else None
 
 
 def arrived(view: ClusterView, before: ClusterView | None) -> dict[TopicPartition, int]:
-    """Messages that came into each partition since `before`, of those whose ends are known."""
+    """partition → messages appended since `before`, for partitions whose ends are known."""
     earlier = {} if before is None else before.partitions
     return {
         tp: max(0, partition.end - earlier_end)

@@ -1,12 +1,12 @@
-"""The verdict on a group in one partition: by how its offset and its lag moved, without thresholds.
+"""The verdict on a group in one partition, from changes of its offset and lag, without thresholds.
 
     OK      it keeps up: its lag was 0 at some time, or falls
-    WARN    it commits and gets on, but its lag never falls
+    WARN    it commits and advances, but its lag never falls
     STALL   it commits the same offset again and again, and has lag
     STOP    it has not committed for longer than the whole history
-    REWIND  it committed a lower offset than before, and has not come back to where it was
+    REWIND  it committed a lower offset than before, and has not reached it again
 
-Pure. The rules, their order and their edges are those of linkedin/Burrow (core/internal/evaluator,
+Pure. The rules, their order and edge cases are those of linkedin/Burrow (core/internal/evaluator,
 caching.go): `tests/exporter/burrow` compares with Burrow's own code over generated histories.
 """
 
@@ -18,11 +18,11 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 HISTORY_MAX: Final = 10
-"""Commits that are remembered of a partition: `intervals` of Burrow."""
+"""Number of commits kept per partition: Burrow's `intervals`."""
 
 
 class Verdict(enum.IntEnum):
-    """Ascending by how bad it is; the numbers are Burrow's."""
+    """Sorted by severity; the numbers are Burrow's."""
 
     OK = 1
     WARN = 2
@@ -32,10 +32,10 @@ class Verdict(enum.IntEnum):
 
 
 class Commit(NamedTuple):
-    """An offset as it was committed.
+    """A committed offset.
 
-    time_ms   when
-    lag       messages behind the log's end then; None: not known
+    time_ms   time of the commit
+    lag       messages to the log end at that time; None: unknown
     """
 
     offset: int
@@ -46,11 +46,11 @@ class Commit(NamedTuple):
 def verdict_of(
     commits: Sequence[Commit], log_ends: Sequence[int], lag: int, now_ms: int
 ) -> Verdict:
-    """What to say of a partition.
+    """The verdict on a partition.
 
     commits    the last HISTORY_MAX commits, oldest first
-    log_ends   the log's ends as they were looked up lately, in any order
-    lag        messages behind the log's end now
+    log_ends   recent log ends, in any order
+    lag        messages to the log end now
     """
     if lag <= 0 or not commits:
         return Verdict.OK
@@ -66,19 +66,19 @@ def verdict_of(
 
 
 def _has_stopped(commits: Sequence[Commit], now_ms: int) -> bool:
-    """The last commit is longer ago than the first one was before it."""
+    """Whether the time since the last commit is longer than the time from the first to the last."""
     first, last = commits[0].time_ms, commits[-1].time_ms
     # Burrow's clock has whole seconds.
     return now_ms // 1000 * 1000 - last > last - first
 
 
 def _was_at_end(commits: Sequence[Commit], log_ends: Sequence[int]) -> bool:
-    """It had read everything a moment ago, so its silence says nothing yet."""
+    """Whether it had read everything a moment ago: then a missing commit means nothing yet."""
     return any(end <= commits[-1].offset for end in log_ends)
 
 
 def _is_rewound(commits: Sequence[Commit]) -> bool:
-    """The first step back was not made good within the history."""
+    """Whether it rewound in the history, and has not reached the old offset again."""
     for index in range(1, len(commits)):
         before = commits[index - 1].offset
         if commits[index].offset < before:
@@ -87,11 +87,11 @@ def _is_rewound(commits: Sequence[Commit]) -> bool:
 
 
 def _lag_fell(commits: Sequence[Commit]) -> bool:
-    """At least once from one commit whose lag is known to the next."""
+    """Whether the lag fell at least once between consecutive commits with a known lag."""
     known = [commit.lag for commit in commits if commit.lag is not None]
     return any(after < before for before, after in pairwise(known))
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """Of a whole group; OK without partitions."""
+    """The worst of a group's verdicts; OK without partitions."""
     return max(verdicts, default=Verdict.OK)

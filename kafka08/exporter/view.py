@@ -1,4 +1,4 @@
-"""ClusterView: partitions and groups of a cluster at about one time. Plain data."""
+"""ClusterView: the partitions and groups of a cluster at about the same time. Plain data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka08.structs import Broker, TopicPartition
 
 
 class Committed(NamedTuple):
-    """version   rises with each commit, also of the same offset; -1 where the store has none"""
+    """version   increases with each commit, even of the same offset; -1 if the store has none"""
 
     offset: int
     version: int = -1
@@ -19,7 +19,7 @@ class Committed(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class PartitionView:
     """leader       broker id; -1 without one
-    start, end   of its log; None: not known
+    start, end   offsets of its log; None: unknown
     """
 
     leader: int
@@ -29,14 +29,14 @@ class PartitionView:
     end: int | None = None
 
     def first_from(self, offset: int) -> int:
-        """`offset`, or the start of the log if that is larger: the messages between are gone."""
+        """`offset`, or the log start if that is larger: the messages between were deleted."""
         return offset if self.start is None else max(offset, self.start)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """members            how many there are, of both kinds
-    zookeeper, kafka   what is committed in either store
+    """members            number of members, of both kinds
+    zookeeper, kafka   the offsets committed in each store
     """
 
     members: int
@@ -44,7 +44,7 @@ class GroupView:
     kafka: Mapping[TopicPartition, Committed] = field(default_factory=dict)
 
     def newest(self) -> dict[TopicPartition, Committed]:
-        """Of each partition the larger offset: where a member that reads both stores goes on."""
+        """The larger offset of each partition: where a member that reads both stores continues."""
         found = dict(self.zookeeper)
         for tp, committed in self.kafka.items():
             if tp not in found or committed.offset > found[tp].offset:
@@ -54,12 +54,12 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """now_ms       when it was read
-    seconds      how long that took
-    unanswered   what could not be asked, and why
-    times        (partition, offset) → when the first message from there on was written, in ms, by
-                 its timestamp; of offsets that groups have yet to read, where it is known
-    negotiates   whether all registered brokers tell their API versions: those of 0.9 and later
+    """now_ms       time of the view
+    seconds      how long reading it took
+    unanswered   requests without a response, and why
+    times        (partition, offset) → timestamp in ms of the first message from there on, for the
+                 offsets of groups with lag, where it is known
+    negotiates   whether all registered brokers report their API versions: from 0.9 on
     """
 
     now_ms: int

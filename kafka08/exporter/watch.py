@@ -1,4 +1,4 @@
-"""Watch: what was read of a cluster last, the time before, and how it moved since the start."""
+"""Watch: the latest view of a cluster, the one before it, and the histories since the start."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kafka08.runtime.threads import THREADS
 
 
 class Watch(Closeable):
-    """Connects at the first look. One thread may `read` while another looks at what was added.
+    """Connects at the first read. One thread may `read` while another uses the views.
 
-    earlier   a view that was kept, as if it was the last one
+    earlier   a stored view that serves as the previous one
     """
 
     def __init__(
@@ -38,24 +38,24 @@ class Watch(Closeable):
             self._reader.close()
 
     def read(self) -> ClusterView:
-        """What there is now. In any one thread; raises ZooKeeperError."""
+        """A view of now. In one thread at a time; raises ZooKeeperError."""
         if self._reader is None:
             self._reader = ClusterReader(self._zookeeper, runtime=self._runtime)
         return self._reader.read_view()
 
     def read_twice(self) -> list[ClusterView]:
-        """A second apart, for rates."""
+        """Two views a second apart, for rates."""
         first = self.read()
         self._runtime.sleep(1.0)
         return [first, self.read()]
 
     def add(self, view: ClusterView) -> None:
-        """Remember what was read."""
+        """Take a view as the latest."""
         self.histories.add(view)
         self.before, self.view = self.view, view
 
     def summary(self, since: ClusterView | None = None) -> Summary:
-        """Rates since `since`; default: since the view before."""
+        """The rows of the latest view. Rates are since `since`; default: the view before."""
         assert self.view is not None, "nothing was read yet"
         return summary_of(self.view, since or self.before, self.histories)
 
