@@ -1,8 +1,8 @@
-"""Looks a whole cluster over and says what is wrong with it, why it matters, and one command.
+"""Health checks of a cluster: each finding says what is wrong, why it matters, and what to run.
 
-`read_snapshot` (reader.py) reads ZooKeeper, brokers, groups and files, and changes nothing;
-`findings_of` (examination.py) is a pure function of what it read. The checks stand by subject in
-checks_*.py. Start with snapshot.py. For clusters of ours, of the JVM's, and mixed ones.
+`SnapshotReader` (reader.py) reads ZooKeeper, brokers, groups and files, and changes nothing.
+`findings_of` (examination.py) applies all checks to that snapshot (pure). checks_*.py has the
+checks by subject. Start with snapshot.py. Works on clusters of ours, of the JVM's, and mixed ones.
 """
 
 from kafka08.doctor.check import Check, Finding, Severity

@@ -1,4 +1,4 @@
-"""What a check is, and what it finds."""
+"""Check and Finding: the form of all checks and their results."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from kafka08.doctor.snapshot import Snapshot
 from kafka08.listing import some_of
 
 CONNECT: Final = "{zookeeper}"
-"""Where a command has the connect string of the cluster."""
+"""Placeholder for the connect string of the cluster in a command."""
 Z: Final = f"--zookeeper {CONNECT}"
 
 
 class Severity(enum.Enum):
     PROBLEM = "problem"
-    """Messages are lost or late, or will be: exit 1."""
+    """Messages are or will be lost or late: exit 1."""
     NOTE = "note"
-    """Worth knowing; a cluster may be healthy with it."""
+    """Worth knowing; a healthy cluster may have it."""
 
 
 class Found(NamedTuple):
-    """One place where a check applies: the broker, partition, znode, group or file, and what is
-    the case there."""
+    """One result of a check: the broker, partition, znode, group or file, and its problem."""
 
     where: str
     what: str
@@ -32,11 +31,11 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named question about a snapshot.
+    """A named check of a snapshot.
 
     why      why it matters, in a sentence
-    command  one command that shows more or cures it
-    find     every place where it applies
+    command  one command that shows more or fixes it
+    find     returns every place with the problem
     """
 
     name: str
@@ -46,7 +45,7 @@ class Check:
     find: Callable[[Snapshot], Iterable[Found]]
 
     def findings(self, snapshot: Snapshot) -> list[Finding]:
-        """One finding for each text, with all the places that it is said of."""
+        """One finding for each text, with all its places."""
         places: dict[str, list[str]] = {}
         for where, what in self.find(snapshot):
             places.setdefault(what, []).append(where)
@@ -59,7 +58,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, where, why it matters, and what to run."""
+    """A problem: what, where, why it matters, and what to run."""
 
     check: str
     severity: Severity

@@ -1,4 +1,4 @@
-"""Brokers, the controller, and ZooKeeper itself."""
+"""Checks of brokers, the controller, and ZooKeeper itself."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from kafka08.doctor.snapshot import BrokerFacts, Snapshot
 from kafka08.zk import paths
 
 CLOCK_MS_MAX: Final = 30_000
-"""A registration may be written some seconds after its time was taken."""
+"""A broker may write its registration some seconds after it took the time in it."""
 SLOW_SECONDS: Final = 1.0
 ZOOKEEPER_SLOW_SECONDS: Final = 0.5
 STARTING_MS: Final = 60_000
-"""A broker that registered less than this ago may not have heard of everything."""
+"""A broker that registered less than this ago may not have received all metadata."""
 LOOPBACK: Final = ("localhost", "127.")
 ISR_NOTIFICATIONS_MAX: Final = 1000
 
@@ -65,7 +65,7 @@ def _loopback(snapshot: Snapshot) -> Iterator[Found]:
     ]
     if len(local) < len(named):
         for broker in local:
-            yield Found(name_of(broker), "advertises loopback, other brokers do not")
+            yield Found(name_of(broker), "advertises a loopback address, other brokers do not")
 
 
 def _same_address(snapshot: Snapshot) -> Iterator[Found]:
@@ -104,7 +104,7 @@ def _clock(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _controller_clock(snapshot: Snapshot) -> Iterator[Found]:
-    """A broker's registration may be months old; a controller often took office later."""
+    """The controller's clock at its election, which is often more recent than a registration."""
     if snapshot.controller_clocks is None:
         return
     own_ms, zookeeper_ms = snapshot.controller_clocks
@@ -136,12 +136,12 @@ def _local_clock(snapshot: Snapshot) -> Iterator[Found]:
 
 def _misses_brokers(snapshot: Snapshot) -> Iterator[Found]:
     for broker in snapshot.brokers.values():
-        # 0.8: a broker hears of others together with its first topic.
+        # 0.8: a broker learns of other brokers together with its first topic.
         if broker.unreachable is None and broker.leaders and _is_settled(snapshot, broker):
             missing = snapshot.live - broker.known_brokers
             if missing:
                 names = ", ".join(map(str, sorted(missing)))
-                yield Found(name_of(broker), f"does not tell clients of broker {names}")
+                yield Found(name_of(broker), f"does not report broker {names} to clients")
 
 
 def _stale_leaders(snapshot: Snapshot) -> Iterator[Found]:
@@ -157,7 +157,7 @@ def _stale_leaders(snapshot: Snapshot) -> Iterator[Found]:
         if wrong:
             yield Found(
                 name_of(broker),
-                f"tells clients of another leader than ZooKeeper for {len(wrong)} partitions, such "
+                f"reports another leader than ZooKeeper for {len(wrong)} partitions, such "
                 f"as {wrong[0]}",
             )
 
@@ -209,14 +209,14 @@ def _slow_zookeeper(snapshot: Snapshot) -> Iterator[Found]:
 def _isr_notifications(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.isr_notifications > ISR_NOTIFICATIONS_MAX:
         yield Found(
-            "/isr_change_notification", f"has {snapshot.isr_notifications} znodes that wait"
+            "/isr_change_notification", f"has {snapshot.isr_notifications} notifications pending"
         )
 
 
 CHECKS: Final = (
     problem("no-brokers", "nothing can be produced or consumed",
             "kafka08 broker start server.properties", _none),
-    problem("broker-unreadable", "the controller counts that broker as dead",
+    problem("broker-unreadable", "the controller treats that broker as dead",
             "restart that broker: it registers again", _unreadable),
     problem("broker-unreachable",
             "clients are sent to that address; from here they cannot connect to it",
@@ -228,11 +228,11 @@ CHECKS: Final = (
             f"kafka08 broker list {Z}", _same_address),
     problem("broker-left-behind", "its replicas never get in sync: partitions have fewer copies "
             "than they should", "kafka08 partition reassign --help", _left_behind),
-    problem("broker-clock", "retention, offsets and log lines go by clocks that differ",
+    problem("broker-clock", "retention, offsets and log lines use clocks that differ",
             "run an NTP client on that machine", _clock),
-    problem("controller-clock", "retention, offsets and log lines go by clocks that differ",
+    problem("controller-clock", "retention, offsets and log lines use clocks that differ",
             "run an NTP client on that machine", _controller_clock),
-    problem("local-clock", "ages and lateness that tools show here are wrong by as much",
+    problem("local-clock", "ages and lags in time that tools show here are wrong by as much",
             "run an NTP client on this machine", _local_clock),
     problem("broker-misses-brokers", "clients that ask this broker do not find the others",
             f"kafka08 broker list {Z}", _misses_brokers),
@@ -244,11 +244,11 @@ CHECKS: Final = (
             "restart one broker, if it stays so for longer than a minute", _no_controller),
     problem("controller-dead", "no leader is elected until its session ends",
             f"kafka08 broker list {Z}", _dead_controller),
-    problem("controller-epoch", "brokers refuse what the controller says",
+    problem("controller-epoch", "brokers reject the controller's requests",
             "find out who wrote /controller_epoch; a restored ZooKeeper does that",
             _controller_epoch),
     problem("zookeeper-slow", "brokers and consumers lose their sessions when it gets slower",
             "look at its disk: the transaction log wants one of its own", _slow_zookeeper),
-    problem("isr-notifications", "the controller does not take them, so metadata are stale",
+    problem("isr-notifications", "the controller ignores them, so metadata are stale",
             "restart the broker that is controller", _isr_notifications),
 )  # fmt: skip

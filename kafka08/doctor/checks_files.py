@@ -1,4 +1,4 @@
-"""Local log directories, and the properties files of brokers and clients."""
+"""Checks of local log directories, and of the properties files of brokers and clients."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kafka08.doctor.snapshot import FileFacts, Snapshot
 FULL: Final = 0.9
 DIRTY: Final = 0.9
 SEALED_MIN: Final = 5
-"""Sealed segments below which a log is too small to say anything about its cleaner."""
+"""A log with fewer sealed segments is too small for conclusions about its cleaner."""
 SESSION_MS_MIN: Final = 3000
-"""Pauses of garbage collectors and disks that brokers and members have seen are about as long."""
+"""Pauses of garbage collectors and disks can last about as long."""
 FETCH_DEFAULT: Final = 1024 * 1024
 MESSAGE_MAX_DEFAULT: Final = 1_000_012
 SESSION_DEFAULT_MS: Final = 6000
@@ -145,7 +145,7 @@ def _session_short(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _below_largest_message(kind: str, key: str, snapshot: Snapshot) -> Iterator[Found]:
-    """Files of a kind whose fetch size `key` is below some topic's max.message.bytes."""
+    """Finds files of a kind whose fetch size `key` is below a topic's max.message.bytes."""
     for file in _of_kind(snapshot, kind):
         fetch = _value(file, key, FETCH_DEFAULT)
         for topic, facts in snapshot.topics.items():
@@ -205,7 +205,7 @@ def _no_acks(snapshot: Snapshot) -> Iterator[Found]:
 
 CHECKS: Final = (
     problem("log-directory-unusable", "a broker does not start with it, or stops",
-            "see that it is there, and who may write it", _unusable),
+            "check that it exists, and who may write to it", _unusable),
     problem("disk-nearly-full", "a broker stops when its disk is full",
             f"kafka08 topic alter --help {Z}", _nearly_full),
     note("log-directories-share-disk", "several directories on one disk are no faster than one",
@@ -220,10 +220,10 @@ CHECKS: Final = (
             "see docs/configuration.md", _invalid),
     problem("properties-unknown", "a misspelt key has no effect, and its default holds",
             "see docs/configuration.md", _unknown),
-    note("properties-without-effect", "they were set for a purpose that they do not serve",
+    note("properties-without-effect", "whoever set them expects an effect that they do not have",
          "see docs/configuration.md", _without_effect),
-    note("logs-in-tmp", "the system deletes what is old there",
-         "set log.dirs to a directory that stays", _logs_in_tmp),
+    note("logs-in-tmp", "the system deletes old files there",
+         "set log.dirs to a permanent directory", _logs_in_tmp),
     problem("session-too-short", "one pause of a garbage collector or disk ends the session",
             "set zookeeper.session.timeout.ms to 6000", _session_short),
     problem("replica-fetch-too-small", "followers cannot copy a large message, and stay behind",

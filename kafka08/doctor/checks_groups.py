@@ -1,4 +1,4 @@
-"""Consumer groups: what `kafka08 group explain` finds, one check for each kind of finding."""
+"""Checks of consumer groups: one for each kind of finding of `kafka08 group explain`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from kafka08.doctor.snapshot import Snapshot
 KINDS: Final = {
     "unreadable-member": "every member fails to rebalance",
     "unreadable-offset": "members do not know where to begin",
-    "persistent-member": "partitions are assigned to a member that is not there",
+    "persistent-member": "partitions are assigned to a member that does not exist",
     "blocking-owner": "no member can claim those partitions",
     "no-owner": "no member reads those partitions",
-    "misplaced": "members do not agree who reads what",
-    "absent-topic": "members wait for a topic that is not there",
+    "misplaced": "members disagree about the owners of partitions",
+    "absent-topic": "members wait for a topic that does not exist",
     "outside-log": "members begin at auto.offset.reset: messages are read again or skipped",
     "never-committed": "auto.offset.reset decides where members begin",
-    "rebalancing": "no message is read meanwhile",
+    "rebalancing": "no messages are read meanwhile",
 }
 NOTED_KINDS: Final = {
     "gone-partition": "its znodes are of a topic that was deleted",
     "stray-znode": "a rebalance of the JVM's members may fail on it",
 }
-"""Kind of what `explain` finds → why it matters. Left out are kinds that the whole cluster's checks
-say, and that a group is stopped."""
+"""Kind of finding of `explain` → why it matters. Omits the kinds that checks of the cluster cover,
+and stopped groups."""
 
 
 MINUTE_MS: Final = 60_000
@@ -34,7 +34,7 @@ HOUR_MS: Final = 60 * MINUTE_MS
 RETENTION_MS: Final = 24 * HOUR_MS
 """offsets.retention.minutes of 0.8.2 to 1.1."""
 EXPIRING_SHARE: Final = 0.25
-"""Of the retention: what is left when it is said."""
+"""Fraction of the retention that is left when the check reports."""
 
 
 def _of_kind(kind: str, is_problem: bool, snapshot: Snapshot) -> Iterator[Found]:
@@ -46,11 +46,11 @@ def _of_kind(kind: str, is_problem: bool, snapshot: Snapshot) -> Iterator[Found]
 
 def _unread(snapshot: Snapshot) -> Iterator[Found]:
     for group, fault in snapshot.group_faults.items():
-        yield Found(f"group {group}", f"cannot be looked at: {fault}")
+        yield Found(f"group {group}", f"cannot be examined: {fault}")
 
 
 def _stores_disagree(snapshot: Snapshot) -> Iterator[Found]:
-    """Only without members: while some are there, the store that they commit to runs ahead."""
+    """Only groups without members: a group's store of commits is ahead while members run."""
     for group, facts in snapshot.groups.items():
         if facts.members:
             continue
@@ -68,7 +68,7 @@ def _unanswered(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _expiring(snapshot: Snapshot) -> Iterator[Found]:
-    """A group without members commits no more, so Kafka forgets its offsets."""
+    """A group without members no longer commits, so its offsets in Kafka expire."""
     retention_ms = _retention_ms(snapshot)
     for (group, tp), commit in snapshot.commits.items():
         expires_ms = commit.expires_ms
@@ -91,7 +91,7 @@ def _retention_ms(snapshot: Snapshot) -> int:
 
 def _left_out(snapshot: Snapshot) -> Iterator[Found]:
     if snapshot.groups_left_out:
-        yield Found("groups", f"{snapshot.groups_left_out} were not looked at")
+        yield Found("groups", f"{snapshot.groups_left_out} were not examined")
 
 
 CHECKS: Final = (
@@ -111,8 +111,8 @@ CHECKS: Final = (
          f"kafka08 migrate plan GROUP {Z}", _stores_disagree),
     note("offsets-expiring", "the group then begins where auto.offset.reset says",
          f"kafka08 offsets export GROUP {Z}", _expiring),
-    note("groups-unanswered", "those groups are not looked at",
+    note("groups-unanswered", "those groups are not examined",
          f"kafka08 group list {Z}", _unanswered),
-    note("groups-left-out", "there are more than are looked at in the time that this may take",
+    note("groups-left-out", "there are more than it can examine in a short time",
          f"kafka08 group explain GROUP {Z}", _left_out),
 )  # fmt: skip

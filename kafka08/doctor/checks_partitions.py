@@ -1,4 +1,4 @@
-"""Partitions: leaders, replicas, in-sync replicas, and how they are spread."""
+"""Checks of partitions: leaders, replicas, in-sync replicas, and their distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka08.zk import paths
 SKEW: Final = 0.1
 """leader.imbalance.per.broker.percentage of Kafka."""
 SKEWED_LEADERS_MIN: Final = 3
-"""Leaders that another broker has before a broker counts as skewed: a few say nothing."""
+"""A broker counts as skewed if others lead at least so many of its partitions."""
 REPLICA_SKEW: Final = 0.5
 REPLICAS_PER_BROKER_MIN: Final = 20
 CREATING_MS: Final = 60_000
@@ -132,13 +132,13 @@ CHECKS: Final = (
             f"kafka08 topic describe --unavailable-partitions {Z}", _led_by_dead),
     problem("partition-under-replicated", "one more failure loses messages or the partition",
             f"kafka08 topic describe --under-replicated-partitions {Z}", _under_replicated),
-    problem("isr-foreign", "a move was broken off and its request is gone",
+    problem("isr-foreign", "a reassignment was aborted and its request is gone",
             f"kafka08 topic describe {Z}", _foreign_isr),
     problem("replicas-twice", "the partition has fewer copies than it seems",
             "kafka08 partition reassign --help", _twice),
     problem("partition-without-replicas", "it cannot have a leader",
             "kafka08 partition reassign --help", _no_replicas),
-    problem("partition-gap", "producers count partitions and send to one that is not there",
+    problem("partition-gap", "producers count partitions and send to one that does not exist",
             f"kafka08 topic describe {Z}", _gaps),
     problem("leaders-skewed", "other brokers carry this one's load",
             f"kafka08 partition elect {Z}", _leaders_skewed),

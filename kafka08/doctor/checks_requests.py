@@ -1,4 +1,4 @@
-"""Requests to the controller that stand in ZooKeeper, and what was left there."""
+"""Checks of requests to the controller in ZooKeeper, and of remains there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka08.zk import paths
 
 MINUTE_MS: Final = 60_000
 REASSIGNMENT_MS: Final = 60 * MINUTE_MS
-"""A move copies whole partitions, so it may take long."""
+"""A reassignment copies whole partitions, so it may take long."""
 ELECTION_MS: Final = 2 * MINUTE_MS
 DELETION_MS: Final = 10 * MINUTE_MS
 CONFIG_CHANGES_MAX: Final = 1000
@@ -67,7 +67,7 @@ def _election_stuck(snapshot: Snapshot) -> Iterator[Found]:
     if request is not None and _stands(snapshot, request, ELECTION_MS):
         yield Found(
             paths.PREFERRED_ELECTION,
-            f"has stood for {_minutes(snapshot, request.since_ms)} minutes",
+            f"has been pending for {_minutes(snapshot, request.since_ms)} minutes",
         )
 
 
@@ -96,15 +96,15 @@ def _config_changes(snapshot: Snapshot) -> Iterator[Found]:
 
 
 CHECKS: Final = (
-    problem("request-unreadable", "the controller ignores it, and takes no other",
-            "delete that znode, and ask again", _unreadable),
-    problem("reassignment-stuck", "no other move can be asked for, and disks hold both copies",
+    problem("request-unreadable", "the controller ignores it, and accepts no other",
+            "delete that znode, and repeat the request", _unreadable),
+    problem("reassignment-stuck", "no other reassignment can start, and disks hold both copies",
             f"kafka08 partition reassign --help {Z}", _reassignment_stuck),
     problem("reassignment-to-dead-broker", "the move cannot end until that broker is up",
             f"kafka08 broker list {Z}", _reassignment_to_dead),
     problem("reassignment-of-nothing", "the controller of 0.8 may keep the request for ever",
             f"kafka08 topic list {Z}", _reassignment_of_nothing),
-    problem("election-stuck", "no other preferred replica election can be asked for",
+    problem("election-stuck", "no other preferred replica election can be requested",
             "restart the broker that is controller", _election_stuck),
     problem("topic-half-deleted", "delete.topic.enable is false on the controller, or a broker "
             "with a replica is down", f"kafka08 broker list {Z}", _half_deleted),

@@ -1,4 +1,4 @@
-"""Topics: their configurations, names, and the offsets topic."""
+"""Checks of topics: their configurations, names, and the offsets topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPACT: Final = "compact"
 
 
 def number(config: Mapping[str, str], key: str) -> int | None:
-    """An override that is a number; None without it, or if it is none."""
+    """An override as a number; None without it, or if it is not a number."""
     text = config.get(key, "")
     return int(text) if text.lstrip("-").isdecimal() else None
 
@@ -144,7 +144,7 @@ CHECKS: Final = (
             f"kafka08 topic delete --help {Z}", _illegal_name),
     note("topic-names-collide", "their metrics have the same name in the JVM's brokers",
          f"kafka08 topic list {Z}", _names_collide),
-    problem("topic-config-unreadable", "brokers take it for no overrides",
+    problem("topic-config-unreadable", "brokers treat it as if there were no overrides",
             f"kafka08 topic alter --help {Z}", _config_unreadable),
     problem("topic-config-invalid", "brokers do not apply it, or do not start",
             f"kafka08 topic describe --topics-with-overrides {Z}", _config_invalid),
@@ -156,8 +156,8 @@ CHECKS: Final = (
          "are lost", f"kafka08 topic describe --topics-with-overrides {Z}", _unclean_allowed),
     note("retention-below-segment", "the active segment is never deleted, so more is kept",
          f"kafka08 topic describe --topics-with-overrides {Z}", _retention_below_segment),
-    problem("replica-counts-differ", "a move was broken off, or partitions were added with fewer "
-            "copies", f"kafka08 topic describe {Z}", _replica_counts_differ),
+    problem("replica-counts-differ", "a reassignment was aborted, or partitions were added with "
+            "fewer copies", f"kafka08 topic describe {Z}", _replica_counts_differ),
     problem("offsets-topic-one-replica", "with that broker the groups lose their offsets",
             "kafka08 partition reassign --help", _offsets_one_replica),
     problem("offsets-topic-not-compacted", "committed offsets are deleted with old segments",

@@ -1,4 +1,4 @@
-"""All checks, and what they find in a snapshot. Pure."""
+"""Applies all checks to a snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def findings_of(snapshot: Snapshot, checks: Iterable[Check] = CHECKS) -> list[Finding]:
-    """Everything that is found, problems first; empty if all is well."""
+    """All findings, problems first; empty if the cluster is healthy."""
     found = [finding for check in checks for finding in check.findings(snapshot)]
     return sorted(found, key=lambda finding: not finding.is_problem)

@@ -39,7 +39,7 @@ KINDS: Final[Mapping[str, type[Config]]] = {
 
 
 def read_file(path: str, kind: str) -> FileFacts:
-    """A properties file of that kind."""
+    """Read a properties file of that kind."""
     values: dict[str, str] = {}
     try:
         values = load_properties(path)
@@ -52,7 +52,7 @@ def read_file(path: str, kind: str) -> FileFacts:
 
 
 def read_log_directory(path: str) -> LogDirectoryFacts:
-    """A log directory, its logs, and the disk that it is on."""
+    """Read a log directory, its logs, and its disk."""
     directory = Path(path)
     try:
         usage = shutil.disk_usage(directory)
@@ -76,11 +76,11 @@ def read_log_directory(path: str) -> LogDirectoryFacts:
             is_locked(directory / LOCK_FILE),
         )
     except OSError as error:
-        return LogDirectoryFacts(path, f"cannot be looked into: {error.strerror or error}")
+        return LogDirectoryFacts(path, f"cannot be read: {error.strerror or error}")
 
 
 def cleaner_points(directory: Path) -> Mapping[TopicPartition, int]:
-    """partition → the offset that the cleaner has come to; {} if that is not known."""
+    """partition → the offset that the cleaner has reached; {} if unknown."""
     file = directory / CLEANER_CHECKPOINT
     try:
         if file.stat().st_size > CHECKPOINT_BYTES_MAX:
@@ -91,19 +91,19 @@ def cleaner_points(directory: Path) -> Mapping[TopicPartition, int]:
 
 
 def measure(directory: Path, cleaned_to: int) -> LogOnDisk:
-    """A partition's log, whose part below `cleaned_to` was compacted."""
+    """Measure a partition's log, which is compacted below `cleaned_to`."""
     sizes = {}
     for file in directory.glob(f"*{LOG_SUFFIX}"):
         try:
             sizes[base_offset_of(file)] = file.stat().st_size
         except (OSError, CorruptLog):
-            continue  # deleted meanwhile, or no segment
+            continue  # deleted meanwhile, or not a segment
     dirty = sum(size for base, size in sizes.items() if base >= cleaned_to)
     return LogOnDisk(sum(sizes.values()), dirty, max(0, len(sizes) - 1))
 
 
 def is_locked(lock: Path) -> bool:
-    """Whether a process holds the lock of a log directory; it is only asked for."""
+    """Whether a process holds the lock of a log directory. Queries the lock without taking it."""
     try:
         descriptor = os.open(lock, os.O_RDONLY)
     except OSError:

@@ -22,16 +22,16 @@ from kafka08.structs import TopicPartition
 T = TypeVar("T")
 
 GROUPS_MAX: Final = 20
-"""Groups of each kind that are looked at: each costs requests to brokers."""
+"""Limit of examined groups of each kind: each costs requests to brokers."""
 SECOND_LOOK_SECONDS: Final = 1.5
-"""A group that rebalances has problems that are gone a moment later."""
+"""Pause before a group is read again: during a rebalance problems last only a moment."""
 RECORDS_MAX: Final = 20_000
-"""Read of the end of a partition of the offsets topic: well below a second."""
+"""Bytes read from the end of a partition of the offsets topic: takes well below a second."""
 
 
 @dataclass(slots=True)
 class GroupsRead:
-    """As the fields of the Snapshot."""
+    """The fields of the Snapshot about groups."""
 
     of_zookeeper: dict[str, GroupFacts] = field(default_factory=dict)
     coordinated: dict[str, CoordinatedFacts] = field(default_factory=dict)
@@ -42,13 +42,13 @@ class GroupsRead:
 
 
 def read_groups(zookeeper: str, runtime: ClientRuntime) -> GroupsRead:
-    """Raises ZooKeeperError. A group with problems is looked at again a moment later."""
+    """Read all groups; one with problems is read again a moment later. Raises ZooKeeperError."""
     found = GroupsRead()
     with GroupReader(zookeeper, runtime=runtime) as reader:
         names = [group.name for group in reader.groups()]
         listed = reader.coordinated_groups()
         found.unanswered = listed.unanswered
-        # A group that only commits is ZooKeeper's, or nobody's.
+        # A group without a protocol only commits: it is in ZooKeeper, or has no members.
         coordinated = [group.name for group in listed.groups if not group.is_simple]
         found.left_out = max(0, len(names) - GROUPS_MAX) + max(0, len(coordinated) - GROUPS_MAX)
         look(names[:GROUPS_MAX], reader.facts, found.of_zookeeper, found.faults)
@@ -71,8 +71,8 @@ def look(
     found: dict[str, T],
     faults: dict[str, str],
 ) -> None:
-    """Put what is read of each group into `found`, or why it is not into `faults`; neither of a
-    group that is gone."""
+    """Read each group into `found`, or put the reason why not into `faults`; skips groups that no
+    longer exist."""
     for name in names:
         found.pop(name, None)
         try:
@@ -91,7 +91,7 @@ def has_problem(findings: Iterable[Finding]) -> bool:
 def read_commits(
     reader: GroupReader, groups: GroupsRead
 ) -> dict[tuple[str, TopicPartition], OffsetCommit]:
-    """When the offsets were committed that groups without members have in Kafka."""
+    """The commit times of offsets in Kafka of groups without members."""
     idle = {
         name: [p.topic_partition for p in facts.partitions if p.kafka is not None]
         for name, facts in groups.of_zookeeper.items()

@@ -1,7 +1,7 @@
-"""SnapshotReader: reads all that the checks look at. Changes nothing.
+"""SnapshotReader: reads everything that the checks need. Changes nothing.
 
-ZooKeeper must answer; whatever else does not is part of the snapshot. Reads of ZooKeeper go in
-pipelines, and brokers are asked at the same time.
+ZooKeeper must answer; other failures become part of the snapshot. Reads of ZooKeeper are pipelined,
+and all brokers are asked at the same time.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ ISR_NOTIFICATIONS: Final = "/isr_change_notification"
 
 
 class SnapshotReader(Closeable):
-    """Connects at once; raises ZooKeeperError. Usable in a `with` statement.
+    """Connects at once; raises ZooKeeperError. A context manager.
 
-    log_directories   local ones to look into
+    log_directories   local directories to read, too
     files             properties file → its kind: broker, consumer or producer
     """
 
@@ -67,7 +67,7 @@ class SnapshotReader(Closeable):
         self._zk.close()
 
     def read_snapshot(self) -> Snapshot:
-        """Raises ZooKeeperError if ZooKeeper does not answer."""
+        """The cluster now. ZooKeeperError if ZooKeeper does not answer."""
         began = self._runtime.monotonic()
         self._zk.exists(paths.BROKER_IDS)
         zookeeper_seconds = self._runtime.monotonic() - began
@@ -113,7 +113,7 @@ class SnapshotReader(Closeable):
     # ZooKeeper
 
     def _all(self, operations: Sequence[Operation], absent: Any = None) -> list[Any]:
-        """Results, `absent` for znodes that are not there; any other error is raised."""
+        """Results, `absent` for znodes that do not exist; any other error is raised."""
         return [unless_gone(result, absent) for result in self._zk.pipeline(operations)]
 
     def _children(self, path: str) -> list[str]:
@@ -121,7 +121,7 @@ class SnapshotReader(Closeable):
         return list(names)
 
     def _times(self, names: Sequence[str], path: Callable[[str], str]) -> dict[str, int]:
-        """name → when its znode was made, of those that are there."""
+        """name → creation time of its znode, for those that exist."""
         stats = self._all([Exists(path(name)) for name in names])
         return {
             name: stat.created_ms
@@ -172,7 +172,7 @@ class SnapshotReader(Closeable):
         return found
 
     def _controller(self) -> tuple[int | None, str, tuple[int, int] | None]:
-        """Its id, why that cannot be read, and `controller_clocks`."""
+        """The controller's id, why that cannot be read, and `controller_clocks`."""
         node, stat = self._all([Get(paths.CONTROLLER), Exists(paths.CONTROLLER)])
         if node is None or stat is None:
             return None, "", None
@@ -208,7 +208,7 @@ class SnapshotReader(Closeable):
         def look(broker_id: int, node: Node, created_ms: int) -> None:
             registration, fault = decoded(nodes.decode_broker, node)
             brokers[broker_id] = self._ask(
-                BrokerFacts(broker_id, registration, fault, created_ms, "it was not asked")
+                BrokerFacts(broker_id, registration, fault, created_ms, "it was not queried")
             )
 
         for broker_id, node, stat in zip(ids, found, stats, strict=True):
@@ -221,7 +221,7 @@ class SnapshotReader(Closeable):
         return dict(sorted(brokers.items()))
 
     def _ask(self, broker: BrokerFacts) -> BrokerFacts:
-        """The same with what the broker says of the cluster, or why it does not."""
+        """The facts completed by the broker's Metadata response, or by why there is none."""
         registration = broker.registration
         if registration is None:
             return broker
@@ -264,7 +264,7 @@ class SnapshotReader(Closeable):
 
 
 def decoded(decode: Callable[[str | None], T], node: Node) -> tuple[T | None, str]:
-    """The value of a znode, and why it cannot be read."""
+    """(value of a znode, "") or (None, why it cannot be read)."""
     try:
         return decode(node.data), ""
     except ZooKeeperError as error:

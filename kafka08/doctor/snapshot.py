@@ -1,4 +1,4 @@
-"""Snapshot: a cluster as ZooKeeper, its brokers, its groups and local files show it. Plain data."""
+"""Snapshot: the state of a cluster from ZooKeeper, brokers, groups and local files. Plain data."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class BrokerFacts:
     """A broker in /brokers/ids.
 
     registration   None if its text cannot be read: then `fault` says why
-    created_ms     when ZooKeeper made the znode, by ZooKeeper's clock
+    created_ms     creation time of the znode, by ZooKeeper's clock
     unreachable    why it did not answer a Metadata request at its address; None: it did
     seconds        how long it took to answer
-    known_brokers  ids that it tells clients of
-    leaders        partition → leader, as it tells clients
+    known_brokers  broker ids in its Metadata response
+    leaders        partition → leader in its Metadata response
     """
 
     broker_id: int
@@ -41,7 +41,7 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """state   None: there is no state znode, or (`fault`) it cannot be read"""
+    """state   None: the state znode does not exist, or (`fault`) cannot be read"""
 
     replicas: tuple[int, ...]
     state: LeaderAndIsr | None
@@ -52,7 +52,7 @@ class PartitionFacts:
 class TopicFacts:
     """fault         why the assignment cannot be read; then there are no partitions
     config        overrides; None: they cannot be read, for the reason `config_fault`
-    created_ms    of the topic's znode
+    created_ms    creation time of the topic's znode
     """
 
     partitions: Mapping[int, PartitionFacts]
@@ -64,10 +64,10 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to the controller that stands in ZooKeeper.
+    """A pending request to the controller in ZooKeeper.
 
     since_ms   when it was written
-    targets    partition → replicas that it shall have, of a reassignment
+    targets    partition → its new replicas, for a reassignment
     fault      why it cannot be read
     """
 
@@ -80,8 +80,8 @@ class Request:
 class LogOnDisk:
     """A partition's directory.
 
-    size           bytes of all segments; `dirty` of those that the cleaner has not passed
-    sealed         segments that take no more appends
+    size           bytes of all segments; `dirty`: bytes that the cleaner has not passed
+    sealed         number of segments before the active one
     """
 
     size: int
@@ -93,8 +93,8 @@ class LogOnDisk:
 class LogDirectoryFacts:
     """A local log directory.
 
-    fault       why it cannot be looked into
-    device      number of the file system that it is on
+    fault       why it cannot be read
+    device      number of its file system
     total, free bytes of that file system
     logs        partition → its directory
     was_clean   it has a clean-shutdown marker
@@ -116,10 +116,10 @@ class FileFacts:
     """A properties file.
 
     kind             broker, consumer or producer
-    values           key → text, as it stands there
-    fault            why it is no configuration
-    unknown          keys that nothing knows
-    without_effect   keys that do nothing here
+    values           key → text as written
+    fault            why it is not a valid configuration
+    unknown          keys that do not exist
+    without_effect   keys without effect in kafka08
     """
 
     path: str
@@ -131,7 +131,7 @@ class FileFacts:
 
 
 class OffsetCommit(NamedTuple):
-    """Times in ms. expires_ms is -1 where the brokers' offsets.retention.minutes decides."""
+    """Times in ms. expires_ms is -1 if the brokers' offsets.retention.minutes decides."""
 
     committed_ms: int
     expires_ms: int = -1
@@ -139,23 +139,23 @@ class OffsetCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of it, read within a few seconds, so what changes meanwhile may not fit together.
+    """The whole state, read within a few seconds: parts may disagree if it changes meanwhile.
 
     now_ms             local wall time
     connect            connect string of the cluster
     zookeeper_seconds  the slowest of a few single reads
     controller_epoch   None before the first controller
-    controller_clocks  when it took office, in ms: by its own clock, and by ZooKeeper's; None: not
-                       known
-    deletions          topic → when its deletion was asked for
+    controller_clocks  time of its election, in ms: by its own clock, and by ZooKeeper's; None:
+                       unknown
+    deletions          topic → when its deletion was requested
     leftover_configs   topics with a configuration and nothing else
     isr_notifications  children of /isr_change_notification, which controllers of 0.9 remove
-    groups             of ZooKeeper, by name; `coordinated` are those that brokers coordinate. Those
-                       of `groups_left_out` were too many to be looked at
-    unanswered         questions about coordinated groups that had no answer
-    commits            (group, partition) → its newest commit to Kafka, of groups without members,
-                       where it is known
-    group_findings     what `explain` says of each group of either kind
+    groups             groups in ZooKeeper, by name; `coordinated`: those that brokers coordinate;
+                       `groups_left_out`: not examined, since there were too many
+    unanswered         requests about coordinated groups without a response
+    commits            (group, partition) → its newest commit to Kafka, where known, for groups
+                       without members
+    group_findings     the findings of `explain` for each group of either kind
     """
 
     now_ms: int
@@ -190,7 +190,7 @@ class Snapshot:
         object.__setattr__(self, "group_findings", findings)
 
     def partitions(self) -> Iterator[tuple[TopicPartition, PartitionFacts]]:
-        """Those of topics that are not about to be deleted, in order."""
+        """The partitions of topics that are not being deleted, in order."""
         for topic, facts in self.topics.items():
             if topic not in self.deletions:
                 for number, partition in facts.partitions.items():
@@ -198,5 +198,5 @@ class Snapshot:
 
     @property
     def live(self) -> frozenset[int]:
-        """Ids of the brokers whose registration can be read."""
+        """Ids of the brokers with a readable registration."""
         return frozenset(i for i, b in self.brokers.items() if b.registration is not None)
