@@ -1,6 +1,6 @@
-"""The main job, end to end: real text through a cluster, a group, a migration and Spark.
+"""The demo: sends real text through a cluster, a consumer group, a migration and Spark.
 
-`pipeline.py` has the stages in order; each compares what it saw with what was produced.
+`pipeline.py` has the stages in order; each compares its result with the produced messages.
 """
 
 from kafka08.demo.pipeline import run_demo

@@ -1,4 +1,4 @@
-"""One picture of identifier counts: the largest modules, each with the names it uses most."""
+"""Draws identifier counts: the largest modules, each with its most frequent names."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ MODULES: Final = 8
 NAMES: Final = 6
 COLUMNS: Final = 4
 LEFT_OUT: Final = ("self", "cls")
-"""First of nearly every module, and nothing that one would look for."""
+"""Names that lead in nearly every module and say nothing about it."""
 INCHES: Final = (10.0, 5.4)
 DOTS_PER_INCH: Final = 100
 INK, MUTED, BAR, BAR_OF_TESTS = "#24292f", "#57606a", "#3b7dd8", "#8c959f"
 
 
 def largest(counts: Counts) -> list[tuple[str, int, list[tuple[str, int]]]]:
-    """(module, all its occurrences, its most used names with theirs) of the modules with the most
-    occurrences, falling; equal ones by name."""
+    """(module, number of its occurrences, its most frequent names and their counts) for the modules
+    with the most occurrences, in descending order; ties by name."""
     modules: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for (module, name), occurrences in counts.items():
         modules[module][name] = occurrences
@@ -39,8 +39,8 @@ def largest(counts: Counts) -> list[tuple[str, int, list[tuple[str, int]]]]:
 
 
 def draw(counts: Counts, title: str, path: Path) -> None:
-    """A PNG of 1000 by 540 pixels at `path`: a panel for each of the largest modules."""
-    from matplotlib.figure import Figure  # as an object: pyplot would look for a screen
+    """Write a PNG of 1000 by 540 pixels to `path`: a panel for each of the largest modules."""
+    from matplotlib.figure import Figure  # not pyplot, which would look for a display
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     rows = largest(counts)

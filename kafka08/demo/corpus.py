@@ -1,4 +1,4 @@
-"""The text that the demo loads: every line of a tree of files, keyed by its file's name."""
+"""The demo's input: every line of a tree of files, keyed by the name of its file."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ SKIPPED_DIRECTORIES: Final = frozenset(
     {"__pycache__", "site-packages", "dist-packages", "node_modules"}
 )
 LINE_BYTES_MAX: Final = 900_000
-"""Somewhat below message.max.bytes, which the key and the headers count for as well."""
+"""Somewhat below message.max.bytes, which includes the key and the headers."""
 
 
 def standard_library() -> Path:
-    """Where this Python's standard library lies."""
+    """The directory of this Python's standard library."""
     return Path(sysconfig.get_paths()["stdlib"])
 
 
 def text_files(root: Path) -> list[Path]:
-    """The files below `root` (or `root` itself) that are not empty, sorted; of the standard library
-    the .py files.
+    """The files below `root` (or `root` itself) that are not empty, sorted; only .py files of the
+    standard library.
 
     Raises ConfigError if there is nothing to read.
     """
@@ -40,12 +40,12 @@ def text_files(root: Path) -> list[Path]:
         found = [root]
     files = [path for path in found if path.is_file() and path.stat().st_size]
     if not files:
-        raise ConfigError(f"--input {root}: there is nothing to read")
+        raise ConfigError(f"--input {root}: no file with text in it")
     return files
 
 
 def lines(root: Path) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of every line: the file's name below `root`, and the line without its end.
+    """(key, value) of every line: the file's name below `root`, and the line without its newline.
 
     Raises ConfigError for a line longer than LINE_BYTES_MAX, OSError for an unreadable file.
     """
@@ -59,6 +59,6 @@ def lines(root: Path) -> Iterator[tuple[bytes, bytes]]:
                 if len(line) > LINE_BYTES_MAX:
                     raise ConfigError(
                         f"--input {root}: line {number} of {path} is longer than {LINE_BYTES_MAX} "
-                        "bytes, more than brokers take by default"
+                        "bytes, more than brokers accept by default"
                     )
                 yield key, line.rstrip(b"\r\n")

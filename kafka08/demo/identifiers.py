@@ -1,7 +1,7 @@
-"""The names in source text, counted by module: what the demo asks of Spark, and of the files.
+"""Counts identifiers in source text by module: in Spark, and in the files to compare.
 
-A module is what can be imported by one name: the first part of a file's path, `asyncio` for
-`asyncio/base_events.py`. The tests that modules carry are all of the module `test`.
+A module is the first part of a file's path, as imported: `asyncio` for `asyncio/base_events.py`.
+Tests inside modules count for the module `test`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Counts = dict[tuple[str, str], int]
-"""(module, identifier) → how often."""
+"""(module, identifier) → number of occurrences."""
 
 COUNT_SCHEMA: Final = "module string, identifier string, occurrences long"
 TESTS: Final = frozenset({"test", "tests", "idle_test"})
@@ -36,13 +36,13 @@ PYTHON_NAMES: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Its one group is a name; the rest passes over blanks and signs, comments, strings and numbers. It
-finds what `tokenize` finds, in a tenth of the time."""
+"""Its one group is a name; the rest skips blanks, operators, comments, strings and numbers. It
+finds the same names as `tokenize`, in a tenth of the time."""
 WORDS: Final = re.compile(r"([^\W\d]\w*)|\w+")
 
 
 def module_of(name: str) -> str:
-    """The module of the file called `name`, which is relative to the root of the text."""
+    """The module of the file `name`, a path relative to the root of the input."""
     parts = name.split("/")
     if TESTS.intersection(parts[:-1]):
         return "test"
@@ -50,21 +50,21 @@ def module_of(name: str) -> str:
 
 
 def identifiers(name: str, text: str) -> Iterator[str]:
-    """Names in the text of the file called `name`, in order, without Python's keywords. Of a file
-    that is not Python: its words."""
+    """Names in the text of the file `name`, in order, without Python's keywords. For a file that is
+    not Python, all its words."""
     pattern = PYTHON_NAMES if name.endswith(".py") else WORDS
     return (word for word in pattern.findall(text) if word and not keyword.iskeyword(word))
 
 
 def count_in_file(key: bytes, lines: Iterable[bytes | None]) -> tuple[str, Counter[str]]:
-    """The module of a file, and how often each name is in it; `key` and `lines` as corpus.lines."""
+    """The module of a file, and the count of each name; `key` and `lines` as in corpus.lines."""
     name = key.decode(errors="replace")
     text = b"\n".join(line or b"" for line in lines).decode(errors="replace")
     return module_of(name), Counter(identifiers(name, text))
 
 
 def count_in_corpus(root: Path) -> Counts:
-    """All names of the files below `root`, counted here and now."""
+    """Counts all names of the files below `root`, in this process."""
     totals: Counter[tuple[str, str]] = Counter()
     for key, group in groupby(corpus.lines(root), itemgetter(0)):
         module, names = count_in_file(key, (line for _, line in group))
@@ -74,8 +74,8 @@ def count_in_corpus(root: Path) -> Counts:
 
 
 def count_in_table(messages: pa.Table) -> pa.Table:
-    """The same of one file's messages (columns key, value, offset), as rows of COUNT_SCHEMA; for
-    `applyInArrow`, in a worker."""
+    """Counts the names of one file's messages (columns key, value, offset), as rows of
+    COUNT_SCHEMA; for `applyInArrow`, in a worker."""
     import pyarrow as pa
 
     in_order = messages.sort_by("offset")

@@ -1,8 +1,8 @@
-"""What was produced, as numbers that any part of it can be compared with.
+"""Checksums of the produced messages, to compare with any range that is read.
 
-Each message has a 64-bit hash of its key and value. The ledger keeps them by partition in offset
-order, so the content of any range of offsets is the sum of a slice (modulo 2**64), and readers
-that see a range in any order, in any process, arrive at the same sum or have seen something else.
+Each message has a 64-bit hash of its key and value. The ledger keeps the hashes by partition in
+offset order. The checksum of a range of offsets is the sum of a slice (modulo 2**64), so readers
+in any order and any process get the same sum if they read the same messages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MASK = 2**64 - 1
 
 
 def message_hash(key: bytes | None, value: bytes | None) -> int:
-    """64-bit hash of one message; lengths are part of it, and null is not empty."""
+    """64-bit hash of one message; it includes the lengths, and distinguishes null from empty."""
     digest = blake2b(digest_size=8)
     for part in (key, value):
         digest.update((-1 if part is None else len(part)).to_bytes(8, "big", signed=True))
@@ -26,7 +26,7 @@ def message_hash(key: bytes | None, value: bytes | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """How many messages, how many bytes of keys and values, and the sum of their hashes."""
+    """Number of messages, bytes of keys and values, and the sum of the messages' hashes."""
 
     count: int = 0
     size: int = 0
@@ -58,7 +58,7 @@ class Ledger:
         self._sizes = [array("I") for _ in range(partitions)]
 
     def add(self, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """Note the next message of `partition`."""
+        """Add the next message of `partition`."""
         self._hashes[partition].append(message_hash(key, value))
         self._sizes[partition].append(len(key or b"") + len(value or b""))
 
@@ -67,7 +67,7 @@ class Ledger:
         return {partition: len(hashes) for partition, hashes in enumerate(self._hashes)}
 
     def content(self, ranges: Iterable[tuple[int, int, int]]) -> Content:
-        """What lies in the ranges (partition, from offset, until offset), half open."""
+        """The content of half-open ranges (partition, from offset, until offset)."""
         total = Content()
         for partition, start, until in ranges:
             hashes = self._hashes[partition][start:until]
@@ -80,5 +80,5 @@ class Ledger:
         return self.content((p, 0, end) for p, end in self.log_ends().items())
 
     def below(self, offsets: Mapping[int, int]) -> Content:
-        """Everything below the given offset of each partition."""
+        """The content below the given offset of each partition."""
         return self.content((p, 0, max(0, offset)) for p, offset in offsets.items())

@@ -1,6 +1,6 @@
-"""The stages of the demo, in order. Each returns what it moved and whether it was exactly right.
+"""The stages of the demo, in order. Each returns what it read and whether it was exactly right.
 
-Those of Spark are in spark_stages.py.
+spark_stages.py has those in Spark.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ TOPIC: Final = "standard-library"
 GROUP: Final = "demo-readers"
 PARTITIONS: Final = 6
 REPLICAS: Final = 3
-"""As many as there are brokers, up to this."""
+"""Replication factor: the number of brokers, up to this."""
 PRODUCE_BATCH: Final = 2000
 COMMIT_INTERVAL_MS: Final = 500
 WATCHING: Final = Watching(seconds=4.0, interval_ms=2000, period_s=0.2)
-"""How both stores are watched while the group runs."""
+"""How often both stores are read while the group runs."""
 ALL_PARTITIONS: Final = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
 
 
 def run_demo(
     source: Path, *, brokers: int, output: Path | None, progress: Progress
 ) -> Iterator[StageResult]:
-    """Run every stage and yield its result; stops after the first one at fault.
+    """Run every stage and yield its result; stop after the first failure.
 
-    output   where the Spark stages put what they make; None leaves them out
+    output   directory for the results of the Spark stages; None skips these stages
 
-    Raises KafkaError if a stage cannot be carried out. The cluster is gone afterwards in any case.
+    Raises KafkaError if a stage cannot run. The cluster is removed afterwards in any case.
     """
     started = time.monotonic()
     some = "1 broker" if brokers == 1 else f"{brokers} brokers"
@@ -69,7 +69,7 @@ def run_demo(
 
 
 class Job:
-    """The state that the stages share: the cluster, what was produced, what was read."""
+    """The state that the stages share: the cluster, the produced and the read messages."""
 
     def __init__(self, cluster: EmbeddedCluster, source: Path, progress: Progress) -> None:
         self.cluster = cluster
@@ -79,7 +79,7 @@ class Job:
         self.tally = Tally(ceiling=0)
 
     def produce(self) -> StageResult:
-        """Load every line, key = file; then compare the log ends with the ledger."""
+        """Produce every line, keyed by its file; then compare the log ends with the ledger."""
         with AdminClient(zookeeper=self.cluster.zookeeper.connect_string) as admin:
             admin.create_topic(TOPIC, PARTITIONS, min(REPLICAS, len(self.cluster.brokers)))
             admin.await_leaders(TOPIC)
@@ -107,8 +107,8 @@ class Job:
         return StageResult("produce", self.ledger.whole(), seconds, "log ends match", fault)
 
     def consume_half(self) -> StageResult:
-        """Two members; one leaves at a quarter, is replaced later; all leave half way. If another
-        can take over, a broker is killed at an eighth; it is back afterwards."""
+        """Two members: one leaves at a quarter and is replaced later; all leave half way. With a
+        second broker to take over, one is killed at an eighth, and restarted afterwards."""
         total = self.ledger.whole().count
         victim = self.cluster.brokers[-1].id
         result = self._consume(
@@ -129,7 +129,7 @@ class Job:
         return replace(result, verdict=f"{result.verdict}; broker {victim} was killed")
 
     def consume_rest(self) -> StageResult:
-        """The group goes on from the offsets topic, without looking at ZooKeeper's offsets."""
+        """The group continues from the offsets topic, without reading ZooKeeper's offsets."""
         return self._consume(
             "consume the rest, offsets in Kafka",
             "kafka",
@@ -145,8 +145,8 @@ class Job:
         until: int,
         migrate: Callable[[], None] | None = None,
     ) -> StageResult:
-        """`storage` is configured; with `migrate`, which is called for the change of this name,
-        commits are in Kafka in the end."""
+        """Run members with `storage` configured. With `migrate`, which performs the migration, the
+        commits are in Kafka at the end."""
         tick = self.progress.stage(title, until)
         before = self.tally.content
         started = time.monotonic()
@@ -189,7 +189,7 @@ class Job:
             self.cluster.kill(int(name))
 
     def _group_fault(self, storage: StorageName) -> str:
-        """What is wrong with what the group read and committed; empty if nothing."""
+        """How the read and committed messages differ from the expected; empty if not at all."""
         position = self.tally.next_offsets()
         expected = self.ledger.below(position)
         if self.tally.content != expected:
@@ -225,7 +225,7 @@ class Job:
         return replace(result, verdict=verdict, fault="; ".join(problems) or result.fault)
 
     def roll_back(self) -> StageResult:
-        """Back to ZooKeeper, at the newest offset that is safe: where the group stands now."""
+        """Back to ZooKeeper, at the newest safe offset: the group's present one."""
         self.progress.stage("roll back to ZooKeeper", None)
         started = time.monotonic()
         with self._migration() as migration:

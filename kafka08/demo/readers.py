@@ -1,4 +1,4 @@
-"""The demo's consumer group: members that come and go, and one tally of what they were handed."""
+"""The demo's consumer group: members that join and leave, and one tally of what they read."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SILENCE_LIMIT_S: Final = 60
 
 
 class Tally:
-    """What the group was handed so far, and how far it may go.
+    """The messages that the group has read, and its limit.
 
     content      every message counted once
-    duplicates   messages handed out again
-    ceiling      members pause once so many were handed out (a few hundred more may pass)
+    duplicates   messages that were delivered again
+    ceiling      members pause after so many messages (a few hundred more may pass)
     """
 
     def __init__(self, ceiling: int) -> None:
@@ -35,7 +35,7 @@ class Tally:
         self._lock = threading.Lock()
 
     def add(self, batch: list[MessageAndMetadata[bytes, bytes]]) -> None:
-        """Count the messages of `batch`; those of a partition come in offset order."""
+        """Count the messages of `batch`; a partition's batches must come in offset order."""
         with self._lock:
             count = size = checksum = 0
             for message in batch:
@@ -50,7 +50,7 @@ class Tally:
             self.content += Content(count, size, checksum & MASK)
 
     def next_offsets(self) -> dict[int, int]:
-        """partition → the offset after the last one handed out."""
+        """partition → the offset after the last one read."""
         with self._lock:
             return dict(self._next_offsets)
 
@@ -80,7 +80,7 @@ class Member:
         self._thread.start()
 
     def stop(self) -> None:
-        """Commit what was read, leave the group, and raise what went wrong on the way."""
+        """Commit, leave the group, and raise the failure of the member's thread, if any."""
         self._stopping.set()
         self._thread.join()
         self._connector.shutdown()
@@ -122,7 +122,7 @@ class Group:
         self.members.pop(name).stop()
 
     def leave_all(self) -> None:
-        """Stop every member, also if one of them fails; then raise the first failure."""
+        """Stop every member, even if one fails; then raise the first failure."""
         failures = []
         for name in list(self.members):
             try:
@@ -133,7 +133,7 @@ class Group:
             raise failures[0]
 
     def read_up_to(self, count: int, tick: Callable[[Content], None]) -> None:
-        """Let the members go on until `count` messages in all; call `tick` meanwhile.
+        """Let the members read until `count` messages in total; call `tick` meanwhile.
 
         Raises a member's failure, and KafkaError if nothing arrives for SILENCE_LIMIT_S.
         """
@@ -149,7 +149,7 @@ class Group:
             last = self._tally.content.count
             if silent * POLL_MS > SILENCE_LIMIT_S * 1000:
                 raise KafkaError(
-                    f"the group was handed nothing for {SILENCE_LIMIT_S} s after {last} messages"
+                    f"the group read no message for {SILENCE_LIMIT_S} s after {last} messages"
                 )
             time.sleep(POLL_MS / 1000)
         tick(self._tally.content)

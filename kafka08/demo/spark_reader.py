@@ -1,4 +1,4 @@
-"""The demo's Spark: exact ranges of a topic, hashed or turned into a table by its workers."""
+"""The demo's Spark jobs: workers hash exact ranges of a topic, or make a table of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Range = tuple[int, int, int]
 """partition, from offset, until offset"""
 PART_SCHEMA: Final = "count long, size long, checksum string"
-"""The checksum is text: Spark has no unsigned 64-bit numbers."""
+"""The checksum is a string: Spark has no unsigned 64-bit integers."""
 
 
 class SparkReader:
-    """What the demo has Spark do with a topic. What fails is kafka08.spark.session.SparkFailed."""
+    """The demo's jobs on a topic. Failures raise kafka08.spark.session.SparkFailed."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, topic: str) -> None:
         self._spark = spark
@@ -33,14 +33,14 @@ class SparkReader:
         self._topic = topic
 
     def content(self, ranges: Sequence[Range]) -> Content:
-        """What the ranges hold."""
+        """The content of the ranges."""
         lines = self._read(ranges, "key binary, value binary")
         parts = lines.mapInArrow(content_of_batches, PART_SCHEMA).collect()
         return sum((Content(p["count"], p["size"], int(p["checksum"])) for p in parts), Content())
 
     def count_identifiers(self, ranges: Sequence[Range], path: Path) -> None:
-        """Count the identifiers of the files whose lines are in the ranges, by module, into Parquet
-        at `path`, most used first. What is there is replaced."""
+        """Count the identifiers of the files whose lines are in the ranges, by module, and write
+        them as Parquet to `path`, the most frequent first. Replaces existing files."""
         lines = self._read(ranges, "key binary, value binary, offset long")
         by_file = lines.groupBy("key").applyInArrow(count_in_table, COUNT_SCHEMA)
         by_module = by_file.groupBy("module", "identifier").agg({"occurrences": "sum"})
@@ -62,9 +62,9 @@ class SparkReader:
 
 @contextmanager
 def spark_reader(bootstrap: str, topic: str, scratch: Path, guard: Guard) -> Iterator[SparkReader]:
-    """A SparkReader for the time of the block. It says nothing on the terminal; its log and what it
-    puts aside are in `scratch`, which must not be there yet and is the caller's to remove; `guard`
-    is told of its Java. Raises ConfigError where there is no Java."""
+    """A SparkReader for the block. It prints nothing to the terminal; its log and temporary files
+    are in `scratch`, which must not exist yet and which the caller removes. `guard` gets the id of
+    its Java process. ConfigError without Java."""
     from kafka08.spark.session import local_session
 
     log_file = scratch / "spark.log"
@@ -83,7 +83,7 @@ def spark_reader(bootstrap: str, topic: str, scratch: Path, guard: Guard) -> Ite
 
 
 def read_counts(path: Path) -> Counts:
-    """What count_identifiers has written."""
+    """The counts that count_identifiers has written."""
     from pyarrow import parquet
 
     columns = parquet.read_table(path).to_pydict()
@@ -92,7 +92,7 @@ def read_counts(path: Path) -> Counts:
 
 
 def content_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row, PART_SCHEMA, with the content of one task's messages; runs in a worker."""
+    """One row of PART_SCHEMA with the content of one task's messages; runs in a worker."""
     import pyarrow as pa
 
     count = size = checksum = 0

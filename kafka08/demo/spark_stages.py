@@ -1,4 +1,4 @@
-"""The demo's stages in Spark: exact ranges are read, and a table is made that one would look at."""
+"""The demo's stages in Spark: read exact ranges, and make a table of identifier counts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NEEDED: Final = ("pyspark", "pyarrow", "matplotlib")
 
 
 def prepare_output(output: Path) -> None:
-    """Make the directory. ConfigError if that cannot be, or if a library of the stages is missing:
-    said before anything is started."""
+    """Make the directory, before anything is started. ConfigError if that fails, or if a library of
+    the stages is missing."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigError(
@@ -41,8 +41,8 @@ def prepare_output(output: Path) -> None:
 
 
 class SparkStages(Closeable):
-    """One Spark for both stages, started by the first one. Meanwhile the identifiers of the files
-    are counted in a thread, to compare with."""
+    """One Spark session for both stages; the first one starts it. Meanwhile a thread counts the
+    identifiers in the files, for comparison."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class SparkStages(Closeable):
         pool = self._stack.enter_context(ThreadPoolExecutor(1, "count-in-corpus"))
         self._direct = pool.submit(count_in_corpus, self._source)
         self._reader = self._stack.enter_context(
-            # In the cluster's directory, which goes away however this process ends.
+            # In the cluster's directory, which is removed however this process ends.
             spark_reader(
                 self._cluster.bootstrap,
                 self._topic,
@@ -90,8 +90,8 @@ class SparkStages(Closeable):
         return StageResult("read ranges in Spark", seen, seconds, "content matches", fault)
 
     def count_identifiers(self) -> StageResult:
-        """The names that each module of the corpus uses, as Parquet and as a picture, compared with
-        the files."""
+        """Count the names in each module of the corpus, write them as Parquet and as a picture, and
+        compare them with the files."""
         assert self._reader is not None
         assert self._direct is not None
         self._progress.stage("count identifiers in Spark", None)
@@ -113,7 +113,7 @@ class SparkStages(Closeable):
 
 
 def title_of(source: Path) -> str:
-    """What the chart is about."""
+    """The title of the chart."""
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     if source == corpus.standard_library():
         return f"Most used identifiers in {python}'s standard library"
@@ -121,7 +121,7 @@ def title_of(source: Path) -> str:
 
 
 def count_differences(seen: Counts, expected: Counts) -> str:
-    """Where two counts differ, in words, the first few; empty if nowhere."""
+    """The first few differences of two counts, as text; empty if they are equal."""
     differing = sorted(
         key for key in seen.keys() | expected.keys() if seen.get(key) != expected.get(key)
     )

@@ -1,4 +1,4 @@
-"""What a stage of the demo tells: while it runs, and what came of it."""
+"""The progress and the result of a stage of the demo."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kafka08.demo.ledger import Content
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """One row of the demo's table. `fault` is empty when the stage was exactly right,
-    `files` are what it leaves behind."""
+    """One row of the demo's table. `fault` is empty if the stage was exactly right; `files` are the
+    files that it leaves."""
 
     name: str
     content: Content
@@ -28,14 +28,14 @@ class StageResult:
 
 
 class Progress(Protocol):
-    """How the demo tells what it is doing; the command line draws bars."""
+    """Reports the demo's progress; the command line draws bars."""
 
     def stage(self, title: str, total: int | None) -> Callable[[int], None]:
-        """Begin a stage of `total` messages; call the result with the count so far."""
+        """Begin a stage of `total` messages; the caller calls the result with the count so far."""
 
 
 def differences(what: str, seen: dict[int, int], expected: dict[int, int]) -> str:
-    """Where two maps of offsets by partition differ, in words; empty if nowhere."""
+    """The differences of two maps partition → offset, as text; empty if they are equal."""
     return "; ".join(
         f"partition {p}: {what} {seen.get(p)} instead of {expected.get(p)}"
         for p in sorted(seen.keys() | expected.keys())

@@ -39,7 +39,7 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "nowhere").symlink_to("absent")
     for source in (tmp_path, tmp_path / "empty", tmp_path / "nowhere"):
-        with pytest.raises(ConfigError, match="there is nothing to read"):
+        with pytest.raises(ConfigError, match="no file with text in it"):
             text_files(source)
 
 

@@ -194,7 +194,7 @@ def test_a_fault_is_exit_code_1(text: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_nothing_to_read_is_said_before_anything_starts(tmp_path: Path) -> None:
     """No cluster is started for it."""
     done = CliRunner().invoke(demo, ["--input", str(tmp_path)])
-    assert "there is nothing to read" in str(done.exception)
+    assert "no file with text in it" in str(done.exception)
     assert "starting" not in done.output
 
 
