@@ -1,8 +1,8 @@
-"""Api and ApiVersion: what one API of the protocol is, declared in the module of that API.
+"""Api and ApiVersion: the declaration of one API of the protocol, in the module of that API.
 
-A handler and a client meet one message class per API (`Api.request`, `Api.response`), whatever the
-version. Each row of `Api.versions` names the layouts of one version. To add a version: a field with
-a default for what it brought, a wire form (kafka08.protocol.types) for its layout, and a row.
+Handlers and clients use one message class per API (`Api.request`, `Api.response`) for all versions.
+Each row of `Api.versions` names the layouts of one version. To add a version, add a field with a
+default for each new value, a wire form (kafka08.protocol.types) for the layout, and a row.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kafka08.protocol.types import Request, Response
 
 @dataclass(frozen=True, slots=True)
 class ApiVersion:
-    """A row: one version of an API, as brokers of some levels serve it.
+    """A row: one version of an API, at the levels that serve it.
 
     version         its number in the request header
     request         the layout of the request body: a message class or one of its wire forms
     response        the layout of the response body
     since           the lowest level that has it
-    until           the lowest level above `since` that has it no longer, or in another layout
-    listed          whether an ApiVersions response tells of it
+    until           the lowest level above `since` without it, or with another layout
+    listed          whether ApiVersions responses list it
     has_client_id   whether the request header has the field client_id
     """
 
@@ -45,8 +45,8 @@ class ApiVersion:
 class Api:
     """An API: its key and name in Kafka, its message classes, its versions.
 
-    Two rows may have the same version number if no level has both. To declare an Api is to make its
-    classes known to the codec, so a program imports the modules of the APIs that it uses;
+    Two rows may have the same version number if no level has both. The declaration registers the
+    classes with the codec, so a program imports the modules of the APIs that it uses;
     `kafka08.protocol.apis` imports all.
     """
 
@@ -61,12 +61,12 @@ class Api:
 
 
 DECLARED: Final[dict[type, Api]] = {}
-"""Request class, and response class → the API that was declared with it."""
+"""Request or response class → its API."""
 
 
 @cache
 def row_of(cls: type, version: int) -> ApiVersion | None:
-    """The row to encode with, of the API whose request or response class is `cls`: of two with one
-    number the older, which every later broker reads as well. None if there is no such version."""
+    """The row with which to encode `cls`, a request or response class. Of two rows with one
+    number it is the older, which later brokers can decode, too. None without such a version."""
     rows = (row for row in DECLARED[cls].versions if row.version == version)
     return next(rows, None)

@@ -1,7 +1,8 @@
-"""ApiVersions (key 18): which versions of which APIs the broker serves.
+"""ApiVersions (key 18): the versions of each API that the broker serves.
 
-A version of this API that the broker does not have is answered 35 with no APIs, in the layout of
-version 0; the client asks again with version 0. Source: kafka.server.KafkaApis 0.10.2.2.
+To an unknown version of this API the broker responds with error 35 and no APIs, in the layout of
+version 0; the client then repeats the request with version 0. Source: kafka.server.KafkaApis
+0.10.2.2.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Requests and responses to bytes and back, in any version of any API.
+"""Encodes and decodes requests and responses, in any version of any API.
 
     request    size:i32  key:i16 version:i16 correlation_id:i32 client_id:string  body
     response   size:i32  correlation_id:i32  body
 
-Encoders return whole frames, size in front; decoders take the payload without the size. Byte
-fields of a decoded message are slices of the payload, valid (and writable) as long as it is.
-Anything that is not the layout is a ProtocolError that names message and field; nothing is
-allocated from a length or count before it was compared with the bytes left. Bytes behind the body
-are ignored, as Kafka ignores them.
+Encoders return whole frames that begin with the size; decoders take the payload without the size.
+Byte fields of a decoded message are slices of the payload, valid (and writable) as long as it is.
+Malformed input is a ProtocolError that names message and field. Lengths and counts are compared
+with the remaining bytes before anything is allocated for them. Bytes after the body are ignored, as
+in Kafka.
 
-Two departures from 0.8.2.2, both on input that no client sends: a negative count closes the
-connection (the JVM takes it for 0 in most requests), and so does null in a string that is neither
-a client's name of a topic or group nor metadata (see kafka08.protocol.types). Source:
+Two departures from 0.8.2.2, both for input that no client sends: a negative count closes the
+connection (the JVM treats it as 0 in most requests), and so does a null string other than a
+topic, group or metadata from a client (see kafka08.protocol.types). Source:
 kafka.network.RequestChannel, kafka.api.RequestKeys 0.8.2.2.
 """
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kafka08.protocol.served import Served
 
 REQUEST_HEADER: Final = struct.Struct(">hhih")
-"""Key, version, correlation id, and the length of the client id (or the start of the body: every
-body behind a header without client id has the two bytes)."""
+"""Key, version, correlation id, and the length of the client id. In a header without client id the
+last two bytes belong to the body, which always has them."""
 REQUEST_HEADER_SIZE: Final = 8
 FRAME_AND_CORRELATION_ID: Final = struct.Struct(">ii")
 VERSION: Final = struct.Struct(">h")
@@ -73,8 +73,8 @@ _response_encoders: Final = _ResponseEncoders()
 
 
 class RequestHeader(NamedTuple):
-    """What precedes a request body. `client_id` may be null; version 0 of ControlledShutdown has
-    none."""
+    """The header before a request body. `client_id` may be null; version 0 of ControlledShutdown
+    has none."""
 
     key: int
     version: int
@@ -83,8 +83,8 @@ class RequestHeader(NamedTuple):
 
 
 def encode_request(request: Request, correlation_id: int, client_id: str | None) -> bytes:
-    """The whole frame of a request, in `request.version`. What that version cannot say is left out.
-    ProtocolError if a value does not fit its field, or if the API has no such version."""
+    """The whole frame of a request, in `request.version`, without the fields that this version
+    lacks. ProtocolError if a value does not fit its field, or if the API has no such version."""
     version = request.version
     key, has_client_id, encode = _request_encoders[type(request), version]
     try:
@@ -119,8 +119,8 @@ def encode_response(response: Response, correlation_id: int, version: int = 0) -
 
 
 def encoded_exchange(request: Request, response: Response) -> tuple[bytes, bytes]:
-    """A request without what differs from one client to another, and the body that answers it:
-    version and body of the one, the body of the other."""
+    """Keys of a cache of responses: a request's version and body, which do not depend on the
+    client, and the body of its response."""
     version = request.version
     question: list[Buffer] = [VERSION.pack(version)]
     answer: list[Buffer] = []
@@ -130,8 +130,8 @@ def encoded_exchange(request: Request, response: Response) -> tuple[bytes, bytes
 
 
 def encode_body(message: object, layout: type | None = None) -> bytes:
-    """The bytes of any message declared as kafka08.protocol.types says, without a header; `layout`
-    is a wire form of its class."""
+    """The bytes of any message class (kafka08.protocol.types), without a header; `layout` is a wire
+    form of its class."""
     pieces: list[Buffer] = []
     _append_body(_encoders[layout or type(message)], message, pieces)
     return b"".join(pieces)
@@ -146,9 +146,9 @@ def decode_header(payload: Buffer) -> RequestHeader:
 
 
 def decode_request(payload: Buffer, served: Served | None = None) -> tuple[RequestHeader, Any]:
-    """Header and body of a request, read as `served` (None: 0.8.2) reads it: the header has the
-    version that was asked for, the request the version that it was read with. Raises as Served.row
-    does too."""
+    """Header and body of a request, decoded as `served` (None: 0.8.2) says. The header has the
+    requested version, the request the version with which it was decoded. Raises like Served.row,
+    too."""
     if served is None:
         from kafka08.protocol.served import SERVED  # all APIs; clients decode no requests
 
@@ -181,7 +181,7 @@ def decode_request(payload: Buffer, served: Served | None = None) -> tuple[Reque
 
 
 def correlation_id_of(payload: Buffer) -> int:
-    """Of a response of any kind. ProtocolError if it is too short for one."""
+    """The correlation id of any response. ProtocolError if it is too short."""
     if len(payload) < CORRELATION_ID.size:
         raise ProtocolError(f"a response of {len(payload)} bytes has no correlation id")
     correlation_id: int = CORRELATION_ID.unpack_from(payload)[0]
@@ -201,7 +201,7 @@ def decode_response(request: type[Request], payload: Buffer, version: int = 0) -
 
 
 def decode_body(cls: type[M], buffer: Buffer, position: int = 0) -> tuple[M, int]:
-    """The message of class `cls` that starts at `position`, and where it ends."""
+    """The message of class `cls` that starts at `position`, and its end."""
     try:
         return DECODERS[cls](memoryview(buffer), position)
     except struct.error as error:

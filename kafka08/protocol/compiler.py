@@ -1,9 +1,8 @@
-"""Turns a layout into Python: a decode and an encode function per message class or wire form.
+"""Compiles a layout to Python: a decode and an encode function per message class or wire form.
 
-The functions are straight code, made once and then as fast as Python goes: neighbouring
-fixed-width fields (and the length or count that follows them) are one `struct` call, nested
-classes are written out in place, and nothing asks at run time what a field is. For ProducePartition
-the decoder is
+The functions are straight-line code, generated once: adjacent fixed-width fields (and the length or
+count after them) are one `struct` call, nested classes are inlined, and nothing inspects types at
+run time. For ProducePartition the decoder is
 
     def decode(view, position):
         limit = len(view)
@@ -18,9 +17,9 @@ the decoder is
 and the encoder appends `pack_ii(message.partition, len(set))` and then the set itself to a list.
 Arrays of integers join the `pack` of their neighbours.
 
-Every failure is a `struct.error`, whether raised by struct or by a check written here, and the
-line it came from tells the field: `field_at` reads it from the traceback, so a field's name costs
-nothing until something is wrong. The source is in `linecache`, for tracebacks and debuggers.
+Every failure is a `struct.error`, raised by struct or by a generated check. The line that raised it
+identifies the field: `field_at` finds it from the traceback, so field names cost nothing until an
+error. The source is in `linecache`, for tracebacks and debuggers.
 """
 
 from __future__ import annotations
@@ -97,15 +96,15 @@ def field_at(error: BaseException) -> str:
 
 
 def wrong_length(length: int, left: int) -> struct.error:
-    return struct.error(f"a length of {length} with {left} bytes left")
+    return struct.error(f"a length of {length}, but only {left} bytes left")
 
 
 def wrong_count(items: int, left: int) -> struct.error:
-    return struct.error(f"a count of {items} with {left} bytes left")
+    return struct.error(f"a count of {items}, but only {left} bytes left")
 
 
 def wrong_flag(value: object) -> struct.error:
-    return struct.error(f"{value!r} where 0 or 1 must be")
+    return struct.error(f"{value!r} is not 0 or 1")
 
 
 def too_long(length: int) -> struct.error:
@@ -113,15 +112,15 @@ def too_long(length: int) -> struct.error:
 
 
 def as_bytes(value: Buffer) -> Buffer:
-    """`value` such that its len() is its size in bytes."""
+    """`value` in a form whose len() is its size in bytes."""
     return memoryview(value).cast("B") if isinstance(value, memoryview) else value
 
 
 class _Source:
-    """Lines of a function in the making, each with the field it works for.
+    """The lines of a function, each with the field that it handles.
 
-    `pending` holds the fixed-width values met since the last `struct` call; `flush` makes one call
-    of them.
+    `pending` holds the fixed-width values since the last `struct` call; `flush` emits one call for
+    them.
     """
 
     def __init__(self, layout: Record) -> None:
@@ -149,7 +148,7 @@ class _Source:
         return name
 
     def null(self, value: str | bytes | None) -> str:
-        """The expression for what stands for null."""
+        """The expression for null."""
         return self.constant("null", value) if isinstance(value, str) else repr(value)
 
     def compile(self, name: str, note: str = "") -> Any:
@@ -165,7 +164,7 @@ class _Source:
 
 
 class _DecoderSource(_Source):
-    """Writes `decode`. A value's expression holds once the values pending with it were flushed."""
+    """Writes `decode`. A value's expression is valid after the next `flush`."""
 
     def __init__(self, layout: Record) -> None:
         super().__init__(layout)
@@ -196,7 +195,7 @@ class _DecoderSource(_Source):
         self.emit(f"position += {struct.calcsize('>' + code)}")
 
     def value(self, layout: Layout) -> str:
-        """Write what reads one value; returns the expression for it."""
+        """Emit the code that reads one value; returns the expression for it."""
         match layout:
             case Integer():
                 return self.read(layout.code)
@@ -281,7 +280,7 @@ class _DecoderSource(_Source):
 
 
 class _EncoderSource(_Source):
-    """Writes `encode`, which hands the pieces of a message to `append` in wire order."""
+    """Writes `encode`, which passes the pieces of a message to `append` in wire order."""
 
     def __init__(self, layout: Record) -> None:
         super().__init__(layout)
@@ -311,7 +310,7 @@ class _EncoderSource(_Source):
         self.emit(f"append({call}{', '.join(arguments)}))", field)
 
     def value(self, layout: Layout, value: str) -> None:
-        """Write what appends the value of the expression `value`."""
+        """Emit the code that appends the value of the expression `value`."""
         match layout:
             case Integer():
                 self.write(layout.code, value)

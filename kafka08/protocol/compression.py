@@ -1,8 +1,8 @@
-"""Codecs of 0.8: what the value of a wrapper message is made of.
+"""The compression codecs of 0.8, for the values of wrapper messages.
 
-    1 gzip    gzip members; bytes after the last one that are no member are ignored
+    1 gzip    gzip members; other bytes after the last member are ignored
     2 snappy  written in xerial's stream (snappy-java): magic, two versions, then blocks
-              `size:i32 raw-snappy` of at most 32 KiB of input each; a bare raw block is read too
+              `size:i32 raw-snappy` of at most 32 KiB of input each; reads a bare raw block, too
     3 lz4     an LZ4 frame of independent 64 KiB blocks without checksums or content size; inside a
               wrapper of magic 0 its header checksum is computed over the wrong bytes, see
               `kafka_header_checksum`
@@ -31,9 +31,9 @@ LZ4: Final = 3
 CODECS: Final = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4"}
 
 GZIP_LEVEL: Final = 2
-"""Of ISA-L's 0 to 3. Of text: 630 MB/s and 9 % larger than zlib's level 6, which does 28 MB/s."""
+"""Of ISA-L's levels 0 to 3. For text: 630 MB/s, and 9 % larger than zlib's level 6 at 28 MB/s."""
 GZIP_WINDOW_BITS: Final = 31
-"""zlib's way to say: 32 KiB window, gzip header and trailer."""
+"""zlib's wbits: 32 KiB window, gzip header and trailer."""
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 
 XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
@@ -43,7 +43,7 @@ XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_BYTES: Final = 32 << 10
 BLOCK_SIZE: Final = Struct(">i")
 SNAPPY_MAX_RATIO: Final = 22
-"""A raw block grows at most 64 bytes for 3, so a larger declared size is a lie."""
+"""A raw block expands at most 64 bytes for 3, so a larger declared size is false."""
 
 LZ4_HEADER_BYTES: Final = 7
 """magic, FLG, BD, header checksum."""
@@ -52,7 +52,7 @@ LZ4_CHECKSUM_POSITION: Final = LZ4_HEADER_BYTES - 1
 LZ4_MAGIC_BYTES: Final = 4
 LZ4_BLOCK_SIZE: Final = Struct("<I")
 LZ4_SIZE_MASK: Final = 0x7FFFFFFF
-"""The highest bit says that a block is stored as it is."""
+"""The highest bit marks a block that is stored uncompressed."""
 LZ4_FLAGS_0_8: Final = frozenset({0x60, 0x70})
 """FLG that 0.8 reads: version 01, independent blocks, with or without block checksums."""
 LZ4_FLAGS_0_10: Final = frozenset(0x60 | bits for bits in range(0, 0x20, 4))
@@ -60,19 +60,19 @@ LZ4_FLAGS_0_10: Final = frozenset(0x60 | bits for bits in range(0, 0x20, 4))
 
 
 class DecompressionError(ValueError):
-    """Bytes that are not what their codec says."""
+    """The bytes are not valid for their codec."""
 
 
 class UnpacksToMore(DecompressionError):
-    """Bytes that unpack to more than is allowed."""
+    """The bytes decompress to more than the limit."""
 
 
 def by_name(name: str) -> int:
-    """Codec of a name or a number as `compression.codec` has them; ValueError if unknown."""
+    """The codec for a name or number of `compression.codec`; ValueError if unknown."""
     for codec, codec_name in CODECS.items():
         if name.strip().lower() in (codec_name, str(codec)):
             return codec
-    raise ValueError(f"{name!r} is no compression codec: none, gzip, snappy, lz4 or 0 to 3")
+    raise ValueError(f"{name!r} is not a compression codec: use none, gzip, snappy, lz4 or 0 to 3")
 
 
 def compress(codec: int, data: Buffer, magic: int = 0) -> bytes | bytearray:
@@ -91,14 +91,14 @@ def compress(codec: int, data: Buffer, magic: int = 0) -> bytes | bytearray:
 def decompress(
     codec: int, data: Buffer, max_size: int, *, strict: bool = False, magic: int | None = None
 ) -> bytes | bytearray:
-    """What the value of a wrapper of that codec holds, at most `max_size` bytes.
+    """The decompressed value of a wrapper of that codec, at most `max_size` bytes.
 
-    `strict` accepts only LZ4 frames that 0.8.2.2 reads, as a broker must; without it the standard
-    header checksum (and every standard frame) is read too. `magic` instead accepts what 0.10.2.2
-    reads in a wrapper of that magic: any header checksum for 0, only the standard one for 1.
+    `strict` accepts only LZ4 frames that 0.8.2.2 accepts, as a broker must; without it, every
+    standard frame, and the standard header checksum. `magic` instead accepts what 0.10.2.2 accepts
+    in a wrapper of that magic: any header checksum for 0, only the standard one for 1.
 
-    DecompressionError if `data` is broken or ends early, UnpacksToMore if it would unpack to more;
-    memory for more than `max_size` is never taken. UnknownCodec for a codec that 0.8 does not have.
+    DecompressionError if `data` is malformed or ends early, UnpacksToMore if it would decompress to
+    more; never allocates more than `max_size`. UnknownCodec for a codec that 0.8 does not have.
     """
     if codec == NONE:
         return _check_size(bytes(data), max_size)
@@ -112,8 +112,8 @@ def decompress(
 
 
 def decompress_start(codec: int, data: Buffer, size: int) -> Buffer:
-    """The first `size` bytes of what the value of a wrapper holds, fewer if it has no more. Bytes
-    behind them are not looked at. DecompressionError, UnknownCodec."""
+    """The first `size` decompressed bytes of a wrapper's value, or fewer if it has no more. Does
+    not check later bytes. DecompressionError, UnknownCodec."""
     if codec == NONE:
         return bytes(data[:size])
     if codec == GZIP:
@@ -137,7 +137,7 @@ def _too_large(max_size: int) -> UnpacksToMore:
 
 
 def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
-    """One byte more than allowed is asked for, which tells "exactly all" from "too much"."""
+    """Requests one byte more than allowed, to tell "exactly the limit" from "too much"."""
     unpacked = b""
     rest: Buffer = data
     while True:
@@ -234,7 +234,7 @@ def _compress_lz4(data: Buffer, magic: int) -> bytearray:
 
 def _decompress_lz4(frame: bytearray, max_size: int) -> bytes:
     reader = lz4.frame.LZ4FrameDecompressor()
-    # It takes memory for the largest result allowed, at once.
+    # It allocates memory for the largest allowed result at once.
     unpacked = _read_lz4(reader, frame, min(max_size, _lz4_bound(frame)) + 1)
     _check_size(unpacked, max_size)
     if not reader.eof:
@@ -277,12 +277,12 @@ def _release(strict: bool) -> str:
 
 
 def _lz4_blocks_position(flags: int) -> int:
-    """Where the first block of a frame lies, behind content size and dictionary id."""
+    """Position of the first block of a frame, behind content size and dictionary id."""
     return LZ4_HEADER_BYTES + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
 
 
 def _lz4_bound(frame: bytearray) -> int:
-    """What the frame's blocks can unpack to at most; broken ones are left for lz4 to name."""
+    """Upper bound of the frame's decompressed size; lz4 itself reports malformed blocks."""
     flags, sizes = frame[LZ4_MAGIC_BYTES], frame[LZ4_MAGIC_BYTES + 1]
     block_bytes = 1 << 8 + 2 * (sizes >> 4 & 7)
     checksum_bytes = 4 if flags & 0x10 else 0
@@ -298,7 +298,7 @@ def _lz4_bound(frame: bytearray) -> int:
 
 
 def kafka_header_checksum(frame: Buffer) -> int:
-    """The header checksum as 0.8 and 0.9 write and demand it: over magic, FLG and BD.
+    """The header checksum that 0.8 and 0.9 write and require: over magic, FLG and BD.
 
     # 0.8: the LZ4 frame format says FLG and BD only. For 0.8's own header this gives 0x1a where
     the standard has 0x82.
@@ -311,7 +311,7 @@ def _checksum_byte(data: Buffer) -> int:
 
 
 def xxh32_short(data: Buffer) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes: all that LZ4 frame headers need."""
+    """XXH32 with seed 0 of fewer than 16 bytes: enough for LZ4 frame headers."""
     prime_1, prime_2, prime_3 = 2654435761, 2246822519, 3266489917
     prime_4, prime_5, mask = 668265263, 374761393, 0xFFFFFFFF
     words = len(data) // 4 * 4

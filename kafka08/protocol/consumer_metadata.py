@@ -1,6 +1,6 @@
-"""ConsumerMetadata (key 10; GroupCoordinator since 0.9): which broker keeps a group's offsets.
+"""ConsumerMetadata (key 10; GroupCoordinator since 0.9): the broker that stores a group's offsets.
 
-15 with id -1, host "" and port -1 until the offsets topic, which this creates, has a leader.
+Error 15 with id -1, host "" and port -1 until the offsets topic, which this creates, has a leader.
 Source: kafka.api.ConsumerMetadataRequest 0.8.2.2.
 """
 

@@ -1,10 +1,10 @@
-"""What consumers say to each other through the group APIs, under the protocol type `consumer`.
+"""The protocol type `consumer`: the bytes that consumers exchange through the group APIs.
 
     Subscription   version:i16  topics:[string] user_data:bytes?                      in JoinGroup
     Assignment     version:i16  topics:[topic:string partitions:[i32]] user_data:bytes?   SyncGroup
 
-The broker carries these bytes without looking inside. Version 0 is written; later versions append
-fields, so they are read as version 0 and the rest is ignored. A negative version is refused.
+The broker does not parse these bytes. Clients write version 0. Later versions append fields, so
+they are read as version 0, and the rest is ignored. A negative version is refused.
 Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol 0.10.2.2.
 """
 
@@ -23,11 +23,11 @@ WRITTEN_VERSION: Final = 0
 
 @dataclass(slots=True)
 class Subscription:
-    """The topics that a member wants."""
+    """The topics to which a member subscribes."""
 
     topics: list[String]
     user_data: Bytes
-    """The assignor's own; Java 0.10 writes null, others no bytes."""
+    """User data of the assignor; Java 0.10 writes null, others no bytes."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class AssignedTopic:
 
 @dataclass(slots=True)
 class Assignment:
-    """The partitions that a member gets."""
+    """The partitions of a member."""
 
     topics: list[AssignedTopic]
     user_data: Bytes
@@ -52,8 +52,8 @@ def encode(message: Subscription | Assignment) -> bytes:
 
 
 def decode(cls: type[M], data: Buffer) -> M:
-    """The Subscription or Assignment in `data`. ProtocolError for a negative version and for bytes
-    that do not fit; so for no bytes at all, which a member gets that its leader forgot."""
+    """The Subscription or Assignment in `data`. ProtocolError for a negative version, and for
+    malformed or no bytes. A member that its leader omitted gets no bytes."""
     if len(data) < VERSION.size:
         raise ProtocolError(f"{cls.__name__}: no version in {len(data)} bytes")
     (version,) = VERSION.unpack_from(data)

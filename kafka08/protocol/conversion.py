@@ -1,9 +1,8 @@
-"""Messages of one magic made into messages of another: for old consumers and for new topics.
+"""Converts messages between message formats (magic 0 and 1): for old consumers and new topics.
 
-A plain message is written again with or without a timestamp. A wrapper is unpacked, its messages
-are converted, and it is packed again with its codec; its offset stays. Source: AbstractRecords.
-toMessageFormat 0.10.2.2, which makes one wrapper of all wrappers of an answer where this makes one
-of each.
+A plain message is rewritten with or without a timestamp. A wrapper is decompressed, its messages
+are converted, and it is compressed again with its codec and its offset. Source: AbstractRecords.
+toMessageFormat 0.10.2.2, which merges all wrappers of a response into one; this keeps each.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ class Converter:
             for converted in converter.convert(piece):
                 send(converted)
 
-    Memory: a piece, its conversion, one entry that pieces cut, and of a wrapper what it holds,
-    at most `max_unpacked_bytes`. `pending` are the bytes of the entry that the last piece cut. If
-    no entry was whole there is nothing: 0.10.2.2 then sends the bytes as they are, from which a
-    consumer learns that its fetch size is too small.
+    Memory: a piece, its conversion, one entry that pieces cut, and the content of a wrapper, at
+    most `max_unpacked_bytes`. `pending` is the entry that the last piece cut. If no entry was
+    complete, the result is empty: 0.10.2.2 then sends the bytes unconverted, from which a consumer
+    learns that its fetch size is too small.
     """
 
     def __init__(self, magic: int, max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES) -> None:
@@ -54,10 +53,10 @@ class Converter:
         return len(self._rest)
 
     def convert(self, piece: Buffer) -> list[Buffer]:
-        """Whole entries, converted, in order; `piece` goes on where the last one ended.
+        """Yields complete entries, converted, in order; `piece` continues where the last one ended.
 
-        What lies in front of a broken entry comes first; the next call raises: CorruptMessage,
-        UnknownCodec, or another ValueError for a wrapper that cannot be unpacked.
+        Entries before a corrupt one come first; the next call raises CorruptMessage, UnknownCodec,
+        or another ValueError for a wrapper that cannot be decompressed.
         """
         view = memoryview(b"".join((self._rest, piece)) if self._rest else piece)
         output = memoryview(bytearray(_room(len(view))))
@@ -126,5 +125,5 @@ def convert_plain(
 
 
 def _room(size: int) -> int:
-    """Bytes that the entries in `size` bytes take at most, whatever becomes of their magic."""
+    """Upper bound of the size of the entries in `size` bytes after conversion to any magic."""
     return size + TIMESTAMP_BYTES * (size // EMPTY_ENTRY_BYTES)

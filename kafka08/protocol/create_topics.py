@@ -66,13 +66,13 @@ class CreateTopicsResponse(Response):
 class CreateTopicsRequest(Request):
     topics: list[NewTopic]
     timeout_ms: Int32
-    """How long to wait for the leaders; 0 and less: not at all."""
+    """How long to wait for the leaders; 0 or less: not at all."""
     validate_only: Boolean = False
-    """All checks, but nothing is created."""
+    """Only check the request; create nothing."""
 
 
 class CreateTopicsRequestV0(WireForm, of=CreateTopicsRequest):
-    """0.10.1. Cannot ask for validation alone: to leave that out would create the topics."""
+    """0.10.1. Cannot encode validate_only: without the field the broker would create the topics."""
 
     topics: list[NewTopic]
     timeout_ms: Int32
@@ -85,7 +85,7 @@ class CreateTopicsRequestV0(WireForm, of=CreateTopicsRequest):
 
 
 class CreateTopicsRequestV1(WireForm, of=CreateTopicsRequest):
-    """0.10.2: validation alone."""
+    """0.10.2: adds validate_only."""
 
     topics: list[NewTopic]
     timeout_ms: Int32
@@ -99,7 +99,7 @@ class CreateTopicResultV1(WireForm, of=CreateTopicResult):
 
 
 class CreateTopicsResponseV1(WireForm, of=CreateTopicsResponse):
-    """0.10.2: a message with each error."""
+    """0.10.2: adds a message to each error."""
 
     topics: list[CreateTopicResultV1]
 

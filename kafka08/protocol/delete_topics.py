@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20): the controller deletes topics, and waits until they are gone.
+"""DeleteTopics (key 20): the controller deletes topics, and waits until they no longer exist.
 
 Error codes, one for each topic: 3, 7, 41. Source: kafka.server.AdminManager 0.10.2.2.
 """
@@ -27,7 +27,7 @@ class DeleteTopicsResponse(Response):
 class DeleteTopicsRequest(Request):
     topics: list[String]
     timeout_ms: Int32
-    """How long to wait for the deletion, which goes on after it."""
+    """How long to wait for the deletion, which continues afterwards."""
 
 
 API = Api(

@@ -1,4 +1,4 @@
-"""DescribeGroups (key 15): state, protocol and members of groups, asked of their coordinator.
+"""DescribeGroups (key 15): state, protocol and members of groups, from their coordinator.
 
 An unknown group is `Dead` without an error; one of another coordinator is 16 with empty strings.
 Error codes: 14, 15, 16. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.

@@ -1,9 +1,9 @@
-"""Fetch (key 1): read message sets, by consumers and by followers alike.
+"""Fetch (key 1): consumers and followers read message sets.
 
-Answered at once if `max_wait_ms` <= 0, if any partition is in error, or if `min_bytes` can be
-read; otherwise parked until they can, or until the wait is over. `max_bytes` cuts each
-partition's set exactly there, so the last message is usually partial. Error codes: 1, 3, 6, 9,
--1. Source: kafka.api.FetchRequest 0.8.2.2.
+The broker responds at once if `max_wait_ms` <= 0, if any partition has an error, or if `min_bytes`
+are available; otherwise it parks the request until they are, or until the wait is over. `max_bytes`
+cuts each partition's set exactly there, so the last message is usually partial. Error codes:
+1, 3, 6, 9, -1. Source: kafka.api.FetchRequest 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from kafka08.protocol.types import (
 
 INT32_MAX: Final = (1 << 31) - 1
 NO_HIGH_WATERMARK: Final = -1
-"""Of a partition in error."""
+"""High watermark of a partition with an error."""
 MAGIC_1_VERSION: Final = 2
-"""From this version on sets may hold magic 1; for those before they are converted to magic 0."""
+"""From this version on sets may have magic 1; for earlier ones they are converted to magic 0."""
 LIMITED_VERSION: Final = 3
-"""From this version on the whole answer has a limit and the order of the request."""
+"""From this version on the whole response has a size limit, and the order of the request."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class FetchTopicResponse:
 class FetchResponse(Response):
     topics: list[FetchTopicResponse]
     throttle_ms: Int32 = 0
-    """How long the answer was held back by a quota."""
+    """How long a quota delayed the response."""
 
 
 @dataclass(slots=True)
@@ -81,18 +81,18 @@ class FetchRequest(Request):
     min_bytes: Int32
     topics: list[FetchTopic]
     max_bytes: Int32 = INT32_MAX
-    """Most bytes of all sets together; counted off in the order of the partitions."""
+    """Maximum bytes of all sets together; filled in the order of the partitions."""
 
 
 class FetchResponseV1(WireForm, of=FetchResponse):
-    """0.9: the throttle time, in front."""
+    """0.9: adds the throttle time at the start."""
 
     throttle_ms: Int32
     topics: list[FetchTopicResponse]
 
 
 class FetchRequestV3(WireForm, of=FetchRequest):
-    """0.10.1: a limit for the whole answer, which holds at least one whole message all the same."""
+    """0.10.1: adds a limit for the whole response, which still has one complete message."""
 
     replica_id: Int32
     max_wait_ms: Int32
@@ -102,7 +102,7 @@ class FetchRequestV3(WireForm, of=FetchRequest):
 
 
 class SetSlice(Protocol):
-    """A message set that is somewhere else, such as in a segment file."""
+    """A message set that is not in memory, but in a segment file, say."""
 
     @property
     def size(self) -> int:
@@ -113,7 +113,7 @@ S = TypeVar("S", bound=SetSlice)
 
 
 class PartitionData(NamedTuple, Generic[S]):
-    """What a broker answers for one partition; None stands for an empty set."""
+    """The response for one partition; None means an empty set."""
 
     partition: int
     error_code: int
@@ -135,11 +135,11 @@ PARTITION_HEADER: Final = struct.Struct(">ihqi")
 def response_pieces(
     correlation_id: int, topics: Sequence[tuple[str, Sequence[PartitionData[S]]]], version: int = 0
 ) -> list[bytearray | S]:
-    """The frame of a FetchResponse of `version` in wire order, its message sets left as they are.
+    """The frame of a FetchResponse of `version` in wire order: bytes, and references to sets.
 
-    Byte pieces are sent as such, a set by whatever sends it (sendfile). Neighbouring bytes are one
-    piece, so an answer without messages is a single one. With the sets' bytes in their places it
-    equals `codec.encode_response` of the same content. ProtocolError if that does not fit a frame.
+    The caller sends bytes directly, and a set in its own way (sendfile). Adjacent bytes are one
+    piece, so a response without messages is a single piece. With the sets' bytes inserted it equals
+    `codec.encode_response` of the same content. ProtocolError if that does not fit a frame.
     """
     try:
         if version == 0:

@@ -1,7 +1,7 @@
-"""Frames: `size:i32` and then that many bytes. Bytes in, payloads out; no socket in here.
+"""Frames: `size:i32`, then that many bytes. Splits bytes into payloads; no socket here.
 
-A size that is not positive or above the limit is a ProtocolError before any room is made for it;
-the connection is unusable after that, since the start of the next frame is unknown. Source:
+A size that is not positive, or above the limit, is a ProtocolError before anything is allocated.
+After it the connection is unusable, since the start of the next frame is unknown. Source:
 kafka.network.BoundedByteBufferReceive 0.8.2.2.
 """
 
@@ -34,11 +34,10 @@ def frame_size(prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0)
 
 
 class BufferPool:
-    """Buffers for readers to share: one is taken when a socket is readable and comes back when its
-    bytes were dealt with, so idle connections hold none.
+    """Buffers that readers share: a reader takes one when its socket is readable, and returns it
+    when its bytes are processed, so idle connections hold none.
 
-    At most `kept_bytes_max` bytes wait here for their next use; what comes back beyond that is
-    freed.
+    Keeps at most `kept_bytes_max` bytes for reuse, and frees other returned buffers.
     """
 
     def __init__(self, buffer_bytes: int = BUFFER_BYTES, kept_bytes_max: int = 16 << 20) -> None:
@@ -48,9 +47,9 @@ class BufferPool:
         self.kept_bytes = 0
 
     def take(self, size: int = 0) -> bytearray:
-        """A buffer of at least `size` bytes, with whatever its last user left in it."""
+        """A buffer of at least `size` bytes, with the bytes of its last user."""
         kept = self._kept
-        for index in range(-1, -1 - len(kept), -1):  # what was given last is still in the cache
+        for index in range(-1, -1 - len(kept), -1):  # the last one may be in the cache
             if len(kept[index]) >= size:
                 buffer = kept.pop(index)
                 self.kept_bytes -= len(buffer)
@@ -65,21 +64,20 @@ class BufferPool:
 
 
 class FrameReader:
-    """Cuts a stream of bytes into the payloads of its frames.
+    """Splits a stream of bytes into the payloads of its frames.
 
     A server receives straight into the reader's buffer:
 
         count = sock.recv_into(reader.buffer())
         for payload in reader.advance(count):
-            ...                                 # may stop here and go on with reader.payloads()
-        reader.release()                        # nothing refers to the payloads any more
+            ...                                 # may stop, and continue with reader.payloads()
+        reader.release()                        # no references to the payloads remain
 
-    A payload is a writable memoryview into the buffer (a produce request is numbered in place). It
-    is valid until the next `buffer()`, `release()` or `feed()`, so none of them may be called while
-    a request that refers to its payload is unfinished. The buffer comes from `pool` when the first
-    byte is expected and goes back at `release()` unless part of a frame is in it. A frame above
-    growing.FIRST_BYTES gets a GrowingBuffer of its own: no byte of it is moved more than once, and
-    a size alone takes little memory.
+    A payload is a writable memoryview into the buffer (offsets are assigned in place). It is valid
+    until the next `buffer()`, `release()` or `feed()`, so do not call them while a request still
+    refers to its payload. The buffer comes from `pool` before the first byte arrives, and returns
+    there at `release()` unless it holds part of a frame. A frame above growing.FIRST_BYTES gets a
+    GrowingBuffer: no byte of it moves more than once, and its size alone takes little memory.
     """
 
     def __init__(self, max_size: int, pool: BufferPool | None = None) -> None:
@@ -88,19 +86,19 @@ class FrameReader:
         self._pool = BufferPool() if pool is None else pool
         self._buffer: bytearray | GrowingBuffer | None = None
         self._room: memoryview | None = None
-        """What `buffer()` gave of a GrowingBuffer, which cannot grow before this is released."""
+        """The view of a GrowingBuffer from `buffer()`; it cannot grow before its release."""
         self._start = 0
         self._end = 0
-        """Bytes received and not yet handed out: buffer[start:end]."""
+        """Received bytes that are not yet returned as payloads: buffer[start:end]."""
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes received that were not handed out as part of a payload."""
+        """Number of received bytes that are not yet returned as payloads."""
         return self._end - self._start
 
     def buffer(self) -> memoryview:
-        """Where to receive into; never empty. Ends the validity of all payloads; the complete ones
-        must have been taken. ProtocolError if the frame that has begun cannot be."""
+        """The buffer to receive into; never empty. Invalidates all payloads; take the complete ones
+        first. ProtocolError if the started frame has an illegal size."""
         buffer = self._buffer
         if buffer is None or self._start == self._end:
             if not isinstance(buffer, bytearray):
@@ -115,17 +113,17 @@ class FrameReader:
         return room
 
     def advance(self, count: int) -> Iterator[memoryview]:
-        """Take note of `count` bytes received into `buffer()`; the payloads complete by now."""
+        """Record that `count` bytes were received into `buffer()`; yields the complete payloads."""
         self._end += count
         return self.payloads()
 
     def payloads(self) -> Iterator[memoryview]:
-        """The complete payloads not handed out yet, in order. ProtocolError when the next frame's
-        size is wrong: after all good ones before it, and again at each later call."""
+        """Yields the remaining complete payloads, in order. ProtocolError at a frame of illegal
+        size: after all valid ones before it, and again at each later call."""
         return iter(self.next_payload, None)
 
     def next_payload(self) -> memoryview | None:
-        """One complete payload, or None until more is received."""
+        """One complete payload, or None if more bytes are needed."""
         start = self._start + SIZE.size
         if self._buffer is None or start > self._end:
             return None
@@ -136,7 +134,7 @@ class FrameReader:
         return memoryview(self._buffer)[start:end]
 
     def release(self) -> None:
-        """Give the buffer back if no byte in it is still to be handed out."""
+        """Return the buffer to the pool if all its bytes were returned as payloads."""
         buffer = self._buffer
         if buffer is not None and self._start == self._end:
             if isinstance(buffer, bytearray):
@@ -144,14 +142,14 @@ class FrameReader:
             self._buffer = self._room = None
 
     def close(self) -> None:
-        """Drop what was received. The buffer is not shared again, since a request that is still
-        being worked on may refer to it."""
+        """Drop the received bytes. The buffer does not return to the pool, since a request in
+        progress may refer to it."""
         self._buffer = self._room = None
         self._start = self._end = 0
 
     def feed(self, data: Buffer) -> list[bytearray]:
-        """The payloads that `data` completes, as buffers of their own; for callers that receive
-        into memory of theirs. A wrong size that follows good frames is raised by the next call."""
+        """Yields the payloads that `data` completes, as separate buffers; for callers that receive
+        into their own memory. An illegal size after valid frames is raised by the next call."""
         rest = memoryview(data)
         complete: list[bytearray] = []
         try:
@@ -169,7 +167,7 @@ class FrameReader:
         return complete
 
     def _make_room(self, buffer: bytearray | GrowingBuffer) -> bytearray | GrowingBuffer:
-        """A buffer with room for more of the frame that has begun."""
+        """A buffer with room for more of the started frame."""
         pending = self._end - self._start
         wanted = SIZE.size
         if pending >= SIZE.size:
@@ -185,7 +183,7 @@ class FrameReader:
         return buffer
 
     def _moved(self, buffer: bytearray, wanted: int) -> bytearray | GrowingBuffer:
-        """A buffer that can take more of a frame of `wanted` bytes: `buffer` as it is, or with the
+        """A buffer with room for more of a frame of `wanted` bytes: `buffer` unchanged, or with the
         frame's start moved to its front, or a larger one."""
         if self._start + wanted <= len(buffer) and self._end < len(buffer):
             return buffer

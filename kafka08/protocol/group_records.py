@@ -1,4 +1,4 @@
-"""The records of groups in `__consumer_offsets`: what the value of a GroupKey says.
+"""The records of groups in `__consumer_offsets`: the value of a GroupKey.
 
     value    version:i16  0   protocol_type:string generation:i32 protocol:string? leader:string?
                               members:[member_id client_id client_host:string session_ms:i32
@@ -62,7 +62,7 @@ class StoredMemberV0(WireForm, of=StoredMember):
         subscription: Buffer,
         assignment: Buffer,
     ) -> StoredMember:
-        """The session timeout is the rebalance timeout too."""
+        """Uses the session timeout as the rebalance timeout, too."""
         timeouts = session_timeout_ms, session_timeout_ms
         return StoredMember(member_id, client_id, client_host, *timeouts, subscription, assignment)
 
@@ -87,8 +87,7 @@ def encode_group(group: StoredGroup, version: int) -> bytes:
 
 
 def decode_group(data: Buffer) -> StoredGroup:
-    """The group of a record's value. ProtocolError for an unknown version or bytes that do not
-    fit."""
+    """The group in a record's value. ProtocolError for an unknown version or malformed bytes."""
     if len(data) < VERSION.size:
         raise ProtocolError(f"offsets topic: a group value of {len(data)} bytes")
     (version,) = VERSION.unpack_from(data)

@@ -1,6 +1,6 @@
-"""The wire groups partitions by topic, the code names each by itself: to the one and back.
+"""Groups partitions by topic, as messages have them, and lists them by TopicPartition again.
 
-Topics and partitions keep the order they are given in.
+Topics and partitions keep their order.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def by_topic(items: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int, T]]
 
 
 def by_partition(topics: Iterable[_OfTopic[P_co]]) -> dict[TopicPartition, P_co]:
-    """The partitions of a request or an answer by name. 0.8: of one that stands there twice the
-    last counts, for the JVM reads them into a map."""
+    """TopicPartition → partition of a request or response. 0.8: the last of repeated partitions
+    counts, for the JVM reads them into a map."""
     return {
         TopicPartition(of_topic.topic, of_partition.partition): of_partition
         for of_topic in topics

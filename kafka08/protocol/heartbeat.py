@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): a member of a group is alive, and learns whether the group rebalances (27).
+"""Heartbeat (key 12): keeps a member in its group, and tells it that the group rebalances (27).
 
 Error codes: 15, 16, 22, 25, 27. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 """

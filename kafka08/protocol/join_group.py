@@ -1,8 +1,9 @@
 """JoinGroup (key 11): become a member of a group, or begin its next generation.
 
-Answered when all members have joined or the rebalance timeout is over. The leader's answer lists
-the members with the bytes each sent for the protocol that was chosen; the others get none. Error
-codes: 14, 15, 16, 23, 24, 25, 26. Source: kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
+The broker responds when all members have joined, or after the rebalance timeout. The leader's
+response lists the members with the metadata that each sent for the chosen protocol; the other
+members get none. Error codes: 14, 15, 16, 23, 24, 25, 26. Source:
+kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kafka08.protocol.types import (
 
 @dataclass(slots=True)
 class JoinGroupProtocol:
-    """A way to assign partitions that a member supports."""
+    """An assignor that a member supports, with the member's metadata for it."""
 
     name: String
     metadata: NotNullBytes
@@ -49,20 +50,20 @@ class JoinGroupResponse(Response):
 
 @dataclass(slots=True)
 class JoinGroupRequest(Request):
-    """Version 1, of 0.10.1: the rebalance timeout is apart from the session timeout."""
+    """Version 1, of 0.10.1: has a rebalance timeout beside the session timeout."""
 
     group: String
     session_timeout_ms: Int32
     rebalance_timeout_ms: Int32
     member_id: String
-    """Empty for who is not a member yet."""
+    """Empty if the client is not a member yet."""
     protocol_type: String
     protocols: list[JoinGroupProtocol]
     """In order of preference."""
 
 
 class JoinGroupRequestV0(WireForm, of=JoinGroupRequest):
-    """0.9: the session timeout is the rebalance timeout too."""
+    """0.9: the session timeout is the rebalance timeout, too."""
 
     group: String
     session_timeout_ms: Int32

@@ -1,4 +1,4 @@
-"""What the annotations of a message class say, as a tree that the compiler walks.
+"""The layout of a message class: a tree made from its annotations, for the compiler.
 
     Integer            fixed width; `code` is its letter in `struct`
     Flag               one byte, 0 or 1
@@ -9,8 +9,8 @@
                        `form` declares them: `cls` itself or a wire form of it, whose `make` and
                        `show` they are (kafka08.protocol.types.WireForm)
 
-`size_min` is the fewest bytes a value can take: a count is refused when `count * size_min` is more
-than what is left, before anything is made for its items.
+`size_min` is the minimum size of a value: a count is rejected if `count * size_min` exceeds the
+remaining bytes, before anything is allocated for its items.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Truth:
 class Text:
     nullable: bool
     null: str | None = None
-    """What stands for null, if it may be."""
+    """The object that represents null, if null is allowed."""
     size_min: int = 2
 
 
@@ -52,7 +52,7 @@ class Text:
 class Blob:
     nullable: bool
     null: bytes | None = None
-    """What stands for null where it is read, if it may be; it is never written."""
+    """The object that represents null, if null is allowed; it is decoded, but never encoded."""
     size_min: int = 4
 
 
@@ -73,8 +73,8 @@ class Record:
 
     @property
     def positional(self) -> int:
-        """How many of the fields, from the first on, the message takes by position; the others it
-        takes by name."""
+        """Number of leading fields that the message takes as positional arguments; the others are
+        keyword arguments."""
         if self.make is not None:
             return len(self.fields)
         matches = [
@@ -129,8 +129,8 @@ def layout_of(cls: type) -> Record:
 
 
 def strict(layout: Record) -> Record:
-    """The layout as Kafka's Java schemas read it, which 0.10 uses for every API: a name is never
-    null, and any flag but 0 is true."""
+    """The layout as Kafka's Java schemas decode it, which 0.10 uses for every API: a name is never
+    null, and any flag other than 0 is true."""
     fields = tuple((name, _strict(field)) for name, field in layout.fields)
     return dataclasses.replace(layout, fields=fields)
 
@@ -150,7 +150,7 @@ def _strict(layout: Layout) -> Layout:
 
 
 def message_class(cls: type) -> type:
-    """The class whose instances the bytes of `cls` stand for: a wire form's, else `cls` itself."""
+    """The message class of `cls`: that of a wire form, else `cls` itself."""
     return cls.OF if issubclass(cls, WireForm) else cls
 
 
@@ -181,7 +181,7 @@ def _read(hint: Any, name: str) -> Layout:
             return PRIMITIVES[mark.kind]
     if get_origin(hint) is list:
         item = _read(get_args(hint)[0], name)
-        assert item.size_min > 0, f"{name}: a count of items without bytes cannot be checked"
+        assert item.size_min > 0, f"{name}: a count of zero-byte items cannot be checked"
         return Array(item)
     if isinstance(hint, UnionType) and get_args(hint)[1:] == (NoneType,):
         array = _read(get_args(hint)[0], name)
@@ -189,4 +189,4 @@ def _read(hint: Any, name: str) -> Layout:
             return Array(array.item, nullable=True)
     if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or issubclass(hint, WireForm)):
         return layout_of(hint)
-    raise TypeError(f"{name}: {hint!r} is not a type of the wire (kafka08.protocol.types)")
+    raise TypeError(f"{name}: {hint!r} is not a wire type (kafka08.protocol.types)")

@@ -1,8 +1,8 @@
-"""LeaderAndIsr (key 4): the controller tells brokers what they lead and follow.
+"""LeaderAndIsr (key 4): the controller tells brokers which partitions to lead and to follow.
 
-A stale `controller_epoch` is answered 11 with no partitions; a partition whose leader epoch is
-not above the known one is answered 13; one that does not list this broker is left out of the
-answer. Source: kafka.api.LeaderAndIsrRequest 0.8.2.2.
+The broker responds to a stale `controller_epoch` with error 11 and no partitions. A partition whose
+leader epoch is not above the known one gets 13; one that does not list this broker as a replica is
+left out of the response. Source: kafka.api.LeaderAndIsrRequest 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LeaderAndIsrRequest(Request):
     controller_epoch: Int32
     partition_states: list[PartitionStateInfo]
     leaders: list[BrokerEndpoint]
-    """Only the live brokers that lead something in this request."""
+    """Only the live brokers that lead a partition of this request."""
 
 
 API = Api(

@@ -1,10 +1,10 @@
-"""Message sets: made by producers, read by consumers, checked and numbered by leaders.
+"""Message sets: producers encode them, leaders check and number them, consumers decode them.
 
-A set is entries `offset:i64 size:i32 message[size]` one after the other; the last may be cut off.
-In a compressed set the entries are the value of one wrapper message, whose offset is that of the
-last message inside; inner offsets are absolute in magic 0, relative in magic 1 (0.10). Everything
-here is pure and thread-safe, and the long parts run with the GIL released. `prepare` is what a
-leader of 0.8 does to a set; `validation.prepare` is what later ones do.
+A set is a sequence of entries `offset:i64 size:i32 message[size]`; the last may be incomplete. In a
+compressed set the entries are the value of one wrapper message, whose offset is that of the last
+inner message; inner offsets are absolute in magic 0, relative in magic 1 (0.10). Everything here is
+pure and thread-safe, and long loops release the GIL. `prepare` implements a leader of 0.8,
+`validation.prepare` later ones.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from kafka08.protocol import compression
 from kafka08.protocol.types import Buffer
 
 MAX_UNPACKED_BYTES: Final = 100 << 20
-"""What a leader unpacks of one set at most: a set that large could not have been sent
-uncompressed under the default socket.request.max.bytes. The JVM has no such limit."""
+"""A leader decompresses at most so much of one set: with the default socket.request.max.bytes, no
+larger set could have been sent uncompressed. The JVM has no such limit."""
 MAX_STORED_UNPACKED_BYTES: Final = 1 << 30
-"""What is unpacked at most of a wrapper in a log of ours: a JVM leader may have let it in."""
+"""Limit for a wrapper in a local log, which a JVM leader may have accepted."""
 NO_LIMIT: Final = LONG_MAX
 TIMESTAMP_END: Final = TIMESTAMP_POSITION + TIMESTAMP_BYTES
 """In an entry of magic 1."""
@@ -58,9 +58,9 @@ def encode(
     magic: int = 0,
     timestamps: Sequence[int] | None = None,
 ) -> bytes:
-    """A set of (key, value) pairs, None for null; one wrapper around it if `codec` is not 0.
+    """A set of (key, value) pairs, None for null; in one wrapper if `codec` is not 0.
 
-    `timestamps`: one for each message of magic 1; without it they have none.
+    `timestamps`: one for each message of magic 1; without it, none has a timestamp.
     """
     is_relative = magic > 0 and codec != compression.NONE
     first_offset = 0 if is_relative else base_offset
@@ -86,14 +86,14 @@ def pack(
 
 
 unpack: Final = Unpacker(compression.decompress, MAX_STORED_UNPACKED_BYTES)
-"""(codec, value of a wrapper) → the set inside: what readers of a log give the kernel as
-`decompress`. Wrappers inside count against the same limit."""
+"""(codec, value of a wrapper) → its inner set: readers of a log pass it to the kernel as
+`decompress`. Nested wrappers share the limit."""
 
 
 def fetched_unpacker(fetch_bytes: int) -> Unpacker:
-    """`unpack` for wrappers that a broker sent when it was asked for `fetch_bytes`
-    (fetch.message.max.bytes): at most MAX_UNPACKED_BYTES, or `fetch_bytes` if that is more. A
-    broker cannot make a client take the thousandfold of what it sends. The JVM has no limit."""
+    """`unpack` for wrappers in the response to a fetch of `fetch_bytes` (fetch.message.max.bytes):
+    at most MAX_UNPACKED_BYTES, or `fetch_bytes` if that is more. So a broker cannot make a client
+    allocate a thousand times what it sends. The JVM has no limit."""
     return Unpacker(_unpack_fetched, max(MAX_UNPACKED_BYTES, fetch_bytes))
 
 
@@ -109,20 +109,20 @@ def _unpack_fetched(codec: int, value: Buffer, max_bytes: int) -> bytes | bytear
 def decode(
     data: Buffer, from_offset: int = 0, topic: str = "", partition: int = 0
 ) -> kernel.MessageIterator:
-    """The messages of a fetched set from `from_offset` on, unpacked. See kernel.messages."""
+    """The messages of a fetched set from `from_offset` on, decompressed. See kernel.messages."""
     return kernel.messages(data, topic, partition, from_offset, unpack)
 
 
 def begins_compressed(data: Buffer) -> bool:
-    """Whether the first entry is compressed, so that `prepare` has to unpack and pack `data`, some
-    50 times the work. That holds for a compressed entry further on as well, but no client is known
-    to send a plain one before it."""
+    """Whether the first entry is compressed: then `prepare` must decompress and compress `data`,
+    about 50 times the work. A later compressed entry would need that, too, but no known client
+    sends a plain one before it."""
     return len(data) > ATTRIBUTES_POSITION and bool(data[ATTRIBUTES_POSITION] & CODEC_MASK)
 
 
 def first_timestamp(data: Buffer) -> int:
-    """That of the first entry, in ms; NO_TIMESTAMP for one without, and for one that is cut before
-    its first TIMESTAMP_END bytes."""
+    """The timestamp of the first entry, in ms; NO_TIMESTAMP without one, and for an entry that has
+    fewer than TIMESTAMP_END bytes."""
     if len(data) < TIMESTAMP_END or data[MAGIC_POSITION] < 1:
         return NO_TIMESTAMP
     return int.from_bytes(data[TIMESTAMP_POSITION:TIMESTAMP_END], signed=True)
@@ -130,16 +130,16 @@ def first_timestamp(data: Buffer) -> int:
 
 @dataclass(slots=True)
 class PreparedSet:
-    """A set as a leader appends it: whole entries, numbered from `first_offset`.
+    """A set that a leader appends: complete entries with offsets from `first_offset` on.
 
-    data          the bytes to write: the caller's own buffer, cut, unless it was repacked
+    data          the bytes to write: a slice of the caller's buffer, unless it was recompressed
     first_offset  -1 if the set was empty
-    last_offset   first_offset - 1 if a wrapper held no message
-    count         messages, not entries: those in wrappers count
-    codec         of the one wrapper that holds the set, 0 if it is not compressed
-    max_timestamp_ms      the largest timestamp, -1 if there is none
-    max_timestamp_offset  where the time index says it is, -1 if there is none
-    log_append_time_ms    what a producer is told; -1 unless the topic is of LogAppendTime
+    last_offset   first_offset - 1 if a wrapper had no message
+    count         number of messages, including those in wrappers
+    codec         of the one wrapper of the set, 0 if it is not compressed
+    max_timestamp_ms      the largest timestamp, -1 without one
+    max_timestamp_offset  its offset in the time index, -1 without one
+    log_append_time_ms    for the producer's response; -1 unless the topic uses LogAppendTime
     """
 
     data: Buffer
@@ -163,18 +163,18 @@ def prepare(
     max_set_bytes: int,
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
 ) -> PreparedSet:
-    """Check a produced set and number it from `base_offset`, as a leader does before it appends.
+    """Check a produced set and assign offsets from `base_offset`, before a leader appends it.
 
-    A partial entry at the end is cut off. An uncompressed set is numbered in place: `data` must be
-    writable. If any entry is compressed the whole set, plain entries and wrappers in wrappers
-    included, goes into one wrapper of the last codec seen; the messages inside keep their bytes
-    and their CRCs, which are not checked again.
+    A partial entry at the end is cut off. An uncompressed set gets its offsets in place: `data`
+    must be writable. If any entry is compressed, the whole set, including plain entries and nested
+    wrappers, goes into one wrapper with the last codec in it; inner messages keep their bytes and
+    CRCs, which are not checked again.
 
     InvalidMessage: size below 14 (inside wrappers too) or CRC. MessageSizeTooLarge: an entry, its
     12-byte header included, above `max_message_bytes`, before or after repacking.
     MessageSetSizeTooLarge: all entries together above `max_set_bytes`. UnknownError: unknown
-    codec, a wrapper that cannot be unpacked or unpacks to more than `max_unpacked_bytes`. After an
-    error the offsets in `data` mean nothing. Source: kafka.log.Log.append 0.8.2.2.
+    codec, a wrapper that cannot be decompressed, or decompresses to more than `max_unpacked_bytes`.
+    After an error the offsets in `data` are undefined. Source: kafka.log.Log.append 0.8.2.2.
     """
     try:
         summary = kernel.validate_and_assign(data, base_offset, max_message_bytes)
@@ -194,13 +194,13 @@ def fitting(prepared: PreparedSet, max_set_bytes: int) -> PreparedSet:
     """`prepared`; MessageSetSizeTooLarge if no segment can hold it."""
     if prepared.size > max_set_bytes:
         raise MessageSetSizeTooLarge(
-            f"message set of {prepared.size} bytes, segments have at most {max_set_bytes}"
+            f"message set of {prepared.size} bytes, but segments have at most {max_set_bytes}"
         )
     return prepared
 
 
 def produce_error(cause: ValueError) -> ApiError:
-    """What a producer is told about an error of the kernel or a codec."""
+    """The error of the response to a producer, for an error of the kernel or a codec."""
     match cause:
         case kernel.CorruptMessage():
             return InvalidMessage(str(cause))
@@ -212,7 +212,7 @@ def produce_error(cause: ValueError) -> ApiError:
 
 
 def in_place(data: Buffer, summary: kernel.SetSummary) -> PreparedSet:
-    """The caller's buffer, cut behind its last whole entry."""
+    """The caller's buffer up to the end of its last complete entry."""
     whole = summary.size == len(data)
     return PreparedSet(
         data if whole else memoryview(data)[: summary.size],
@@ -230,7 +230,7 @@ def _repack(
 ) -> PreparedSet:
     """One wrapper of `codec` around every message in `entries`, with new offsets."""
     runs = list(_Flattened(max_unpacked_bytes).runs(entries))
-    # Mostly what one wrapper held; where it was unpacked to may be numbered as it is.
+    # Mostly the content of one wrapper; offsets can be assigned in that buffer.
     only_one = len(runs) == 1 and not runs[0].readonly
     messages = runs[0] if only_one else bytearray().join(runs)
     summary = kernel.validate_and_assign(messages, base_offset, NO_LIMIT, verify_crc=False)
@@ -242,13 +242,13 @@ def _repack(
 
 
 class _Flattened:
-    """The plain entries of a set and of all wrappers in it, to any depth Kafka could mean."""
+    """The plain entries of a set and of all wrappers in it, down to MAX_NESTING levels."""
 
     def __init__(self, max_unpacked_bytes: int) -> None:
         self._left = max_unpacked_bytes
 
     def runs(self, entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
-        """Stretches of plain entries, in order. ValueError if a wrapper cannot be unpacked."""
+        """Yields runs of plain entries, in order. ValueError for a wrapper it cannot decompress."""
         if depth > MAX_NESTING:
             raise ValueError(f"more than {MAX_NESTING} levels of compressed messages")
         for run in kernel.runs(entries):
@@ -262,10 +262,10 @@ class _Flattened:
 
 
 def wrapper_value(entry: memoryview, magic: int = 0) -> memoryview:
-    """The value of an entry, read as `magic` whatever its own says. ValueError if it has none.
+    """The value of an entry, parsed as `magic` whatever its own is. ValueError without a value.
 
-    # 0.8: read as magic 0 a magic-1 wrapper fails, as its timestamp is taken for the length of a
-    # key.
+    # 0.8: a wrapper of magic 1 fails when parsed as magic 0, as its timestamp is taken for the
+    # length of a key.
     """
     key_position = KEY_LENGTH_POSITION + TIMESTAMP_BYTES * magic
     try:

@@ -1,9 +1,8 @@
-"""Metadata (key 3): which brokers are alive and who leads what; may create topics.
+"""Metadata (key 3): the live brokers and the leaders of partitions; may create topics.
 
-An unknown name is created when auto.create.topics.enable is set (and
-`__consumer_offsets` always), answered with 5 until its leaders are known. One illegal name fails
-the whole answer with 17 and no brokers. Error codes: 3, 5, 9, 17, -1. Source:
-kafka.api.TopicMetadataRequest 0.8.2.2.
+With auto.create.topics.enable the broker creates unknown topics (and `__consumer_offsets` always);
+they have error 5 until their leaders are known. One illegal name makes the whole response error 17
+without brokers. Error codes: 3, 5, 9, 17, -1. Source: kafka.api.TopicMetadataRequest 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NO_CONTROLLER = -1
 
 @dataclass(slots=True)
 class BrokerEndpoint:
-    """A broker as the wire lists it (also in LeaderAndIsr and UpdateMetadata)."""
+    """A broker with its address (also in LeaderAndIsr and UpdateMetadata)."""
 
     broker_id: Int32
     host: String
@@ -40,7 +39,7 @@ class BrokerEndpoint:
 @dataclass(slots=True)
 class PartitionMetadata:
     error_code: Int16
-    """9 (a replica is dead) does not stop anyone from using the leader."""
+    """With 9 (a replica is not available) clients can still use the leader."""
     partition: Int32
     leader: Int32
     replicas: list[Int32]
@@ -53,7 +52,7 @@ class TopicMetadata:
     topic: Name
     partitions: list[PartitionMetadata]
     is_internal: Boolean = False
-    """Whether Kafka itself keeps its data in it (`__consumer_offsets`)."""
+    """Whether Kafka itself uses the topic (`__consumer_offsets`)."""
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ class MetadataResponse(Response):
     topics: list[TopicMetadata]
     controller_id: Int32 = NO_CONTROLLER
     cluster_id: NullableString = None
-    """The text of `/cluster/id`."""
+    """The content of `/cluster/id`."""
 
 
 @dataclass(slots=True)
@@ -72,7 +71,7 @@ class MetadataRequest(Request):
 
 
 class MetadataRequestV0(WireForm, of=MetadataRequest):
-    """An empty list means all topics, and none cannot be asked for."""
+    """An empty list means all topics; a request for none is impossible."""
 
     topics: list[Name]
 
@@ -100,7 +99,7 @@ class TopicMetadataV1(WireForm, of=TopicMetadata):
 
 
 class MetadataResponseV1(WireForm, of=MetadataResponse):
-    """0.10.0: racks, the controller, which topics are internal; the request may name no topic."""
+    """0.10.0: adds racks, the controller, and internal topics; the request may name no topic."""
 
     brokers: list[BrokerEndpointV1]
     controller_id: Int32
@@ -108,7 +107,7 @@ class MetadataResponseV1(WireForm, of=MetadataResponse):
 
 
 class MetadataResponseV2(WireForm, of=MetadataResponse):
-    """0.10.1: the cluster id."""
+    """0.10.1: adds the cluster id."""
 
     brokers: list[BrokerEndpointV1]
     cluster_id: NullableString

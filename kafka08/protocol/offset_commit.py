@@ -32,7 +32,7 @@ class OffsetCommitPartition:
     offset: Int64
     metadata: NullableString
     timestamp_ms: Int64 = -1
-    """Commit time; -1 means the broker's now."""
+    """Commit time; -1: the broker's present time."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class OffsetCommitResponse(Response):
 
 @dataclass(slots=True)
 class OffsetCommitRequest(Request):
-    """Version 0 is a group and its offsets alone."""
+    """Version 0 has only the group and its offsets."""
 
     group: Name
     topics: list[OffsetCommitTopic]
@@ -68,7 +68,7 @@ class OffsetCommitRequest(Request):
     """-1: not in a group."""
     member: Name = NO_MEMBER
     retention_ms: Int64 = -1
-    """How long the offsets are kept; -1 means offsets.retention.minutes."""
+    """How long to keep the offsets; -1: offsets.retention.minutes."""
 
 
 class OffsetCommitPartitionV1(WireForm, of=OffsetCommitPartition):
@@ -84,7 +84,7 @@ class OffsetCommitTopicV1(WireForm, of=OffsetCommitTopic):
 
 
 class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
-    """0.8.2: the offsets topic instead of ZooKeeper, a commit time, and a member of a group."""
+    """0.8.2: to the offsets topic instead of ZooKeeper, with a commit time and the group member."""
 
     group: Name
     generation: Int32
@@ -93,7 +93,7 @@ class OffsetCommitRequestV1(WireForm, of=OffsetCommitRequest):
 
 
 class OffsetCommitRequestV2(WireForm, of=OffsetCommitRequest):
-    """0.9: how long to keep the offsets, instead of a time for each."""
+    """0.9: has one retention time instead of a commit time for each offset."""
 
     group: String
     generation: Int32

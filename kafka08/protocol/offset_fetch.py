@@ -1,6 +1,6 @@
 """OffsetFetch (key 9): read a group's offsets, version 0 from ZooKeeper, version 1 from Kafka.
 
-Nothing committed: offset -1 and metadata "", with error 3 in version 0 and no error in version 1.
+Without a commit: offset -1 and metadata "", with error 3 in version 0 and no error in version 1.
 Error codes: 3, 14 (loading), 16. Source: kafka.api.OffsetFetchRequest 0.8.2.2.
 """
 
@@ -47,14 +47,14 @@ class OffsetFetchTopicResponse:
 class OffsetFetchResponse(Response):
     topics: list[OffsetFetchTopicResponse]
     error_code: Int16 = 0
-    """Of version 2: what concerns the whole group, which names no partitions then."""
+    """Version 2: an error of the whole group; the response then names no partitions."""
 
 
 @dataclass(slots=True)
 class OffsetFetchRequest(Request):
     group: String
     topics: list[OffsetFetchTopic] | None
-    """None: every partition that the group has an offset of."""
+    """None: all partitions for which the group has an offset."""
 
 
 class OffsetFetchRequestV0(WireForm, of=OffsetFetchRequest):
@@ -63,7 +63,7 @@ class OffsetFetchRequestV0(WireForm, of=OffsetFetchRequest):
 
 
 class OffsetFetchResponseV2(WireForm, of=OffsetFetchResponse):
-    """0.10.2: may ask for all partitions of the group; an error of the group is given once."""
+    """0.10.2: can return all partitions of the group; has one error for the whole group."""
 
     topics: list[OffsetFetchTopicResponse]
     error_code: Int16
@@ -76,7 +76,7 @@ API = Api(
     OffsetFetchResponse,
     (
         ApiVersion(0, OffsetFetchRequestV0, OffsetFetchResponse),
-        # The same bytes, but from the offsets topic.
+        # The same layout, but from the offsets topic.
         ApiVersion(1, OffsetFetchRequestV0, OffsetFetchResponse),
         ApiVersion(2, OffsetFetchRequest, OffsetFetchResponseV2, since=Level.V0_10_2),
     ),

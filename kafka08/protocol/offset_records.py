@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`: what a key says, what a value says.
+"""The records of `__consumer_offsets`: their keys and values.
 
     key      version:i16  0, 1   group:string topic:string partition:i32      an offset
                           2      group:string                                 a group of 0.9+
@@ -6,9 +6,9 @@
                           1      offset:i64 metadata:string commit:i64 expire:i64
              of key 2: a group, see kafka08.protocol.group_records
 
-A null value deletes what its key names. 0.8.2.2 writes version 0 of keys and values, 0.9 and 0.10
-write version 1; all are read at every level. Null metadata is written as "": a length of -1
-makes 0.8.2.2 fail the load of the whole partition. Source: kafka.server.OffsetManager 0.8.2.2,
+A null value deletes the offset or group of its key. 0.8.2.2 writes version 0 of keys and values,
+0.9 and 0.10 write version 1; every level reads both. Null metadata is written as "": with a length
+of -1, 0.8.2.2 fails to load the whole partition. Source: kafka.server.OffsetManager 0.8.2.2,
 kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
 """
 
@@ -28,11 +28,11 @@ WRITTEN_VERSION: Final = 0
 OFFSET_KEY_VERSIONS: Final = frozenset({0, 1})
 GROUP_KEY_VERSION: Final = 2
 NO_EXPIRY: Final = -1
-"""`expire_ms` of a record that carries none: it expires by its commit time."""
+"""`expire_ms` of a record without one: it expires by its commit time."""
 
 
 class OffsetKey(NamedTuple):
-    """Whose offset of which partition."""
+    """The group and partition of an offset."""
 
     group: str
     topic: str
@@ -54,7 +54,7 @@ class GroupKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetValue:
-    """A committed offset as stored. expire_ms: wall-clock time, or NO_EXPIRY."""
+    """A stored offset. expire_ms: wall-clock time, or NO_EXPIRY."""
 
     committed: OffsetAndMetadata
     expire_ms: int = NO_EXPIRY
@@ -109,7 +109,7 @@ def encode_value(committed: OffsetAndMetadata, *, expire_ms: int = NO_EXPIRY) ->
 
 
 def decode_key(data: Buffer) -> RecordKey:
-    """ProtocolError for an unknown version or bytes that do not fit."""
+    """The key of a record. ProtocolError for an unknown version or malformed bytes."""
     version = _version(data, "key")
     if version in OFFSET_KEY_VERSIONS:
         offset, _ = decode_body(_OffsetKeyBody, data, VERSION.size)

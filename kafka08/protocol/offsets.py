@@ -1,8 +1,8 @@
-"""Offsets (key 2; ListOffsets since 0.9): the offsets of a log before or at a time.
+"""Offsets (key 2; ListOffsets since 0.9): the offsets of a log at or before a time.
 
-`time_ms` is LATEST_OFFSET, EARLIEST_OFFSET (kafka08.structs) or milliseconds. Version 0 answers at
-the grain of whole segments: its offsets descend and are at most `max_offsets`; nothing old enough
-gives an empty list without an error. Version 1 answers with one message.
+`time_ms` is LATEST_OFFSET, EARLIEST_OFFSET (kafka08.structs) or milliseconds. Version 0 returns the
+start offsets of segments, descending, at most `max_offsets`; an empty list without an error if none
+is old enough. Version 1 returns one message.
 Error codes: 3, 6, -1. Source: kafka.api.OffsetRequest 0.8.2.2.
 """
 
@@ -46,12 +46,11 @@ class OffsetsPartitionResponse:
     """Of version 0."""
     timestamp_ms: Int64 = -1
     offset: Int64 = NO_OFFSET
-    """Of version 1: the first message at or after the time, and its own time; -1 if there is
-    none."""
+    """Version 1: the first message at or after the time, and its timestamp; -1 without one."""
 
     @property
     def found(self) -> list[int]:
-        """The offsets of either version, the highest first."""
+        """The offsets of either version, in descending order."""
         return self.offsets or ([] if self.offset == NO_OFFSET else [self.offset])
 
 
@@ -87,7 +86,7 @@ class OffsetsTopicV1(WireForm, of=OffsetsTopic):
 
 
 class OffsetsRequestV1(WireForm, of=OffsetsRequest):
-    """0.10.1: exactly one offset is asked for."""
+    """0.10.1: requests exactly one offset."""
 
     replica_id: Int32
     topics: list[OffsetsTopicV1]
@@ -112,7 +111,7 @@ class OffsetsTopicResponseV1(WireForm, of=OffsetsTopicResponse):
 
 
 class OffsetsResponseV1(WireForm, of=OffsetsResponse):
-    """0.10.1: an offset by message timestamp, with that timestamp."""
+    """0.10.1: returns an offset by message timestamp, and that timestamp."""
 
     topics: list[OffsetsTopicResponseV1]
 

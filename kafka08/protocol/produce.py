@@ -1,8 +1,8 @@
 """Produce (key 0): append message sets to partitions.
 
-Answered when `required_acks` is met: 1 after the leader's own append, -1 when every in-sync
-replica has the messages, n > 1 when n of them have. With 0 there is no answer at all; on an error
-the broker closes the connection. Error codes: 2, 3, 6, 7, 10, 17, 18, 19, 20, -1. Source:
+The broker responds when `required_acks` is met: 1 after the leader's append, -1 when every in-sync
+replica has the messages, n > 1 when n of them have. With 0 there is no response; on an error the
+broker closes the connection. Error codes: 2, 3, 6, 7, 10, 17, 18, 19, 20, -1. Source:
 kafka.api.ProducerRequest 0.8.2.2.
 """
 
@@ -42,10 +42,10 @@ class ProducePartitionResponse:
     partition: Int32
     error_code: Int16
     base_offset: Int64
-    """Offset given to the first message of the set; -1 on error and for an empty set."""
+    """Offset assigned to the first message of the set; -1 on error and for an empty set."""
     log_append_time_ms: Int64 = -1
-    """The timestamp of all messages of the set where the broker sets it (LogAppendTime); else -1,
-    as on error."""
+    """The timestamp of all messages of the set if the broker sets it (LogAppendTime); else, and on
+    error, -1."""
 
 
 @dataclass(slots=True)
@@ -58,19 +58,19 @@ class ProduceTopicResponse:
 class ProduceResponse(Response):
     topics: list[ProduceTopicResponse]
     throttle_ms: Int32 = 0
-    """How long the answer was held back by a quota."""
+    """How long a quota delayed the response."""
 
 
 @dataclass(slots=True)
 class ProduceRequest(Request):
     required_acks: Int16
     timeout_ms: Int32
-    """How long to wait for `required_acks` other than 0 and 1; then error 7, though appended."""
+    """How long to wait for `required_acks` other than 0 and 1; then error 7, although appended."""
     topics: list[ProduceTopic]
 
 
 class ProduceResponseV1(WireForm, of=ProduceResponse):
-    """0.9: the throttle time, at the end."""
+    """0.9: adds the throttle time at the end."""
 
     topics: list[ProduceTopicResponse]
     throttle_ms: Int32
@@ -89,7 +89,7 @@ class ProduceTopicResponseV2(WireForm, of=ProduceTopicResponse):
 
 
 class ProduceResponseV2(WireForm, of=ProduceResponse):
-    """0.10.0: the timestamp that the broker gave; sets may hold magic 1."""
+    """0.10.0: adds the LogAppendTime; sets may have magic 1."""
 
     topics: list[ProduceTopicResponseV2]
     throttle_ms: Int32

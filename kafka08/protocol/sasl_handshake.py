@@ -1,7 +1,7 @@
-"""SaslHandshake (key 17): a client names the SASL mechanism that it wants.
+"""SaslHandshake (key 17): a client requests a SASL mechanism.
 
-A PLAINTEXT listener answers 34 and the enabled mechanisms; the connection goes on. Error codes: 33,
-34. Source: kafka.server.KafkaApis 0.10.2.2.
+A PLAINTEXT listener responds with error 34 and the enabled mechanisms, and keeps the connection.
+Error codes: 33, 34. Source: kafka.server.KafkaApis 0.10.2.2.
 """
 
 from __future__ import annotations

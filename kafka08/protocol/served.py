@@ -1,13 +1,13 @@
-"""Served: which (key, version) pairs a broker of a level serves, and what it does with others.
+"""Served: the (key, version) pairs that a broker of a level serves, and what it does with others.
 
-Made of the rows of all APIs. The real brokers differ in how they look at versions:
+Made from the rows of all APIs. The real brokers check versions differently:
 
-    0.8.2   the version of OffsetCommit alone is checked; any other key has one layout. What is not
-            served closes the connection
-    0.9.0   keys 0 to 7 and 9 do not check the version, 8 and 10 to 16 do. What is not served gets
-            no response, and the connection goes on
-    0.10.2  every version is checked, but for ControlledShutdown and ApiVersions. What is not served
-            closes the connection; ApiVersions answers error 35 to a version that it does not have
+    0.8.2   checks only the version of OffsetCommit; any other key has one layout. Closes the
+            connection after an unsupported request
+    0.9.0   checks the versions of keys 8 and 10 to 16, not of 0 to 7 and 9. Does not respond to an
+            unsupported request, and keeps the connection
+    0.10.2  checks every version except those of ControlledShutdown and ApiVersions. Closes the
+            connection after an unsupported request; ApiVersions responds with error 35
 
 Source: kafka.network.RequestChannel, kafka.api.RequestKeys 0.8.2.2 and 0.9.0.1, and RequestChannel
 0.10.2.2.
@@ -33,25 +33,25 @@ KEYS_UNCHECKED: Final[dict[Level, frozenset[int]]] = {
     Level.V0_9_0: frozenset(range(8)),
     Level.V0_10_2: frozenset({7, API_VERSIONS_KEY}),
 }
-"""Keys of which any version is read as the nearest that is served."""
+"""Keys whose unsupported versions are read as the nearest supported one."""
 
 
 class UnknownApi(ProtocolError):
-    """A request whose key the level does not have."""
+    """The level does not have the key of a request."""
 
 
 class UnservedVersion(ProtocolError):
-    """A request whose key the level has, but not in that version."""
+    """The level has the key of a request, but not the version."""
 
 
 class Served:
-    """What a broker of one level serves.
+    """The APIs of one level.
 
     rows                     (key, version) → row
     names                    key → name of the API
-    decoders                 how request bodies are read: strictly since 0.10.2
-    closes_on_unsupported    whether a request that is not served closes the connection; else it
-                             gets no response
+    decoders                 decoders of request bodies: strict ones since 0.10.2
+    closes_on_unsupported    whether an unsupported request closes the connection; else it gets no
+                             response
     """
 
     def __init__(self, level: Level) -> None:
@@ -70,7 +70,7 @@ class Served:
         self._read_as = self._version_rules()
 
     def row(self, key: int, version: int) -> ApiVersion:
-        """The row that a request is read with. Its version is not always the one asked for.
+        """The row for decoding a request; its version may differ from the requested one.
         UnknownApi, UnservedVersion."""
         rule = self._read_as.get(key)
         row = self.rows.get((key, version if rule is None else rule(version)))
@@ -100,7 +100,7 @@ def _nearest(lowest: int, highest: int) -> Callable[[int], int]:
 
 
 def _zero_or_one(version: int) -> int:
-    """OffsetFetch before 0.10: 0 asks ZooKeeper, any other version the offsets topic."""
+    """OffsetFetch before 0.10: version 0 reads ZooKeeper, any other the offsets topic."""
     return 0 if version == 0 else 1
 
 
@@ -108,8 +108,8 @@ SERVED: Final[Mapping[Level, Served]] = {level: Served(level) for level in Level
 
 
 def api_versions(served: Served, version: int) -> ApiVersionsResponse:
-    """The answer to ApiVersions of `version`: the range of each listed API by key, or error 35 and
-    no APIs if that version is not served."""
+    """The response to ApiVersions of `version`: the range of each listed API by key, or error 35
+    and no APIs if that version is not served."""
     if (API_VERSIONS_KEY, version) not in served.rows:
         return ApiVersionsResponse(UnsupportedVersion.code, [])
     return ApiVersionsResponse(NO_ERROR, listed_ranges(served))

@@ -1,4 +1,4 @@
-"""StopReplica (key 5): stop following partitions, or drop them with their logs.
+"""StopReplica (key 5): stop following partitions, or delete them with their logs.
 
 Source: kafka.api.StopReplicaRequest 0.8.2.2.
 """
@@ -36,7 +36,7 @@ class StopReplicaRequest(Request):
     controller_id: Int32
     controller_epoch: Int32
     delete_partitions: Flag
-    """1: drop the partitions and their directories; 0: only stop fetching."""
+    """1: delete the partitions and their directories; 0: only stop fetching."""
     partitions: list[StopReplicaPartition]
 
 

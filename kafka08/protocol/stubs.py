@@ -1,7 +1,7 @@
-"""JoinGroup (key 11) and Heartbeat (key 12) as 0.8.2 has them: parsed, then always answered -1.
+"""JoinGroup (key 11) and Heartbeat (key 12) of 0.8.2: stubs that always respond with error -1.
 
-0.9 gave both keys to the group coordinator. Its JoinGroup has another layout under the same version
-number, and those bytes close a connection to 0.8.2.2. Source: kafka.api.JoinGroupRequest,
+0.9 gave both keys to the group coordinator. Its JoinGroup has another layout with the same version
+number, and 0.8.2.2 closes the connection after it. Source: kafka.api.JoinGroupRequest,
 kafka.api.HeartbeatRequest 0.8.2.2.
 """
 

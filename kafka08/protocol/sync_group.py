@@ -1,7 +1,7 @@
-"""SyncGroup (key 14): the leader of a group hands in the assignment, every member gets its own.
+"""SyncGroup (key 14): the leader of a group sends the assignments, and every member gets its own.
 
-Only the leader's request names assignments. A member that it does not name gets zero bytes, which
-is not an empty Assignment. Error codes: 15, 16, 22, 25, 27, -1. Source:
+Only the leader's request has assignments. A member without one gets zero bytes, which is not an
+empty Assignment. Error codes: 15, 16, 22, 25, 27, -1. Source:
 kafka.coordinator.GroupCoordinator 0.9.0.1 and 0.10.2.2.
 """
 

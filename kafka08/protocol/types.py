@@ -6,7 +6,7 @@ A message is a dataclass whose annotations, in order, are its layout:
     Flag                     one byte, 0 or 1 and nothing else
     String                   i16 length + UTF-8, at most 32767 bytes; never null
     NullableString           the same; null (any negative length, written as -1) is None
-    Name                     the same; null is NULL_NAME, which names nothing
+    Name                     the same; null is NULL_NAME, which equals no name
     Bytes                    i32 length + raw; null (-1) is None; decoding gives a memoryview
     MessageSet               as NotNullBytes: concatenated log entries of the given size
     FetchedMessages          the same; null, as a later broker has it beside an error, is read as
@@ -16,13 +16,13 @@ A message is a dataclass whose annotations, in order, are its layout:
     list[X]                  i32 count + items, never null; X is a primitive or another such class
     list[X] | None           the same; null (any negative count, written as -1) is None
 
-A field that has a default is not part of that layout: it holds what a later version brought. The
-layouts of later versions are wire forms of the same class (`WireForm`).
+A field with a default is not part of that layout: a later version added it. The layouts of later
+versions are wire forms of the same class (`WireForm`).
 
-Bytes that are not UTF-8 are read with U+FFFD in their place, as the JVM does, so that every string
-that was read can be printed, stored in ZooKeeper and sent back. The JVM lets null through in every
-string. What a client names may be null here too (`Name`); elsewhere null is a ProtocolError, where
-the JVM ends in a NullPointerException. Source: kafka.api.ApiUtils 0.8.2.2.
+Bytes that are not UTF-8 are decoded to U+FFFD, as in the JVM, so that every decoded string can be
+printed, stored in ZooKeeper and sent back. The JVM accepts null in every string. Here names from
+clients may be null, too (`Name`); elsewhere null is a ProtocolError, where the JVM throws a
+NullPointerException. Source: kafka.api.ApiUtils 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ FetchedMessages = Annotated[Buffer, Primitive("fetched_messages")]
 
 
 class NullName(str):
-    """A name that is null on the wire. It equals nothing but itself, so no topic or group has it;
-    as text it is "null", as the JVM prints it and makes ZooKeeper paths of it."""
+    """A name that is null on the wire. It equals only itself, so no topic or group has it. Its text
+    is "null": the JVM prints it so, and uses it in ZooKeeper paths."""
 
     __slots__ = ()
     __eq__ = object.__eq__
@@ -70,35 +70,35 @@ NULL_NAME: Final = NullName("null")
 
 @dataclass(slots=True)
 class Request:
-    """Base of every request body.
+    """Base class of request bodies.
 
-    `version` is the version that a request is sent with, or was read with. It is not part of the
-    body: it stands in the header, and it decides the layout of the body and of its response.
+    `version` is the version with which a request is encoded, or was decoded. It is in the header,
+    not in the body, and decides the layouts of the body and of the response.
     """
 
     version: int = field(default=0, kw_only=True)
 
 
 class Response:
-    """Base of every response body."""
+    """Base class of response bodies."""
 
     __slots__ = ()
 
 
 class WireForm:
-    """The layout of a message in one version, where it is not that of the message class itself.
+    """The layout of a message in one version, if it differs from that of the message class.
 
         class FetchResponseV1(WireForm, of=FetchResponse):
             throttle_ms: Int32
             topics: list[FetchTopicResponse]
 
-    A wire form is never instantiated: bytes are decoded straight into the class `of`, and encoded
-    straight from it, field by field in the order of the annotations. A field of `of` that is not
-    annotated here takes its default. Where names alone do not say how the two belong together, a
-    wire form has one or both of these static methods:
+    A wire form is never instantiated: bytes are decoded directly into the class `of`, and encoded
+    directly from it, field by field in the order of the annotations. Fields of `of` without an
+    annotation here get their defaults. If names alone do not map one to the other, a wire form has
+    one or both of these static methods:
 
-        make(*fields) -> of     the message made of the decoded fields, in their order
-        show(message) -> Any    an object that has these fields, to be encoded
+        make(*fields) -> of     makes the message from the decoded fields, in their order
+        show(message) -> Any    an object with these fields, for encoding
     """
 
     OF: ClassVar[type]

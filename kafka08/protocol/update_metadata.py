@@ -1,6 +1,6 @@
 """UpdateMetadata (key 6): the controller fills every broker's metadata cache.
 
-`live_brokers` replaces what the broker knew; partitions are merged into it, and a leader of
+`live_brokers` replaces the cached brokers. Partitions are merged into the cache; the leader
 LEADER_DURING_DELETE removes one. Source: kafka.api.UpdateMetadataRequest 0.8.2.2,
 org.apache.kafka.common.requests.UpdateMetadataRequest 0.10.2.2.
 """
@@ -33,13 +33,13 @@ SECURITY_PROTOCOLS: Final = {
     2: "SASL_PLAINTEXT",
     3: "SASL_SSL",
 }
-"""Number of a security protocol → its name, which names its listener too before 0.10.2."""
+"""Number of a security protocol → its name, which before 0.10.2 is also its listener's name."""
 NUMBERS: Final = {name: number for number, name in SECURITY_PROTOCOLS.items()}
 
 
 @dataclass(slots=True)
 class ListenerEndpoint:
-    """Where one listener of a broker is reached."""
+    """The address of one listener of a broker."""
 
     port: Int32
     host: String
@@ -55,7 +55,7 @@ class LiveBroker:
 
     @classmethod
     def of(cls, broker_id: int, endpoints: Iterable[Endpoint], rack: str | None) -> LiveBroker:
-        """A broker with these listeners; one of an unknown security protocol is left out."""
+        """A broker with these listeners, without those of unknown security protocols."""
         listed = [
             ListenerEndpoint(e.port, e.host or "", e.listener, NUMBERS[e.security_protocol])
             for e in endpoints
@@ -94,7 +94,7 @@ class LiveBrokerV0(WireForm, of=LiveBroker):
 
     @staticmethod
     def show(message: LiveBroker) -> BrokerEndpoint:
-        """The first PLAINTEXT listener; no address if there is none."""
+        """The first PLAINTEXT listener; no address without one."""
         for endpoint in message.endpoints:
             if endpoint.security_protocol == PLAINTEXT:
                 return BrokerEndpoint(message.broker_id, endpoint.host, endpoint.port)
@@ -131,7 +131,7 @@ class LiveBrokerV1(WireForm, of=LiveBroker):
 
 
 class UpdateMetadataRequestV1(WireForm, of=UpdateMetadataRequest):
-    """0.9: an address for each security protocol."""
+    """0.9: has an address for each security protocol."""
 
     controller_id: Int32
     controller_epoch: Int32

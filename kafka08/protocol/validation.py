@@ -1,8 +1,8 @@
-"""What a leader of 0.9 and later does to a produced set before it appends it.
+"""Validates a produced set for a leader of 0.9 or later, before the append.
 
-Keys and timestamps are checked, timestamps given, messages of another magic converted, offsets
-assigned. A wrapper of magic 1 whose messages are numbered 0, 1, 2 … is never packed again: the
-leader checks what is inside and writes offset and timestamp into the wrapper. Source:
+It checks keys and timestamps, sets timestamps, converts messages of another magic, and assigns
+offsets. A wrapper of magic 1 with the inner offsets 0, 1, 2 … is not compressed again: the leader
+checks its content, and writes offset and timestamp into the wrapper. Source:
 kafka.log.LogValidator and kafka.log.Log.append 0.10.2.2.
 """
 
@@ -46,17 +46,17 @@ def prepare(
     target_codec: int | None = None,
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
 ) -> PreparedSet:
-    """Check a produced set by the topic's `rules` and number it from `base_offset`.
+    """Check a produced set by the topic's `rules` and assign offsets from `base_offset`.
 
     `target_codec` is the topic's compression.type, None for "producer". `data` must be writable: a
-    plain set of the topic's magic, and one wrapper whose messages are numbered 0, 1, 2 …, are
-    taken in where they lie. Anything else becomes a plain set of the topic's magic, or one wrapper
-    of the target codec (for "producer": the last one seen). A partial entry at the end is cut off.
+    plain set of the topic's magic, and a wrapper with the inner offsets 0, 1, 2 …, are changed in
+    place. Anything else becomes a plain set of the topic's magic, or one wrapper of the target
+    codec (for "producer": the last one in the set). A partial entry at the end is cut off.
 
     InvalidMessage: sizes, CRC, a missing key, an unknown magic, a wrapper in a wrapper, a message
     inside of another magic than its wrapper. InvalidTimestamp: further from `now_ms` than the rules
     allow, or typed LogAppendTime. MessageSizeTooLarge, MessageSetSizeTooLarge and UnknownError as
-    `message_set.prepare`. After an error the offsets in `data` mean nothing.
+    `message_set.prepare`. After an error the offsets in `data` are undefined.
     """
     try:
         if target_codec:
@@ -78,16 +78,16 @@ def prepare(
 
 
 def _was_taken_in(summary: kernel.SetSummary, codec: int, rules: Rules) -> bool:
-    """Whether `validate_and_stamp` has done all there is to do."""
+    """Whether `validate_and_stamp` has already changed the whole set in place."""
     return not codec and not summary.codec and summary.magics == 1 << rules.magic
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Plain messages of a set that were checked.
+    """Checked plain messages of a set.
 
-    wrapper_offset  of the wrapper they were in; -1 if in none
-    is_whole        False: behind the messages in the wrapper there are bytes of no message
+    wrapper_offset  offset of their wrapper; -1 without one
+    is_whole        False: after the messages, the wrapper has bytes that are no message
     """
 
     messages: Buffer
@@ -98,7 +98,7 @@ class _Piece:
 
 
 class _Leader:
-    """Takes in one set that cannot be taken in as it lies, or that is one wrapper."""
+    """Validates one set that must be converted or recompressed, or that is one wrapper."""
 
     def __init__(
         self, base_offset: int, now_ms: int, rules: Rules, max_unpacked_bytes: int
@@ -123,7 +123,7 @@ class _Leader:
         return self._repack(pieces, codec, max_message_bytes)
 
     def _convert(self, entries: memoryview, max_message_bytes: int) -> PreparedSet:
-        """A plain set, some of it of another magic than the topic's."""
+        """Convert a plain set that has messages of another magic than the topic's."""
         rules = self._rules
         summary = kernel.check_messages(entries, rules, self._now_ms, unstamped_too=True)
         time = self._now_ms if rules.log_append_time else NO_TIMESTAMP
@@ -136,7 +136,7 @@ class _Leader:
         return _Piece(entries, kernel.check_messages(entries, self._rules, self._now_ms))
 
     def _open(self, entry: memoryview) -> _Piece:
-        """What a wrapper holds. All wrappers of a set share one budget."""
+        """The content of a wrapper. All wrappers of a set share one size limit."""
         magic, attributes = entry[MAGIC_POSITION], entry[ATTRIBUTES_POSITION]
         offset, _ = ENTRY_HEADER.unpack_from(entry)
         if magic > MAX_MAGIC:
@@ -154,10 +154,10 @@ class _Leader:
         return _Piece(inner, summary, offset, codec, summary.size == len(inner))
 
     def _stays(self, piece: _Piece, codec: int) -> bool:
-        """Whether only offset and timestamp must be written into the wrapper.
+        """Whether it suffices to write offset and timestamp into the wrapper.
 
-        # 0.10: offsets inside count from the wrapper's, or, where that gives a base below 0, as
-        # they are: so librdkafka's wrappers of offset 0 stay too.
+        # 0.10: inner offsets are relative to the wrapper's, or absolute if the base would be below
+        # 0: so librdkafka's wrappers with offset 0 are kept, too.
         """
         summary = piece.summary
         base = piece.wrapper_offset - summary.last_offset
@@ -197,9 +197,9 @@ class _Leader:
         return self._prepared(packed, summary.count, codec, time, last_offset)
 
     def _plain(self, messages: Buffer, max_message_bytes: int) -> PreparedSet:
-        """A plain set that was made from another.
+        """A plain set from converted or decompressed messages.
 
-        # 0.10: under LogAppendTime messages that had the topic's magic keep the producer's
+        # 0.10: with LogAppendTime, messages that had the topic's magic keep the producer's
         # timestamps here, while the time index gets the broker's, at the last offset.
         """
         summary = kernel.validate_and_assign(

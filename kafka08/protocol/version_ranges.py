@@ -1,7 +1,7 @@
-"""VersionRanges: which versions of which APIs a broker serves, and which one a client takes.
+"""VersionRanges: the versions of each API that a broker serves, and the one that a client uses.
 
-A broker of 0.10 or later is asked by ApiVersions. One of 0.9 does not answer that; it has what the
-rows of that level say.
+Brokers of 0.10 and later report them by ApiVersions. A broker of 0.9 does not respond to that; it
+has the rows of level 0.9.0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOT_SERVED: Final = (0, -1)
 
 
 class VersionRanges:
-    """Immutable. Without `apis` those of a broker of 0.9."""
+    """Immutable. Without `apis`, the versions of a broker of 0.9."""
 
     def __init__(self, apis: Iterable[ApiVersionRange] | None = None) -> None:
         self._ranges: dict[int, tuple[int, int]] | None = None
@@ -27,8 +27,8 @@ class VersionRanges:
             self._ranges = {api.key: (api.min_version, api.max_version) for api in apis}
 
     def highest(self, request: type[Request], low: int, high: int) -> int:
-        """The highest version from `low` to `high`, which the client speaks, that the broker
-        serves. UnsupportedVersion if there is none."""
+        """The highest version from `low` to `high` (the client's) that the broker serves.
+        UnsupportedVersion without one."""
         api = DECLARED[request]
         first, last = of_0_9(api) if self._ranges is None else self._ranges.get(api.key, NOT_SERVED)
         version = min(high, last)
@@ -48,4 +48,4 @@ def of_0_9(api: Api) -> tuple[int, int]:
 
 
 OF_0_9: Final = VersionRanges()
-"""What brokers of 0.9 serve."""
+"""The versions that brokers of 0.9 serve."""

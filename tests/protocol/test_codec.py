@@ -319,7 +319,7 @@ def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
 def test_a_set_larger_than_the_answer_is_refused() -> None:
     """A response's set size is checked against the bytes that are there."""
     payload = struct.pack(">iihsiihqi", 1, 1, 1, b"t", 1, 0, 0, 5, INT32_MAX) + b"abc"
-    with pytest.raises(ProtocolError, match=r"message_set: a length of 2147483647 with 3 bytes"):
+    with pytest.raises(ProtocolError, match=r"a length of 2147483647, but only 3 bytes left"):
         codec.decode_response(FetchRequest, payload)
 
 
