@@ -56,6 +56,9 @@ PROGRAMS: Final = HERE / "programs"
 POM_3_9_1: Final = HERE / "pom-clients-3.9.1.xml"
 CODECS: Final = ("none", "gzip", "snappy", "lz4")
 TIMEOUT_S: Final = 60.0
+LOG_BEGIN: Final = 30_000
+LOG_END: Final = 1500
+"""Characters of a program's log that a failure shows: how it joined its group, and its end."""
 JAVA_TERMINATED: Final = 143
 """The exit code of a JVM after SIGTERM, whatever its shutdown hook has done."""
 
@@ -164,7 +167,10 @@ class Program:
             code: int | str = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             code = f"none after {timeout_s} s"
-        said = f"{_content(self._stdout)[-500:]} {_content(self._stderr)[-1500:]}"
+        log = _content(self._stderr)
+        if len(log) > LOG_BEGIN + LOG_END:
+            log = f"{log[:LOG_BEGIN]}\n…\n{log[-LOG_END:]}"
+        said = f"{_content(self._stdout)[-500:]} {log}"
         assert code in wanted, f"{self._name}: exit code {code}: {said}"
         return self.lines()
 
