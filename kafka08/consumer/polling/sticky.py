@@ -119,6 +119,10 @@ class _Sharing:
         self._counts = counts
         self._members = java_sorted(topics)
         self._wanted = {member: frozenset(wanted) for member, wanted in topics.items()}
+        self._wanting: dict[str, list[str]] = {topic: [] for topic in counts}
+        for member in self._members:
+            for topic in self._wanted[member] & counts.keys():
+                self._wanting[topic].append(member)
         self._has: dict[str, dict[str, list[int]]] = {member: {} for member in self._members}
         """member → topic → numbers, the newest last."""
         self._loads = dict.fromkeys(self._members, 0)
@@ -148,20 +152,15 @@ class _Sharing:
 
     def _partitions(self) -> Iterable[TopicPartition]:
         """All that can be assigned; first those that the fewest members want."""
-        wanting = {
-            topic: sum(topic in wanted for wanted in self._wanted.values())
-            for topic in self._counts
-        }
-        for topic in sorted(wanting, key=lambda topic: (wanting[topic], topic)):
-            if wanting[topic]:
+        for topic in sorted(self._wanting, key=lambda topic: (len(self._wanting[topic]), topic)):
+            if self._wanting[topic]:
                 for number in range(self._counts[topic]):
                     yield TopicPartition(topic, number)
 
     def _deal(self, partitions: Iterable[TopicPartition]) -> None:
         """Each to the member with the least."""
         for tp in partitions:
-            members = (m for m in self._members if tp.topic in self._wanted[m])
-            self._give(min(members, key=self._loads.__getitem__), tp)
+            self._give(min(self._wanting[tp.topic], key=self._loads.__getitem__), tp)
 
     def _give(self, member: str, tp: TopicPartition) -> None:
         self._has[member].setdefault(tp.topic, []).append(tp.partition)
@@ -170,34 +169,51 @@ class _Sharing:
     def _balance(self) -> None:
         """Move one partition along a way from a member with much to one with at least two fewer, as
         long as there is such a way. Each move makes the sum of squares smaller, so it ends."""
-        while True:
-            for start in sorted(self._members, key=lambda m: -self._loads[m]):
-                way = self._way_down(start)
-                if way:
-                    break
-            else:
-                return
+        while way := self._way_down():
             for giver, taker in pairwise(way):
                 self._move(giver, taker)
 
-    def _way_down(self, start: str) -> list[str]:
-        """The shortest way from `start` to the member with the least that can be reached, if that
-        has at least two fewer; each can give the next one a partition."""
-        came_from: dict[str, str] = {start: start}
+    def _way_down(self) -> list[str]:
+        """The shortest way from a member with as much as possible to the one with the least that
+        can be reached from there, which has at least two fewer; empty if there is none. Each on
+        the way can give the next one a partition.
+
+        Whoever was reached without success begins no way either: it reaches nobody else, and has no
+        more than the member from which it was reached."""
+        lowest = min(self._loads.values(), default=0)
+        seen: set[str] = set()
+        for start in sorted(self._members, key=lambda member: -self._loads[member]):
+            if self._loads[start] < lowest + 2:
+                break
+            if start in seen:
+                continue
+            came_from = self._reached_from(start, lowest)
+            least = min(came_from, key=self._loads.__getitem__)
+            if self._loads[least] <= self._loads[start] - 2:
+                way = [least]
+                while way[-1] != start:
+                    way.append(came_from[way[-1]])
+                return way[::-1]
+            seen.update(came_from)
+        return []
+
+    def _reached_from(self, start: str, lowest: int) -> dict[str, str]:
+        """member → the one that can give it a partition, on the shortest way from `start`; of all
+        that can be reached, or until one with no more than `lowest` is."""
+        came_from = {start: start}
+        topics: set[str] = set()
         queue = deque([start])
         while queue:
             giver = queue.popleft()
-            for taker in self._members:
-                if taker not in came_from and not self._wanted[taker].isdisjoint(self._has[giver]):
-                    came_from[taker] = giver
-                    queue.append(taker)
-        least = min(came_from, key=self._loads.__getitem__)
-        if self._loads[least] > self._loads[start] - 2:
-            return []
-        way = [least]
-        while way[-1] != start:
-            way.append(came_from[way[-1]])
-        return way[::-1]
+            for topic in sorted(self._has[giver].keys() - topics):
+                for taker in self._wanting[topic]:
+                    if taker not in came_from:
+                        came_from[taker] = giver
+                        if self._loads[taker] <= lowest:
+                            return came_from
+                        queue.append(taker)
+            topics |= self._has[giver].keys()
+        return came_from
 
     def _move(self, giver: str, taker: str) -> None:
         """One partition, of the topic of which the giver has most."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from hypothesis import given
@@ -114,6 +115,22 @@ def test_a_way_over_a_third_member_evens_out() -> None:
     before = {"x": (1, a), "y": (1, b[:3]), "z": (1, b[3:])}
     shares = share_stickily({"a": 4, "b": 4}, topics, before)
     assert sorted(map(len, shares.values())) == [2, 3, 3]
+
+
+def test_a_large_group_is_shared_before_a_session_ends() -> None:
+    """The leader sends no heartbeats meanwhile. Half of 1,000 members want one topic more, of which
+    a few have had everything until now."""
+    names = [f"m{n:03d}" for n in range(1000)]
+    topics = {name: ["a", "b"] if n % 2 else ["a"] for n, name in enumerate(names)}
+    counts = {"a": 1500, "b": 1500}
+    before = none_had(topics)
+    for n in range(5):
+        numbers = range(300 * n, 300 * n + 300)
+        before[names[2 * n + 1]] = (1, [TopicPartition("b", number) for number in numbers])
+    began = time.process_time()
+    shares = share_stickily(counts, topics, before)
+    assert time.process_time() - began < 8
+    assert {len(share) for share in shares.values()} == {3}
 
 
 def test_user_data_is_java_s() -> None:
