@@ -585,6 +585,14 @@ def test_guarantee_10_new_topics_of_a_pattern_are_read(
         assert consumer.subscription() == {topic, f"{topic}-new"}
 
 
+def test_guarantee_10_a_topic_is_read_as_soon_as_it_is_made(cluster: EmbeddedCluster) -> None:
+    """By the member's own request for it; the metadata would live for five minutes."""
+    name = "made-by-its-reader"
+    with consumer_of(cluster, name) as consumer:
+        consumer.subscribe([name])
+        until(lambda: consumer.poll(0.1) or consumer.assignment(), "it has the new partitions")
+
+
 def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: str) -> None:
     """By whom the leader of the group gives them."""
     fill(cluster, topic, 4)

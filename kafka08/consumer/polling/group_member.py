@@ -9,7 +9,7 @@ HeartbeatThread, ConsumerCoordinator (org.apache.kafka.clients.consumer.internal
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -36,6 +36,7 @@ from kafka08.consumer.polling.membership import (
 )
 from kafka08.consumer.polling.subscription import Pattern, Topics
 from kafka08.errors import Closed, ConsumerRebalanceFailed, KafkaError, ProtocolError
+from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.protocol import consumer_protocol
 from kafka08.protocol.consumer_protocol import AssignedTopic
@@ -59,6 +60,10 @@ ONCE: Final = RetryPolicy(tries=1)
 JOIN_MARGIN_MS: Final = 5000
 """How much longer than a rebalance takes at most the answer to a JoinGroup is waited for."""
 BUG_PAUSE_S: Final = 1.0
+REFRESH_MIN_S: Final = 0.1
+"""Between two requests for metadata, if metadata.max.age.ms is less."""
+MISSING_CHECK_S: Final = 1.0
+"""How often the leader of a group asks for topics that nobody has made yet."""
 
 
 class GroupMember:
@@ -91,7 +96,7 @@ class GroupMember:
         self._on_change = on_change
         self._timeout_ms = timeout_ms
         self._join_timeout_ms = rebalance_timeout_ms + JOIN_MARGIN_MS
-        self._max_age_s = metadata_max_age_ms / 1000
+        self._max_age_s = min(max(metadata_max_age_ms / 1000, REFRESH_MIN_S), WAIT_SECONDS_MAX)
         self._runtime = runtime
         self._condition = runtime.condition()
         self._connection: Connection | None = None
@@ -99,6 +104,8 @@ class GroupMember:
         self._seen: object = None
         self._counts: Mapping[str, int] | None = None
         """Partitions of the topics that the assignment was computed from, if this member leads."""
+        self._missing: set[str] = set()
+        """Of these topics, those without partitions."""
         self._joined_topics: Sequence[str] = ()
         self._is_logged = False
         self._task: Task | None = None
@@ -249,7 +256,7 @@ class GroupMember:
 
     def _watch_metadata(self) -> None:
         """Look from time to time whether the topics have changed."""
-        while not self._stopped.wait(min(self._max_age_s, WAIT_SECONDS_MAX)):
+        while self._await_refresh():
             try:
                 wanted = self._wanted()
                 if isinstance(wanted, Pattern):
@@ -262,6 +269,17 @@ class GroupMember:
             except Exception:
                 # The root of a thread: without it new topics and partitions would not be seen.
                 logger.exception("[group %s] metadata met a bug", self._membership.group)
+
+    def _await_refresh(self) -> bool:
+        """Until metadata.max.age.ms have passed, or less if a topic is missing that this member is
+        to share out: it may be made at any time, by the very request for it. False at the end."""
+        with self._condition:
+            is_missing = self._condition.wait_for(
+                lambda: self._stopping or 0 in (self._counts or {}).values(),
+                self._max_age_s,
+            )
+        pause_s = min(self._max_age_s, MISSING_CHECK_S) if is_missing else 0.0
+        return not self._stopped.wait(pause_s)
 
     def _topics(self, metadata: ClusterMetadata) -> list[str]:
         """What the member subscribes to, as far as a pattern's topics are known."""
@@ -354,12 +372,23 @@ class GroupMember:
             member: encode_assignment(given.get(member, MemberAssignment()))
             for member in subscriptions
         }
+        counts = {
+            topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
+            for topic in topics
+        }
+        self._log_missing([topic for topic, count in counts.items() if not count])
         with self._condition:
-            self._counts = {
-                topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
-                for topic in topics
-            }
+            self._counts = counts
             self._membership.assigned(shares)
+            self._condition.notify_all()
+
+    def _log_missing(self, topics: Collection[str]) -> None:
+        """Once for each topic that is missing for the first time."""
+        news = sorted(set(topics) - self._missing)
+        self._missing = set(topics)
+        if news:
+            group, names = self._membership.group, some_of(news)
+            logger.warning("[group %s] no partitions of %s yet; asking again", group, names)
 
     def _call(self, assignor: Assignor, call: Callable[[], T]) -> T:
         """A method of an assignor, which may be the user's. ConsumerRebalanceFailed."""
