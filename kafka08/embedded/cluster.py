@@ -333,6 +333,14 @@ class EmbeddedCluster(Startable):
             self._cut.discard(self._broker(broker).id)
             self._apply_cuts()
 
+    def reset_connections(self, broker: EmbeddedBroker | int) -> None:
+        """Reset every connection that others have to the broker, as a firewall does that forgot
+        them: bytes in flight are lost, both sides see an error, and may connect again at once.
+        Needs cuttable=True."""
+        if self._relay is None:
+            raise KafkaError("reset_connections needs a cluster with cuttable=True")
+        self._relay.reset([f"broker-{self._broker(broker).id}"])
+
     def heal(self) -> None:
         """Undo every fault except damaged files: restore networks, resume paused brokers, start
         stopped ones, and wait until all are registered and ready. Fast if there is no fault."""

@@ -1,4 +1,4 @@
-"""The parent's end of the relay process (relay_process.py): opens, cuts and restores links."""
+"""The parent's end of the relay process (relay_process.py): opens links, and breaks them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,10 @@ class Relay:
     def cut(self, cuts: Iterable[tuple[str, int]]) -> None:
         """Cut exactly these links, each with the process behind it, and restore all others."""
         self._ask({"cut": list(cuts)})
+
+    def reset(self, names: Iterable[str]) -> None:
+        """Reset every connection over these links; new ones can be made at once."""
+        self._ask({"reset": list(names)})
 
     def stop(self) -> None:
         """End the process, which closes every connection through it. May be called twice."""

@@ -6,10 +6,12 @@ Commands are JSON lines on stdin; each gets one line on stdout as its answer:
     {"links": [{"name": "broker-0", "host": "127.0.0.1", "listen": 0, "target": 10001}, …]}
                                     → {"ports": [34567, …]}      once, first; listen 0: any port
     {"cut": [["broker-0", 4711], …]}  → {}     the links to be cut now, with their processes
+    {"reset": ["broker-0", …]}        → {}     the links whose connections are reset, once
 
 A cut loses no byte and closes no connection: bytes in flight wait, as in a network that retransmits
 packets. It affects every connection over a named link, and every connection that the named process
-has opened over any link. End of stdin ends the relay.
+has opened over any link. A reset ends connections as a firewall does that forgot them: bytes in
+flight are lost, and both sides see an error. End of stdin ends the relay.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ import json
 import os
 import re
 import socket
+import struct
 import sys
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 CHUNK_BYTES = 256 * 1024
+NO_LINGER = struct.pack("ii", 1, 0)
+"""SO_LINGER with which a close resets the connection."""
 
 
 class Link(NamedTuple):
@@ -42,12 +47,21 @@ class Relayed:
         self.client = client
         self.client_port: int = client.getpeername()[1]
         self.may_pass = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_reset = False
+
+    def reset(self) -> None:
+        """End both connections with an error."""
+        if self._task is not None:
+            self._is_reset = True
+            self._task.cancel()
 
     async def run(self) -> None:
         """Forward bytes both ways until both sides are done."""
-        await self.may_pass.wait()
+        self._task = asyncio.current_task()
         server = socket.socket()
         try:
+            await self.may_pass.wait()
             server.setblocking(False)
             await asyncio.get_running_loop().sock_connect(
                 server, (self.link.host, self.link.target)
@@ -58,8 +72,10 @@ class Relayed:
         except OSError:
             pass  # the server is gone: the client's connection is closed as well
         finally:
-            self.client.close()
-            server.close()
+            for end in (self.client, server):
+                if self._is_reset:
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+                end.close()
 
     async def _carry_both_ways(self, server: socket.socket) -> None:
         """Forward until both directions are done, or one fails. Neither task may outlive the
@@ -116,6 +132,12 @@ class Relay:
             os.close(process)
         self._cut_processes = [process for _, pid in cuts for process in open_process(pid)]
         self._decide(self._connections)
+
+    def reset(self, names: list[str]) -> None:
+        """Reset every connection over these links."""
+        for relayed in list(self._connections):
+            if relayed.link.name in names:
+                relayed.reset()
 
     async def _accept(self, link: Link, listener: socket.socket) -> None:
         while True:
@@ -194,6 +216,8 @@ async def main() -> None:
         answer: dict[str, Any] = {}
         if "links" in command:
             answer["ports"] = [relay.listen(link) for link in command["links"]]
+        elif "reset" in command:
+            relay.reset(command["reset"])
         else:
             relay.cut(command["cut"])
         sys.stdout.write(json.dumps(answer) + "\n")

@@ -1,5 +1,5 @@
 """Reads as one group of KafkaConsumers, round after round, while members are killed, frozen and
-started, and the coordinator is killed.
+started, the coordinator is killed, and connections are held or reset.
 
 The members use their consumers in all ways, as chance has it. Their histories are checked
 (kafka08/simulation/group_history.py): what each is handed is in order, nothing is skipped, no

@@ -11,9 +11,11 @@ from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
 from kafka08.embedded.damage import corrupt_tail
-from kafka08.errors import KafkaError, RequestTimeout
+from kafka08.errors import ConnectionFailed, KafkaError, RequestTimeout
 from kafka08.log.check import check_log
+from kafka08.network.connection import Connection
 from kafka08.producer import KeyedMessage, Producer, ProducerConfig
+from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import LATEST_OFFSET, TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -122,6 +124,22 @@ def test_others_do_not_notice_a_cut(cluster: EmbeddedCluster) -> None:
     assert 1 in registered(cluster)
 
 
+def test_connections_that_are_reset_fail_and_new_ones_work(cluster: EmbeddedCluster) -> None:
+    """Those of the other broker stay, and a cut connection is reset as well."""
+    connections = [Connection(broker.host, broker.port) for broker in cluster.brokers]
+    with connections[0] as reset, connections[1] as other:
+        for connection in connections:
+            connection.send(MetadataRequest([]))
+        cluster.cut(0)
+        reset.write(MetadataRequest([]))
+        cluster.reset_connections(0)
+        with pytest.raises(ConnectionFailed, match="reset"):
+            reset.read_response()
+        cluster.restore(0)
+        reset.send(MetadataRequest([]))
+        assert not other.is_stale()
+
+
 def test_a_paused_broker_is_resumed_by_heal(cluster: EmbeddedCluster) -> None:
     """pause takes it out of the cluster, heal brings it back."""
     cluster.pause(1)
@@ -153,4 +171,6 @@ def test_only_a_cuttable_cluster_is_cut() -> None:
     cluster = EmbeddedCluster(brokers=1)
     with pytest.raises(KafkaError, match="cuttable=True"):
         cluster.cut(cluster.brokers[0] if cluster.brokers else 0)
+    with pytest.raises(KafkaError, match="cuttable=True"):
+        cluster.reset_connections(0)
     cluster.stop()

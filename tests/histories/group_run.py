@@ -1,5 +1,6 @@
-"""GroupRun: processes that read as one group while chance kills, stops and adds some, and kills the
-group's coordinator; then peace, in which every message must be processed.
+"""GroupRun: processes that read as one group while chance kills, stops and adds some, kills the
+group's coordinator, and holds or resets connections; then peace, in which every message must be
+processed.
 
 Their lines are merged by time and told to a GroupHistory, whose rules they are to obey.
 """
@@ -27,12 +28,26 @@ from tests.waiting import until
 ROOT = Path(__file__).parent.parent.parent
 MEMBERS_MAX = 4
 RATE = 100
+HOLD_SECONDS = 2.5
+"""The longest time for which bytes are held: longer than the session of a member."""
 
 
 class Killable(Protocol):
     def kill(self) -> None: ...
 
     def start(self) -> None: ...
+
+
+class Network(Protocol):
+    """Between clients and brokers, each named by its id."""
+
+    def hold(self, broker: int) -> None:
+        """Let no byte pass, and lose none, until `release`."""
+
+    def release(self) -> None: ...
+
+    def reset(self, broker: int) -> None:
+        """End the connections that there are with an error."""
 
 
 def coordinator_of(
@@ -55,6 +70,7 @@ class GroupRun:
     """`topic` exists, with `partitions` partitions; the group is called like it.
 
     coordinator   the broker that coordinates the group now; None: none may be killed now
+    brokers       the ids of the brokers in `network`
     """
 
     def __init__(
@@ -65,6 +81,8 @@ class GroupRun:
         directory: Path,
         rng: random.Random,
         coordinator: Callable[[], Killable | None],
+        network: Network,
+        brokers: Sequence[int],
     ) -> None:
         self.faults: list[str] = []
         self._bootstrap = bootstrap
@@ -73,6 +91,8 @@ class GroupRun:
         self._directory = directory
         self._rng = rng
         self._coordinator = coordinator
+        self._network = network
+        self._brokers = brokers
         self._seed = rng.randrange(10**9)
         self._started = 0
         self._members: list[subprocess.Popen[bytes]] = []
@@ -83,6 +103,7 @@ class GroupRun:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._network.release()
         for member in self._members:
             member.kill()
             member.wait()
@@ -93,13 +114,11 @@ class GroupRun:
         for _ in range(2):
             self._join()
         until(lambda: self._history().count > 0, "the first messages")
+        faults = [self._join, self._kill, self._leave, self._freeze, self._thaw]
+        faults += [self._fail_over, self._hold, self._reset]
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            fault = self._rng.choice(
-                [self._join, self._kill, self._leave, self._freeze, self._thaw, self._fail_over]
-            )
-            self.faults.append(fault.__name__.lstrip("_"))
-            fault()
+            self._do_one_of(faults)
             self._check_members()
             time.sleep(self._rng.uniform(0.1, 1.5))
         while self._frozen:
@@ -119,6 +138,11 @@ class GroupRun:
         for member in self._members:
             member.wait(60)
         return self._history()
+
+    def _do_one_of(self, faults: Sequence[Callable[[], None]]) -> None:
+        fault = self._rng.choice(faults)
+        self.faults.append(fault.__name__.lstrip("_"))
+        fault()
 
     def _check_members(self) -> None:
         """AssertionError with what a member said last that ended by itself."""
@@ -183,6 +207,17 @@ class GroupRun:
         if broker is not None:
             broker.kill()
             broker.start()
+
+    def _hold(self) -> None:
+        """The connections to a broker for a while, in which something may befall a member."""
+        self._network.hold(self._rng.choice(self._brokers))
+        time.sleep(self._rng.uniform(0.0, HOLD_SECONDS / 2))
+        self._do_one_of([self._join, self._kill, self._freeze, self._thaw])
+        time.sleep(self._rng.uniform(0.0, HOLD_SECONDS / 2))
+        self._network.release()
+
+    def _reset(self) -> None:
+        self._network.reset(self._rng.choice(self._brokers))
 
     # ------------------------------------------------------------------------------- the history
 
