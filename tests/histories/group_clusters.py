@@ -138,9 +138,7 @@ def of_jvm(directory: Path, pom: Path) -> Iterator[GroupCluster]:
     with ExitStack() as stack:
         zookeeper = stack.enter_context(JvmZooKeeper(directory, pom=pom)).connect_string
         ports = free_ports(BROKERS)
-        relay = Relay(
-            LinkSpec(str(number), HOST, 0, port) for number, port in enumerate(ports)
-        )
+        relay = Relay(LinkSpec(str(number), HOST, 0, port) for number, port in enumerate(ports))
         stack.callback(relay.stop)
         keys = [
             {

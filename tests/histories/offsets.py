@@ -3,6 +3,7 @@
     history = OffsetHistory()
     history.handed(tp, offset)                          in the order in which members got them
     history.committed(store, tp, offset)                a look at a store; None: nothing is there
+    history.stopped({tp: offset})                       all members have stopped; what is committed
     history.problems(log_ends)                          `log_ends`: partition → offset to be reached
 
 What must hold:
@@ -13,6 +14,8 @@ What must hold:
 3. Went back: a committed offset never becomes smaller.
 4. Vanished: an offset that was there is there in the end. One that is gone for a moment is counted
    apart: brokers of 0.8.2.2 answer "none" while they load, and their members commit -1.
+5. Again: after all have stopped, nobody is handed what was committed by then, whatever kind of
+   members follows; and what is committed at one such moment is never less than at the last one.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ class OffsetHistory:
         self._lock = threading.Lock()
         self._handed: dict[TopicPartition, list[int]] = defaultdict(list)
         self._committed: dict[tuple[str, TopicPartition], list[int | None]] = defaultdict(list)
+        self._stops: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        """At each stop: how many messages had been handed out, and what was committed."""
 
     def handed(self, tp: TopicPartition, offset: int) -> None:
         with self._lock:
@@ -40,6 +45,11 @@ class OffsetHistory:
     def committed(self, store: str, tp: TopicPartition, offset: int | None) -> None:
         with self._lock:
             self._committed[store, tp].append(offset)
+
+    def stopped(self, committed: Mapping[TopicPartition, int]) -> None:
+        with self._lock:
+            for tp, offset in committed.items():
+                self._stops[tp].append((len(self._handed[tp]), offset))
 
     @property
     def count(self) -> int:
@@ -61,7 +71,7 @@ class OffsetHistory:
         )
 
     def problems(self, log_ends: Mapping[TopicPartition, int]) -> list[str]:
-        return [*self._skips(log_ends), *self._steps_back(), *self._gone()]
+        return [*self._skips(log_ends), *self._steps_back(), *self._gone(), *self._again()]
 
     def _skips(self, log_ends: Mapping[TopicPartition, int]) -> Iterator[str]:
         for tp, end in sorted(log_ends.items()):
@@ -89,3 +99,14 @@ class OffsetHistory:
         for (store, tp), looks in sorted(self._committed.items()):
             if looks[-1] is None and any(look is not None for look in looks):
                 yield f"{tp}: {store}'s offset is gone"
+
+    def _again(self) -> Iterator[str]:
+        for tp, stops in sorted(self._stops.items()):
+            last = 0
+            for count, committed in stops:
+                if committed < last:
+                    yield f"{tp}: {committed} was committed at a stop, after {last} before"
+                last = committed
+                lowest = min(self._handed[tp][count:], default=committed)
+                if lowest < committed:
+                    yield f"{tp}: {lowest} was handed out after a stop, with {committed} committed"

@@ -42,3 +42,27 @@ def test_each_fault_is_seen(handed: list[int], kafka: list[int | None], problem:
     """One fault, one problem."""
     [found] = history_of(handed, kafka).problems({TP: 3})
     assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "after", "problem"),
+    [
+        (2, 4, [1, 2, 3], "1 was handed out after a stop, with 2 committed"),
+        (2, 1, [2, 3], "1 was committed at a stop, after 2"),
+    ],
+)
+def test_what_was_committed_at_a_stop_is_behind_the_group(
+    first: int, second: int, after: list[int], problem: str
+) -> None:
+    """What comes again from there on was not committed, and is no problem."""
+    history = history_of([0, 1, 2], [])
+    history.stopped({TP: 2})
+    history.handed(TP, 2)
+    assert history.problems({TP: 3}) == []
+    history = history_of([0, 1, 2], [])
+    history.stopped({TP: first})
+    for offset in after:
+        history.handed(TP, offset)
+    history.stopped({TP: second})
+    [found] = history.problems({TP: 4})
+    assert problem in found

@@ -26,6 +26,7 @@ LATER_RELEASES = {
     "test_levels_on_jvm",
     "test_log_directories_0_10",
     "test_logs_on_jvm",
+    "test_migration_path",
     "test_notifications_on_jvm",
     "test_rolling_changes",
     "test_served_on_jvm",

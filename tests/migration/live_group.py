@@ -45,7 +45,6 @@ class MemberProcess:
         history: OffsetHistory,
         program: Callable[..., list[str]] = our_member,
     ) -> None:
-        self.name = keys["consumer.id"]
         self.reached: dict[TopicPartition, int] = {}
         """partition → the offset behind what it was handed last of it, as far as it was noted."""
         self._topic = topic
