@@ -44,7 +44,7 @@ class BrokerContext:
     listener: str = PLAINTEXT
 
     @property
-    def question_prefix(self) -> bytes:
+    def request_prefix(self) -> bytes:
         """Distinguishes this listener's Metadata requests from others in the cache of responses.
         Without it a key begins with the request's version, whose first byte is 0."""
         return b"" if self.listener == PLAINTEXT else self.listener.encode() + b"\0"

@@ -61,7 +61,7 @@ class FastPath:
         self._broker = broker
         self._served = served
         self._metadata_cache = broker.metadata_cache
-        self._question_prefix = broker.question_prefix
+        self._request_prefix = broker.request_prefix
         self._has_magic_1 = broker.config.level >= Level.V0_10_2
         first_fetch = MAGIC_1_VERSION if self._has_magic_1 else 0
         methods: dict[tuple[int, int], Method] = {
@@ -83,8 +83,8 @@ class FastPath:
         except struct_error:
             return NOTHING_DONE
         body = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
-        question = self._question_prefix + bytes(payload[VERSION]) + bytes(payload[body:])
-        answer = self._metadata_cache.encoded_answer(question)
+        question = self._request_prefix + bytes(payload[VERSION]) + bytes(payload[body:])
+        answer = self._metadata_cache.cached_response(question)
         if answer is None:
             return NOTHING_DONE
         size = CORRELATION_ID.size + len(answer)

@@ -25,11 +25,11 @@ from kafka08.structs import (
 
 state_change_log = logging.getLogger("state.change.logger")
 
-ENCODED_ANSWERS_MAX: Final = 1000
+ENCODED_RESPONSES_MAX: Final = 1000
 """The most distinct Metadata requests whose responses are cached until the next update."""
 ENCODED_BYTES_MAX: Final = 16 << 20
 """The most bytes of these requests and responses together."""
-QUESTION_BYTES_MAX: Final = 4096
+CACHED_REQUEST_BYTES_MAX: Final = 4096
 """A longer request has hundreds of topics, and is rarely repeated."""
 
 
@@ -70,7 +70,7 @@ class MetadataCache:
                 request.controller_epoch,
             )
         self.epoch += 1
-        self._forget_answers()
+        self._forget_responses()
 
     def _remove(self, topic: str, partition: int) -> None:
         states = self._topics.get(topic)
@@ -129,24 +129,24 @@ class MetadataCache:
 
     # Encoded responses
 
-    def encoded_answer(self, question: bytes) -> bytes | None:
+    def cached_response(self, request: bytes) -> bytes | None:
         """The encoded response body for this version and body of a request, if it is cached."""
-        return self._encoded.get(question)
+        return self._encoded.get(request)
 
-    def remember_answer(self, question: bytes, answer: bytes) -> None:
+    def cache_response(self, request: bytes, response: bytes) -> None:
         """Cache a response until the next update, unless it or its request is too large."""
-        size = len(question) + len(answer)
-        if len(question) > QUESTION_BYTES_MAX or size > ENCODED_BYTES_MAX:
+        size = len(request) + len(response)
+        if len(request) > CACHED_REQUEST_BYTES_MAX or size > ENCODED_BYTES_MAX:
             return
         if (
-            len(self._encoded) >= ENCODED_ANSWERS_MAX
+            len(self._encoded) >= ENCODED_RESPONSES_MAX
             or self._encoded_bytes + size > ENCODED_BYTES_MAX
         ):
-            self._forget_answers()
-        self._encoded[question] = answer
+            self._forget_responses()
+        self._encoded[request] = response
         self._encoded_bytes += size
 
-    def _forget_answers(self) -> None:
+    def _forget_responses(self) -> None:
         self._encoded.clear()
         self._encoded_bytes = 0
 

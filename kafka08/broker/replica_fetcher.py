@@ -74,7 +74,7 @@ CONNECTION_BACKOFF_SECONDS: Final = 0.25
 """Pause after a failed connection. 0.8.2.2 has none and floods its log."""
 PARTITION_BACKOFF_SECONDS: Final = 0.05
 """Pause of a partition after an error of its leader, which mostly does not lead yet."""
-REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
+RESPONSE_BYTES: Final = 16 * 1024 * 1024
 """Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
 partitions take their turn in the next request."""
 REFUSED_BYTES: Final = 64 * 1024
@@ -275,7 +275,7 @@ class ReplicaFetcher:
         """As many partitions as fit into one response, and at least the first. If others remain,
         the chosen ones move to the end of the queue."""
         chosen: dict[TopicPartition, Followed] = {}
-        room = REQUEST_BYTES_MAX
+        room = RESPONSE_BYTES
         for tp, followed in ready.items():
             if not chosen or followed.expected_bytes <= room:
                 room -= followed.expected_bytes

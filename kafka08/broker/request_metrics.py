@@ -102,8 +102,10 @@ class RequestMetrics:
         handled = monotonic()
         times.queue.add(queued * 1000)
         times.local.add((handled - start) * 1000)
-        if answer is None and timed.answered_at is None:
-            timed.on_answer = lambda at: self._await_sent(times, timed, start - queued, handled, at)
+        if answer is None and timed.responded_at is None:
+            timed.on_response = lambda at: self._await_sent(
+                times, timed, start - queued, handled, at
+            )
         elif answer is not None and not answer:
             times.total.add((handled - start + queued) * 1000)  # acks 0: there is no response
         else:
@@ -165,15 +167,15 @@ class RequestMetrics:
 class TimedConnection:
     """A connection for the handler of a timed request: it records when the response came.
 
-    answered_at   the time of the response; None: not yet
-    on_answer     called with that time, once the handler has returned without a response
+    responded_at   the time of the response; None: not yet
+    on_response     called with that time, once the handler has returned without a response
     """
 
     def __init__(self, link: ServerConnection, monotonic: Callable[[], float]) -> None:
         self._link = link
         self._monotonic = monotonic
-        self.answered_at: float | None = None
-        self.on_answer: Callable[[float], object] | None = None
+        self.responded_at: float | None = None
+        self.on_response: Callable[[float], object] | None = None
 
     @property
     def peer(self) -> str:
@@ -189,9 +191,9 @@ class TimedConnection:
 
     def answer(self, answer: ResponseFrame) -> None:
         """As ServerConnection.answer."""
-        self.answered_at = self._monotonic()
-        if self.on_answer is not None:
-            self.on_answer(self.answered_at)
+        self.responded_at = self._monotonic()
+        if self.on_response is not None:
+            self.on_response(self.responded_at)
         self._link.answer(answer)
 
     def finish(self, reason: str = "") -> None:

@@ -25,7 +25,7 @@ from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
-from kafka08.consumer.fetcher import answer_bytes_max
+from kafka08.consumer.fetcher import response_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
 from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.member_storage import MemberStorage
@@ -450,7 +450,7 @@ class ConsumerConnector:
             client_id=self.config.client_id,
             timeout_ms=self.config.socket_timeout_ms,
             receive_buffer=self.config.socket_receive_buffer_bytes,
-            max_response_bytes=answer_bytes_max(self.config),
+            max_response_bytes=response_bytes_max(self.config),
             runtime=self._runtime,
         )
 

@@ -89,7 +89,7 @@ Positions = dict[TopicPartition, tuple[OwnedPartition, int]]
 """A request's partitions and fetch offsets."""
 
 
-def answer_bytes_max(config: FetchOptions) -> int:
+def response_bytes_max(config: FetchOptions) -> int:
     """The largest response that the configuration allows: the sum of all requested sizes."""
     messages = max(
         REQUEST_BYTES_MAX,
@@ -203,7 +203,7 @@ class PartitionFetcher:
                 self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
                 self._ask(self._choose())
             if self._connection.in_flight:
-                self._take_answer()
+                self._receive_response()
             else:
                 self._wait()
         except (ClientError, ProtocolError) as error:
@@ -273,7 +273,7 @@ class PartitionFetcher:
         return chosen
 
     def _ask(self, wanted: Positions) -> None:
-        """Send a request, unless it would be empty; `_take_answer` handles its response."""
+        """Send a request, unless it would be empty; `_receive_response` handles its response."""
         if not wanted:
             return
         wait_ms = self._config.fetch_wait_max_ms
@@ -293,7 +293,7 @@ class PartitionFetcher:
         self._asked = wanted
         self._asked_at = self._runtime.monotonic()
 
-    def _take_answer(self) -> None:
+    def _receive_response(self) -> None:
         """Read the pending response and hand over its sets. If the readers are waiting, the next
         request is sent before that."""
         asked = self._asked

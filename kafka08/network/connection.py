@@ -77,7 +77,7 @@ class Connection(Closeable):
         self._stream: Stream | None = None
         self._aborts = 0
         self._next_correlation_id = 0
-        self._unanswered: deque[tuple[int, type[Request], int]] = deque()
+        self._in_flight: deque[tuple[int, type[Request], int]] = deque()
         """Correlation id, class and version of each request in flight."""
         self.sent_unconfirmed = False
         """A request without a response (acks 0) was sent since the connection was opened. The only
@@ -97,7 +97,7 @@ class Connection(Closeable):
     @property
     def in_flight(self) -> int:
         """The number of responses still to be read."""
-        return len(self._unanswered)
+        return len(self._in_flight)
 
     def open(self) -> None:
         """Connect now, if it is not open. ConnectionFailed if that fails or takes too long, or if
@@ -127,7 +127,7 @@ class Connection(Closeable):
 
     def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
         """Write `request` and read its response; nothing else may be in flight."""
-        assert not self._unanswered, "send would read the response to an earlier request"
+        assert not self._in_flight, "send would read the response to an earlier request"
         self.write(request)
         return self.read_response(timeout_ms=timeout_ms)
 
@@ -173,14 +173,14 @@ class Connection(Closeable):
             self.close()
             raise
         if answered:
-            self._unanswered.append((correlation_id, request_class, version))
+            self._in_flight.append((correlation_id, request_class, version))
         else:
             self.sent_unconfirmed = True
 
     def read_response(self, *, timeout_ms: int | None = None) -> Response:
         """The response to the oldest request in flight. Raises RequestTimeout, ConnectionFailed,
         and ProtocolError for a response that is too long, out of order, or malformed."""
-        _, request_class, version = self._unanswered[0]
+        _, request_class, version = self._in_flight[0]
         return self.decode(request_class, self.read_payload(timeout_ms=timeout_ms), version)
 
     def decode(self, request_class: type[Request], payload: memoryview, version: int) -> Response:
@@ -197,16 +197,16 @@ class Connection(Closeable):
 
     def read_payload(self, *, timeout_ms: int | None = None) -> memoryview:
         """`read_response` for callers that decode; the payload starts with the correlation id."""
-        assert self._unanswered, "nothing is in flight"
+        assert self._in_flight, "nothing is in flight"
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
-        correlation_id, request_class, _ = self._unanswered[0]
+        correlation_id, request_class, _ = self._in_flight[0]
         try:
             with waiting_for(self._server):
                 payload = self._receive_frame(timeout_ms)
-            answered_id = codec.correlation_id_of(payload)
-            if answered_id != correlation_id:
+            response_id = codec.correlation_id_of(payload)
+            if response_id != correlation_id:
                 raise ProtocolError(
-                    f"answer {answered_id} where the one to request {correlation_id} was due"
+                    f"response {response_id}, but the next one is to request {correlation_id}"
                 )
         except TimeoutError as error:
             self.close()
@@ -222,13 +222,13 @@ class Connection(Closeable):
         except BaseException:
             self.close()
             raise
-        self._unanswered.popleft()
+        self._in_flight.popleft()
         return payload
 
     def is_stale(self) -> bool:
         """Whether an idle connection is unusable: the broker has closed it, or has sent bytes
         without a request. Never waits."""
-        assert not self._unanswered, "only an idle connection can be stale"
+        assert not self._in_flight, "only an idle connection can be stale"
         if self._stream is None:
             return False
         try:
@@ -254,7 +254,7 @@ class Connection(Closeable):
 
     def close(self) -> None:
         """Close, and forget the requests in flight. May be called again."""
-        self._unanswered.clear()
+        self._in_flight.clear()
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
@@ -267,11 +267,11 @@ class Connection(Closeable):
             for question in questions:
                 self.write(question())
             payload = self._receive_frame(self.timeout_ms)
-            if codec.correlation_id_of(payload) != self._unanswered[0][0]:
-                self._unanswered.clear()
+            if codec.correlation_id_of(payload) != self._in_flight[0][0]:
+                self._in_flight.clear()
                 return OF_0_9
-            self._unanswered.popleft()
-            _, answer = codec.decode_response(ApiVersionsRequest, payload)
+            self._in_flight.popleft()
+            _, response = codec.decode_response(ApiVersionsRequest, payload)
             self.read_response()
         except (OSError, KafkaError) as error:
             self.close()
@@ -281,8 +281,8 @@ class Connection(Closeable):
         except BaseException:
             self.close()
             raise
-        assert isinstance(answer, ApiVersionsResponse)
-        return VersionRanges(answer.apis)
+        assert isinstance(response, ApiVersionsResponse)
+        return VersionRanges(response.apis)
 
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafka08.broker.metadata_cache import (
+    CACHED_REQUEST_BYTES_MAX,
     ENCODED_BYTES_MAX,
-    QUESTION_BYTES_MAX,
     MetadataCache,
 )
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
@@ -13,22 +13,22 @@ from kafka08.protocol.update_metadata import UpdateMetadataRequest
 def test_an_answer_is_remembered_until_the_next_update() -> None:
     """By the bytes of its question."""
     cache = MetadataCache(1)
-    cache.remember_answer(b"question", b"answer")
-    assert b"answer" == cache.encoded_answer(b"question")
+    cache.cache_response(b"question", b"answer")
+    assert b"answer" == cache.cached_response(b"question")
     cache.update(UpdateMetadataRequest(9, 1, [], []))
-    assert cache.encoded_answer(b"question") is None
+    assert cache.cached_response(b"question") is None
 
 
 def test_long_questions_are_not_remembered() -> None:
-    """Up to QUESTION_BYTES_MAX, and with an answer within the budget."""
+    """Up to CACHED_REQUEST_BYTES_MAX, and with an answer within the budget."""
     cache = MetadataCache(1)
-    longest = bytes(QUESTION_BYTES_MAX)
-    cache.remember_answer(longest, b"answer")
-    cache.remember_answer(longest + b"x", b"answer")
-    cache.remember_answer(b"all", bytes(ENCODED_BYTES_MAX))
-    assert b"answer" == cache.encoded_answer(longest)
-    assert cache.encoded_answer(longest + b"x") is None
-    assert cache.encoded_answer(b"all") is None
+    longest = bytes(CACHED_REQUEST_BYTES_MAX)
+    cache.cache_response(longest, b"answer")
+    cache.cache_response(longest + b"x", b"answer")
+    cache.cache_response(b"all", bytes(ENCODED_BYTES_MAX))
+    assert b"answer" == cache.cached_response(longest)
+    assert cache.cached_response(longest + b"x") is None
+    assert cache.cached_response(b"all") is None
 
 
 def test_what_is_remembered_has_a_budget_of_bytes() -> None:
@@ -36,5 +36,5 @@ def test_what_is_remembered_has_a_budget_of_bytes() -> None:
     cache = MetadataCache(1)
     half = bytes(ENCODED_BYTES_MAX // 2 - 1)
     for question in (b"a", b"b", b"c"):
-        cache.remember_answer(question, half)
-    assert [None, None, half] == [cache.encoded_answer(q) for q in (b"a", b"b", b"c")]
+        cache.cache_response(question, half)
+    assert [None, None, half] == [cache.cached_response(q) for q in (b"a", b"b", b"c")]

@@ -11,7 +11,7 @@ import pytest
 
 from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
-from kafka08.consumer.fetcher import PartitionFetcher, answer_bytes_max
+from kafka08.consumer.fetcher import PartitionFetcher, response_bytes_max
 from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (
@@ -396,8 +396,8 @@ def test_an_answer_is_no_larger_than_its_request() -> None:
     """What a broker claims beyond what was asked for is refused before it is read."""
     small = ConsumerConfig(group_id="g", zookeeper_connect="")
     large = ConsumerConfig(group_id="g", zookeeper_connect="", fetch_message_max_bytes=1 << 30)
-    assert 80 << 20 == answer_bytes_max(small)
-    assert (1 << 30) + (16 << 20) == answer_bytes_max(large)
+    assert 80 << 20 == response_bytes_max(small)
+    assert (1 << 30) + (16 << 20) == response_bytes_max(large)
 
 
 @pytest.mark.parametrize("error", [NotLeaderForPartition, LeaderNotAvailable])

@@ -108,7 +108,7 @@ def test_an_answer_cut_anywhere_fails_and_the_next_request_gets_a_new_connection
 def test_an_answer_to_another_request_is_refused() -> None:
     """A wrong correlation id closes the connection: what follows could be anybody's."""
     connection = connection_to(answering(codec.encode_response(ANSWER, 5)))
-    with pytest.raises(ProtocolError, match="b:9092: answer 5 where the one to request 0 was due"):
+    with pytest.raises(ProtocolError, match="b:9092: response 5, but the next one is to request 0"):
         connection.send(QUESTION)
     assert not connection.is_open
 

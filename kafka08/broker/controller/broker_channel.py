@@ -47,12 +47,12 @@ class BrokerChannel:
         controller_id: int,
         broker: Broker,
         timeout_ms: int,
-        on_answer: Callable[[BrokerRequest, Any], object],
+        on_response: Callable[[BrokerRequest, Any], object],
     ) -> None:
         self.broker = broker
         self._runtime = runtime
         self._prefix = f"[Controller-{controller_id}-to-broker-{broker.id}-send-thread]"
-        self._on_answer = on_answer
+        self._on_response = on_response
         self._queue = runtime.queue()
         self._stopped = runtime.event()
         self._connection = Connection(
@@ -89,7 +89,7 @@ class BrokerChannel:
                 outgoing.correlation_id,
             )
             try:
-                self._on_answer(outgoing.request, response)
+                self._on_response(outgoing.request, response)
             except Exception:  # the greenlet's root: queued requests must reach the broker
                 logger.exception("%s Uncaught error while handling a response", self._prefix)
         self._connection.close()
@@ -133,7 +133,7 @@ class ChannelManager:
     """The channels of an active controller, by broker id.
 
     client_id   the controller's client id: `id_<id>-host_<host.name>-port_<port>`
-    on_answer   called with every response, in its channel's greenlet: it may only post events
+    on_response   called with every response, in its channel's greenlet: it may only post events
     """
 
     def __init__(
@@ -143,19 +143,19 @@ class ChannelManager:
         controller_id: int,
         client_id: str,
         timeout_ms: int,
-        on_answer: Callable[[BrokerRequest, Any], object],
+        on_response: Callable[[BrokerRequest, Any], object],
     ) -> None:
         self._runtime = runtime
         self._controller_id = controller_id
         self._client_id = client_id
         self._timeout_ms = timeout_ms
-        self._on_answer = on_answer
+        self._on_response = on_response
         self._channels: dict[int, BrokerChannel] = {}
 
     def add(self, broker: Broker) -> None:
         if broker.id not in self._channels:
             self._channels[broker.id] = BrokerChannel(
-                self._runtime, self._controller_id, broker, self._timeout_ms, self._on_answer
+                self._runtime, self._controller_id, broker, self._timeout_ms, self._on_response
             )
 
     def remove(self, broker_id: int) -> None:

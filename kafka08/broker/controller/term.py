@@ -82,7 +82,7 @@ class Term:
             controller_id=config.broker_id,
             client_id=client_id(config),
             timeout_ms=config.controller_socket_timeout_ms,
-            on_answer=self._on_answer,
+            on_response=self._on_response,
         )
         self._leadership = Leadership(store, epoch_zk_version)
         changes = StateChanges(
@@ -332,7 +332,7 @@ class Term:
             self._channels.send(requests, self._correlation_id)
             self._correlation_id += 1
 
-    def _on_answer(self, request: BrokerRequest, response: Any) -> None:
+    def _on_response(self, request: BrokerRequest, response: Any) -> None:
         if request.on_stopped is not None and request.replica is not None:
             request.on_stopped(request.replica, response)
 

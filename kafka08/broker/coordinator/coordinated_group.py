@@ -17,11 +17,11 @@ from kafka08.broker.coordinator.group import Group
 from kafka08.broker.coordinator.group_events import (
     Action,
     Actions,
-    AnswerJoin,
-    AnswerSync,
     EndRebalance,
     EndSession,
     RemoveGroup,
+    RespondToJoin,
+    RespondToSync,
     StartRebalance,
     StartSession,
     StoreGroup,
@@ -106,9 +106,9 @@ class CoordinatedGroup:
 
     def _do(self, action: Action) -> None:
         match action:
-            case AnswerJoin():
+            case RespondToJoin():
                 action.reply(action.result)
-            case AnswerSync():
+            case RespondToSync():
                 action.reply(action.assignment, action.error_code)
             case StartSession():
                 self._start_session(action.member_id, action.delay_ms)

@@ -26,14 +26,14 @@ from kafka08.broker.coordinator.group_events import (
     NO_MEMBER_ID,
     Action,
     Actions,
-    AnswerJoin,
-    AnswerSync,
     EndRebalance,
     EndSession,
     Join,
     JoinReply,
     JoinResult,
     RemoveGroup,
+    RespondToJoin,
+    RespondToSync,
     StartRebalance,
     StartSession,
     StoreGroup,
@@ -119,12 +119,12 @@ class Group:
         error_code = self._refuse_join(request)
         if error_code:
             refused = JoinResult(request.member_id, error_code=error_code)
-            return [AnswerJoin(request.reply, refused)]
+            return [RespondToJoin(request.reply, refused)]
         member = self.members.get(request.member_id)
         if member is None:
             member = self._add(request)
         elif self._keeps_generation(member, request):
-            return [AnswerJoin(request.reply, self._join_result(member))]
+            return [RespondToJoin(request.reply, self._join_result(member))]
         else:
             self._votes.replace(member.protocols, request.protocols)
             member.protocols = request.protocols
@@ -165,13 +165,13 @@ class Group:
         a member without one gets NO_ASSIGNMENT."""
         member = self.members.get(member_id)
         if self.state is GroupState.DEAD or member is None:
-            return [AnswerSync(reply, NO_ASSIGNMENT, UnknownMemberId.code)]
+            return [RespondToSync(reply, NO_ASSIGNMENT, UnknownMemberId.code)]
         if generation != self.generation:
-            return [AnswerSync(reply, NO_ASSIGNMENT, IllegalGeneration.code)]
+            return [RespondToSync(reply, NO_ASSIGNMENT, IllegalGeneration.code)]
         if self.state is GroupState.PREPARING_REBALANCE:
-            return [AnswerSync(reply, NO_ASSIGNMENT, RebalanceInProgress.code)]
+            return [RespondToSync(reply, NO_ASSIGNMENT, RebalanceInProgress.code)]
         if self.state is GroupState.STABLE:
-            return [AnswerSync(reply, member.assignment), *self._heard_of(member, now_ms)]
+            return [RespondToSync(reply, member.assignment), *self._heard_of(member, now_ms)]
         member.parked_sync = reply
         if member_id != self.leader_id:
             return []
@@ -250,11 +250,11 @@ class Group:
         if self.state is not GroupState.AWAITING_SYNC or request.generation != self.generation:
             return []
         if error_code:
-            return [*self._answer_syncs(error_code, now_ms), *self._rebalance(now_ms)]
+            return [*self._respond_to_syncs(error_code, now_ms), *self._rebalance(now_ms)]
         for member in self.members.values():
             member.assignment = request.assignments.get(member.member_id, NO_ASSIGNMENT)
         self._become(GroupState.STABLE)
-        return self._answer_syncs(NO_ERROR, now_ms)
+        return self._respond_to_syncs(NO_ERROR, now_ms)
 
     def unload(self) -> Actions:
         """Another broker now coordinates the group: parked requests get 16."""
@@ -317,9 +317,9 @@ class Group:
         if member.parked_join is not None:
             self._parked_joins -= 1
             result = JoinResult(member.member_id, error_code=error_code)
-            yield AnswerJoin(member.parked_join, result)
+            yield RespondToJoin(member.parked_join, result)
         if member.parked_sync is not None:
-            yield AnswerSync(member.parked_sync, NO_ASSIGNMENT, error_code)
+            yield RespondToSync(member.parked_sync, NO_ASSIGNMENT, error_code)
         member.parked_join = member.parked_sync = None
 
     def _rebalance(self, now_ms: float) -> Actions:
@@ -327,7 +327,7 @@ class Group:
         actions: Actions = []
         if self.state in CAN_REBALANCE:
             if self.state is GroupState.AWAITING_SYNC:
-                actions += self._answer_syncs(RebalanceInProgress.code, now_ms)
+                actions += self._respond_to_syncs(RebalanceInProgress.code, now_ms)
             self._become(GroupState.PREPARING_REBALANCE)
             timeouts = (member.rebalance_timeout_ms for member in self.members.values())
             actions.append(StartRebalance(max(timeouts, default=0)))
@@ -358,7 +358,7 @@ class Group:
         actions: Actions = []
         for member in self.members.values():
             assert member.parked_join is not None, f"{self}: {member.member_id} has not joined"
-            actions.append(AnswerJoin(member.parked_join, self._join_result(member)))
+            actions.append(RespondToJoin(member.parked_join, self._join_result(member)))
             member.parked_join = None
             actions += self._heard_of(member, now_ms)
         self._parked_joins = 0
@@ -375,14 +375,14 @@ class Group:
             members = tuple((m.member_id, m.metadata(protocol)) for m in self.members.values())
         return JoinResult(member.member_id, self.generation, self.protocol, self.leader_id, members)
 
-    def _answer_syncs(self, error_code: int, now_ms: float) -> Actions:
+    def _respond_to_syncs(self, error_code: int, now_ms: float) -> Actions:
         """Respond to parked syncs with the assignments, or with the error and none."""
         actions: Actions = []
         for member in self.members.values():
             if error_code:
                 member.assignment = NO_ASSIGNMENT
             if member.parked_sync is not None:
-                actions.append(AnswerSync(member.parked_sync, member.assignment, error_code))
+                actions.append(RespondToSync(member.parked_sync, member.assignment, error_code))
                 member.parked_sync = None
                 actions += self._heard_of(member, now_ms)
         return actions

@@ -61,13 +61,13 @@ class Join:
 
 
 @dataclass(slots=True)
-class AnswerJoin:
+class RespondToJoin:
     reply: JoinReply
     result: JoinResult
 
 
 @dataclass(slots=True)
-class AnswerSync:
+class RespondToSync:
     reply: SyncReply
     assignment: bytes
     error_code: int = NO_ERROR
@@ -121,8 +121,8 @@ class RemoveGroup:
 
 
 Action: TypeAlias = (
-    AnswerJoin
-    | AnswerSync
+    RespondToJoin
+    | RespondToSync
     | StartSession
     | EndSession
     | StartRebalance

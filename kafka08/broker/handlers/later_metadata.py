@@ -40,7 +40,7 @@ def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> Metad
         answer = response(broker, request, topics, {})
         if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
             question, body = encoded_exchange(request, answer)
-            cache.remember_answer(broker.question_prefix + question, body)
+            cache.cache_response(broker.request_prefix + question, body)
         return answer
 
     def create() -> MetadataResponse:

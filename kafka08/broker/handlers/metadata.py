@@ -37,7 +37,7 @@ def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> Metad
     if not to_create:
         answer = response(broker, topics)
         if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
-            broker.metadata_cache.remember_answer(*encoded_exchange(request, answer))
+            broker.metadata_cache.cache_response(*encoded_exchange(request, answer))
         return answer
 
     def create() -> MetadataResponse:

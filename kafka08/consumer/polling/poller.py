@@ -25,7 +25,7 @@ from kafka08.client.retry import RetryPolicy
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import LARGEST, NO_RESET, SMALLEST, FetchSettings
-from kafka08.consumer.fetcher import answer_bytes_max
+from kafka08.consumer.fetcher import response_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
 from kafka08.consumer.polling.assignors import Assignor
 from kafka08.consumer.polling.committer import Commit, CommitCallback, Committer, Offsets, fenced
@@ -106,7 +106,7 @@ class Poller:
             fetch_max_bytes=config.fetch_max_bytes,
             refresh_leader_backoff_ms=config.retry_backoff_ms,
         )
-        self._answer_bytes_max = answer_bytes_max(settings)
+        self._answer_bytes_max = response_bytes_max(settings)
         self._fetchers = FetcherManager(
             config.group_id or "kafka08-consumer",
             settings,

@@ -41,7 +41,7 @@ class Channels:
             controller_id=9,
             client_id="me",
             timeout_ms=timeout_ms,
-            on_answer=lambda asked, response: self._answers.put((asked.request, response)),
+            on_response=lambda asked, response: self._answers.put((asked.request, response)),
         )
         self.manager.add(Broker(1, "127.0.0.1", port))
 
@@ -153,7 +153,7 @@ def test_an_unexpected_exception_does_not_end_the_channel(
     network = ScriptedNetwork()
     network.broker("127.0.0.1", PORT, lambda _: ANSWER)
     channels = Channels(PORT, network.connect)
-    attempt, note, failures = BrokerChannel._try, channels.manager._on_answer, [1, 1]
+    attempt, note, failures = BrokerChannel._try, channels.manager._on_response, [1, 1]
 
     def fail_once(channel: BrokerChannel, outgoing: Outgoing) -> Response:
         if len(failures) == 2:
@@ -168,7 +168,7 @@ def test_an_unexpected_exception_does_not_end_the_channel(
             raise RuntimeError("another")
 
     monkeypatch.setattr(BrokerChannel, "_try", fail_once)
-    monkeypatch.setattr(channels.manager._channels[1], "_on_answer", note_but_first)
+    monkeypatch.setattr(channels.manager._channels[1], "_on_response", note_but_first)
     channels.send(FIRST, SECOND)
     assert channels.answered() == (FIRST, ANSWER)
     assert channels.answered() == (SECOND, ANSWER)

@@ -10,14 +10,14 @@ from typing import Generic, TypeVar
 from kafka08.broker.coordinator.group import Group
 from kafka08.broker.coordinator.group_events import (
     Actions,
-    AnswerJoin,
-    AnswerSync,
     EndRebalance,
     EndSession,
     Join,
     JoinResult,
     Protocols,
     RemoveGroup,
+    RespondToJoin,
+    RespondToSync,
     StartRebalance,
     StartSession,
     StoreGroup,
@@ -158,9 +158,9 @@ class GroupHarness:
     def run(self, actions: Actions) -> None:
         for action in actions:
             match action:
-                case AnswerJoin():
+                case RespondToJoin():
                     action.reply(action.result)
-                case AnswerSync():
+                case RespondToSync():
                     action.reply(action.assignment, action.error_code)
                 case StartSession():
                     assert action.member_id not in self.sessions, "one timer for each member"
