@@ -1,9 +1,9 @@
-"""How the members of a group with a coordinator share partitions. Pure.
+"""Assignors: distribute partitions over the members of a group that a broker coordinates. Pure.
 
-The coordinator makes one member the leader, and the leader's client computes the assignment of all
-members; the broker never looks inside. Any object with the methods of `Assignor` can be used, also
-one of your own: all members of the group must offer one of its name. `range` and `roundrobin` give
-exactly what Java's give for the same members, so groups may mix clients. Source:
+The coordinator chooses one member as the leader. The leader's client computes the assignment of all
+members, and the broker never parses it. Any object with the methods of `Assignor` works, your own
+included; all members of the group must offer an assignor of the same name. `range` and `roundrobin`
+return exactly what Java's return for the same members, so groups may mix clients. Source:
 org.apache.kafka.clients.consumer.RangeAssignor, RoundRobinAssignor 0.10.2.2.
 """
 
@@ -20,49 +20,49 @@ from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
 
 Shares: TypeAlias = dict[str, list[TopicPartition]]
-"""member id → what it gets."""
+"""member id → its assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What a member told the group when it joined."""
+    """The subscription that a member sent when it joined."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
-    """The bytes of its own assignor's `subscription`."""
+    """User data: the bytes that its assignor's `subscription` returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What a member gets."""
+    """The partitions of one member."""
 
     partitions: list[TopicPartition] = field(default_factory=list)
     user_data: bytes | None = None
-    """Bytes for its own assignor's `on_assignment`."""
+    """User data: bytes for `on_assignment` of the member's assignor."""
 
 
 class Assignor(Protocol):
-    """A way to share partitions. A thread of the consumer calls it: `assign` in the leader of the
-    group alone. What it raises is raised by `poll`."""
+    """Distributes partitions. A thread of the consumer calls it; `assign` runs only in the group's
+    leader. `poll` raises what a method raises."""
 
     @property
     def name(self) -> str:
         """The same in all members of the group."""
 
     def subscription(self, topics: Sequence[str]) -> MemberSubscription:
-        """What this member tells the leader: its topics, and bytes of the assignor's own."""
+        """What this member sends to the leader: its topics, and user data of the assignor."""
 
     def assign(
         self, cluster: ClusterMetadata, subscriptions: Mapping[str, MemberSubscription]
     ) -> Mapping[str, MemberAssignment]:
-        """The assignment of each member by its id. A member that is left out gets nothing."""
+        """member id → assignment. A member that is missing gets no partitions."""
 
     def on_assignment(self, assignment: MemberAssignment) -> None:
-        """What this member has got, in each generation."""
+        """Called in each generation with the assignment of this member."""
 
 
 class PartitionAssignor:
-    """Base of assignors that need only partition counts, and no bytes of their own: override
+    """Base class of assignors that need only partition counts and no user data: override
     `share`."""
 
     name = ""
@@ -86,12 +86,12 @@ class PartitionAssignor:
         raise NotImplementedError
 
     def on_assignment(self, assignment: MemberAssignment) -> None:
-        """Nothing to remember."""
+        """Does nothing: these assignors keep no state."""
 
 
 class RangeAssignor(PartitionAssignor):
-    """Each topic by itself: its partitions in runs of equal length, one for each member that wants
-    the topic, the first members getting one more where it does not divide."""
+    """Divides each topic by itself into consecutive runs of equal length, one for each member that
+    subscribes to it. If the division leaves a remainder, the first members get one more each."""
 
     name = "range"
 
@@ -113,8 +113,8 @@ class RangeAssignor(PartitionAssignor):
 
 
 class RoundRobinAssignor(PartitionAssignor):
-    """All partitions, by topic and number, dealt in turn to all members; one that does not want the
-    topic is passed over."""
+    """Deals all partitions, sorted by topic and number, to the members in turn; skips members that
+    do not subscribe to the topic."""
 
     name = "roundrobin"
 
@@ -132,7 +132,7 @@ class RoundRobinAssignor(PartitionAssignor):
 def partition_counts(
     cluster: ClusterMetadata, subscriptions: Iterable[MemberSubscription]
 ) -> dict[str, int]:
-    """topic → partitions, of the topics subscribed to that exist."""
+    """topic → number of partitions, for the subscribed topics that exist."""
     wanted = {topic for one in subscriptions for topic in one.topics}
     return {
         topic: len(cluster.topics[topic].partitions)
@@ -147,7 +147,7 @@ def java_sorted(texts: Iterable[str]) -> list[str]:
 
 
 def to_subscription(found: Subscription) -> MemberSubscription:
-    """What the wire brought of a member."""
+    """A member's subscription, from its decoded form."""
     return MemberSubscription(tuple(found.topics), _as_bytes(found.user_data))
 
 

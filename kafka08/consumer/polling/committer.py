@@ -1,8 +1,8 @@
-"""Committer: the thread that sends a KafkaConsumer's commits to the coordinator, one after the
-other, so that a later one is never overtaken by an earlier one.
+"""Committer: the thread that sends a KafkaConsumer's commits to the coordinator, one at a time.
 
-A commit names the generation in which it was asked for. If the group goes on without that, the
-coordinator refuses it (22, 25, 27), and nothing is stored over what a successor has committed.
+So an earlier commit never overwrites a later one. Each commit carries the generation in which it
+was requested. After the group has started another generation, the coordinator rejects the commit
+(errors 22, 25, 27), so it cannot overwrite the commits of the partition's next owner.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ logger = logging.getLogger(__name__)
 
 Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 CommitCallback: TypeAlias = Callable[[Offsets, KafkaError | None], object]
-"""Given what was to be committed, and the error or None. Called by a later poll or commit."""
+"""Gets the offsets of the commit, and its error or None. A later poll or commit calls it."""
 COMMIT_VERSION: Final = 2
 ONCE: Final = RetryPolicy(tries=1)
 
 
 @dataclass(slots=True, eq=False)
 class Commit:
-    """Offsets on their way.
+    """A commit in progress.
 
-    give_up_at   passing failures are tried again until then (monotonic seconds)
-    is_done      `error` is known
+    give_up_at   retriable failures are retried until then (monotonic seconds)
+    is_done      the commit has ended; `error` is None if it succeeded
     """
 
     offsets: Offsets
@@ -57,11 +57,11 @@ class Commit:
 
 
 class Committer:
-    """See the module.
+    """See the module. All callbacks run in the thread of this object.
 
-    on_refused  given an error code that concerns the member, and the generation of the commit
-    on_done     called in the thread of this object when a commit is done
-    on_idle     called there after each `idle_s` without one: an automatic commit may be due
+    on_refused  called with an error code that concerns the member, and the commit's generation
+    on_done     called when a commit has ended
+    on_idle     called after each `idle_s` without a commit: an automatic commit may be due
     """
 
     def __init__(
@@ -92,32 +92,32 @@ class Committer:
         self._stopping = False
 
     def submit(self, commit: Commit) -> None:
-        """Send it after the others. Never waits."""
+        """Queue a commit behind the others. Never blocks."""
         with self._condition:
             self._commits.append(commit)
             self._condition.notify_all()
         self.start()
 
     def start(self) -> None:
-        """Begin to call `on_idle`, too."""
+        """Start the thread, which also calls `on_idle`."""
         with self._condition:
             if self._task is None:
                 name = f"kafka08-commit-{self._group}"
                 self._task = self._runtime.spawn(self._run, name=name)
 
     def stop(self) -> None:
-        """Send what is waiting, try nothing again, and end."""
+        """Send the queued commits without retries, then end."""
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the end of the thread."""
+        """Wait until the thread has ended."""
         if self._task is not None:
             self._task.join(timeout_s)
 
     def _next(self) -> Commit | None:
-        """The oldest that waits; None after `idle_s` without one, or at the end."""
+        """The oldest queued commit; None after `idle_s` without one, or when stopping."""
         with self._condition:
             if not self._commits and not self._stopping:
                 self._condition.wait(self._idle_s)
@@ -136,9 +136,9 @@ class Committer:
             except KafkaError as error:
                 commit.error = error
             except Exception as error:
-                # The root of a thread: whoever waits for a commit must be told.
-                logger.exception("[group %s] a commit met a bug", self._group)
-                commit.error = KafkaError(f"a commit met a bug: {error!r}")
+                # The root of a thread: callers that wait for a commit must learn of it.
+                logger.exception("[group %s] Uncaught error in a commit", self._group)
+                commit.error = KafkaError(f"uncaught error in a commit: {error!r}")
             commit.is_done = True
             self._on_done(commit)
 
@@ -151,12 +151,12 @@ class Committer:
                 late = self._runtime.monotonic() + self._backoff_s >= commit.give_up_at
                 if late or self._stopping or not passes_at_coordinator(error):
                     raise
-                logger.info("[group %s] commit: %s; trying again", self._group, error)
+                logger.info("[group %s] Commit failed: %s; retrying", self._group, error)
             with self._condition:
                 self._condition.wait_for(lambda: self._stopping, self._backoff_s)
 
     def _send(self, commit: Commit) -> None:
-        """Once. CommitFailed if the group goes on without its generation."""
+        """Send once. CommitFailed if the group has started another generation."""
         request = commit_request(self._group, commit.offsets, "kafka")
         request.version = COMMIT_VERSION
         request.generation = commit.generation.id
@@ -187,11 +187,11 @@ class Committer:
 
 
 def fenced(group: str, error: KafkaError | None = None) -> CommitFailed:
-    """For a commit of a generation that is over."""
+    """The error for a commit of an earlier generation."""
     cause = "" if error is None else f" ({error})"
     return CommitFailed(
-        f"group {group} has begun another generation{cause}: nothing was committed, and the "
-        "messages since the last commit are delivered again. If that happens often, raise "
+        f"group {group} has started another generation{cause}: nothing was committed, and the "
+        "messages since the last commit will be delivered again. If that happens often, raise "
         "max.poll.interval.ms or lower max.poll.records"
     )
 
@@ -199,7 +199,7 @@ def fenced(group: str, error: KafkaError | None = None) -> CommitFailed:
 def fetch_committed(
     cluster: ClusterClient, group: str, partitions: list[TopicPartition], policy: RetryPolicy
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """What the group has committed of each; None where nothing is. Raises the first error."""
+    """partition → the group's committed offset; None without one. Raises the first error."""
 
     def ask(connection: Connection) -> dict[TopicPartition, OffsetAndMetadata | None]:
         response = connection.send(committed_request(group, partitions, "kafka"))

@@ -1,6 +1,6 @@
-"""From bytes to objects for the KafkaConsumer: `deserializer(topic, bytes) -> object`.
+"""Deserializers of the KafkaConsumer: `deserializer(topic, bytes) -> object`.
 
-Configured by Java class name, by `module:callable`, or handed to the KafkaConsumer as any callable.
+Configured by Java class name or by `module:callable`, or passed to the KafkaConsumer as a callable.
 Never called for null, which stays None. Source:
 org.apache.kafka.common.serialization.Deserializer 0.10.2.2.
 """
@@ -18,17 +18,17 @@ BYTES: Final = _SERIALIZATION + "ByteArrayDeserializer"
 
 
 def deserialize_bytes(topic: str, data: bytes) -> bytes:
-    """Bytes as they are."""
+    """The bytes unchanged."""
     return data
 
 
 def deserialize_string(topic: str, data: bytes) -> str:
-    """Text in UTF-8. UnicodeDecodeError, where Java puts U+FFFD in place of wrong bytes."""
+    """Text in UTF-8. Raises UnicodeDecodeError where Java would insert U+FFFD."""
     return data.decode()
 
 
 def number(form: str) -> Deserializer:
-    """A big-endian number of one size; struct.error for another size."""
+    """A deserializer of big-endian numbers of one size; struct.error for another size."""
     unpack = struct.Struct(form).unpack
 
     def deserialize(topic: str, data: bytes) -> Any:
@@ -46,4 +46,4 @@ DESERIALIZERS: Final[dict[str, Deserializer]] = {
     _SERIALIZATION + "LongDeserializer": number(">q"),
     _SERIALIZATION + "DoubleDeserializer": number(">d"),
 }
-"""Those that Kafka ships, by the names of their classes."""
+"""The deserializers that Kafka ships, by class name."""

@@ -1,9 +1,9 @@
 """GroupMember: the thread that keeps a KafkaConsumer in its group.
 
-It sends what the Membership says is due, to the coordinator wherever that is, and tells it the
-answers: heartbeats go on while the user's thread works. What the user's thread has to do, giving up
-partitions and taking up new ones, waits until that polls. Source: AbstractCoordinator and its
-HeartbeatThread, ConsumerCoordinator (org.apache.kafka.clients.consumer.internals) 0.10.2.2.
+It finds the coordinator, sends the requests that the Membership says are due, and passes it the
+responses. So heartbeats continue while the user's thread works. Partitions are revoked and assigned
+only when the user's thread polls. Source: AbstractCoordinator and its HeartbeatThread,
+ConsumerCoordinator (org.apache.kafka.clients.consumer.internals) 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 ONCE: Final = RetryPolicy(tries=1)
 JOIN_MARGIN_MS: Final = 5000
-"""How much longer than a rebalance takes at most the answer to a JoinGroup is waited for."""
+"""Added to the longest rebalance: how long to wait for the response to a JoinGroup."""
 BUG_PAUSE_S: Final = 1.0
 REFRESH_MIN_S: Final = 0.1
 """Between two requests for metadata, if metadata.max.age.ms is less."""
@@ -67,11 +67,11 @@ MISSING_CHECK_S: Final = 1.0
 
 
 class GroupMember:
-    """See the module. All methods may be called in any thread, and none waits but `join`.
+    """See the module. Any thread may call any method; only `join` blocks.
 
-    wanted     what the member subscribes to at this moment
-    progress   something that differs whenever the user's thread has asked for another message
-    on_change  called, in the thread of this object, when the user's thread has something to do
+    wanted     returns the current subscription
+    progress   returns another value whenever the user's thread has asked for another message
+    on_change  called in the thread of this object when the user's thread has something to do
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class GroupMember:
         self._runtime = runtime
         self._condition = runtime.condition()
         self._connection: Connection | None = None
-        """The one that waits for an answer."""
+        """The connection of the request in flight."""
         self._seen: object = None
         self._counts: Mapping[str, int] | None = None
         """Partitions of the topics that the assignment was computed from, if this member leads."""
@@ -115,7 +115,7 @@ class GroupMember:
     # --------------------------------------------------------------------------- the user's thread
 
     def subscribe(self) -> None:
-        """Join the group, or join it again with another subscription."""
+        """Join the group, or rejoin it with another subscription."""
         with self._condition:
             self._membership.subscribe(self._runtime.monotonic())
             if self._task is None:
@@ -135,7 +135,7 @@ class GroupMember:
             connection.abort()
 
     def give_up(self) -> None:
-        """The user's thread has nothing any more of what the member had."""
+        """The user's thread has given up all partitions of the previous assignment."""
         with self._condition:
             self._membership.give_up()
             self._condition.notify_all()
@@ -154,7 +154,7 @@ class GroupMember:
 
     @property
     def lost(self) -> bool:
-        """What the member had may belong to others already."""
+        """Whether other members may already own the partitions of this one."""
         return self._membership.lost
 
     @property
@@ -162,8 +162,8 @@ class GroupMember:
         return self._membership.generation
 
     def take_fault(self) -> KafkaError | None:
-        """Why the group does not take the member, once for each time that it does not; after that
-        the member tries again."""
+        """Why the group refused the member; None if it did not. Each refusal is returned once, and
+        then the member tries to join again."""
         if self._membership.fault is None:
             return None
         with self._condition:
@@ -172,15 +172,15 @@ class GroupMember:
             return fault
 
     def lasting_trouble(self, seconds: float) -> KafkaError | None:
-        """A failure that may pass, and has not passed for so long."""
+        """A retriable failure that has lasted for at least `seconds`."""
         with self._condition:
             is_lasting = self._runtime.monotonic() - self._membership.since >= seconds
             return self._membership.trouble if is_lasting else None
 
     def take_assignment(self) -> MemberAssignment | None:
-        """What the group has given this member, once for each generation. Raises ProtocolError for
-        what its leader sent, ConsumerRebalanceFailed if the assignor fails; the member joins again
-        after that, for it has read nothing of what it was given."""
+        """The assignment of this member, once for each generation. Raises ProtocolError if the
+        group's leader sent malformed bytes, ConsumerRebalanceFailed if the assignor fails. After
+        either the member rejoins, since it reads none of the partitions that it was assigned."""
         with self._condition:
             new = self._membership.take_assignment()
         if new is None:
@@ -200,15 +200,15 @@ class GroupMember:
         return found
 
     def refused_commit(self, code: int, generation: Generation) -> None:
-        """A commit of `generation` was answered with an error that concerns the member."""
+        """The coordinator refused a commit of `generation` with an error about the membership."""
         with self._condition:
             self._membership.refused_commit(code, generation)
             self._condition.notify_all()
         self._on_change()
 
     def metadata_changed(self) -> None:
-        """The metadata is newer: join again if the topics, or at the leader the partitions, are not
-        those of the generation."""
+        """New metadata arrived. Rejoin if the subscribed topics have changed or, at the leader, if
+        a topic has more partitions than the assignment was computed from."""
         with self._condition:
             counts, topics = self._counts, self._joined_topics
         known = self._cluster.metadata.topics
@@ -222,13 +222,13 @@ class GroupMember:
             self._on_change()
 
     def stop(self) -> None:
-        """Leave the group, and end soon."""
+        """Leave the group and end the threads. Does not wait for that."""
         self._stopping = True
         self._stopped.set()
         self.unsubscribe()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the end of the thread; False if it has not come."""
+        """Wait until the thread has ended; False if it still runs."""
         if self._task is None:
             return True
         self._task.join(min(timeout_s, WAIT_SECONDS_MAX))
@@ -251,7 +251,7 @@ class GroupMember:
                     self._on_change()
             except Exception:
                 # The root of a thread: without it the member would drop out of the group.
-                logger.exception("[group %s] membership met a bug", self._membership.group)
+                logger.exception("[group %s] Uncaught error in heartbeats", self._membership.group)
                 self._runtime.sleep(BUG_PAUSE_S)
 
     def _watch_metadata(self) -> None:
@@ -265,10 +265,10 @@ class GroupMember:
                     self._cluster.refresh(wanted.names | (self._counts or {}).keys())
                 self.metadata_changed()
             except KafkaError as error:
-                logger.info("[group %s] no new metadata: %s", self._membership.group, error)
+                logger.info("[group %s] Cannot refresh metadata: %s", self._membership.group, error)
             except Exception:
-                # The root of a thread: without it new topics and partitions would not be seen.
-                logger.exception("[group %s] metadata met a bug", self._membership.group)
+                # The root of a thread: without it new topics and partitions would not be noticed.
+                logger.exception("[group %s] Uncaught error in metadata", self._membership.group)
 
     def _await_refresh(self) -> bool:
         """Until metadata.max.age.ms have passed, or less if a topic is missing that this member is
@@ -282,7 +282,7 @@ class GroupMember:
         return not self._stopped.wait(pause_s)
 
     def _topics(self, metadata: ClusterMetadata) -> list[str]:
-        """What the member subscribes to, as far as a pattern's topics are known."""
+        """The subscribed topics; for a pattern, those known topics that match."""
         wanted = self._wanted()
         if isinstance(wanted, Pattern):
             return sorted(wanted.of(filter(metadata.knows, metadata.topics)))
@@ -297,7 +297,7 @@ class GroupMember:
         return self._membership.due(now)
 
     def _do(self, action: Action) -> bool:
-        """Carry it out; whether the user's thread has something to do now."""
+        """Carry out `action`. Returns whether the user's thread has something to do now."""
         membership = self._membership
         before = membership.phase, membership.fault
         try:
@@ -329,11 +329,11 @@ class GroupMember:
         return before != (membership.phase, membership.fault)
 
     def _leave(self, request: Request) -> None:
-        """Once: a member that cannot say so is removed when its session is over."""
+        """Send LeaveGroup once. If it fails, the session timeout removes the member."""
         try:
             self._ask(request, self._timeout_ms)
         except KafkaError as error:
-            logger.info("[group %s] could not leave: %s", self._membership.group, error)
+            logger.info("[group %s] LeaveGroup failed: %s", self._membership.group, error)
 
     def _join(self) -> None:
         is_pattern = isinstance(self._wanted(), Pattern)
@@ -391,7 +391,7 @@ class GroupMember:
             logger.warning("[group %s] no partitions of %s yet; asking again", group, names)
 
     def _call(self, assignor: Assignor, call: Callable[[], T]) -> T:
-        """A method of an assignor, which may be the user's. ConsumerRebalanceFailed."""
+        """Call a method of an assignor, which may be the user's. Raises ConsumerRebalanceFailed."""
         try:
             return call()
         except Exception as error:
@@ -404,7 +404,7 @@ class GroupMember:
         return self._ask_by(lambda connection: connection.send(request, timeout_ms=timeout_ms))
 
     def _ask_by(self, ask: Callable[[Connection], Response]) -> Response:
-        """Of the coordinator, once; `unsubscribe` breaks it off."""
+        """Send a request to the coordinator, once; `unsubscribe` aborts it."""
 
         def tracked(connection: Connection) -> Response:
             self._connection = connection
@@ -418,11 +418,11 @@ class GroupMember:
     def _failed(self, error: KafkaError) -> None:
         with self._condition:
             if self._membership.phase is Phase.OUTSIDE:
-                return  # `unsubscribe` broke it off
+                return  # `unsubscribe` aborted it
             self._membership.failed(error, self._runtime.monotonic())
 
     def _forget_lost_coordinator(self) -> None:
-        """A coordinator that answers 15 or 16 is another one now; one that loads stays."""
+        """Look the coordinator up again after errors 15 and 16; one that is loading (14) stays."""
         trouble = self._membership.trouble
         if trouble is None:
             return
@@ -430,12 +430,12 @@ class GroupMember:
             self._cluster.forget_coordinator(self._membership.group)
         if not self._is_logged:
             self._is_logged = True
-            logger.warning("[group %s] %s; trying again", self._membership.group, trouble)
+            logger.warning("[group %s] %s; retrying", self._membership.group, trouble)
 
     def _log_recovery(self) -> None:
         if self._is_logged and self._membership.trouble is None:
             self._is_logged = False
-            logger.info("[group %s] the coordinator answers again", self._membership.group)
+            logger.info("[group %s] The coordinator responds again", self._membership.group)
 
 
 def encode_assignment(assignment: MemberAssignment) -> bytes:

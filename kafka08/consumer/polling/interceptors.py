@@ -1,4 +1,4 @@
-"""Interceptors of the KafkaConsumer: see the messages of each poll, and what was committed.
+"""Interceptors of the KafkaConsumer: they see the messages of each poll and all commits.
 
 Source: org.apache.kafka.clients.consumer.ConsumerInterceptor 0.10.2.
 """
@@ -18,21 +18,21 @@ Message = MessageAndMetadata[Any, Any]
 
 
 class ConsumerInterceptor(Protocol):
-    """What it raises is logged, and the consumer goes on as if it had not been asked. All methods
-    are called in the thread that uses the consumer."""
+    """Base class of interceptors. An exception of a method is logged and otherwise ignored. All
+    methods run in the thread that uses the consumer."""
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
-        """The messages that `poll` is to return, or an iteration to hand out, instead of these."""
+        """Returns the messages that `poll` returns, or an iteration yields, instead of these."""
 
     def on_commit(self, offsets: Offsets) -> None:
-        """These were committed."""
+        """Called after these offsets were committed."""
 
     def close(self) -> None:
-        """The consumer was closed."""
+        """Called when the consumer is closed."""
 
 
 class Interceptors:
-    """A chain: each is given what the one before it returned."""
+    """A chain of interceptors: each one gets the result of the one before it."""
 
     def __init__(self, chain: Sequence[ConsumerInterceptor]) -> None:
         self._chain = chain

@@ -1,4 +1,4 @@
-"""KafkaConsumer: polls brokers for messages, alone or as a member of a group with a coordinator.
+"""KafkaConsumer: polls brokers for messages, standalone or as a member of a coordinated group.
 
     with KafkaConsumer(bootstrap_servers="localhost:9092", group_id="readers") as consumer:
         consumer.subscribe(["pages"])
@@ -6,7 +6,7 @@
             for message in consumer.poll(timeout=1.0):
                 print(message.topic, message.partition, message.offset, message.value)
 
-What it guarantees is in docs/kafka-consumer.md. Source:
+docs/kafka-consumer.md states its guarantees. Source:
 org.apache.kafka.clients.consumer.KafkaConsumer 0.10.2.2.
 """
 
@@ -38,18 +38,18 @@ from kafka08.runtime.threads import THREADS
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 API_TIMEOUT_S: Final = 60.0
-"""How long calls wait for brokers that are not given another time."""
+"""How long calls wait for brokers if the caller gives no timeout."""
 CLOSE_TIMEOUT_S: Final = 30.0
 WAIT_S: Final = 1.0
-"""How often an iteration that waits looks whether something has failed for long."""
+"""How often a waiting iteration checks for failures that last."""
 
 
 class KafkaConsumer(Closeable):
-    """For brokers from 0.9 on. One thread at a time uses it (RuntimeError); any thread, and a
-    signal handler, may call `wakeup`.
+    """A consumer for brokers from 0.9 on. Not thread-safe: two threads at a time cause a
+    RuntimeError. Any thread, and a signal handler, may call `wakeup`.
 
-    `assignors`, `interceptors` and the deserializers win over the configured ones. Times of
-    arguments are seconds. Every call that waits for brokers raises WokenUp after `wakeup`.
+    `assignors`, `interceptors` and deserializers given as arguments replace the configured ones.
+    Timeouts are in seconds. Every call that waits for brokers raises WokenUp after `wakeup`.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class KafkaConsumer(Closeable):
         runtime: ClientRuntime = THREADS,
         **keywords: Any,
     ) -> None:
-        """Of `config`, or of its keys as keywords: `group_id="readers"` is group.id. ConfigError. A
-        type checker knows the keywords of KafkaConsumerConfig alone."""
+        """Takes `config`, or its keys as keywords: `group_id="readers"` is group.id. Type checkers
+        know only the keywords of KafkaConsumerConfig. Raises ConfigError."""
         if config is None:
             config = KafkaConsumerConfig(**keywords)
         elif keywords:
@@ -88,7 +88,7 @@ class KafkaConsumer(Closeable):
         self._questions = Questions(self._poller, config.group_id, runtime)
         self._lock = runtime.lock()
         self._user: object = None
-        """The task that uses it now."""
+        """The task that uses the consumer now."""
 
     def __repr__(self) -> str:
         of_group = f" in group {self.config.group_id}" if self.config.group_id else ""
@@ -104,15 +104,15 @@ class KafkaConsumer(Closeable):
         on_assigned: RebalanceCallback | None = None,
         on_revoked: RebalanceCallback | None = None,
     ) -> None:
-        """Share these topics with the group, instead of what was subscribed to before; all whose
-        whole name matches, if it is a pattern. No topics: `unsubscribe`. Takes effect in `poll`.
+        """Subscribe to these topics, or to all whose whole name matches a pattern; replaces the
+        previous subscription. No topics: `unsubscribe`. Takes effect in `poll`.
 
-        `on_revoked(partitions)` is called before partitions are given up: commits in it count,
-        unless the member was thrown out. `on_assigned(partitions)` is called after each rebalance;
-        a `seek` in it decides where reading begins. Both run in the thread that polls; what they
-        raise, `poll` raises.
+        `on_revoked(partitions)` is called before partitions are revoked: it can still commit,
+        unless the group has removed the member. `on_assigned(partitions)` is called after each
+        rebalance; a `seek` in it sets the position. Both run in the thread that polls; `poll`
+        raises what they raise.
 
-        ConfigError without group.id, ValueError for an illegal name, RuntimeError beside `assign`.
+        ConfigError without group.id, ValueError for an illegal name, RuntimeError after `assign`.
         """
         wanted = parse_topics(topics, exclude_internal_topics=self.config.exclude_internal_topics)
         with self._use():
@@ -121,13 +121,13 @@ class KafkaConsumer(Closeable):
                 return
             self._check_kind(type(wanted))
             if not self.config.group_id:
-                raise ConfigError("group.id: is needed to subscribe; without a group, use assign")
+                raise ConfigError("group.id: required for subscribe; without a group, use assign")
             self._poller.subscribe(wanted, on_assigned, on_revoked)
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read these partitions, without sharing them; those that were read before stay where they
-        are. With group.id, offsets are committed, and are where reading begins. No partitions:
-        `unsubscribe`. RuntimeError beside `subscribe`."""
+        """Read these partitions, without a group assignment; partitions that were assigned before
+        keep their positions. With group.id, offsets are committed, and reading starts at the
+        committed ones. No partitions: `unsubscribe`. RuntimeError after `subscribe`."""
         chosen = Chosen(tuple(dict.fromkeys(TopicPartition(*tp) for tp in partitions)))
         with self._use():
             if not chosen.partitions:
@@ -137,12 +137,12 @@ class KafkaConsumer(Closeable):
             self._poller.assign(chosen)
 
     def unsubscribe(self) -> None:
-        """Read nothing any more, and leave the group. Calls no callback and commits nothing."""
+        """Stop reading and leave the group. Calls no callback and commits nothing."""
         with self._use():
             self._poller.unsubscribe()
 
     def subscription(self) -> set[str]:
-        """The topics subscribed to; of a pattern, those that are known to match."""
+        """The subscribed topics; for a pattern, the known topics that match."""
         match self._poller.subscription:
             case Topics(names):
                 return set(names)
@@ -151,19 +151,19 @@ class KafkaConsumer(Closeable):
         return set()
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that it reads; none before a poll has joined the group."""
+        """The assigned partitions; none before a poll has joined the group."""
         return set(self._partitions)
 
     # ------------------------------------------------------------------------------------- reading
 
     def poll(self, timeout: float = 0.0) -> list[Message]:
-        """Up to max.poll.records messages, as soon as there are some; none after `timeout`, which
-        holds for joining the group and finding positions as well.
+        """Up to max.poll.records messages, as soon as some arrive; none after `timeout`, which
+        includes joining the group and finding positions.
 
-        The messages of the last poll count as finished by then. Raises what has failed for long,
-        when it has no messages to give instead; once PollIntervalExceeded; and again and again
-        until you seek or configure otherwise: NoOffsetForPartition, OffsetOutOfRange,
-        DeserializationFailed, InvalidMessage, MessageTooLarge, and what the group refuses.
+        The call marks the messages of the previous poll as finished. It raises a lasting failure
+        if it has no messages to return instead; PollIntervalExceeded once; and at every call,
+        until you seek or change the configuration: NoOffsetForPartition, OffsetOutOfRange,
+        DeserializationFailed, InvalidMessage, MessageTooLarge, and refusals of the group.
         """
         with self._use():
             take = partial(self._stream.take, self.config.max_poll_records)
@@ -171,14 +171,14 @@ class KafkaConsumer(Closeable):
             return self._interceptors.on_consume(messages) if messages else messages
 
     def __iter__(self) -> Iterator[Message]:
-        """The messages one by one, without end. A message is finished when the next one is asked
-        for, or at `commit`. Raises as `poll`; iterate again after that."""
+        """Yields messages one by one, without end. A message is finished when the next one is
+        requested, or at `commit`. Raises like `poll`; iterate again after that."""
         while True:
             with self._use():
                 found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
             if self._interceptors:
-                # One by one: what they were given beyond the message in hand would count as
-                # handed out, and be left out where the iteration ends.
+                # One by one: messages that they got beyond the current one would count as
+                # consumed, and be skipped where the iteration ends.
                 for message in found:
                     yield from self._interceptors.on_consume([message])
             else:
@@ -189,9 +189,9 @@ class KafkaConsumer(Closeable):
         max_messages: int = BatchLimits().max_messages,
         max_bytes: int = BatchLimits().max_bytes,
     ) -> Batches:
-        """The messages in batches, each of one partition, without end, as KafkaStream.batches.
-        Deserializers and interceptors are not called. A batch is finished when the next one is
-        asked for, or at `commit`. Raises as `poll`, and may be asked again."""
+        """Yields batches of messages, each of one partition, without end, like KafkaStream.batches.
+        Does not call deserializers and interceptors. A batch is finished when the next one is
+        requested, or at `commit`. Raises like `poll`; iterate again after that."""
         limits = BatchLimits(max_messages, max_bytes)
         if max_messages < 1 or max_bytes < 0:
             raise ValueError(f"{limits}: at least one message, and no less than 0 bytes")
@@ -208,63 +208,63 @@ class KafkaConsumer(Closeable):
         max_messages: int = BatchLimits().max_messages,
         max_bytes: int = BatchLimits().max_bytes,
     ) -> MessageBatch | None:
-        """One batch as `batches` has it; None after `timeout`."""
+        """One batch as `batches` yields it; None after `timeout`."""
         with self._use():
             limits = BatchLimits(max_messages, max_bytes)
             return self._poller.next(partial(self._stream.take_batch, limits), timeout)
 
     def wakeup(self) -> None:
-        """Have the call that waits in another thread, or the next one that would, raise WokenUp."""
+        """Make the call that waits in another thread, or the next that waits, raise WokenUp."""
         self._poller.wake_up()
 
     # ------------------------------------------------------------------------------------ positions
 
     def position(self, partition: TopicPartition, timeout: float = API_TIMEOUT_S) -> int:
-        """The offset of the next message, looked up if it is not known yet. ValueError for one that
-        is not assigned, NoOffsetForPartition, RequestTimeout."""
+        """The offset of the next message; asks the brokers if it is unknown. ValueError if
+        `partition` is not assigned, NoOffsetForPartition, RequestTimeout."""
         with self._use(partition):
             return self._poller.find(partition, self._runtime.monotonic() + timeout)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on at `offset`. ValueError for a negative one, and if `partition` is not assigned."""
+        """Continue at `offset`. ValueError if it is negative or `partition` is not assigned."""
         if offset < 0:
             raise ValueError(f"{offset} is no offset to seek to: the lowest is 0")
         with self._use(partition):
             self._partitions.seek({partition: offset})
 
     def skip_damaged(self) -> tuple[TopicPartition, int] | None:
-        """Go on behind the damaged message that the last InvalidMessage was about. Its partition
-        and where that goes on; None if there is no such message, or its offset is not known."""
+        """Continue behind the damaged message that the last InvalidMessage reported. Returns its
+        partition and the new position; None without such a message or if its offset is unknown."""
         with self._use():
             return self._stream.skip_damaged()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on at the start of the log, which the next poll finds. No arguments: of all."""
+        """Continue at the start of the log, which the next poll looks up. No arguments: all."""
         with self._use(*partitions):
             self._partitions.reset(partitions or list(self._partitions), Start.EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on at the end of the log, which the next poll finds. No arguments: of all."""
+        """Continue at the end of the log, which the next poll looks up. No arguments: all."""
         with self._use(*partitions):
             self._partitions.reset(partitions or list(self._partitions), Start.LATEST)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these until `resume`. A rebalance ends it."""
+        """Return no messages of these until `resume`. A rebalance ends the pause."""
         with self._use(*partitions):
             self._partitions.pause(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Go on with these."""
+        """End the pause of these."""
         with self._use(*partitions):
             self._partitions.resume(partitions)
 
     def paused(self) -> set[TopicPartition]:
-        """Those that `pause` holds."""
+        """The paused partitions."""
         return set(self._partitions.paused)
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How many offsets are behind the position, by the high watermark of the last fetch; None
-        before there was one."""
+        """Offsets from the position to the high watermark of the last fetch; None before the first
+        fetch."""
         with self._use(partition):
             end, position = (
                 self._partitions.high_watermark(partition),
@@ -273,9 +273,8 @@ class KafkaConsumer(Closeable):
             return None if end is None or position is None else max(0, end - position)
 
     def metrics(self) -> dict[str, dict[str, float]]:
-        """What was fetched and how far this consumer is behind, by Java's names:
-        `consumer-fetch-manager-metrics` with `records-lag-max`, the same of each partition, and
-        `consumer-coordinator-metrics`."""
+        """Fetch rates and lag by Java's names: `consumer-fetch-manager-metrics` with
+        `records-lag-max`, the same for each partition, and `consumer-coordinator-metrics`."""
         with self._use():
             positions = self._partitions.positions()
             lags = {
@@ -292,11 +291,11 @@ class KafkaConsumer(Closeable):
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         timeout: float = API_TIMEOUT_S,
     ) -> None:
-        """Commit these offsets (of the next message to read), or all positions: what was handed out
-        is finished then. Java: commitSync. Waits, and tries again what may pass.
+        """Commit these offsets (each of the next message to read), or all positions; the messages
+        returned so far are then finished. Blocks and retries retriable errors. Java: commitSync.
 
-        CommitFailed if the group goes on without this member: nothing was stored. RequestTimeout
-        after `timeout`: it may be stored later. The other errors of the coordinator.
+        CommitFailed if the group has removed this member: nothing was stored. RequestTimeout after
+        `timeout`: the commit may still be stored later. Also the coordinator's other errors.
         """
         with self._use():
             self._check_group()
@@ -307,8 +306,8 @@ class KafkaConsumer(Closeable):
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """As `commit`, without waiting and with one attempt. A later poll or commit calls
-        `callback(offsets, error)`; without one a failure is logged."""
+        """Like `commit`, but does not block and does not retry. A later poll or commit calls
+        `callback(offsets, error)`; without a callback a failure is logged."""
         with self._use():
             self._check_group()
             self._poller.commit_async(as_offsets(offsets), callback)
@@ -316,8 +315,8 @@ class KafkaConsumer(Closeable):
     def committed(
         self, *partitions: TopicPartition, timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed, asked of its coordinator; None where nothing is. No
-        arguments: of all that are assigned."""
+        """The group's committed offsets, from its coordinator; None for a partition without one. No
+        arguments: all assigned partitions."""
         with self._use():
             self._check_group()
             return self._questions.committed(partitions or list(self._partitions), timeout)
@@ -346,7 +345,7 @@ class KafkaConsumer(Closeable):
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, int]:
-        """The first offset of each log that consumers may not see yet."""
+        """The high watermark of each log: the first offset that consumers may not see yet."""
         with self._use():
             return self._questions.end_offsets(partitions, timeout)
 
@@ -365,9 +364,9 @@ class KafkaConsumer(Closeable):
     # ------------------------------------------------------------------------------------------ end
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Commit what is finished, if enable.auto.commit is set, leave the group, and end, all in
-        `timeout`. What was handed out last is finished only if a `commit` came after it, or a
-        `with` block ended without an exception. Calls no callback of `subscribe`."""
+        """Commit the finished messages if enable.auto.commit is set, leave the group and end all
+        threads, within `timeout`. The messages returned last count as finished only if a `commit`
+        followed, or a `with` block ended without an exception. Calls no callback of `subscribe`."""
         if self._poller.is_closed:
             return
         with self._use():
@@ -382,13 +381,13 @@ class KafkaConsumer(Closeable):
 
     @contextmanager
     def _use(self, *partitions: TopicPartition) -> Iterator[None]:
-        """For the time of a call. RuntimeError if another thread is in one, Closed, ValueError if
-        one of `partitions` is not assigned."""
+        """Guards a public call. RuntimeError if another thread is in one, Closed, ValueError if one
+        of `partitions` is not assigned."""
         user = self._runtime.current_task()
         is_nested = self._user is user
         if not is_nested:
             if not self._lock.acquire(blocking=False):
-                raise RuntimeError("a KafkaConsumer is used by one thread at a time")
+                raise RuntimeError("a KafkaConsumer may be used by only one thread at a time")
             self._user = user
         try:
             if self._poller.is_closed:
@@ -410,7 +409,7 @@ class KafkaConsumer(Closeable):
 
     def _check_group(self) -> None:
         if not self.config.group_id:
-            raise ConfigError("group.id: is needed to commit, and to read what was committed")
+            raise ConfigError("group.id: needed to commit, and to read committed offsets")
 
 
 def as_offsets(offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None) -> Offsets | None:

@@ -36,7 +36,7 @@ ASSIGNORS: Final[dict[str, type[Assignor]]] = {
     "roundrobin": RoundRobinAssignor,
     "sticky": StickyAssignor,
 }
-"""By Java's names and by their own."""
+"""The assignors by Java's class names and by their short names."""
 
 
 class KafkaConsumerConfig(Config):
@@ -45,8 +45,8 @@ class KafkaConsumerConfig(Config):
     Assignors, deserializers and interceptors take Java's names or `module:callable`.
     """
 
-    bootstrap_servers: str = key(doc="host:port,host:port of brokers to learn the others from.")
-    group_id: str = key("", doc="The group whose members share partitions, and commit.")
+    bootstrap_servers: str = key(doc="host:port,host:port of a few brokers of the cluster.")
+    group_id: str = key("", doc="The consumer group, for subscribe and for commits.")
     client_id: str = key("", doc="Name in requests and broker logs, and start of the member id.")
     key_deserializer: str = key(BYTES, doc="Deserializer of keys.")
     value_deserializer: str = key(BYTES, doc="Deserializer of values.")
@@ -72,18 +72,18 @@ class KafkaConsumerConfig(Config):
     max_poll_interval_ms: int = key(
         300_000, low=1, doc="Time between two polls after which the member leaves its group."
     )
-    max_poll_records: int = key(500, low=1, doc="Most messages of one poll.")
+    max_poll_records: int = key(500, low=1, doc="Maximum number of messages of one poll.")
     exclude_internal_topics: bool = key(True, doc="Keep __consumer_offsets out of patterns.")
 
-    fetch_min_bytes: int = key(1, low=0, doc="Bytes at which the broker answers a fetch.")
+    fetch_min_bytes: int = key(1, low=0, doc="Bytes that the broker waits for.")
     fetch_max_bytes: int = key(
-        50 << 20, low=0, doc="Most bytes of one fetch; one message may be larger."
+        50 << 20, low=0, doc="Maximum bytes of one fetch; a single message may be larger."
     )
     fetch_max_wait_ms: int = key(
         500, low=0, doc="How long the broker may wait for fetch.min.bytes."
     )
     max_partition_fetch_bytes: int = key(
-        1 << 20, low=0, doc="Most bytes of one partition in a fetch; one message may be larger."
+        1 << 20, low=0, doc="Maximum bytes of a partition in a fetch; one message may be larger."
     )
     check_crcs: bool = key(True, doc="Whether to check the CRC of each message.")
 
@@ -93,10 +93,10 @@ class KafkaConsumerConfig(Config):
     request_timeout_ms: int = key(305_000, low=0, doc="How long to wait for a response.")
     retry_backoff_ms: int = key(100, low=0, high=LONG_MAX, doc="Backoff before a retry.")
     reconnect_backoff_ms: int = key(
-        50, low=0, high=LONG_MAX, effect=False, doc="retry.backoff.ms serves for both."
+        50, low=0, high=LONG_MAX, effect=False, doc="retry.backoff.ms is used instead."
     )
     connections_max_idle_ms: int = key(
-        540_000, effect=False, doc="Age of an unused connection that Java's closes."
+        540_000, effect=False, doc="Idle time after which Java's client closes a connection."
     )
     receive_buffer_bytes: int = key(
         -1, low=-1, doc="SO_RCVBUF; -1 leaves it to the system (Java: 65536)."
@@ -149,7 +149,7 @@ class KafkaConsumerConfig(Config):
         return parse_bootstrap(self.bootstrap_servers, "bootstrap.servers")
 
     def assignors(self) -> list[Assignor]:
-        """New assignors, in order of preference. ConfigError for none, and for two of one name."""
+        """New assignors, in order of preference. ConfigError without any, or for equal names."""
         names = _names(self.partition_assignment_strategy)
         found: list[Assignor] = [
             plugin("partition.assignment.strategy", name, _ASSIGNOR_MAKERS, self)()
@@ -159,7 +159,7 @@ class KafkaConsumerConfig(Config):
         return found
 
     def deserializers(self) -> tuple[Deserializer | None, Deserializer | None]:
-        """Of keys and of values; None where bytes stay as they are."""
+        """(of keys, of values); None where bytes remain bytes."""
         made = [
             plugin(name, value, _DESERIALIZER_MAKERS, self)
             for name, value in (
@@ -177,7 +177,7 @@ class KafkaConsumerConfig(Config):
 
 
 def check_assignors(assignors: list[Assignor]) -> None:
-    """ConfigError for none, and for two of one name."""
+    """ConfigError without any, or for equal names."""
     names = [assignor.name for assignor in assignors]
     if not names or len(set(names)) < len(names):
         raise ConfigError(
@@ -197,4 +197,4 @@ _ASSIGNOR_MAKERS: Final[dict[str, Any]] = {
 _DESERIALIZER_MAKERS: Final[dict[str, Any]] = {
     name: lambda _, found=found: found for name, found in DESERIALIZERS.items()
 }
-"""For `plugin`, which gives them the configuration."""
+"""Java's class names for `plugin`, which passes them the configuration."""

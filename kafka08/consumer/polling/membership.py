@@ -1,18 +1,18 @@
-"""Membership: the state machine of one member of a group, as its client sees it. Pure: no I/O, no
-clock, no chance.
+"""Membership: the state machine of one group member, in its client. Pure: no I/O, clock or
+randomness.
 
-    reader      subscribe, unsubscribe, give_up, polling, polled
-    network     joined, assigned, synced, heard, failed, refused_commit
-    what to do  due
+    the reader calls        subscribe, unsubscribe, give_up, polling, polled
+    the network calls       joined, assigned, synced, heard, failed, refused_commit
+    the next action comes   from due
 
     OUTSIDE ─subscribe─▶ REVOKING ─give_up─▶ JOINING ─joined─▶ SYNCING ─synced─▶ STABLE
        ▲                    ▲                   ▲                 │                │
        └─unsubscribe        │                   └──27, 22, 25─────┘                │
                             └──27, 22, 25, another subscription, no poll for long──┘
 
-In REVOKING the reader has still to give up what it had: it ends the work in hand, commits, and says
-`give_up` at its next poll. Until then the member sends heartbeats, so that it keeps its place.
-Times are seconds of a clock that never goes back. Source: AbstractCoordinator, ConsumerCoordinator
+In REVOKING the reader still holds its partitions: it ends its current work, and its next poll
+commits and calls `give_up`. Until then the member sends heartbeats, so the group keeps it.
+Times are seconds of a monotonic clock. Source: AbstractCoordinator, ConsumerCoordinator
 (org.apache.kafka.clients.consumer.internals) 0.10.2.2.
 """
 
@@ -58,9 +58,9 @@ PASSING: Final = (
     NotCoordinatorForConsumer.code,
     RequestTimedOut.code,
 )
-"""Error codes that another attempt may cure; but for the first, at another broker."""
+"""Retriable error codes; all but the first mean that another broker is the coordinator."""
 FENCED: Final = (IllegalGeneration.code, UnknownMemberId.code)
-"""Error codes that tell a member that the group goes on without it."""
+"""Error codes that tell a member that the group continues without it."""
 
 
 class Phase(Enum):
@@ -73,12 +73,12 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """In seconds.
+    """All in seconds.
 
-    session     without a sign for so long, the coordinator removes the member
-    heartbeat   between two heartbeats
-    poll        between two polls, and what a rebalance waits for a member
-    backoff     before another attempt
+    session     the coordinator removes a member that is silent for so long
+    heartbeat   interval of heartbeats
+    poll        longest time between two polls; a rebalance waits as long for each member
+    backoff     pause before a retry
     """
 
     session: float
@@ -89,19 +89,19 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing is to be done before `until`."""
+    """Do nothing before `until`."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Make a JoinGroup of the subscription, by `join_request`, and tell `joined` the answer."""
+    """Send a JoinGroup, made by `join_request`, and pass the response to `joined`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """This member leads the group: compute the assignment, and tell `assigned`."""
+    """This member leads the group: compute the assignment and pass it to `assigned`."""
 
     protocol: str
     members: Sequence[JoinGroupMember]
@@ -109,21 +109,21 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Send it, and tell `synced` the answer."""
+    """Send the request and pass the response to `synced`."""
 
     request: SyncGroupRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Send it, and tell `heard` the answer."""
+    """Send the request and pass the response to `heard`."""
 
     request: HeartbeatRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Send it; its answer says nothing."""
+    """Send the request; the response does not matter."""
 
     request: LeaveGroupRequest
 
@@ -133,7 +133,7 @@ Action: TypeAlias = Wait | Join | Assign | Sync | Beat | Leave
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a commit says of its member."""
+    """The group generation and the member id, as a commit carries them."""
 
     id: int = NO_GENERATION
     member_id: str = NO_MEMBER_ID
@@ -141,7 +141,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What the group has given this member: the bytes of an Assignment, in a generation."""
+    """The assignment of this member in a generation, as encoded bytes."""
 
     generation: int
     protocol: str
@@ -152,13 +152,13 @@ class Membership:
     """One member.
 
     phase        see the module
-    generation   number of the group's generation, and this member's id; NO_GENERATION: it is in
-                 none, or was thrown out of it
-    fault        why the group does not take it; for the reader, which goes on by `retry`
-    trouble      the last passing failure, None while all is well
+    generation   of the group, with this member's id; NO_GENERATION if it is in none, or the group
+                 removed it
+    fault        why the group refuses the member; the reader takes it with `retry`
+    trouble      the last retriable failure; None after a success
     since        when that trouble began
-    lost         it was thrown out, or left because the reader did not poll: what it had may belong
-                 to others
+    lost         the group removed the member, or it left because the reader did not poll: others
+                 may own its partitions
     """
 
     def __init__(self, group: str, timeouts: Timeouts) -> None:
@@ -173,10 +173,10 @@ class Membership:
         self._member_id = NO_MEMBER_ID
         self._protocol = ""
         self._members: Sequence[JoinGroupMember] | None = None
-        """Of the generation that this member leads, until their shares are known."""
+        """The members of the generation that this member leads, until `assigned`."""
         self._shares: list[SyncGroupAssignment] = []
         self._join_again = False
-        """The subscription has changed since the join that is under way."""
+        """The subscription has changed since the JoinGroup in flight."""
         self._new: Assigned | None = None
         self._beat_at = -inf
         self._try_at = -inf
@@ -193,7 +193,7 @@ class Membership:
     # ------------------------------------------------------------------------------- the reader
 
     def subscribe(self, now: float) -> None:
-        """Join, or join again because the subscription is another one."""
+        """Join, or rejoin with another subscription."""
         self._polled_at = max(self._polled_at, now)
         if self.phase in {Phase.OUTSIDE, Phase.STABLE}:
             self._revoke()
@@ -202,7 +202,7 @@ class Membership:
         self.fault = None
 
     def unsubscribe(self) -> None:
-        """Leave the group, if it is in one. Nothing that is under way counts any more."""
+        """Leave the group, if in one. Responses to requests in flight will be ignored."""
         self._leave()
         self.phase = Phase.OUTSIDE
         self.fault = self._new = self._members = None
@@ -210,33 +210,33 @@ class Membership:
         self._recover()
 
     def give_up(self) -> None:
-        """The reader has nothing any more of what it had."""
+        """The reader has given up all partitions of the previous assignment."""
         assert self.phase is Phase.REVOKING
         self.phase = Phase.JOINING
         self.lost = self._join_again = False
         self._new = None
 
     def polling(self, now: float) -> None:
-        """A poll has begun; as long as it lasts, the reader is there."""
+        """A poll has begun; max.poll.interval.ms does not run while it lasts."""
         self._is_polling = True
         self._polled_at = now
 
     def polled(self, now: float) -> None:
-        """It is over."""
+        """The poll has ended."""
         self._is_polling = False
         self._polled_at = now
 
     def progressed(self, now: float) -> None:
-        """The reader has asked for another message of what it was handed."""
+        """The reader has taken another message from its iterator, which counts as a poll."""
         self._polled_at = max(self._polled_at, now)
 
     def retry(self) -> KafkaError | None:
-        """The fault, which is told once for each poll: the next attempt follows."""
+        """The fault, returned once; the next join attempt follows."""
         fault, self.fault = self.fault, None
         return fault
 
     def take_assignment(self) -> Assigned | None:
-        """What the group has given this member, once for each generation."""
+        """The assignment of this member, once for each generation."""
         if self.phase is not Phase.STABLE:
             return None
         new, self._new = self._new, None
@@ -249,7 +249,7 @@ class Membership:
     # -------------------------------------------------------------------------------- what to do
 
     def due(self, now: float) -> Action:
-        """What is to be done next."""
+        """The next action."""
         if self._leaving:
             return Leave(self._leaving.pop(0))
         if self.phase is Phase.OUTSIDE or self.fault is not None:
@@ -274,7 +274,7 @@ class Membership:
         return Beat(HeartbeatRequest(self.group, self.generation.id, self._member_id))
 
     def join_request(self, protocols: Sequence[JoinGroupProtocol]) -> JoinGroupRequest:
-        """`protocols` are the assignors in the order of preference, with the subscription."""
+        """`protocols`: the assignors with their subscriptions, in order of preference."""
         self._join_again = False
         return JoinGroupRequest(
             self.group,
@@ -285,7 +285,7 @@ class Membership:
             list(protocols),
         )
 
-    # --------------------------------------------------------------------------------- the answers
+    # ------------------------------------------------------------------------------- the responses
 
     def joined(self, response: JoinGroupResponse, now: float) -> None:
         if self.phase is not Phase.JOINING:
@@ -306,7 +306,7 @@ class Membership:
             self._refused(code, now, f"group {self.group} refused to let this member join")
 
     def assigned(self, shares: Mapping[str, bytes]) -> None:
-        """The assignment that this member computed, by member id."""
+        """The leader has computed the assignment: member id → encoded assignment."""
         self._members = None
         self._shares = [SyncGroupAssignment(member, data) for member, data in shares.items()]
 
@@ -331,7 +331,7 @@ class Membership:
             self._refused(code, now, f"group {self.group} did not take the assignment")
 
     def heard(self, response: HeartbeatResponse, generation: int, now: float) -> None:
-        """The answer to a heartbeat of `generation`."""
+        """The response to a heartbeat of `generation`."""
         if generation != self.generation.id or self.phase not in {Phase.STABLE, Phase.REVOKING}:
             return
         code = response.error_code
@@ -346,20 +346,20 @@ class Membership:
             self._refused(code, now, f"group {self.group} refused a heartbeat")
 
     def failed(self, error: KafkaError, now: float) -> None:
-        """A request or the search for the coordinator failed for a reason that may pass."""
+        """A request or the search for the coordinator failed with a retriable error."""
         if self.trouble is None:
             self.since = now
         self.trouble = error
         self._try_at = now + self._timeouts.backoff
 
     def refused(self, error: KafkaError) -> None:
-        """What cannot pass by itself: an assignor failed, or nothing can be joined with."""
+        """A failure that no retry cures: an assignor failed, or there is none to join with."""
         if self.phase is Phase.SYNCING:
             self.phase = Phase.JOINING
         self.fault = error
 
     def refused_commit(self, code: int, generation: Generation) -> None:
-        """A commit of `generation` was answered with an error that concerns the member."""
+        """The coordinator refused a commit of `generation` with an error about the membership."""
         if generation != self.generation or self.phase not in {Phase.STABLE, Phase.REVOKING}:
             return
         if code in FENCED:
@@ -368,7 +368,7 @@ class Membership:
             self._revoke()
 
     def rejoin(self) -> None:
-        """Its leader knows of new partitions."""
+        """The member found other topics or partitions than those of the assignment."""
         if self.phase is Phase.STABLE:
             self._revoke()
 
@@ -381,7 +381,7 @@ class Membership:
         self.phase = Phase.REVOKING
 
     def _lose(self) -> None:
-        """The group goes on without this member."""
+        """The group continues without this member."""
         self._forget_member()
         self.lost = True
         self._revoke()

@@ -1,8 +1,8 @@
-"""Partitions: what a KafkaConsumer reads at present, and where it is in each.
+"""Partitions: the assigned partitions of a KafkaConsumer and their positions.
 
-While a partition is read, an OwnedPartition stands for it in the stream and with the fetchers. To
-move the position, or to pause, that one is revoked, and what was fetched for it is dropped wherever
-it is; a new one begins elsewhere. The user's thread alone comes here.
+While a partition is read, the stream and the fetchers hold an OwnedPartition for it. A seek or a
+pause revokes that object, which discards everything fetched for it; reading continues with a new
+one. Only the user's thread uses this class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 
 
 class Start(Enum):
-    """Where a partition begins whose position is not known yet."""
+    """How to find a position that is not known yet."""
 
     COMMITTED = "committed"
     EARLIEST = "earliest"
@@ -27,7 +27,7 @@ class Start(Enum):
 class Place:
     """One partition.
 
-    position   while nobody reads it; NO_OFFSET until it is known
+    position   while it is not read; NO_OFFSET until it is known
     owned      while it is read
     """
 
@@ -44,7 +44,7 @@ class Partitions:
     """See the module.
 
     fetch_bytes   max.partition.fetch.bytes
-    epoch         rises with each assignment
+    epoch         increases with each assignment
     """
 
     def __init__(self, stream: PolledStream, fetchers: FetcherManager, fetch_bytes: int) -> None:
@@ -54,7 +54,7 @@ class Partitions:
         self.epoch = 0
         self._places: dict[TopicPartition, Place] = {}
         self._missing: dict[TopicPartition, Start] = {}
-        """Those whose position is not known, and how to find it."""
+        """Partitions without a position → how to find it."""
 
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(self._places)
@@ -66,7 +66,7 @@ class Partitions:
         return len(self._places)
 
     def replace(self, partitions: Iterable[TopicPartition], *, keep: bool) -> None:
-        """Read these from now on. `keep`: those that were read before stay where they are."""
+        """Assign these. `keep`: partitions that were assigned before keep their positions."""
         self.epoch += 1
         wanted = dict.fromkeys(partitions)
         gone = [tp for tp in self._places if not keep or tp not in wanted]
@@ -85,7 +85,7 @@ class Partitions:
         return [tp for tp, place in self._places.items() if place.is_paused]
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Hand out nothing of these; what was fetched of them is dropped."""
+        """Return no messages of these, and discard what was fetched of them."""
         places = [self._places[tp] for tp in partitions]
         for place in places:
             place.is_paused = True
@@ -97,7 +97,7 @@ class Partitions:
         self._begin(self._places[tp] for tp in partitions)
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Go on at these offsets."""
+        """Continue at these offsets."""
         places = [self._places[tp] for tp in positions]
         self._stop(places)
         self._stream.forget_in_hand(positions)
@@ -107,20 +107,20 @@ class Partitions:
         self._begin(places)
 
     def reset(self, partitions: Collection[TopicPartition], start: Start) -> None:
-        """Find a position when it is needed."""
+        """Find new positions when they are needed."""
         places = [self._places[tp] for tp in partitions]
         self._stop(places)
         self._stream.forget_in_hand(partitions)
         self._missing.update(dict.fromkeys(partitions, start))
 
     def missing(self) -> dict[TopicPartition, Start]:
-        """Those whose position is not known, and how to find it."""
+        """Partitions without a position → how to find it."""
         return dict(self._missing)
 
     def found(
         self, positions: Mapping[TopicPartition, int], asked: Mapping[TopicPartition, Start]
     ) -> None:
-        """Positions that were looked up for `asked`; one that was moved meanwhile stays."""
+        """Take the positions that were found for `asked`; one that was set meanwhile stays."""
         self.seek(
             {tp: offset for tp, offset in positions.items() if self._missing.get(tp) is asked[tp]}
         )
@@ -133,22 +133,22 @@ class Partitions:
         return None if tp in self._missing else place.position
 
     def positions(self) -> dict[TopicPartition, int]:
-        """Of all whose position is known: behind what was handed out."""
+        """The known positions, behind the messages that were returned to the user."""
         return self._known(self._stream.positions(self.owned))
 
     def finished(self) -> dict[TopicPartition, int]:
-        """The same, in front of what is in hand."""
+        """The known positions, before the messages that are not finished yet."""
         found = self.positions()
         found.update((tp, n) for tp, n in self._stream.in_hand.items() if tp in found)
         return found
 
     @property
     def owned(self) -> list[OwnedPartition]:
-        """Those that are read."""
+        """The partitions that are being read."""
         return [place.owned for place in self._places.values() if place.owned is not None]
 
     def high_watermark(self, tp: TopicPartition) -> int | None:
-        """The first offset that consumers may not see yet, at the last fetch; None before one."""
+        """The high watermark of the last fetch; None before the first one."""
         owned = self._places[tp].owned
         return None if owned is None or owned.high_watermark < 0 else owned.high_watermark
 
@@ -164,7 +164,7 @@ class Partitions:
         return found
 
     def _stop(self, places: Collection[Place]) -> None:
-        """Read these no more, and keep their positions."""
+        """Stop reading these, and keep their positions."""
         owned = [place.owned for place in places if place.owned is not None]
         if not owned:
             return

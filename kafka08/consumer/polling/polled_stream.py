@@ -1,11 +1,11 @@
-"""PolledStream: what was fetched for a KafkaConsumer, and the place of its reader in it.
+"""PolledStream: the fetched sets of a KafkaConsumer, and its reader's position in them.
 
-A MemberStream with one difference: nothing is taken away from the reader behind its back. Whoever
-wants something of it says `call`; the reader comes back to its consumer between two messages, and
-the consumer does in the reader's own thread what is to be done.
+It differs from a MemberStream in one way: only the reader's own thread revokes partitions. Another
+thread that needs the reader uses `call`; the reader then returns to its consumer between two
+messages, and the consumer does the work in the reader's thread.
 
-*Finished.* What was handed out is in hand until `finish`: the messages of a poll, a batch, or the
-one message of an iteration. `positions` are behind it, `finished` in front of it.
+*Finished.* Messages that were handed out are in hand until `finish`: those of a poll, a batch, or
+the one message of an iteration. `positions` are behind them, `finished` is before them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class AlwaysOpen:
-    """The Supervisor of a stream that is revoked in its reader's thread alone."""
+    """The Supervisor of a stream whose partitions only the reader's thread revokes."""
 
     def deadline(self) -> float:
         return inf
@@ -40,9 +40,9 @@ class AlwaysOpen:
 
 
 class PolledStream(MemberStream):
-    """Its reader is the thread that uses the consumer; any thread may `call`.
+    """The reader is the thread that uses the consumer; any thread may `call`.
 
-    is_called   the reader is wanted by its consumer; whoever comes clears it first
+    is_called   the reader shall return to its consumer, which clears this first
     """
 
     HAS_TIMESTAMPS = True
@@ -64,19 +64,19 @@ class PolledStream(MemberStream):
         self._in_hand: dict[TopicPartition, int] = {}
         """The first offset of each partition that a poll or batch has handed out."""
         self._iterated: MessageIterator | None = None
-        """What `_each` hands out of, its last message being in hand."""
+        """The iterator of `_each`, whose last message is in hand."""
         self._iterated_of: TopicPartition | None = None
 
     def call(self) -> None:
-        """Have the reader come back to its consumer."""
+        """Make the reader return to its consumer."""
         self.is_called = True
         self.wake()
 
     # ------------------------------------------------------------------------------ handing out
 
     def take(self, limit: int, give_up_at: float) -> list[Message] | None:
-        """Up to `limit` messages, as soon as there are some; None after `give_up_at`, or when the
-        reader is called. Raises as `iterate`, after the messages in front of what is wrong."""
+        """Up to `limit` messages, as soon as some arrive; None after `give_up_at`, or when the
+        reader is called. Raises like `iterate`, but first returns the messages before the fault."""
         taken: list[Message] = []
         begun: dict[OwnedPartition, int] = {}
         try:
@@ -110,15 +110,15 @@ class PolledStream(MemberStream):
         return taken or None
 
     def take_batch(self, limits: BatchLimits, give_up_at: float) -> MessageBatch | None:
-        """A batch as MemberStream.batches has it; None as `take`."""
+        """A batch as MemberStream.batches yields it; None as in `take`."""
         batch = self._await(partial(self._take_batch, limits), give_up_at)
         if batch is not None and self._chunk is not None:
             self._in_hand[batch.topic_partition] = batch.first_offset
         return batch
 
     def iterate(self, give_up_at: float) -> Iterator[Message] | None:
-        """The rest of a set, one message after another; None as `take`. The iterator ends early
-        when the reader is called. It raises InvalidMessage and DeserializationFailed."""
+        """Yields the rest of a set, one message at a time; None as in `take`. The iterator ends
+        early when the reader is called. It raises InvalidMessage and DeserializationFailed."""
         return self._each() if self._await_messages(give_up_at, False) else None
 
     def _each(self) -> Iterator[Message]:
@@ -138,19 +138,19 @@ class PolledStream(MemberStream):
             self._ended = messages
 
     def finish(self) -> None:
-        """What was handed out is done with."""
+        """The user has finished the messages in hand."""
         self._in_hand.clear()
         self._iterated = None
 
     # -------------------------------------------------------------------------------- positions
 
     def position_of(self, partition: OwnedPartition) -> int:
-        """The offset behind what was handed out of it."""
+        """The offset behind the messages that were handed out of `partition`."""
         return self.positions([partition])[partition]
 
     @property
     def in_hand(self) -> dict[TopicPartition, int]:
-        """partition → the first offset that was handed out and is not finished."""
+        """partition → the first offset that was handed out and is not finished yet."""
         messages = self._iterated
         if messages is None or messages.position_offset < 0:
             return self._in_hand
@@ -158,7 +158,7 @@ class PolledStream(MemberStream):
         return {self._iterated_of: messages.position_offset}
 
     def forget_in_hand(self, partitions: Iterable[TopicPartition]) -> None:
-        """These go on elsewhere."""
+        """These partitions continue at another position: their messages in hand do not matter."""
         self._in_hand = dict(self.in_hand)
         self._iterated = None
         for tp in partitions:
@@ -166,12 +166,12 @@ class PolledStream(MemberStream):
 
     @property
     def progress(self) -> object:
-        """Another value whenever the reader has asked an iteration for one more message."""
+        """A value that changes whenever the reader takes another message from an iteration."""
         messages = self._messages
         return id(messages), messages.position_offset
 
     def wait_until(self, done: Callable[[], bool], give_up_at: float) -> bool:
-        """Wait until `done()`; False after `give_up_at`. Whoever changes it says `wake`."""
+        """Wait until `done()`; False after `give_up_at`. What changes its result must `wake`."""
         with self._condition:
             while not done():
                 remaining = give_up_at - self._monotonic()
@@ -184,11 +184,11 @@ class PolledStream(MemberStream):
 
     @property
     def _is_reader(self) -> bool:
-        """One thread at a time uses the consumer, and whichever it is, it is the reader."""
+        """Always true: the one thread that uses the consumer is the reader."""
         return True
 
     def _await(self, take: Callable[[], T | None], give_up_at: float) -> T | None:
-        """What `take` finds, as soon as it finds something; None if the reader is called, or after
+        """The first result of `take` that is not None; None if the reader is called, or after
         `give_up_at`."""
         with self._condition:
             self._reader = self._runtime.current_task()
@@ -206,8 +206,8 @@ class PolledStream(MemberStream):
                     self._waiting = False
 
     def _await_messages(self, give_up_at: float, has_some: bool) -> bool:
-        """Whether the current set has messages. With `has_some` in hand, what stands in place of
-        the next set is not raised: it will be fetched again."""
+        """Whether the current set has messages. With `has_some` in hand, an error in place of the
+        next set is not raised: that set will be fetched again."""
         try:
             return bool(self._await(self._find_messages, give_up_at))
         except KafkaError:
@@ -216,7 +216,7 @@ class PolledStream(MemberStream):
             raise
 
     def _position(self) -> int:
-        """Of the current set's partition."""
+        """The position in the current set's partition."""
         assert self._chunk is not None
         return max(self._behind_hand(), self._chunk.partition.consumed_offset)
 
@@ -227,7 +227,7 @@ class PolledStream(MemberStream):
         return super()._messages_of(chunk, from_offset)
 
     def _failed(self, error: Exception) -> DeserializationFailed:
-        """What to raise for a message that a deserializer does not take. It comes again."""
+        """The error for a message on which a deserializer failed. The position stays before it."""
         chunk = self._chunk
         assert chunk is not None, "a message comes out of a set"
         tp = chunk.partition.topic_partition
@@ -243,7 +243,7 @@ class PolledStream(MemberStream):
         )
 
     def _take_back(self, back: Mapping[OwnedPartition, int]) -> None:
-        """What was taken is not handed out: fetch it again from these offsets."""
+        """Undo a `take` that raised: fetch again from these offsets."""
         with self._condition:
             if self._chunk is not None and self._chunk.partition in back:
                 self._drop_chunk()

@@ -1,15 +1,15 @@
-"""Poller: what a KafkaConsumer does in the thread that uses it.
+"""Poller: the work that a KafkaConsumer does in the user's thread.
 
-Other threads keep the member in its group, fetch, commit and look for positions; whenever one of
-them has something for the user's thread, it calls that back to `_maintain`, in this order:
+Other threads send heartbeats, fetch, commit and look up positions. When one of them has something
+for the user's thread, that thread returns to `_maintain`, which in this order
 
-    1. wakeup                       raised
-    2. callbacks of commits         run
-    3. what is wrong                raised
-    4. partitions to give up        automatic commit, on_revoked, then they are gone
-    5. partitions to take up        on_assigned
-    6. an automatic commit          sent, if it is due
-    7. positions not known          looked for
+    1. raises WokenUp after a wakeup
+    2. runs the callbacks of commits
+    3. raises errors of the group
+    4. gives up revoked partitions, after an automatic commit and on_revoked
+    5. takes assigned partitions, and calls on_assigned
+    6. sends an automatic commit if it is due
+    7. looks up unknown positions
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], object]
-"""Given partitions. Runs in the thread that polls, and may use the consumer, but not poll."""
+"""Called with partitions, in the thread that polls. It may use the consumer, but must not poll."""
 
 LASTING_S: Final = 30.0
-"""A failure that has lasted so long is raised by a poll that has nothing else to give."""
+"""A poll without messages raises a failure that has lasted so long."""
 REBALANCE_COMMIT_S: Final = 10.0
-"""The longest that a rebalance waits for the automatic commit before it."""
+"""How long a rebalance waits for the automatic commit before it."""
 ASK_TIMEOUT_MS: Final = 30_000
-"""The longest wait for an answer that does not wait for messages or other members."""
+"""Timeout of requests whose response waits neither for messages nor for other members."""
 RESETS: Final = {EARLIEST: Start.EARLIEST, LATEST: Start.LATEST}
 FETCH_RESETS: Final = {EARLIEST: SMALLEST, LATEST: LARGEST}
 JOIN_S: Final = 1.0
@@ -63,9 +63,9 @@ JOIN_S: Final = 1.0
 class Poller:
     """See the module.
 
-    cluster       for questions of all kinds
-    partitions    what is read, and where
-    subscription  what is to be read; None: nothing
+    cluster       client of the cluster, for requests other than fetches
+    partitions    the assigned partitions and their positions
+    subscription  what to read; None: nothing
     """
 
     def __init__(
@@ -160,9 +160,9 @@ class Poller:
             runtime=runtime,
         )
         self._done: deque[Commit] = deque()
-        """Commits whose callbacks are to be called."""
+        """Commits whose callbacks have not been called yet."""
         self._submitted = self._finished = 0
-        """How many commits the user's thread has asked for, and the committer has done."""
+        """How many commits the user's thread has submitted, and how many have ended."""
         self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
         self._commit_at = inf
         self._commit_fails = False
@@ -202,14 +202,14 @@ class Poller:
     # ------------------------------------------------------------------------------------ polling
 
     def next(self, take: Callable[[float], T | None], timeout_s: float) -> T | None:
-        """What `take(give_up_at)` of the stream gives, as soon as it gives something; None when the
-        time is over. What was handed out before is finished."""
+        """The first result of the stream's `take(give_up_at)` that is not None; None after
+        `timeout_s`. Finishes the messages that were handed out before."""
         if self.subscription is None:
             raise RuntimeError(
                 "the consumer has no subscription: call subscribe or assign before it is polled"
             )
         if self._is_polling:
-            raise RuntimeError("a callback of a rebalance or a commit cannot poll")
+            raise RuntimeError("a callback of a rebalance or a commit must not poll")
         give_up_at = self._runtime.monotonic() + timeout_s
         self.stream.finish()
         is_member = not isinstance(self.subscription, Chosen)
@@ -241,10 +241,10 @@ class Poller:
         self._check_open()
         self._raise_woken()
         assert not in_time
-        raise RequestTimeout(f"{what} took more than the time given")
+        raise RequestTimeout(f"{what} took longer than the timeout")
 
     def find(self, tp: TopicPartition, give_up_at: float) -> int:
-        """The position of `tp`, looked up if need be."""
+        """The position of `tp`; looks it up if it is unknown."""
         while (position := self.partitions.position(tp)) is None:
             self._find_positions()
             position = self.partitions.position(tp)
@@ -254,14 +254,14 @@ class Poller:
         return position
 
     def wake_up(self) -> None:
-        """Have the call that waits, or the next one that would, raise WokenUp. Any thread."""
+        """Make the call that waits, or the next that waits, raise WokenUp. For any thread."""
         self._woken = True
         self.stream.call()
 
     # ------------------------------------------------------------------------------------ commits
 
     def commit(self, offsets: Offsets | None, timeout_s: float) -> None:
-        """Commit these, or all positions, and wait until that is done."""
+        """Commit these offsets, or all positions, and wait for the result."""
         if offsets is None:
             offsets = self._offsets(self.partitions.positions())
             self.stream.finish()
@@ -284,7 +284,7 @@ class Poller:
     # --------------------------------------------------------------------------------------- end
 
     def close(self, timeout_s: float) -> None:
-        """Commit what is finished, leave the group, end all threads; in `timeout_s` at most."""
+        """Commit finished messages, leave the group and end all threads, within `timeout_s`."""
         if self.is_closed:
             return
         give_up_at = self._runtime.monotonic() + timeout_s
@@ -345,9 +345,9 @@ class Poller:
         try:
             self.commit(None, min(REBALANCE_COMMIT_S, self._config.session_timeout_ms / 1000))
         except WokenUp:
-            self._woken = True  # for the next call that waits: the rebalance goes on
+            self._woken = True  # for the next call that waits: the rebalance continues
         except KafkaError as error:
-            logger.warning("[group %s] commit before a rebalance: %s", self._config.group_id, error)
+            logger.warning("[group %s] Commit before a rebalance: %s", self._config.group_id, error)
 
     def _take_up(self, partitions: list[TopicPartition]) -> None:
         self.partitions.replace(partitions, keep=False)
@@ -373,11 +373,11 @@ class Poller:
         tp, error = next(iter(failures.items()))
         if self._search_failure is None:
             self._search_fails_since = self._runtime.monotonic()
-            logger.warning("%s: no position yet: %s", tp, error)
+            logger.warning("%s: Cannot find the position yet: %s", tp, error)
         self._search_failure = error
 
     def _raise_lasting(self) -> None:
-        """There is nothing to hand out. Say so if that is because something has failed for long."""
+        """Raise the failure because of which there are no messages, if it has lasted for long."""
         now = self._runtime.monotonic()
         if not isinstance(self.subscription, Chosen):
             trouble = self._member.lasting_trouble(LASTING_S)
@@ -389,8 +389,8 @@ class Poller:
             if owned.failure is not None and now - owned.failing_since >= LASTING_S:
                 raise FetchFailed(
                     f"{owned.topic_partition} could not be fetched for "
-                    f"{now - owned.failing_since:.0f} s: {owned.failure}. The consumer goes on "
-                    "trying; see whether the topic exists and its brokers run"
+                    f"{now - owned.failing_since:.0f} s: {owned.failure}. The consumer keeps "
+                    "trying; check that the topic exists and its brokers are running"
                 ) from owned.failure
 
     def _begin_to_commit(self) -> None:
@@ -408,14 +408,14 @@ class Poller:
             self._submit(self._offsets(self.partitions.positions()), self._committed_by_itself)
 
     def _committed_by_itself(self, _: Offsets, error: KafkaError | None) -> None:
-        """Log the first failure of a row; the next interval tries again."""
+        """Log the first of successive failures as a warning; the next interval retries."""
         if error is not None:
             level = logging.INFO if self._commit_fails else logging.WARNING
-            logger.log(level, "[group %s] automatic commit: %s", self._config.group_id, error)
+            logger.log(level, "[group %s] Automatic commit: %s", self._config.group_id, error)
         self._commit_fails = error is not None
 
     def _may_commit(self) -> bool:
-        """Whether the group would take a commit of this member, as far as that is known."""
+        """Whether the group accepts a commit of this member, as far as is known here."""
         is_member = self._member.generation.id != NO_GENERATION
         return isinstance(self.subscription, Chosen) or is_member
 
@@ -435,7 +435,7 @@ class Poller:
         return commit
 
     def _committed(self, commit: Commit) -> None:
-        """In the committer's thread."""
+        """A commit has ended. Runs in the committer's thread."""
         self._done.append(commit)
         self._finished += 1
         self.stream.call()
@@ -456,11 +456,11 @@ class Poller:
         return self._fetchers.metrics
 
     def _notify_fetchers(self) -> None:
-        """The stream has room."""
+        """The stream has room: fetchers may continue."""
         self._fetchers.notify()
 
     def _wanted(self) -> Topics | Pattern | None:
-        """For the member's thread."""
+        """The current subscription, for the member's thread."""
         subscription = self.subscription
         return None if isinstance(subscription, Chosen) else subscription
 
@@ -491,13 +491,13 @@ class Poller:
 
 
 def log_failure(offsets: Offsets, error: KafkaError | None) -> None:
-    """For commits that nobody asks for an answer."""
+    """The callback of commits that have none."""
     if error is not None:
-        logger.warning("commit of %d partitions: %s", len(offsets), error)
+        logger.warning("Commit of %d partitions failed: %s", len(offsets), error)
 
 
 def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition]) -> None:
-    """ValueError for one that is not assigned."""
+    """ValueError if one of them is not assigned."""
     for tp in wanted:
         if tp not in partitions:
             raise ValueError(f"{tp} is not assigned to this consumer")

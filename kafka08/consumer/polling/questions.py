@@ -1,7 +1,7 @@
-"""Questions: what a KafkaConsumer asks brokers for its user, in calls that a wakeup ends.
+"""Questions: requests to brokers on behalf of the user, in calls that a wakeup interrupts.
 
-Each question is asked in a task of its own. When the user's thread stops waiting for it, the task
-goes on until its answer or its timeout, and nobody looks at that.
+Each request runs in a task of its own. If the user's thread stops waiting for it, the task
+continues until the response or the timeout, and the result is dropped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 COMMITTED: RetryPolicy = RetryPolicy(tries=50, backoff_ms=100)
-"""About 5 s: as long as a coordinator may well be loading its partition of the offsets topic."""
+"""About 5 s: a coordinator may take that long to load its partition of the offsets topic."""
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """A message found by time: its offset, and its own timestamp in ms."""
+    """A message found by time: its offset and timestamp in ms."""
 
     offset: int
     timestamp_ms: int
@@ -86,16 +86,16 @@ class Questions:
             except KafkaError as error:
                 outcome.append((None, error))
             except Exception as error:
-                # The root of a task: its asker waits for the end.
-                logger.exception("a question to the brokers met a bug")
+                # The root of a task: the caller waits for its end.
+                logger.exception("Uncaught error in a request to the brokers")
                 outcome.append(
-                    (None, KafkaError(f"a question to the brokers met a bug: {error!r}"))
+                    (None, KafkaError(f"uncaught error in a request to the brokers: {error!r}"))
                 )
             self._poller.stream.wake()
 
         self._runtime.spawn(run, name="kafka08-question")
         give_up_at = self._runtime.monotonic() + timeout_s
-        self._poller.wait_until(lambda: bool(outcome), give_up_at, "a question to the brokers")
+        self._poller.wait_until(lambda: bool(outcome), give_up_at, "a request to the brokers")
         answer, error = outcome[0]
         if error is not None:
             raise error

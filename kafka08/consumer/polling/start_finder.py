@@ -1,8 +1,8 @@
-"""StartFinder: where a KafkaConsumer begins in partitions whose position it does not know.
+"""StartFinder: finds the positions of partitions that have none yet.
 
-An explicit reset (`seek_to_beginning`, `seek_to_end`) wins; then what the group has committed; then
-auto.offset.reset. The search runs in a task of its own, so that the poll that needs it ends in time
-whatever the brokers do.
+An explicit reset (`seek_to_beginning`, `seek_to_end`) comes first, then the group's committed
+offset, then auto.offset.reset. The search runs in a task of its own, so a poll that needs it ends
+in time whatever the brokers do.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ POLICY: Final = RetryPolicy(tries=2)
 
 @dataclass(slots=True)
 class Found:
-    """What a search has found.
+    """The result of a search.
 
-    asked       what it was for
-    epoch       of the assignment that it was for (Partitions.epoch)
-    positions   where those begin whose start is known
-    without     those that have no start, because auto.offset.reset is none
-    failures    why the others are not known, now
+    asked       the partitions and how to find each
+    epoch       of their assignment (Partitions.epoch)
+    positions   partition → its position, where it was found
+    without     partitions without a committed offset, while auto.offset.reset is none
+    failures    partition → why its position could not be found
     """
 
     asked: Mapping[TopicPartition, Start]
@@ -47,21 +47,21 @@ class Found:
 
     @property
     def error(self) -> NoOffsetForPartition | None:
-        """For the reader, if auto.offset.reset is none."""
+        """What the reader raises for `without`."""
         if not self.without:
             return None
         return NoOffsetForPartition(
-            f"nothing is committed for {some_of(self.without)}, and auto.offset.reset is none. "
+            f"no committed offset for {some_of(self.without)}, and auto.offset.reset is none. "
             "Seek to an offset, or set auto.offset.reset"
         )
 
 
 class StartFinder:
-    """See the module. One search at a time; `begin` and `take` are the user's thread's.
+    """See the module. One search at a time; only the user's thread calls `begin` and `take`.
 
-    group     "": nothing is committed
+    group     "": there are no committed offsets
     reset     auto.offset.reset; None: none
-    on_found  called in the task of the search at its end
+    on_found  called in the task of the search when it ends
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class StartFinder:
         self._is_searching = False
 
     def begin(self, wanted: Mapping[TopicPartition, Start], epoch: int) -> None:
-        """Look for these, unless a search is under way. Never waits."""
+        """Search for these, unless a search is in progress. Never blocks."""
         if not self._is_searching:
             self._is_searching = True
             self._runtime.spawn(self._run, Found(wanted, epoch), name="kafka08-positions")
 
     def has_found(self) -> bool:
-        """Whether `take` has something."""
+        """Whether `take` has a result."""
         return self._found is not None
 
     def take(self) -> Found | None:
-        """What a search has found, once."""
+        """The result of a search, returned once; None without one."""
         found = self._found
         if found is not None:  # a search that ends at this moment is not to be overwritten
             self._found = None
@@ -107,8 +107,8 @@ class StartFinder:
             self._fail(found, error)
         except Exception as error:
             # The root of a task: the reader waits for its end.
-            logger.exception("the search for positions met a bug")
-            self._fail(found, KafkaError(f"the search for positions met a bug: {error!r}"))
+            logger.exception("Uncaught error in the search for positions")
+            self._fail(found, KafkaError(f"uncaught error in the search for positions: {error!r}"))
         if found.failures:
             self._runtime.sleep(self._backoff_s)
         self._found = found
@@ -134,7 +134,7 @@ class StartFinder:
             if isinstance(answer, KafkaError):
                 found.failures[tp] = answer
             elif not answer:
-                found.failures[tp] = KafkaError(f"{tp}: its leader knows no start of the log")
+                found.failures[tp] = KafkaError(f"{tp}: its leader returned no log start offset")
             else:
                 found.positions[tp] = answer[0]
 

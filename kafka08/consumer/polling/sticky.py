@@ -1,8 +1,8 @@
-"""The sticky assignor: as even as can be, and of all such assignments one that moves little.
+"""The sticky assignor: balances the assignment, and moves few partitions to do so.
 
-Each member tells the leader what it had, as Java's `sticky` does: user data is an array of topics
-with their partitions, to which later versions append the generation it comes from. So groups may
-mix this with Java's StickyAssignor, whichever leads. Source:
+Each member sends the leader its previous assignment as user data, as Java's `sticky` does: an array
+of topics with their partitions, to which later versions append its generation. So groups may mix
+this with Java's StickyAssignor, whichever leads. Source:
 org.apache.kafka.clients.consumer.StickyAssignor 0.11.0.3 (the rules; the moves are our own).
 """
 
@@ -34,24 +34,24 @@ NO_GENERATION: Final = -1
 
 @dataclass(slots=True)
 class Previous:
-    """User data of version 0: what the member had."""
+    """User data of version 0: the member's previous assignment."""
 
     topics: list[AssignedTopic]
 
 
 @dataclass(slots=True)
 class Generation:
-    """What version 1 appends: in which generation it had that."""
+    """What version 1 appends: the generation of that assignment."""
 
     generation: Int32
 
 
 class StickyAssignor:
-    """Balanced first, then sticky: members keep what they had as far as the balance allows.
+    """Balanced first, then sticky: members keep their partitions as far as the balance allows.
 
-    Balanced: no partition can be moved from a member to one that has at least two fewer, also not
-    by moving others on the way. The object remembers what its member had, so each consumer needs
-    one of its own.
+    Balanced: no partition can be moved to a member that has at least two fewer, not even through
+    a chain of moves. The object remembers its member's assignment, so each consumer needs an
+    object of its own.
     """
 
     name = "sticky"
@@ -84,8 +84,8 @@ def encode_previous(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_previous(data: bytes | None) -> tuple[int, list[TopicPartition]]:
-    """(generation, what the member had); nothing for a new member and for bytes of another form, as
-    a member that another assignor served until now may send."""
+    """(generation, previous assignment); an empty one for a new member, and for bytes of another
+    form, such as the user data of the assignor that the group used before."""
     if not data:
         return NO_GENERATION, []
     try:
@@ -108,8 +108,8 @@ def share_stickily(
 
     counts   topic → how many partitions it has, of the topics that exist
     topics   member id → the topics that it wants
-    had      member id → (generation, partitions); of two that claim one the later generation wins,
-             and the first member id where they are of one
+    had      member id → (generation, partitions); if two members claim a partition, the later
+             generation wins, or the first member id within one generation
     """
     return _Sharing(counts, topics).share(had)
 
@@ -141,7 +141,7 @@ class _Sharing:
     def _owners(
         self, had: Mapping[str, tuple[int, Sequence[TopicPartition]]]
     ) -> dict[TopicPartition, str]:
-        """Whoever had each partition and may keep it."""
+        """partition → its previous owner, if that may keep it."""
         owners: dict[TopicPartition, str] = {}
         for member in sorted(self._members, key=lambda m: -had[m][0]):
             for tp in had[member][1]:
@@ -158,7 +158,7 @@ class _Sharing:
                     yield TopicPartition(topic, number)
 
     def _deal(self, partitions: Iterable[TopicPartition]) -> None:
-        """Each to the member with the least."""
+        """Assign each to the subscriber with the fewest partitions."""
         for tp in partitions:
             self._give(min(self._wanting[tp.topic], key=self._loads.__getitem__), tp)
 
@@ -216,7 +216,7 @@ class _Sharing:
         return came_from
 
     def _move(self, giver: str, taker: str) -> None:
-        """One partition, of the topic of which the giver has most."""
+        """Move one partition, of the topic of which the giver has the most."""
         of = self._has[giver]
         topic = max(sorted(self._wanted[taker] & of.keys()), key=lambda topic: len(of[topic]))
         number = of[topic].pop()

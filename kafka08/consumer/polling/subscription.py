@@ -1,4 +1,4 @@
-"""What a KafkaConsumer reads: topics by name, topics by a pattern, or partitions by number."""
+"""The subscription of a KafkaConsumer: topics by name, topics by pattern, or partitions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kafka08.topic_name import fault_of
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """These topics, shared with the group."""
+    """These topics; the group assigns their partitions."""
 
     names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """All topics whose whole name a pattern lets through, shared with the group."""
+    """All topics whose whole name matches; the group assigns their partitions."""
 
     pattern: re.Pattern[str] | TopicFilter
     exclude_internal_topics: bool
@@ -39,7 +39,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """These partitions, without a group."""
+    """Exactly these partitions, without an assignment by the group."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -50,13 +50,13 @@ Subscription: TypeAlias = Topics | Pattern | Chosen
 def parse_topics(
     wanted: str | Iterable[str] | re.Pattern[str] | TopicFilter, *, exclude_internal_topics: bool
 ) -> Topics | Pattern:
-    """ValueError for what cannot be a topic's name; TypeError for what is not text."""
+    """ValueError for an illegal topic name; TypeError for a name that is not a str."""
     if isinstance(wanted, re.Pattern | TopicFilter):
         return Pattern(wanted, exclude_internal_topics)
     names = frozenset([wanted] if isinstance(wanted, str) else wanted)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"a topic is a str, not a {type(name).__name__}")
+            raise TypeError(f"a topic name must be a str, not {type(name).__name__}")
         if (fault := fault_of(name)) is not None:
             raise ValueError(f"topic {name!r}: {fault}")
     return Topics(names)
