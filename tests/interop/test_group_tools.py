@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from confluent_kafka import Consumer
 
 from kafka08.embedded import EmbeddedCluster
 from kafka08.groups import GroupReader, explain_coordinated
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.structs import TopicPartition
 from tests.interop.jvm import POM_0_10_2, JvmBroker, JvmZooKeeper, ToolResult, command, guard
 
@@ -48,16 +49,32 @@ def run(main_class: str, *words: str) -> ToolResult:
     return ToolResult(done.returncode, done.stdout, done.stderr)
 
 
-class VerifiableConsumer:
-    """The consumer of Kafka's system tests, which says in JSON what happens to it."""
+def java_line(bootstrap: str, topic: str, group: str) -> list[str]:
+    return command(
+        "org.apache.kafka.tools.VerifiableConsumer",
+        *("--broker-list", bootstrap, "--topic", topic, "--group-id", group),
+        *("--reset-policy", "earliest"),
+        pom=POM,
+    )
 
-    def __init__(self, bootstrap: str, group: str) -> None:
-        line = command(
-            "org.apache.kafka.tools.VerifiableConsumer",
-            *("--broker-list", bootstrap, "--topic", "t", "--group-id", group),
-            *("--reset-policy", "earliest"),
-            pom=POM,
-        )
+
+def our_line(bootstrap: str, topic: str, group: str) -> list[str]:
+    module = "tests.interop.programs.verifiable_consumer"
+    return [sys.executable, "-m", module, bootstrap, topic, group]
+
+
+class VerifiableConsumer:
+    """The consumer of Kafka's system tests, which says in JSON what happens to it; Java's or ours,
+    by its command line.
+
+    next_offsets   partition → the offset behind what it has read of it since it was assigned
+    """
+
+    def __init__(self, line: Sequence[str]) -> None:
+        self.next_offsets: dict[int, int] = {}
+        self.consumed: list[tuple[int, int]] = []
+        """Partition and offset of each message."""
+        self._committed: dict[int, int] = {}
         self._process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
         guard().add(self._process.pid)
 
@@ -66,9 +83,33 @@ class VerifiableConsumer:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             event: dict[str, Any] = json.loads(line)
+            self._judge(event)
             if event["name"] == name:
                 return event
         raise AssertionError(f"it ended before {name}")
+
+    def read(self, *ends: int) -> None:
+        """Until it has committed so many messages of each partition that it has."""
+        while any(self._committed.get(number, 0) < ends[number] for number in self.next_offsets):
+            self.until("offsets_committed")
+
+    def _judge(self, event: dict[str, Any]) -> None:
+        """By the rules of Kafka's system tests (ConsumerEventHandler in kafkatest 0.10.2): what it
+        reads belongs to it and follows what it has read, and it commits no more than that."""
+        match event:
+            case {"name": "partitions_assigned", "partitions": found}:
+                self.next_offsets = {one["partition"]: -1 for one in found}
+            case {"name": "records_consumed", "partitions": found}:
+                for one in found:
+                    number, first, last = one["partition"], one["minOffset"], one["maxOffset"]
+                    assert self.next_offsets[number] in {-1, first}, event
+                    assert one["count"] == last + 1 - first, event
+                    self.consumed += [(number, offset) for offset in range(first, last + 1)]
+                    self.next_offsets[number] = last + 1
+            case {"name": "offsets_committed", "success": success, "offsets": found}:
+                assert success, event
+                assert all(one["offset"] <= self.next_offsets[one["partition"]] for one in found)
+                self._committed |= {one["partition"]: one["offset"] for one in found}
 
     def leave(self) -> None:
         self._process.terminate()
@@ -82,8 +123,8 @@ class VerifiableConsumer:
 
 
 @contextmanager
-def verifiable_consumer(cluster: EmbeddedCluster, group: str) -> Iterator[VerifiableConsumer]:
-    consumer = VerifiableConsumer(cluster.bootstrap, group)
+def verifiable_consumer(line: Sequence[str]) -> Iterator[VerifiableConsumer]:
+    consumer = VerifiableConsumer(line)
     try:
         yield consumer
     finally:
@@ -100,7 +141,8 @@ def group_command(cluster: EmbeddedCluster, *words: str) -> ToolResult:
 def test_the_verifiable_consumer_and_the_group_command(cluster: EmbeddedCluster) -> None:
     """It reads and commits all that VerifiableProducer has sent; the group command lists its group,
     shows its member while it lives, and its offsets when it has left."""
-    with verifiable_consumer(cluster, "verifiable") as consumer:
+    line = java_line(cluster.bootstrap, "t", "verifiable")
+    with verifiable_consumer(line) as consumer:
         assigned = consumer.until("partitions_assigned")
         assert sorted(p["partition"] for p in assigned["partitions"]) == [0, 1]
         offsets: dict[int, int] = {}
@@ -125,6 +167,49 @@ def test_the_verifiable_consumer_and_the_group_command(cluster: EmbeddedCluster)
     assert "has no active members" in stopped.stderr
     missing = group_command(cluster, "--describe", "--group", "nobody")
     assert "Consumer group 'nobody' does not exist." in missing.stdout
+
+
+def test_verifiable_consumers_of_both_kinds_in_one_group(cluster: EmbeddedCluster) -> None:
+    """Ours and Java's pass what they read to each other by their commits: no event breaks a rule of
+    the system tests, and each message comes to one of them, once."""
+    topic = group = "both-kinds"
+    cluster.create_topic(topic, 2)
+    words = (cluster.bootstrap, topic, group)
+    sent = 0
+
+    def produce() -> None:
+        nonlocal sent
+        sent += COUNT
+        config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)
+        with KafkaProducer(config) as producer:
+            for number in range(2 * COUNT):
+                producer.send(ProducerRecord(topic, b"x", partition=number % 2))
+
+    with (
+        verifiable_consumer(java_line(*words)) as java,
+        verifiable_consumer(our_line(*words)) as ours,
+    ):
+        produce()
+        for member in (java, ours):
+            while len(member.next_offsets) != 1:
+                member.until("partitions_assigned")
+        produce()
+        for member in (java, ours):
+            member.read(sent, sent)
+        ours.leave()
+        produce()
+        java.until("partitions_assigned")
+        java.read(sent, sent)
+        with verifiable_consumer(our_line(*words)) as successor:
+            for member in (java, successor):
+                member.until("partitions_assigned")
+            java.leave()
+            produce()
+            successor.until("partitions_assigned")
+            successor.read(sent, sent)
+            successor.leave()
+        everything = java.consumed + ours.consumed + successor.consumed
+    assert sorted(everything) == [(number, offset) for number in (0, 1) for offset in range(sent)]
 
 
 def test_our_commands_on_a_group_of_the_jvm(tmp_path: Path) -> None:
