@@ -8,6 +8,7 @@ kafka.server.KafkaApis.handle 0.8.2.2.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from struct import Struct
 from typing import Final
 
@@ -43,6 +44,7 @@ from kafka08.broker.handlers import (
     sync_group,
     update_metadata,
 )
+from kafka08.broker.request_metrics import KEY_MASK, RequestMetrics
 from kafka08.broker.unfinished import Unfinished
 from kafka08.errors import ProtocolError, StorageError
 from kafka08.levels import Level
@@ -145,8 +147,10 @@ class Dispatcher:
     """The request handler of a SocketServer; `served` is the table of its level. Called in the hub;
     never switches."""
 
-    def __init__(self, broker: BrokerContext, served: Served) -> None:
+    def __init__(self, broker: BrokerContext, served: Served, requests: RequestMetrics) -> None:
         self._broker = broker
+        self._requests = requests
+        self._counts = requests.counts
         self._served = served
         self._handlers = handlers_at(served.level)
         self._fast_path = FastPath(broker, served).methods
@@ -161,18 +165,28 @@ class Dispatcher:
                     f"a request with key {key} of {len(payload)} bytes is larger than the maximum "
                     f"of {REQUEST_BYTES_MAX}"
                 )
-        appended: AppendResults | None = None
-        if len(payload) >= API_NUMBER.size:
-            fast_path = self._fast_path.get(API_NUMBER.unpack_from(payload)[0])
-            if fast_path is not None:
-                try:
-                    answer = fast_path(payload, link)
-                except StorageError as error:
-                    halt_on(error, self._broker.runtime)
-                    raise
-                if not isinstance(answer, Unfinished):
-                    return answer
-                appended = answer.appended
+        if len(payload) < API_NUMBER.size:
+            return self._decode(payload, link)  # which raises
+        (number,) = API_NUMBER.unpack_from(payload)
+        self._counts[number >> 16 & KEY_MASK] += 1
+        fast_path = self._fast_path.get(number)
+        if fast_path is None:
+            if self._requests.times_each(payload):
+                return self._requests.measure(payload, link, partial(self._decode, payload))
+            return self._decode(payload, link)
+        try:
+            answer = fast_path(payload, link)
+        except StorageError as error:
+            halt_on(error, self._broker.runtime)
+            raise
+        if isinstance(answer, Unfinished):
+            return self._decode(payload, link, answer.appended)
+        return answer
+
+    def _decode(
+        self, payload: memoryview, link: ServerConnection, appended: AppendResults | None = None
+    ) -> ResponseFrame | None:
+        """Decode the whole request and give it to its handler, with what is done of it."""
         try:
             header, request = decode_request(payload, self._served)
         except (UnknownApi, UnservedVersion) as error:

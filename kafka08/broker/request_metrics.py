@@ -6,8 +6,9 @@
     response send  from the response until the socket has accepted it
     total          the sum
 
-Every request is counted. Of the three APIs that make up nearly all traffic one request in
-TIMED_EVERY is timed, of the others each one: reading a clock for every Produce would cost too much.
+Every request is counted, by the Dispatcher. Of the three APIs that make up nearly all traffic about
+one request in TIMED_EVERY is timed, of the others each one: reading a clock for every Produce would
+cost too much.
 The names are those of kafka.network.RequestMetrics 0.8.2.2, whose response queue does not exist
 here: the event loop sends a response as soon as it has it.
 """
@@ -15,15 +16,22 @@ here: the event loop sends a response as soon as it has it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import cycle, repeat
 from typing import Final, cast
 
 from kafka08.metrics import Family, Sample, Timings, meter
-from kafka08.network.server_connection import RequestHandler, ResponseFrame, ServerConnection
+from kafka08.network.server_connection import (
+    RequestHandler,
+    RequestHandlers,
+    ResponseFrame,
+    ServerConnection,
+)
 from kafka08.protocol.apis import APIS
 from kafka08.runtime import BrokerRuntime
 
-TIMED_EVERY: Final = 16
-"""A power of two."""
+TIMED_EVERY: Final = 61
+"""A prime, so that it is not always the first of those that a client sends together."""
 FREQUENT: Final = frozenset({0, 1, 3})
 """Produce, Fetch, Metadata."""
 FETCH: Final = 1
@@ -40,6 +48,7 @@ PARTS: Final = (
     "responsesendtimems",
 )
 KEYS_MAX: Final = 256
+KEY_MASK: Final = KEYS_MAX - 1
 
 
 class RequestTimes:
@@ -60,37 +69,41 @@ class RequestTimes:
 
 
 class RequestMetrics:
-    """Counts and times the requests of a broker, all of its listeners together.
+    """Times the requests of a broker, all of its listeners together.
 
-    counts   requests by the low byte of their API key
-    times    request name → RequestTimes
+    counts   requests by the low byte of their API key; the Dispatcher counts them
+    times    request name → RequestTimes; stays empty unless `takes_times`
     """
 
-    def __init__(self, runtime: BrokerRuntime) -> None:
+    def __init__(self, runtime: BrokerRuntime, *, takes_times: bool = False) -> None:
         self.counts = [0] * KEYS_MAX
         self.times: dict[str, RequestTimes] = {}
         self._runtime = runtime
-        self._masks = [TIMED_EVERY - 1 if key in FREQUENT else 0 for key in range(KEYS_MAX)]
+        self._takes_times = takes_times
 
-    def around(self, handle: RequestHandler) -> RequestHandler:
-        """A handler that does the same, and counts."""
-        counts, masks, timed = self.counts, self._masks, self._timed
+    def handlers(self, handle: RequestHandler) -> RequestHandlers:
+        """For the requests of one listener: `handle`, and now and then one that measures too."""
+        if not self._takes_times:
+            return repeat(handle)
 
-        def counted(payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
-            try:
-                key = payload[1]
-            except IndexError:
+        def measured(payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+            if len(payload) < HEADER_BYTES or not is_frequent(payload):
                 return handle(payload, link)
-            count = counts[key] = counts[key] + 1
-            if count & masks[key]:
-                return handle(payload, link)
-            return timed(handle, payload, link)
+            return self.measure(payload, link, partial(handle, payload))
 
-        return counted
+        return cycle([measured, *repeat(handle, TIMED_EVERY - 1)])
 
-    def _timed(
-        self, handle: RequestHandler, payload: memoryview, link: ServerConnection
+    def times_each(self, payload: memoryview) -> bool:
+        """Whether each request of this API is timed."""
+        return self._takes_times and not is_frequent(payload)
+
+    def measure(
+        self,
+        payload: memoryview,
+        link: ServerConnection,
+        handle: Callable[[ServerConnection], ResponseFrame | None],
     ) -> ResponseFrame | None:
+        """Call `handle` with a connection that notes when the response comes; take the times."""
         times = self._times_of(payload)
         monotonic = self._runtime.monotonic
         # Wall time since the loop woke up for this connection; requests that were received
@@ -98,7 +111,7 @@ class RequestMetrics:
         start = monotonic()
         queued = max(0.0, start - getattr(link, "last_read", start))
         timed = TimedConnection(link, monotonic)
-        answer = handle(payload, cast(ServerConnection, timed))
+        answer = handle(cast(ServerConnection, timed))
         handled = monotonic()
         times.queue.add(queued * 1000)
         times.local.add((handled - start) * 1000)
@@ -162,6 +175,11 @@ class RequestMetrics:
     def _samples(self, number: int) -> Iterator[Sample]:
         for name, times in sorted(self.times.items()):
             yield from times.parts()[number].samples({"request": name})
+
+
+def is_frequent(payload: memoryview) -> bool:
+    """Whether it is a request of one of the APIs that make up nearly all traffic."""
+    return payload[1] in FREQUENT
 
 
 class TimedConnection:

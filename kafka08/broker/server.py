@@ -104,7 +104,7 @@ class KafkaServer:
         self._event_loop_monitor: EventLoopMonitor | None = None
         self._cleaner: CleanerWorkers | None = None
         self._scheduled: list[Greenlet] = []
-        self._requests = RequestMetrics(runtime)
+        self._requests = RequestMetrics(runtime, takes_times=config.metrics_port is not None)
 
     # Start
 
@@ -180,7 +180,8 @@ class KafkaServer:
             group_coordinator.startup()
         offset_manager.startup()
         for name, listener in self._listeners.items():
-            dispatcher = Dispatcher(replace(context, listener=name), SERVED[config.level])
+            served = SERVED[config.level]
+            dispatcher = Dispatcher(replace(context, listener=name), served, self._requests)
             self._socket_servers.append(self._serve(listener, dispatcher, timer))
         self._schedule(replica_manager, log_manager)
         self._cleaner = CleanerWorkers(config, runtime, replica_manager)
@@ -307,11 +308,10 @@ class KafkaServer:
 
     def _serve(self, listener: Listener, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
         config = self.config
-        counts = config.metrics_port is not None
         server = SocketServer(
             self.runtime,
             listener,
-            self._requests.around(dispatcher) if counts else dispatcher,
+            self._requests.handlers(dispatcher),
             request_bytes_max=config.socket_request_max_bytes,
             call_later=timer.add,
             connections_per_ip=config.max_connections_per_ip,

@@ -21,7 +21,7 @@ from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import (
     FileSlice,
     MadeBytes,
-    RequestHandler,
+    RequestHandlers,
     ServerConnection,
 )
 from kafka08.protocol.frame import BufferPool, FrameReader
@@ -61,7 +61,7 @@ class AcceptedConnection(ServerConnection):
         super().__init__(
             f"{self.host}:{address[1]}",
             FrameReader(server.request_bytes_max, server.buffers),
-            server.handle,
+            server.handlers,
         )
         self.last_read = server.runtime.monotonic()
         self.scheduled = False
@@ -337,7 +337,7 @@ def cut_off(piece: FileSlice) -> ConnectionAbortedError:
 
 
 class SocketServer:
-    """Accepts connections of one listener and gives their requests to `handle`.
+    """Accepts connections of one listener and gives their requests to `handlers` in turn.
 
     request_bytes_max    larger frames close the connection (socket.request.max.bytes)
     connections_per_ip   connections from one address that are not closed at once
@@ -350,7 +350,7 @@ class SocketServer:
         self,
         runtime: BrokerRuntime,
         listener: Listener,
-        handle: RequestHandler,
+        handlers: RequestHandlers,
         *,
         request_bytes_max: int,
         call_later: CallLater,
@@ -359,7 +359,7 @@ class SocketServer:
         idle_ms: int,
     ) -> None:
         self.runtime = runtime
-        self.handle = handle
+        self.handlers = handlers
         self.request_bytes_max = request_bytes_max
         self.buffers = BufferPool()
         self.port = listener.port

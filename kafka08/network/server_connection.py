@@ -9,7 +9,8 @@ client of 0.8 expects. Source: kafka.network.Processor 0.8.2.2.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final, Protocol, TypeAlias
 
 from kafka08.protocol.frame import FrameReader
@@ -62,6 +63,10 @@ RequestHandler: TypeAlias = Callable[[memoryview, "ServerConnection"], ResponseF
 """Handles one payload, without switching. None parks the connection until `answer` is called on it.
 The payload is valid until the handler returns. ProtocolError closes the connection."""
 
+RequestHandlers: TypeAlias = Iterator[RequestHandler]
+"""Endless: the handler of each request in turn, so that one of many can be measured at no cost for
+the others. All connections of a server share it; a turn without a request uses one up too."""
+
 
 class ServerConnection:
     """One connection's requests and responses.
@@ -75,10 +80,10 @@ class ServerConnection:
     on_sent    called once when the whole `outbox` was sent; for timing
     """
 
-    __slots__ = ("_early", "_handle", "_handling", "closed", "ending", "on_close", "on_sent",
+    __slots__ = ("_early", "_handlers", "_handling", "closed", "ending", "on_close", "on_sent",
                  "outbox", "parked", "peer", "reader")  # fmt: skip
 
-    def __init__(self, peer: str, reader: FrameReader, handle: RequestHandler) -> None:
+    def __init__(self, peer: str, reader: FrameReader, handlers: RequestHandlers) -> None:
         self.peer = peer
         self.reader = reader
         self.outbox: list[Piece] = []
@@ -87,7 +92,7 @@ class ServerConnection:
         self.closed = False
         self.on_close: Callable[[], object] | None = None
         self.on_sent: Callable[[], object] | None = None
-        self._handle = handle
+        self._handlers = handlers
         self._handling = False
         self._early: ResponseFrame | None = None
 
@@ -95,8 +100,8 @@ class ServerConnection:
         """Handle the complete frames received so far, until one parks or the turn is over. True if
         frames may be left for the next turn. ProtocolError for an invalid frame."""
         deadline = 0.0
-        next_payload, handle, outbox = self.reader.next_payload, self._handle, self.outbox
-        for _ in range(REQUESTS_MAX):
+        next_payload, outbox = self.reader.next_payload, self.outbox
+        for handle in islice(self._handlers, REQUESTS_MAX):
             payload = next_payload()
             if payload is None:
                 return False

@@ -124,14 +124,18 @@ class FrameReader:
 
     def next_payload(self) -> memoryview | None:
         """One complete payload, or None if more bytes are needed."""
+        buffer = self._buffer
         start = self._start + SIZE.size
-        if self._buffer is None or start > self._end:
+        if buffer is None or start > self._end:
             return None
-        end = start + frame_size(self._buffer, self._max_size, self._start)
+        (size,) = SIZE.unpack_from(buffer, self._start)
+        if not 0 < size <= self._max_size:
+            size = frame_size(buffer, self._max_size, self._start)  # which raises
+        end = start + size
         if end > self._end:
             return None
         self._start = end
-        return memoryview(self._buffer)[start:end]
+        return memoryview(buffer)[start:end]
 
     def release(self) -> None:
         """Return the buffer to the pool if all its bytes were returned as payloads."""

@@ -22,7 +22,8 @@ PARTITIONS = 6
 CONNECTIONS_EACH = 2
 """Connections that send to one partition, each with one request under way at the broker."""
 ALL_IN_SYNC = -1
-SETTINGS = {"log.segment.bytes": str(1 << 28), "log.retention.bytes": str(1 << 27)}
+SETTINGS = {"log.segment.bytes": str(1 << 26), "log.retention.bytes": str(1 << 26)}
+"""Small: the logs of both clusters lie in memory, 18 replicas each, beside six brokers."""
 
 Run = Callable[[Cluster, str, float], dict[str, float]]
 

@@ -106,13 +106,15 @@ def fair_rounds(
 def report_case(
     name: str, goals: Sequence[Goal], measured: dict[str, Measured]
 ) -> list[dict[str, object]]:
-    """Print and return a row for each goal of sides named "jvm" and "ours"."""
+    """Print and return a row for each goal of two sides: "ours" and the other one."""
+    [other] = measured.keys() - {"ours"}
     rows = [
         report(
             name,
             goal,
-            jvm=measured["jvm"].side(goal.figure),
+            jvm=measured[other].side(goal.figure),
             ours=measured["ours"].side(goal.figure),
+            other=other,
         )
         for goal in goals
     ]

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
+from pathlib import Path
 
+import pytest
+
+from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.request_metrics import TIMED_EVERY, RequestMetrics
+from kafka08.errors import ProtocolError
 from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol.frame import FrameReader
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offsets import OffsetsRequest
+from kafka08.protocol.served import SERVED
 from tests.broker.fake_runtime import FakeRuntime
+from tests.broker.world import Client, World
 
-PRODUCE, FETCH, HEARTBEAT = 0, 1, 12
+PRODUCE, FETCH, OFFSETS, METADATA, HEARTBEAT = 0, 1, 2, 3, 12
+NO_API = 99
 
 
 class Served:
@@ -17,14 +28,20 @@ class Served:
 
     def __init__(self) -> None:
         self.runtime = FakeRuntime()
-        self.metrics = RequestMetrics(self.runtime)
+        self.metrics = RequestMetrics(self.runtime, takes_times=True)
         self.local_seconds = 0.0
         self.parks = False
         self.response = b"answer"
         self.links: list[ServerConnection] = []
         self.connection = ServerConnection(
-            "client:1", FrameReader(1000), self.metrics.around(self.handle)
+            "client:1", FrameReader(1000), self.metrics.handlers(self.dispatch)
         )
+
+    def dispatch(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+        """As the Dispatcher, which looks for a key first."""
+        if len(payload) > 1 and self.metrics.times_each(payload):
+            return self.metrics.measure(payload, link, partial(self.handle, payload))
+        return self.handle(payload, link)
 
     def handle(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
         self.links.append(link)
@@ -48,16 +65,33 @@ class Served:
 
 
 def test_rare_requests_are_all_timed_and_frequent_ones_now_and_then() -> None:
-    """All of them are counted."""
+    """One Produce of TIMED_EVERY: each comes by itself, so a turn that finds none uses up a handler
+    too."""
     served = Served()
     for _ in range(TIMED_EVERY):
         served.request(PRODUCE)
         served.flush()
+    for _ in range(TIMED_EVERY):
         served.request(HEARTBEAT)
         served.flush()
-    assert [TIMED_EVERY] * 2 == [served.metrics.counts[key] for key in (PRODUCE, HEARTBEAT)]
     assert 1 == served.metrics.times["Produce"].total.count
     assert TIMED_EVERY == served.metrics.times["Heartbeat"].total.count
+
+
+def test_the_dispatcher_counts_all_requests_and_times_the_rare_ones(tmp_path: Path) -> None:
+    """By API, those of the fast path among them, and those that end a connection."""
+    requests = RequestMetrics(FakeRuntime(), takes_times=True)
+    world = World(tmp_path)
+    client = Client(world, Dispatcher(world.context, SERVED[world.config.level], requests))
+    for _ in range(3):
+        client.call(MetadataRequest(["t"]))
+    client.call(OffsetsRequest(-1, []))
+    with pytest.raises(ProtocolError):
+        client.send(struct.pack(">ihhih", 10, NO_API, 0, 1, -1))
+    assert {METADATA: 3, OFFSETS: 1, NO_API: 1} == {
+        key: count for key, count in enumerate(requests.counts) if count
+    }
+    assert {"Offsets", "Unknown"} == set(requests.times)
 
 
 def test_the_parts_of_a_parked_request() -> None:
@@ -110,4 +144,3 @@ def test_a_request_too_short_to_have_a_key_is_the_handlers_to_refuse() -> None:
     served.connection.reader.advance(len(data))
     served.connection.handle_frames(served.runtime.monotonic)
     assert 1 == len(served.links)
-    assert not any(served.metrics.counts)

@@ -18,6 +18,7 @@ from kafka08.broker.log_background import LogBackground
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.broker.request_metrics import RequestMetrics
 from kafka08.broker.timer import Timer
 from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
@@ -149,7 +150,7 @@ class Client(ServerConnection):
 
     def __init__(self, world: World, handle: Dispatcher | None = None) -> None:
         reader = FrameReader(world.config.socket_request_max_bytes)
-        super().__init__("test:1", reader, handle or world.handle)
+        super().__init__("test:1", reader, itertools.repeat(handle or world.handle))
         self._world = world
 
     def send(self, data: bytes) -> None:
@@ -269,14 +270,17 @@ class World:
             topic_waits=TopicWaits(self.runtime, self.timer, self.cache),
             cluster_id="pC_UvGuMS9yjg9-rNYsVvQ",
         )
-        self.handle = Dispatcher(self.context, SERVED[self.config.level])
+        self.handle = Dispatcher(
+            self.context, SERVED[self.config.level], RequestMetrics(self.runtime)
+        )
         self.client = Client(self)
         self._epochs = itertools.count()
 
     def at_listener(self, name: str) -> Client:
         """A client of another listener."""
         context = replace(self.context, listener=name)
-        return Client(self, Dispatcher(context, SERVED[self.config.level]))
+        requests = RequestMetrics(self.runtime)
+        return Client(self, Dispatcher(context, SERVED[self.config.level], requests))
 
     def lead(
         self,

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,9 @@ class Served:
         }
         buffers = {key: limits.pop(key) for key in list(limits) if key.endswith("_buffer")}
         listener = runtime.listen("127.0.0.1", 0, **buffers)
-        self.server = SocketServer(runtime, listener, self.handle, call_later=call_later, **limits)
+        self.server = SocketServer(
+            runtime, listener, repeat(self.handle), call_later=call_later, **limits
+        )
         self.server.start()
         self.port = self.server.port
         self._wishes: list[tuple[Callable[[], Any], Future[Any]]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import repeat
 
 import pytest
 
@@ -38,7 +39,7 @@ class Echo:
 
 def exchange() -> tuple[ServerConnection, Echo]:
     echo = Echo()
-    return ServerConnection("client:1", FrameReader(1000), echo), echo
+    return ServerConnection("client:1", FrameReader(1000), repeat(echo)), echo
 
 
 def receive(target: ServerConnection, data: bytes) -> bool:
