@@ -72,7 +72,7 @@ ROOTS = {
     "consumer/fetcher_manager.py FetcherManager.add spawn": "the search goes on",
     "consumer/polling/committer.py Committer.start spawn": "becomes the error of the commit",
     "consumer/polling/group_member.py GroupMember.subscribe spawn": "tried again after a pause",
-    "consumer/polling/questions.py Questions._ask spawn": "raised by the call that asks",
+    "consumer/polling/broker_queries.py BrokerQueries._ask spawn": "raised by the call that asks",
     "consumer/polling/start_finder.py StartFinder.begin spawn": "the next poll searches again",
     "consumer/rebalancer.py Rebalancer.start spawn": "the attempt is made again",
     "consumer/unread_streams.py UnreadStreams.start spawn": "no more warnings",

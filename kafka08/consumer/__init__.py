@@ -20,9 +20,9 @@ from kafka08.consumer.polling.assignors import (
     MemberSubscription,
     PartitionAssignor,
 )
+from kafka08.consumer.polling.broker_queries import OffsetAndTimestamp
 from kafka08.consumer.polling.kafka_consumer import KafkaConsumer
 from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
-from kafka08.consumer.polling.questions import OffsetAndTimestamp
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.consumer.status import ConsumerState
 from kafka08.consumer.subscription import Blacklist, Whitelist

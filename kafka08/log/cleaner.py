@@ -13,6 +13,14 @@ from collections.abc import Callable
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import LONG_MAX
 from kafka08.log import crashpoints
+from kafka08.log.cleaner_pass import (
+    CleanerPass,
+    CleaningAborted,
+    CleaningFailed,
+    RunNative,
+    run_here,
+    sealed_facts,
+)
 from kafka08.log.cleaner_plan import (
     CleanerConfig,
     DirtyLog,
@@ -21,14 +29,6 @@ from kafka08.log.cleaner_plan import (
     measure,
 )
 from kafka08.log.cleaner_stats import CleanerStats
-from kafka08.log.cleaning import (
-    Cleaning,
-    CleaningAborted,
-    CleaningFailed,
-    RunNative,
-    run_here,
-    sealed_facts,
-)
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
 from kafka08.log.throttle import Throttle
@@ -156,7 +156,7 @@ class LogCleaner:
         return min(end_offset, next(younger, end_offset))
 
     def _clean(self, one: Log, first_dirty: int) -> None:
-        cleaning = Cleaning(
+        cleaning = CleanerPass(
             one,
             first_dirty,
             self._config,

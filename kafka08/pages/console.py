@@ -22,8 +22,8 @@ from kafka08.pages.details import doctor_details, group_details, topic_details
 from kafka08.pages.guard import COOKIE, HEADERS, Guard
 from kafka08.pages.live import Live
 from kafka08.pages.messages import RETRIES, Browser
-from kafka08.pages.questions import question_of
 from kafka08.pages.report import static
+from kafka08.pages.search_request import parse_search_request
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class Console:
         return doctor_details(self._live.zookeeper, self._live.runtime)
 
     def _messages(self, query: Query) -> Any:
-        question = question_of(query)
+        request = parse_search_request(query)
         view = self._live.view
         if view is None or not view.brokers:
             raise NoBrokersAvailable("no broker is registered: start one")
@@ -159,7 +159,7 @@ class Console:
         )
         try:
             browser = Browser(cluster, self._live.runtime, negotiates=view.negotiates)
-            return browser.answer(question)
+            return browser.search(request)
         finally:
             cluster.close()
 

@@ -1,7 +1,7 @@
 """Messages of a topic, for people: from an offset or a time on, of a key, or with a text in them.
 
-Bounded: at most so many messages, bytes and seconds for one question, and so much shown of each.
-Where it stopped is told, so that the next question can go on from there.
+Every search is bounded: in messages, bytes and seconds, and in the shown part of each message. The
+result has the positions where it stopped, so that the next search can continue there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Start(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SearchRequest:
     """partition   None: all
     number      the offset, or the time in ms
     at          partition → offset, of Start.AT
@@ -77,9 +77,9 @@ class Question:
 
 
 class Browser:
-    """Answers one question. `cluster` is the caller's to close.
+    """Performs one search. The caller closes `cluster`.
 
-    negotiates   whether brokers tell their versions, so that they are asked for timestamps
+    negotiates   whether brokers report their versions, so that they can be asked for timestamps
     """
 
     def __init__(self, cluster: ClusterClient, clock: Clock, *, negotiates: bool) -> None:
@@ -90,15 +90,16 @@ class Browser:
         self._bytes = 0
         self._scanned = 0
 
-    def answer(self, question: Question) -> dict[str, Any]:
-        """As JSON: messages, and where to go on. UnknownTopicOrPartition for what does not exist
-        (it is not created by the question); what a single partition fails with is in `faults`."""
-        partitions = self._partitions(question)
-        starts, faults = self._starts(question, partitions)
+    def search(self, request: SearchRequest) -> dict[str, Any]:
+        """The result as JSON: messages, and the positions to continue at. UnknownTopicOrPartition
+        if the topic or partition does not exist (nothing is created); errors of single partitions
+        are in `faults`."""
+        partitions = self._partitions(request)
+        starts, faults = self._starts(request, partitions)
         shown: list[dict[str, Any]] = []
         position = {tp.partition: offset for tp, offset in starts.items()}
         ended = []
-        limit = min(question.limit, MESSAGES_MAX)
+        limit = min(request.limit, MESSAGES_MAX)
         for index, (tp, offset) in enumerate(starts.items()):
             share = -(-(limit - len(shown)) // (len(starts) - index))
             reader = PartitionReader(
@@ -113,7 +114,7 @@ class Browser:
                 clock=self._clock,
             )
             try:
-                found = self._read(reader, question, share)
+                found = self._read(reader, request, share)
                 shown += found
                 is_full = len(found) >= share > 0
                 behind = found[-1]["offset"] + 1 if is_full else reader.position
@@ -123,7 +124,7 @@ class Browser:
             except KafkaError as error:
                 faults[tp.partition] = str(error)
         return {
-            "topic": question.topic,
+            "topic": request.topic,
             "messages": shown,
             "next": position,
             "ended": ended,
@@ -132,24 +133,24 @@ class Browser:
             "faults": faults,
         }
 
-    def _partitions(self, question: Question) -> list[TopicPartition]:
+    def _partitions(self, request: SearchRequest) -> list[TopicPartition]:
         metadata = self._cluster.refresh()
-        if question.topic not in metadata.topics:
-            hint = did_you_mean(question.topic, metadata.topics)
-            raise UnknownTopicOrPartition(f"topic {question.topic} does not exist{hint}")
-        existing = sorted(info.partition for info in metadata.partitions(question.topic))
-        wanted = existing if question.partition is None else [question.partition]
-        if question.at is not None:
-            wanted = [number for number in wanted if number in question.at]
+        if request.topic not in metadata.topics:
+            hint = did_you_mean(request.topic, metadata.topics)
+            raise UnknownTopicOrPartition(f"topic {request.topic} does not exist{hint}")
+        existing = sorted(info.partition for info in metadata.partitions(request.topic))
+        wanted = existing if request.partition is None else [request.partition]
+        if request.at is not None:
+            wanted = [number for number in wanted if number in request.at]
         for number in wanted:
             if number not in existing:
                 raise UnknownTopicOrPartition(
-                    f"{TopicPartition(question.topic, number)}: the topic has {len(existing)}"
+                    f"{TopicPartition(request.topic, number)}: the topic has {len(existing)}"
                 )
-        return [TopicPartition(question.topic, number) for number in wanted]
+        return [TopicPartition(request.topic, number) for number in wanted]
 
     def _starts(
-        self, question: Question, partitions: list[TopicPartition]
+        self, request: SearchRequest, partitions: list[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], dict[int, str]]:
         """Where to begin, within the log, and why a partition cannot be read."""
         faults: dict[int, str] = {}
@@ -161,27 +162,27 @@ class Browser:
                     del bounds[tp]
                 else:
                     bounds[tp].append(found[0])
-        back = min(question.limit, MESSAGES_MAX)
-        if question.key is not None or question.text is not None:
+        back = min(request.limit, MESSAGES_MAX)
+        if request.key is not None or request.text is not None:
             back = SEARCHED_BACK
         each = -(-back // max(1, len(bounds)))
         by_time: Mapping[TopicPartition, int | None] = {}
-        if question.start is Start.TIME:
-            by_time = self._at_time(list(bounds), question.number)
+        if request.start is Start.TIME:
+            by_time = self._at_time(list(bounds), request.number)
 
         def begin(tp: TopicPartition, start: int, end: int) -> int:
-            match question.start:
+            match request.start:
                 case Start.EARLIEST:
                     return start
                 case Start.LATEST:
                     return end - each
                 case Start.OFFSET:
-                    return question.number
+                    return request.number
                 case Start.TIME:
                     found = by_time.get(tp)
                     return start if found is None else found
                 case Start.AT:
-                    return (question.at or {}).get(tp.partition, end)
+                    return (request.at or {}).get(tp.partition, end)
 
         starts = {
             tp: max(start, min(end, begin(tp, start, end))) for tp, (start, end) in bounds.items()
@@ -204,7 +205,7 @@ class Browser:
         return offsets_before_each(self._cluster, times)
 
     def _read(
-        self, reader: PartitionReader, question: Question, limit: int
+        self, reader: PartitionReader, request: SearchRequest, limit: int
     ) -> list[dict[str, Any]]:
         """Up to `limit` messages that are wanted, before the log's end or any bound."""
         found: list[dict[str, Any]] = []
@@ -222,7 +223,7 @@ class Browser:
                     for offset, time_ms, key, value in columns:
                         self._scanned += 1
                         self._bytes += len(key or b"") + len(value or b"")
-                        if is_wanted(question, key, value):
+                        if is_wanted(request, key, value):
                             found.append(message(batch.partition, offset, time_ms, key, value))
                             if len(found) == limit:
                                 return found
@@ -244,10 +245,10 @@ class Browser:
         return self._scanned >= SCANNED_MAX or self._bytes >= BYTES_MAX
 
 
-def is_wanted(question: Question, key: bytes | None, value: bytes | None) -> bool:
-    if question.key is not None and key != question.key:
+def is_wanted(request: SearchRequest, key: bytes | None, value: bytes | None) -> bool:
+    if request.key is not None and key != request.key:
         return False
-    text = question.text
+    text = request.text
     return text is None or text in (value or b"") or text in (key or b"")
 
 

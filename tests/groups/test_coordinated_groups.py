@@ -19,7 +19,7 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter import Watch
 from kafka08.pages.details import group_details
 from kafka08.pages.live import Live
-from kafka08.pages.messages import Browser, Question
+from kafka08.pages.messages import Browser, SearchRequest
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
@@ -301,7 +301,7 @@ def test_the_console_shows_when_messages_were_written(cluster: EmbeddedCluster, 
     assert live.view is not None
     assert live.view.negotiates
     with closing(ClusterClient(parse_bootstrap(cluster.bootstrap), negotiates=True)) as client:
-        answer = Browser(client, THREADS, negotiates=True).answer(Question("t"))
+        answer = Browser(client, THREADS, negotiates=True).search(SearchRequest("t"))
     times = [message["time_ms"] for message in answer["messages"]]
     assert MESSAGES == len(times)
     assert all(0 <= live.view.now_ms - time_ms < 3_600_000 for time_ms in times)

@@ -16,7 +16,7 @@ from kafka08.consumer.batch import BatchLimits
 from kafka08.exporter import Watch
 from kafka08.pages import messages
 from kafka08.pages.live import Live
-from kafka08.pages.messages import Browser, Question, Start
+from kafka08.pages.messages import Browser, SearchRequest, Start
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.runtime.threads import THREADS
 from tests.interop.jvm import JvmKafka
@@ -39,10 +39,10 @@ def live(jvm_kafka: JvmKafka) -> Iterator[Live]:
         yield live
 
 
-def ask(jvm_kafka: JvmKafka, question: Question) -> dict[str, Any]:
+def ask(jvm_kafka: JvmKafka, question: SearchRequest) -> dict[str, Any]:
     bootstrap = parse_bootstrap(jvm_kafka.bootstrap)
     with closing(ClusterClient(bootstrap)) as cluster:
-        return Browser(cluster, THREADS, negotiates=False).answer(question)
+        return Browser(cluster, THREADS, negotiates=False).search(question)
 
 
 def values(answer: dict[str, Any]) -> list[bytes | None]:
@@ -63,16 +63,16 @@ def test_its_state_is_shown(live: Live) -> None:
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        (Question(TOPIC), [b"one", b"two", None]),
-        (Question(TOPIC, 1, Start.OFFSET, 1), [b"two", None]),
-        (Question(TOPIC, start=Start.EARLIEST, key=b"a"), [b"one", None]),
-        (Question(TOPIC, start=Start.TIME, number=0), [b"one", b"two", None]),
-        (Question(TOPIC, start=Start.TIME, number=2**52), []),
+        (SearchRequest(TOPIC), [b"one", b"two", None]),
+        (SearchRequest(TOPIC, 1, Start.OFFSET, 1), [b"two", None]),
+        (SearchRequest(TOPIC, start=Start.EARLIEST, key=b"a"), [b"one", None]),
+        (SearchRequest(TOPIC, start=Start.TIME, number=0), [b"one", b"two", None]),
+        (SearchRequest(TOPIC, start=Start.TIME, number=2**52), []),
     ],
     ids=["latest", "offset", "key", "time before", "time after"],
 )
 def test_its_messages_are_found(
-    live: Live, jvm_kafka: JvmKafka, question: Question, expected: list[bytes | None]
+    live: Live, jvm_kafka: JvmKafka, question: SearchRequest, expected: list[bytes | None]
 ) -> None:
     """A time by when segments were written: it knows no better."""
     assert expected == values(ask(jvm_kafka, question))
@@ -87,10 +87,10 @@ def test_a_question_ends_at_each_bound(
     """It says so, and the next one goes on where it stopped."""
     monkeypatch.setattr(messages, "BATCH", BatchLimits(max_messages=1))
     monkeypatch.setattr(messages, bound, value)
-    first = ask(jvm_kafka, Question(TOPIC, 1, Start.EARLIEST))
+    first = ask(jvm_kafka, SearchRequest(TOPIC, 1, Start.EARLIEST))
     assert first["is_cut"]
     assert len(first["messages"]) < len(MESSAGES)
     assert {1: first["scanned"]} == first["next"]
     monkeypatch.undo()
-    rest = ask(jvm_kafka, Question(TOPIC, 1, Start.AT, at=first["next"]))
+    rest = ask(jvm_kafka, SearchRequest(TOPIC, 1, Start.AT, at=first["next"]))
     assert [value for _, value in MESSAGES] == values(first) + values(rest)

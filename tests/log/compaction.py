@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kafka08.log import Log
+from kafka08.log.cleaner_pass import CleanerPass
 from kafka08.log.cleaner_plan import SLOT_BYTES, CleanerConfig
-from kafka08.log.cleaning import Cleaning
 from kafka08.log.throttle import Throttle
 from kafka08.protocol import message_set
 from tests.mock_clock import MockClock
@@ -59,14 +59,14 @@ def keys_config(keys: int, *, chunk_bytes: int = 1 << 20) -> CleanerConfig:
     return config
 
 
-def cleaning(log: Log, first_dirty: int | None = None, **keywords: Any) -> Cleaning:
+def cleaning(log: Log, first_dirty: int | None = None, **keywords: Any) -> CleanerPass:
     """A pass from the log start on, as fast as it goes, unless told otherwise."""
     clock = MockClock()
     keywords.setdefault("config", CleanerConfig())
     keywords.setdefault("clock", clock)
     keywords.setdefault("throttle", Throttle(float("inf"), clock))
     start = log.log_start_offset if first_dirty is None else first_dirty
-    return Cleaning(log, start, **keywords)
+    return CleanerPass(log, start, **keywords)
 
 
 def set_modified(log: Log, *times_ms: int) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from kafka08.client.metadata import PartitionInfo
 from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
 from kafka08.consumer.polling.assignors import Assignor
+from kafka08.consumer.polling.broker_queries import BrokerQueries, OffsetAndTimestamp
 from kafka08.consumer.polling.committer import CommitCallback, Offsets
 from kafka08.consumer.polling.deserializers import Deserializer
 from kafka08.consumer.polling.interceptors import ConsumerInterceptor, Interceptors
@@ -28,7 +29,6 @@ from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig, 
 from kafka08.consumer.polling.partitions import Start
 from kafka08.consumer.polling.polled_stream import Message
 from kafka08.consumer.polling.poller import Poller, RebalanceCallback, check_partitions
-from kafka08.consumer.polling.questions import OffsetAndTimestamp, Questions
 from kafka08.consumer.polling.subscription import Chosen, Pattern, Topics, parse_topics
 from kafka08.consumer.subscription import TopicFilter
 from kafka08.errors import Closed, ConfigError
@@ -85,7 +85,7 @@ class KafkaConsumer(Closeable):
         )
         self._stream = self._poller.stream
         self._partitions = self._poller.partitions
-        self._questions = Questions(self._poller, config.group_id, runtime)
+        self._queries = BrokerQueries(self._poller, config.group_id, runtime)
         self._lock = runtime.lock()
         self._user: object = None
         """The task that uses the consumer now."""
@@ -319,35 +319,35 @@ class KafkaConsumer(Closeable):
         arguments: all assigned partitions."""
         with self._use():
             self._check_group()
-            return self._questions.committed(partitions or list(self._partitions), timeout)
+            return self._queries.committed(partitions or list(self._partitions), timeout)
 
     # ---------------------------------------------------------------------------------- the cluster
 
     def list_topics(self, timeout: float = API_TIMEOUT_S) -> dict[str, tuple[PartitionInfo, ...]]:
         """All topics with their partitions."""
         with self._use():
-            return self._questions.topics(timeout)
+            return self._queries.topics(timeout)
 
     def partitions_for(
         self, topic: str, timeout: float = API_TIMEOUT_S
     ) -> tuple[PartitionInfo, ...]:
         """The partitions of `topic`; brokers may create it. UnknownTopicOrPartition."""
         with self._use():
-            return self._questions.partitions(topic, timeout)
+            return self._queries.partitions(topic, timeout)
 
     def beginning_offsets(
         self, partitions: Collection[TopicPartition], timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, int]:
         """The first offset of each log."""
         with self._use():
-            return self._questions.beginning_offsets(partitions, timeout)
+            return self._queries.beginning_offsets(partitions, timeout)
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, int]:
         """The high watermark of each log: the first offset that consumers may not see yet."""
         with self._use():
-            return self._questions.end_offsets(partitions, timeout)
+            return self._queries.end_offsets(partitions, timeout)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float = API_TIMEOUT_S
@@ -359,7 +359,7 @@ class KafkaConsumer(Closeable):
             if time_ms < 0:
                 raise ValueError(f"{tp}: {time_ms} is no time in ms")
         with self._use():
-            return self._questions.offsets_for_times(times, timeout)
+            return self._queries.offsets_for_times(times, timeout)
 
     # ------------------------------------------------------------------------------------------ end
 

@@ -1,4 +1,4 @@
-"""What is asked of messages, and whether one is wanted."""
+"""The parameters of a search for messages, and which messages match."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 from kafka08.pages.messages import (
     MESSAGES_MAX,
     SHOWN_BYTES_MAX,
-    Question,
+    SearchRequest,
     Start,
     is_wanted,
     message,
 )
-from kafka08.pages.questions import question_of
+from kafka08.pages.search_request import parse_search_request
 
 
-def test_a_question_is_read_from_an_address() -> None:
-    """Empty fields of the form are no conditions."""
+def test_a_search_request_is_parsed_from_a_url() -> None:
+    """Empty fields of the form set no condition."""
     query = {
         "topic": "t",
         "partition": "3",
@@ -27,13 +27,13 @@ def test_a_question_is_read_from_an_address() -> None:
         "key": "",
         "text": "é",
     }
-    expected = Question("t", 3, Start.OFFSET, 7, text="é".encode())
-    assert expected == question_of(query)
+    expected = SearchRequest("t", 3, Start.OFFSET, 7, text="é".encode())
+    assert expected == parse_search_request(query)
 
 
-def test_a_question_goes_on_where_another_stopped() -> None:
+def test_a_search_continues_where_another_stopped() -> None:
     """In each partition."""
-    found = question_of({"topic": "t", "start": "at", "at": "0:12,5:0"})
+    found = parse_search_request({"topic": "t", "start": "at", "at": "0:12,5:0"})
     assert {0: 12, 5: 0} == found.at
 
 
@@ -52,10 +52,10 @@ def test_a_question_goes_on_where_another_stopped() -> None:
         {"topic": "t", "start": "at", "at": "0:x"},
     ],
 )
-def test_what_is_no_question_is_refused(query: dict[str, str]) -> None:
-    """ValueError says what is wrong, whatever was sent."""
+def test_illegal_parameters_are_refused(query: dict[str, str]) -> None:
+    """ValueError names the illegal parameter, whatever was sent."""
     with pytest.raises(ValueError, match="is"):
-        question_of(query)
+        parse_search_request(query)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_what_is_no_question_is_refused(query: dict[str, str]) -> None:
 def test_a_key_is_whole_and_a_text_a_part(
     key: bytes | None, text: bytes | None, expected: bool
 ) -> None:
-    """The text may be in the key too; both must hold."""
-    assert expected == is_wanted(Question("t", key=key, text=text), b"k", b"value")
+    """The text may be in the key, too; both conditions must match."""
+    assert expected == is_wanted(SearchRequest("t", key=key, text=text), b"k", b"value")
 
 
 def test_a_large_value_is_shown_in_part() -> None:

@@ -13,8 +13,8 @@ import pytest
 from kafka08 import kernel
 from kafka08.log import Log, LogConfig, TimeRetention
 from kafka08.log.cleaned_segment import CleanedSegment
+from kafka08.log.cleaner_pass import CleaningAborted, CleaningFailed
 from kafka08.log.cleaner_plan import CleanerConfig
-from kafka08.log.cleaning import CleaningAborted, CleaningFailed
 from kafka08.log.throttle import Throttle
 from kafka08.protocol import message_set
 from tests.log.compaction import (

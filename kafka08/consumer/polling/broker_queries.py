@@ -1,4 +1,4 @@
-"""Questions: requests to brokers on behalf of the user, in calls that a wakeup interrupts.
+"""BrokerQueries: requests to brokers on behalf of the user, in calls that a wakeup interrupts.
 
 Each request runs in a task of its own. If the user's thread stops waiting for it, the task
 continues until the response or the timeout, and the result is dropped.
@@ -33,7 +33,7 @@ class OffsetAndTimestamp(NamedTuple):
     timestamp_ms: int
 
 
-class Questions:
+class BrokerQueries:
     """See the module. All methods raise RequestTimeout after `timeout_s`, and WokenUp."""
 
     def __init__(self, poller: Poller, group: str, runtime: ClientRuntime) -> None:

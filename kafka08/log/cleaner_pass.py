@@ -1,4 +1,4 @@
-"""Cleaning: one pass over one log, after which each key has only its last message.
+"""CleanerPass: one pass over one log, after which each key has only its last message.
 
 1. Map: the dirty segments are read, and each key's last offset goes into the offset map.
 2. Clean: every segment from the log start to the end of the map is copied, without messages that a
@@ -73,7 +73,7 @@ def sealed_facts(cleaned_log: Log, end_offset: int = LONG_MAX) -> list[SealedSeg
     ]
 
 
-class Cleaning:
+class CleanerPass:
     """A pass over `cleaned_log` from `first_dirty_offset` on; `run` once.
 
     end_offset its upper limit, the end of a segment

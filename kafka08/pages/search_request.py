@@ -1,19 +1,19 @@
-"""What a browser asks of messages, from the query of its address. Pure."""
+"""Parses a search for messages from the query of a URL. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from kafka08.pages.messages import MESSAGES_MAX, Question, Start
+from kafka08.pages.messages import MESSAGES_MAX, SearchRequest, Start
 
 OFFSET_MAX: Final = 2**63 - 1
 PARTITIONS_MAX: Final = 100_000
 LIMIT: Final = 50
 
 
-def question_of(query: Mapping[str, str]) -> Question:
-    """ValueError says what is wrong with it."""
+def parse_search_request(query: Mapping[str, str]) -> SearchRequest:
+    """The request in the parameters of a URL; ValueError for an illegal one."""
     topic = query.get("topic", "")
     if not topic:
         raise ValueError("topic is missing")
@@ -23,7 +23,7 @@ def question_of(query: Mapping[str, str]) -> Question:
         raise ValueError(f"start is one of {', '.join(one.value for one in Start)}") from None
     at = positions_of(query.get("at", "")) if start is Start.AT else None
     partition = query.get("partition") or None
-    return Question(
+    return SearchRequest(
         topic,
         None if partition is None else number_of("partition", partition, PARTITIONS_MAX),
         start,
@@ -36,7 +36,7 @@ def question_of(query: Mapping[str, str]) -> Question:
 
 
 def positions_of(text: str) -> dict[int, int]:
-    """Of `0:120,3:7`."""
+    """partition → offset, from a text such as `0:120,3:7`."""
     found = {}
     for part in text.split(","):
         partition, _, offset = part.partition(":")
@@ -52,6 +52,6 @@ def number_of(name: str, text: str, most: int) -> int:
 
 
 def bytes_of(query: Mapping[str, str], name: str) -> bytes | None:
-    """None if it is empty or not there."""
+    """The parameter as bytes; None if it is empty or missing."""
     text = query.get(name)
     return text.encode() if text else None
