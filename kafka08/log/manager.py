@@ -42,6 +42,8 @@ NAME_BYTES_MAX: Final = 255
 """The longest name of a file or directory."""
 LOGS_PER_TURN: Final = 200
 """The number of logs between two pauses."""
+LOGS_PER_LOOK: Final = 20
+"""The same where the files of each are read."""
 
 DrawUnique = Callable[[], str]
 """Returns a unique part for the name of a deleted directory."""
@@ -178,7 +180,10 @@ class LogManager:
         default = self._default_config
         if default.magic:
             return
-        for path in (path for one in self._directories for path in one.partition_directories()):
+        paths = (path for one in self._directories for path in one.partition_directories())
+        for number, path in enumerate(paths, 1):
+            if number % LOGS_PER_LOOK == 0:
+                self._pause()
             topic = parse_partition_directory(path).topic
             is_its_own = self.config_of(topic).message_format_version != (
                 default.message_format_version

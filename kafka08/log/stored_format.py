@@ -1,19 +1,29 @@
 """The message format of a stored log: whether it contains magic 1. Needed at a broker's start.
 
 Only brokers from 0.10.1 on write time indexes, so a segment without one has magic 0. In others the
-first message and the time index are checked: an entry is the timestamp of a message. A segment that
-starts with magic 0 and continues with magic 1 without timestamps is not found.
+first message, the time index, whose entries are timestamps of messages, and what follows the last
+entry of the offset index are checked. Not found is magic 1 without timestamps between magic 0 in
+one segment: where the format was raised and lowered again, which no start of ours allows.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from pathlib import Path
+from typing import Final
 
-from kafka08.kernel.types import MAGIC_POSITION
-from kafka08.log.files import files_in, open_file, storage_errors
-from kafka08.log.names import LOG_SUFFIX, TIME_INDEX_SUFFIX
+from kafka08 import kernel
+from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES, MAGIC_POSITION
+from kafka08.log.files import file_size, files_in, open_file, storage_errors
+from kafka08.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from kafka08.log.offset_index import INDEX_ENTRY, INDEX_ENTRY_BYTES
 from kafka08.log.time_index import TIME_ENTRY_BYTES
-from kafka08.runtime.disk import Disk, OpenMode
+from kafka08.protocol.message_set import NO_LIMIT
+from kafka08.runtime.disk import Disk, File, OpenMode
+
+PIECE_BYTES: Final = 256 << 10
+ONLY_MAGIC_0: Final = 1
+"""SetSummary.magics of a set of magic 0."""
 
 
 def segment_of_magic_1(directory: Path, disk: Disk) -> Path | None:
@@ -21,17 +31,70 @@ def segment_of_magic_1(directory: Path, disk: Disk) -> Path | None:
     is none. StorageError."""
     files = set(files_in(disk, directory))
     for path in sorted(files):
-        if path.suffix != TIME_INDEX_SUFFIX or path.with_suffix(LOG_SUFFIX) not in files:
-            continue
         messages = path.with_suffix(LOG_SUFFIX)
-        head = _start_of(disk, messages, MAGIC_POSITION + 1)
-        begins_so = len(head) > MAGIC_POSITION and head[MAGIC_POSITION] > 0
-        if begins_so or any(_start_of(disk, path, TIME_ENTRY_BYTES)):
+        if path.suffix != TIME_INDEX_SUFFIX or messages not in files:
+            continue
+        file = open_file(disk, messages, OpenMode.READ)
+        with storage_errors("read", messages):
+            head = file.pread(MAGIC_POSITION + 1, 0)
+        if len(head) <= MAGIC_POSITION:
+            continue
+        if head[MAGIC_POSITION] or any(_start_of(disk, path)):
+            return messages
+        index = path.with_suffix(INDEX_SUFFIX)
+        indexed = _last_position(disk, index) if index in files else 0
+        if _has_magic_1(file, messages, indexed):
             return messages
     return None
 
 
-def _start_of(disk: Disk, path: Path, size: int) -> bytes:
+def _start_of(disk: Disk, path: Path) -> bytes:
+    """The first entry of a time index."""
     file = open_file(disk, path, OpenMode.READ)
     with storage_errors("read", path):
-        return file.pread(size, 0)
+        return file.pread(TIME_ENTRY_BYTES, 0)
+
+
+def _last_position(disk: Disk, path: Path) -> int:
+    """The position in an offset index's last entry that is used; 0 if there is none. After a crash
+    those that are not used are zeros."""
+    file = open_file(disk, path, OpenMode.READ)
+
+    def position(slot: int) -> int:
+        with storage_errors("read", path):
+            data = file.pread(INDEX_ENTRY_BYTES, slot * INDEX_ENTRY_BYTES)
+        found: int = INDEX_ENTRY.unpack(data)[1]
+        return found
+
+    entries = file_size(file, path) // INDEX_ENTRY_BYTES
+    if entries and not position(entries - 1):
+        entries = bisect_left(range(entries), True, key=lambda slot: position(slot) == 0)
+    return position(entries - 1) if entries else 0
+
+
+def _has_magic_1(file: File, path: Path, position: int) -> bool:
+    """Whether there is magic 1 in a message file from `position` on, as far as it can be read."""
+    size = file_size(file, path)
+    if position >= size:
+        position = 0
+    count = PIECE_BYTES
+    while position + ENTRY_HEADER_BYTES <= size:
+        with storage_errors("read", path):
+            data = file.pread(count, position)
+        try:
+            summary = kernel.validate(data, NO_LIMIT)
+        except kernel.CorruptMessage as error:
+            summary = kernel.validate(data[: error.position], NO_LIMIT)
+            size = 0
+        except kernel.UnknownCodec:
+            return False
+        if summary.magics & ~ONLY_MAGIC_0:
+            return True
+        position += summary.size
+        count = PIECE_BYTES
+        if not summary.size:
+            _, entry_size = ENTRY_HEADER.unpack_from(data)
+            count = ENTRY_HEADER_BYTES + entry_size
+            if position + count > size:
+                return False
+    return False

@@ -211,6 +211,29 @@ class TestStartWithALowerFormat:
         again.load()
         again.shutdown()
 
+    @pytest.mark.parametrize("crashed", [False, True])
+    def test_magic_1_without_timestamps_behind_magic_0(self, tmp_path: Path, crashed: bool) -> None:
+        """That of old producers after the format was raised: the segment begins with magic 0 and
+        its time index is empty. A crash leaves zeros in the indexes."""
+        manager = self.manager(tmp_path, message_format_version="0.9.0")
+        manager.load()
+        log = manager.get_or_create(TopicPartition("old", 0))
+        values = [(None, b"v" * 1000)] * 3
+        for _ in range(5):
+            log.append(bytearray(message_set.encode(values)))
+        manager.shutdown()
+        manager = self.manager(tmp_path)
+        manager.load()
+        log = manager.logs[TopicPartition("old", 0)]
+        log.append(bytearray(message_set.encode(values)))
+        directory = tmp_path
+        if crashed:
+            directory = shutil.copytree(tmp_path, tmp_path.with_name("crashed"))
+        manager.shutdown()
+        assert not any((tmp_path / "old-0" / f"{0:020d}.timeindex").read_bytes())
+        with pytest.raises(ConfigError, match="is too low for topic old"):
+            self.manager(directory, message_format_version="0.9.0").load()
+
     @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0, Level.V0_10_2])
     def test_logs_of_magic_0_are_no_hindrance(self, written: Path, level: Level) -> None:
         """Though a broker of 0.10.2 wrote them."""
