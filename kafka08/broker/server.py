@@ -187,7 +187,9 @@ class KafkaServer:
         self._cleaner = CleanerWorkers(config, runtime, replica_manager)
         self._cleaner.start()
         controller.startup()
-        self._config_changes = TopicConfigChanges(runtime, store, log_manager)
+        self._config_changes = TopicConfigChanges(
+            runtime, store, log_manager, config.protocol_version
+        )
         self._config_changes.start()
         # Tell everyone we are alive.
         self._registration = RegistrationKeeper(

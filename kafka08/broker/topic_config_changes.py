@@ -12,7 +12,9 @@ import logging
 from typing import Final
 
 from kafka08.errors import SessionLost, ZooKeeperError
+from kafka08.levels import NEWEST
 from kafka08.log.manager import LogManager
+from kafka08.protocol_version import LATEST, ProtocolVersion
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.zk import nodes, paths
 from kafka08.zk.session import SessionEvent
@@ -28,9 +30,15 @@ class TopicConfigChanges:
     """Applies changes in their order, each once, in one greenlet."""
 
     def __init__(
-        self, runtime: BrokerRuntime, store: ClusterStore, log_manager: LogManager
+        self,
+        runtime: BrokerRuntime,
+        store: ClusterStore,
+        log_manager: LogManager,
+        protocol_version: ProtocolVersion = LATEST[NEWEST],
     ) -> None:
+        """protocol_version   inter.broker.protocol.version"""
         self._runtime = runtime
+        self._protocol_version = protocol_version
         self._zk = store.zk
         self._store = store
         self._log_manager = log_manager
@@ -93,6 +101,7 @@ class TopicConfigChanges:
                 return False
             overrides = self._store.topic_config(topic)
             self._log_manager.update_topic_config(topic, overrides)
+            self._check_format(topic)
         except SessionLost:
             raise  # not an error of the change itself, which is read again
         except ZooKeeperError as error:
@@ -105,6 +114,22 @@ class TopicConfigChanges:
             overrides,
         )
         return True
+
+    def _check_format(self, topic: str) -> None:
+        """Warn of a message format that brokers of the protocol version do not know. It is used, as
+        by 0.10.2.2, which says that it is not."""
+        config = self._log_manager.config_of(topic)
+        if config.magic > self._protocol_version.magic:
+            logger.warning(
+                "Topic %s: message.format.version %s is newer than inter.broker.protocol.version "
+                "%s: its messages are converted for every replica on an older broker. To correct "
+                "it: kafka08 topic alter %s --config message.format.version=%s",
+                topic,
+                config.message_format_version,
+                self._protocol_version,
+                topic,
+                self._protocol_version,
+            )
 
     def _purge(self, names: list[str]) -> None:
         """Remove notifications that every broker had time to read."""

@@ -20,11 +20,16 @@ from tests.broker.world import World
 class Changing:
     """A broker and the tool that changes its topics."""
 
-    def __init__(self, directory: Path, zk: ZkClient) -> None:
-        self.world = World(directory)
+    def __init__(self, directory: Path, zk: ZkClient, **config: Any) -> None:
+        self.world = World(directory, **config)
         self._zk = zk
         runtime: Any = self.world.runtime
-        self._changes = TopicConfigChanges(runtime, ClusterStore(zk), self.world.log_manager)
+        self._changes = TopicConfigChanges(
+            runtime,
+            ClusterStore(zk),
+            self.world.log_manager,
+            self.world.config.protocol_version,
+        )
         zk.ensure(paths.CONFIG_CHANGES)
 
     def change(self, topic: str, **config: str) -> None:
@@ -53,6 +58,21 @@ def test_logs_get_their_new_configuration(changing: Changing) -> None:
     changing.change("t", retention_ms="7")
     changing.process()
     assert 7 == changing.retention_ms("t")
+
+
+@pytest.mark.parametrize("message_format", ["0.9.0", "0.10.0"])
+def test_a_format_that_older_brokers_do_not_know(
+    tmp_path: Path, zk: ZkClient, caplog: pytest.LogCaptureFixture, message_format: str
+) -> None:
+    """Is used, with a warning."""
+    keys = {"inter_broker_protocol_version": "0.9.0", "log_message_format_version": "0.9.0"}
+    changing = Changing(tmp_path, zk, api_level="0.10.2", **keys)
+    changing.change("t", message_format_version=message_format)
+    changing.process()
+    is_newer = message_format == "0.10.0"
+    assert is_newer == bool(changing.world.log_manager.config_of("t").magic)
+    warning = "message.format.version 0.10.0 is newer than inter.broker.protocol.version 0.9.0"
+    assert is_newer == (warning in caplog.text)
 
 
 def test_a_log_that_is_about_to_be_made_gets_it_too(changing: Changing) -> None:
