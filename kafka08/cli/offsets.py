@@ -21,18 +21,16 @@ from kafka08.cli.offset_plans import (
     show,
     store_option,
 )
-from kafka08.cli.options import (
-    admin_bootstrap_option,
-    cluster_options,
-    example,
-    json_option,
-    zookeeper_option,
-)
+from kafka08.cli.options import cluster_options, example, json_option
 from kafka08.listing import counted, some_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka08.groups.facts import PartitionOffsets
     from kafka08.groups.lag import TopicLag
+    from kafka08.migration.connections import Connections
+    from kafka08.migration.facts import GroupFacts
 
 COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
 LAG_COLUMNS = ("topic", "partitions", "never committed", "largest", "lag")
@@ -201,33 +199,30 @@ def reset(
 @click.option(
     "--store",
     type=click.Choice(["zookeeper", "kafka", "newest"]),
-    default="zookeeper",
-    show_default=True,
-    help="The store for the format jvm; json has both.",
+    help="The store for the format jvm; default: zookeeper, or kafka without --zookeeper. json has "
+    "both.",
 )
-@admin_bootstrap_option
-@zookeeper_option
+@cluster_options
 def export(
     groups: tuple[str, ...],
     output: Path | None,
     form: str,
-    store: str,
+    store: str | None,
     bootstrap: str | None,
-    zookeeper: str,
+    zookeeper: str | None,
 ) -> None:
-    """Write the offsets of the GROUPs, by default of all in ZooKeeper. Exits 1 if a group does not
-    exist, or is left out because some of its offsets are unreadable."""
-    from kafka08.migration.connections import Connections
-    from kafka08.migration.fleet import find_groups, read_groups
+    """Write the offsets of the GROUPs, by default of all; without --zookeeper, of those that have
+    a coordinator. Exits 1 if a group does not exist, or is left out because some of its offsets are
+    unreadable."""
     from kafka08.migration.offset_files import to_json, to_jvm_lines
-    from kafka08.pace import Pace
 
-    with Connections(zookeeper, bootstrap) as connections:
-        names = find_groups(connections, groups, every=not groups)
-        pace = Pace(None, connections.runtime)
-        batches = read_groups(connections, names, pace, everywhere=True)
-        found = [f for batch in batches for f in batch]
+    if store is None:
+        store = "zookeeper" if zookeeper else "kafka"
+    elif store == "zookeeper" and not zookeeper:
+        raise click.UsageError("--store zookeeper needs --zookeeper, the address of ZooKeeper")
     both = form == "json" or store != "zookeeper"
+    with connect() as connections:
+        found, unlisted = exported(connections, groups, with_kafka=both)
     unknown = {f.group: f.unknown_offsets if both else f.faults for f in found}
     unknown |= {f.group: (str(no_such_group(f.group)),) for f in found if groups and f.is_empty}
     facts = [f for f in found if not unknown[f.group]]
@@ -244,10 +239,35 @@ def export(
     for f in facts:
         if missing := [p.topic_partition for p in f.partitions if p.never_committed and p.exists]:
             click.echo(f"Never committed, not exported: {f.group}: {some_of(missing)}", err=True)
-    for group, texts in unknown.items():
-        for text in texts:
-            click.echo(f"Not exported: {group}: {text}", err=True)
-    sys.exit(0 if len(facts) == len(found) else 1)
+    unknown_groups = [f"{group}: {why}" for group, texts in unknown.items() for why in texts]
+    for why in (*unlisted, *unknown_groups):
+        click.echo(f"Not exported: {why}", err=True)
+    sys.exit(0 if len(facts) == len(found) and not unlisted else 1)
+
+
+def exported(
+    connections: Connections, groups: Sequence[str], *, with_kafka: bool
+) -> tuple[list[GroupFacts], tuple[str, ...]]:
+    """The groups meant, all if none is named; and which could not be listed, and why. `with_kafka`:
+    also those that only a coordinator knows."""
+    from kafka08.groups.coordinator_reader import may_coordinate
+    from kafka08.migration.fleet import choose_groups, find_groups, read_groups
+    from kafka08.migration.group_offsets import GroupOffsets
+    from kafka08.pace import Pace
+
+    if not connections.has_zookeeper:
+        listed = connections.groups.groups()
+        known = [group.name for group in listed.groups]
+        names = choose_groups(groups, known, "that has a coordinator") if groups else known
+        return [GroupOffsets(connections, name).facts() for name in names], listed.unanswered
+    names = find_groups(connections, groups, every=not groups)
+    unlisted: tuple[str, ...] = ()
+    if not groups and with_kafka and may_coordinate(connections.store):
+        listed = connections.groups.groups()
+        names = list(dict.fromkeys([*names, *(group.name for group in listed.groups)]))
+        unlisted = listed.unanswered
+    batches = read_groups(connections, names, Pace(None, connections.runtime), everywhere=True)
+    return [facts for batch in batches for facts in batch], unlisted
 
 
 @offsets.command("import", epilog=example("kafka08 offsets import offsets.txt --execute"))

@@ -44,20 +44,26 @@ class Outcome(Generic[T]):
 
 
 def find_groups(connections: Connections, names: Sequence[str], *, every: bool) -> list[str]:
-    """The groups meant by names and shell patterns, in ZooKeeper's order; `every`: all that
-    ZooKeeper knows. A name without a wildcard is meant as it is, known or not: ConfigError if no
-    group can have it. MigrationError for a pattern that nothing matches."""
+    """`choose_groups` of those in ZooKeeper, in its order; `every`: all of them."""
+    if not every and not any(map(is_pattern, names)):
+        return choose_groups(names, [], "in ZooKeeper")
+    known = GroupStore(connections.zk).groups()
+    chosen = choose_groups(names, known, "in ZooKeeper")
+    return list(dict.fromkeys([*chosen, *known] if every else chosen))
+
+
+def choose_groups(names: Sequence[str], known: Sequence[str], place: str) -> list[str]:
+    """The groups meant by names and shell patterns of `known` ones. A name without a wildcard is
+    meant as it is, known or not: ConfigError if no group can have it. MigrationError with `place`
+    for a pattern that nothing matches."""
     plain = [name for name in names if not is_pattern(name)]
     for name in plain:
         paths.check_group(name)
     patterns = [name for name in names if is_pattern(name)]
-    if not patterns and not every:
-        return list(dict.fromkeys(plain))
-    known = GroupStore(connections.zk).groups()
     for pattern in patterns:
         if not any(fnmatchcase(group, pattern) for group in known):
-            raise MigrationError(f"no group in ZooKeeper matches {pattern}")
-    chosen = [g for g in known if every or any(fnmatchcase(g, p) for p in patterns)]
+            raise MigrationError(f"no group {place} matches {pattern}")
+    chosen = [g for g in known if any(fnmatchcase(g, p) for p in patterns)]
     return list(dict.fromkeys([*plain, *chosen]))
 
 

@@ -35,8 +35,9 @@ TIMES = (1_500_000_000_000, 1_500_000_001_000, 1_500_000_002_000)
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
     """kafka08 beside a cluster of 0.10.2, of which it is told the brokers alone."""
-    config = {"api.level": "0.10.2", "offsets.topic.num.partitions": 3}
-    with EmbeddedCluster(brokers=1, config=config) as cluster:
+    # Messages of 2017 are older than the retention.ms of a topic.
+    config = {"offsets.topic.num.partitions": 3, "log.retention.ms": "-1"}
+    with EmbeddedCluster(brokers=1, level="0.10.2", config=config) as cluster:
         for topic in ("words", "times"):
             cluster.create_topic(topic, partitions=2)
         with KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)) as producer:
@@ -80,6 +81,24 @@ def test_a_group_with_a_coordinator_is_completed(commands: Commands) -> None:
     """Tab knows it by the brokers alone."""
     commands("consume", "words", "--group", "tab-readers", "--from-beginning", "--max-messages", 1)
     assert {"tab-readers"} == offered("kafka08 group describe tab-", commands.environ)
+
+
+def test_the_offsets_of_a_group_with_a_coordinator_go_out_and_in(
+    commands: Commands, tmp_path: Path
+) -> None:
+    """By the brokers alone: all groups as JSON, in which ZooKeeper has no offsets; those of a
+    pattern in the JVM's format."""
+    commands("consume", "words", "--group", "moved", "--from-beginning", "--max-messages", 20)
+    everything = json.loads(commands("offsets", "export").out)
+    assert {"words": {"0": [None, 10], "1": [None, 10]}} == everything["groups"]["moved"]
+    file = tmp_path / "offsets"
+    commands("offsets", "export", "mov*", "--format", "jvm", "--output", file)
+    lines = [f"/consumers/moved/offsets/words/{number}:10" for number in range(2)]
+    assert lines == file.read_text().splitlines()
+    file.write_text(file.read_text().replace(":10", ":4"))
+    commands("offsets", "import", file, "--execute")
+    again = json.loads(commands("offsets", "export", "moved").out)
+    assert {"words": {"0": [None, 4], "1": [None, 4]}} == again["groups"]["moved"]
 
 
 def test_without_a_group_nothing_is_committed(commands: Commands) -> None:
