@@ -18,7 +18,7 @@ from kafka08.errors import (
     MessageSizeTooLarge,
     UnknownError,
 )
-from kafka08.kernel.types import Buffer, Rules
+from kafka08.kernel.types import MAGIC_POSITION, Buffer, Rules
 from kafka08.levels import Level
 from kafka08.protocol import compression, message_set, validation
 from kafka08.protocol_version import LATEST, parse_protocol_version
@@ -166,7 +166,7 @@ class LogConfig:
         try:
             if rules is None:
                 summary = kernel.validate_and_assign(data, base_offset, self.max_message_bytes)
-            elif self.target_codec:
+            elif self.target_codec or not has_magic(data, rules.magic):
                 return None
             else:
                 summary = kernel.validate_and_stamp(
@@ -240,3 +240,8 @@ class LogConfig:
             for name in names
             if name in KEYS_AT[self.level]
         )
+
+
+def has_magic(data: Buffer, magic: int) -> bool:
+    """Whether a set begins with a message of that magic."""
+    return len(data) > MAGIC_POSITION and data[MAGIC_POSITION] == magic
