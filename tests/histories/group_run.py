@@ -110,10 +110,19 @@ class GroupRun:
         self._load.close()
 
     def run(self, seconds: float) -> GroupHistory:
-        """Faults for so long; AssertionError if not every message is processed in the end."""
+        """Faults for so long; as `run_while`."""
+        return self.run_while(lambda: self._break_things(seconds))
+
+    def run_while(self, change: Callable[[], object]) -> GroupHistory:
+        """Two members read while `change` is made. AssertionError if not every message is processed
+        in the end."""
         for _ in range(2):
             self._join()
         until(lambda: self._history().count > 0, "the first messages")
+        change()
+        return self._settle()
+
+    def _break_things(self, seconds: float) -> None:
         faults = [self._join, self._kill, self._leave, self._freeze, self._thaw]
         faults += [self._fail_over, self._hold, self._reset]
         end = time.monotonic() + seconds
@@ -121,6 +130,9 @@ class GroupRun:
             self._do_one_of(faults)
             self._check_members()
             time.sleep(self._rng.uniform(0.1, 1.5))
+
+    def _settle(self) -> GroupHistory:
+        """The history once every message is processed, and all members have left."""
         while self._frozen:
             self._thaw()
         if not self._members:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -35,18 +36,28 @@ def read(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         return [(m.key, m.value) for m in consumer.read_range(TopicPartition(topic, 0), 0)]
 
 
-@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.fixture(scope="module")
+def later_cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(1, level="0.10.2") as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(
+    ("level", "codec"), [("0.8.2", "none"), ("0.8.2", "snappy"), ("0.10.2", "snappy")]
+)
 @pytest.mark.parametrize("jvm_is", ["source", "target"])
 def test_a_topic_is_copied_as_it_is(
-    jvm_kafka: JvmKafka, kafka08_cluster: EmbeddedCluster, jvm_is: str, codec: str
+    jvm_kafka: JvmKafka, request: pytest.FixtureRequest, jvm_is: str, level: str, codec: str
 ) -> None:
     """From 0.8.2.2 to ours and from ours to 0.8.2.2: keys, values and order, null keys too,
-    whatever the codec."""
-    topic = f"mirrored-{jvm_is}-{codec}"
-    ours = (kafka08_cluster.zookeeper.connect_string, kafka08_cluster.bootstrap)
+    whatever the codec and the level."""
+    topic = f"mirrored-{jvm_is}-{codec}-{level}"
+    fixture = "kafka08_cluster" if level == "0.8.2" else "later_cluster"
+    own: EmbeddedCluster = request.getfixturevalue(fixture)
+    ours = (own.zookeeper.connect_string, own.bootstrap)
     theirs = (jvm_kafka.zookeeper, jvm_kafka.bootstrap)
     (zookeeper, source), (_, target) = (theirs, ours) if jvm_is == "source" else (ours, theirs)
-    for cluster in (jvm_kafka, kafka08_cluster):
+    for cluster in (jvm_kafka, own):
         cluster.create_topic(topic)
     write(source, topic, codec)
     mirror = Mirror(

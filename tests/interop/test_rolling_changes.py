@@ -1,31 +1,35 @@
 """Clusters change their release broker by broker while messages are sent and read (upgrading.md).
 
 Messages are sent with acks=-1 to a topic that needs two replicas in sync, and read from the first
-one on. In the end no acknowledged message is lost and all replicas hold the same bytes.
+one on. In the end no acknowledged message is lost and all replicas hold the same bytes. A group
+with a coordinator processes all messages of another topic, in order; no commit goes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from kafka08.kernel import entries
+from tests.histories.group_run import GroupRun
 from tests.histories.workload import Workload
 from tests.interop.jvm import POM, POM_0_10_2, POM_3_9
 from tests.interop.seats import MixedCluster, Release, Seat, mixed_cluster
 
 pytestmark = pytest.mark.timeout(400)
-TOPIC = "rolling"
+TOPIC, GROUPED = "rolling", "grouped"
 SEATS = 3
 SAFE = {"unclean.leader.election.enable": "false", "min.insync.replicas": "2"}
+GROUP_KEYS = {"0.10.2": {"group.min.session.timeout.ms": "500"}}
 PROTOCOL, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
 
 
 def of(level: str, protocol: str = "", message_format: str = "", pom: Path = POM_0_10_2) -> Release:
     """A release with the two keys that pin it."""
-    keys = {PROTOCOL: protocol, FORMAT: message_format}
+    keys = {PROTOCOL: protocol, FORMAT: message_format, **GROUP_KEYS.get(level, {})}
     return Release(pom, level, {key: value for key, value in keys.items() if value})
 
 
@@ -50,17 +54,33 @@ def change(
     cluster: MixedCluster,
     start: Callable[[Seat], None],
     *rounds: Callable[[Seat], None],
+    group: Path | None = None,
     compares: bool = True,
 ) -> None:
     """Start all brokers, then roll them through the rounds, and look at what is left; `compares`
-    the bytes of the replicas too."""
+    the bytes of the replicas too. `group`: a directory for a group of KafkaConsumers, which work
+    from the end of the first round on: before it no broker coordinates."""
     for seat in cluster.seats:
         start(seat)
-    cluster.admin.create_topic(TOPIC, 2, SEATS, SAFE)
-    cluster.admin.await_leaders(TOPIC)
+    topics = (TOPIC, GROUPED)
+    for topic in topics if group is not None else topics[:1]:
+        cluster.admin.create_topic(topic, 2, SEATS, SAFE)
+        cluster.admin.await_leaders(topic)
     with Workload(cluster.bootstrap, TOPIC, partitions=2) as work:
-        for restart in rounds:
-            roll(cluster, work, restart)
+
+        def roll_all(rounds: Sequence[Callable[[Seat], None]]) -> None:
+            for restart in rounds:
+                roll(cluster, work, restart)
+
+        if group is None:
+            roll_all(rounds)
+        else:
+            roll_all(rounds[:1])
+            group.mkdir()
+            rng = random.Random(1)
+            with GroupRun(cluster.bootstrap, GROUPED, 2, group, rng, lambda: None) as run:
+                run.run_while(lambda: roll_all(rounds[1:]))
+                assert [] == run.problems
     assert [] == work.problems()
     if compares:
         cluster.await_equal_logs(TOPIC, 2)
@@ -83,7 +103,14 @@ def test_our_brokers_go_from_0_8_2_to_0_10_2(tmp_path: Path) -> None:
     """The level pinned to 0.8.2, then the protocol, then the message format: old messages keep
     theirs."""
     with mixed_cluster(tmp_path, SEATS) as cluster:
-        change(cluster, ours(of("0.8.2")), ours(PINNED), ours(NEW_PROTOCOL), ours(NEW_FORMAT))
+        change(
+            cluster,
+            ours(of("0.8.2")),
+            ours(PINNED),
+            ours(NEW_PROTOCOL),
+            ours(NEW_FORMAT),
+            group=tmp_path / "group",
+        )
         assert {0, 1} == magics(cluster)
 
 
@@ -97,6 +124,7 @@ def test_a_jvm_cluster_goes_from_0_8_2_2_to_0_10_2_2_by_way_of_ours(tmp_path: Pa
             jvm(PINNED),
             jvm(NEW_PROTOCOL),
             jvm(NEW_FORMAT),
+            group=tmp_path / "group",
         )
         assert {0, 1} == magics(cluster)
 
