@@ -100,8 +100,12 @@ class Call:
         self._link.finish(reason)
 
     def when_closed(self, abandon: Callable[[], object]) -> None:
-        """Call `abandon` if the connection closes before the response of the parked call."""
-        self._link.on_close = abandon
+        """Call `abandon` if the connection closes before the response of the parked call; now if it
+        has closed."""
+        if self._link.ending:
+            abandon()
+        else:
+            self._link.on_close = abandon
 
     def refusal(self, error: Exception) -> Response:
         """The response of 0.8.2.2 after an exception: the error's code in every code field. A

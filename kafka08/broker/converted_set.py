@@ -10,15 +10,17 @@ The size of a set precedes it, so it must be known before the first byte is sent
 Consumers expect a cut-off last message, and fetch it again. So memory holds at most a piece, the
 entry that it cuts off, and the content of one compressed message. A partial message at the end is
 left out; if no message is whole nothing is converted, so that a consumer sees the size and fetches
-more. Source: KafkaApis.handleFetchRequest 0.10.2.2, which converts a whole response in memory;
-LazyDownConversionRecords 2.0 also fills unused space.
+more. Small sets of plain messages are converted before the response is sent, up to KEPT_BYTES_MAX
+of them: one read, and they are sent with the bytes around them. Source: KafkaApis.
+handleFetchRequest 0.10.2.2, which converts a whole response in memory; LazyDownConversionRecords
+2.0 also fills unused space.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafka08 import kernel
 from kafka08.broker.append_queue import NATIVE_MIN_BYTES
@@ -43,9 +45,14 @@ logger = logging.getLogger(__name__)
 
 PIECE_BYTES: Final = 256 << 10
 """The most bytes that are read and converted at once."""
+SMALL_BYTES: Final = 16 << 10
+"""Sets up to this size are converted at once."""
 KEPT_BYTES_MAX: Final = 4 << 20
-"""The most bytes of converted first parts that one response keeps until they are sent. The others
-are converted again: only their sizes were needed."""
+"""The most bytes of converted small sets, and again of first parts, that one response keeps until
+they are sent. Other sets are converted while they are sent; of their first parts only the sizes
+were needed."""
+LOOKED_AT_AT_ONCE_BYTES: Final = 16 << 20
+"""Most bytes of sets that are searched for newer messages in the hub, which takes about 5 ms."""
 OLD_MAGIC: Final = 0
 
 
@@ -60,9 +67,6 @@ class Contents(NamedTuple):
     size: int
     is_newer: bool
     converted: int | None
-
-
-EMPTY: Final = Contents(0, False, 0)
 
 
 def contents_of(found: LogSlice) -> Contents:
@@ -90,16 +94,19 @@ def contents_of(found: LogSlice) -> Contents:
 
 
 class ConvertedSet(MadeBytes):
-    """`size` bytes of magic 0 in place of a slice whose `contents` are newer."""
+    """`size` bytes of magic 0 in place of a slice whose `contents` are newer.
 
-    __slots__ = ("_contents", "_converter", "_first", "_in_thread", "_is_filling", "_left",
-                 "_position", "_runtime", "_slice")  # fmt: skip
+    in_thread   whether it takes a native thread: the size (`find_size_later`) and the bytes
+    """
+
+    __slots__ = ("_contents", "_converter", "_first", "_is_filling", "_left", "_position",
+                 "_runtime", "_slice", "in_thread")  # fmt: skip
 
     def __init__(self, found: LogSlice, contents: Contents, runtime: BrokerRuntime) -> None:
         self._slice = found
         self._contents = contents
         self._runtime = runtime
-        self._in_thread = contents.converted is None and contents.size >= NATIVE_MIN_BYTES
+        self.in_thread = contents.converted is None and contents.size >= NATIVE_MIN_BYTES
         self._left = contents.converted if contents.converted is not None else contents.size
         self._start()
 
@@ -113,13 +120,18 @@ class ConvertedSet(MadeBytes):
     def size(self) -> int:
         return self._left
 
-    def find_size(self, done: Callable[[BaseException | None], object]) -> bool:
-        """Compute `size` where the contents do not have it. False: `done` is called in the hub
-        later, with None or with the error. InvalidMessage if the first entry cannot be
-        converted."""
-        if not self._in_thread:
-            self._keep(self._convert())
-            return True
+    @property
+    def has_size(self) -> bool:
+        """Whether `size` needs no `find_size`."""
+        return self._contents.converted is not None
+
+    def find_size(self) -> None:
+        """Compute `size` where the contents do not have it. InvalidMessage if the first entry
+        cannot be converted."""
+        self._keep(self._convert())
+
+    def find_size_later(self, done: Callable[[BaseException | None], object]) -> None:
+        """The same in a thread; then `done` is called in the hub with None or with the error."""
 
         def converted(data: bytes | None, error: BaseException | None) -> None:
             if data is not None:
@@ -127,7 +139,6 @@ class ConvertedSet(MadeBytes):
             done(error)
 
         self._runtime.run_native_later(converted, self._convert)
-        return False
 
     def _keep(self, first: bytes) -> None:
         self._first = first
@@ -147,7 +158,7 @@ class ConvertedSet(MadeBytes):
         if self._first is not None:
             first, self._first = self._first, None
             return self._taken(first)
-        if not self._in_thread:
+        if not self.in_thread:
             return self._taken(self._convert_rest())
 
         def converted(data: bytes | None, error: BaseException | None) -> None:
@@ -199,8 +210,60 @@ class ConvertedSet(MadeBytes):
         return head[:count].ljust(count, b"\0")
 
 
+class OldBytes(bytes):
+    """A small set, converted."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        return len(self)
+
+
+OldSet: TypeAlias = "OldBytes | LogSlice | ConvertedSet"
+
+
 class OldSets:
-    """The sets of one response, in magic 0: slices that have it already, and ConvertedSets.
+    """Converts the sets of one response, each as it is needed."""
+
+    __slots__ = ("_room", "_runtime")
+
+    def __init__(self, runtime: BrokerRuntime) -> None:
+        self._runtime = runtime
+        self._room = KEPT_BYTES_MAX
+
+    def old_set(self, found: LogSlice) -> OldSet:
+        """A slice in magic 0: itself if it has nothing newer, or no whole message; a set whose size
+        may not be known yet; or the bytes."""
+        if not found.size:
+            return found
+        if found.size <= min(SMALL_BYTES, self._room):
+            small = converted_at_once(found)
+            if small is not None:
+                self._room -= small.size if isinstance(small, OldBytes) else 0
+                return small
+        contents = contents_of(found)
+        if contents.is_newer and contents.size:
+            return ConvertedSet(found, contents, self._runtime)
+        return found
+
+
+def converted_at_once(found: LogSlice) -> OldBytes | LogSlice | None:
+    """The whole messages of a slice in magic 0, up to a broken one; the slice itself if that
+    changes nothing. None for compressed messages, and if the first one is broken."""
+    data = found.file.pread(found.size, found.position)
+    output = bytearray(len(data))
+    try:
+        done = kernel.convert(data, output, OLD_MAGIC)
+    except ValueError:
+        return None
+    if done.wrapper:
+        return None
+    return found if done.written == done.read else OldBytes(memoryview(output)[: done.written])
+
+
+class OldResponse:
+    """The sets of one response, in magic 0: `convert` each, then `find_sizes`.
 
     sets   partition → its set. If the first entry of a set cannot be converted the partition gets
            error 2
@@ -212,39 +275,51 @@ class OldSets:
         runtime: BrokerRuntime,
     ) -> None:
         self.sets: dict[TopicPartition, PartitionData[Any]] = dict(reads)
+        self._old_sets = OldSets(runtime)
         self._kept_bytes = 0
         self._of_unknown_size: list[tuple[TopicPartition, ConvertedSet]] = []
-        for tp, data in reads.items():
-            found = data.message_set
-            contents = EMPTY if found is None else contents_of(found)
-            if found is not None and contents.is_newer and contents.size:
-                converted = ConvertedSet(found, contents, runtime)
-                self.sets[tp] = PartitionData(*data[:3], converted)
-                if contents.converted is None:
-                    self._of_unknown_size.append((tp, converted))
+
+    def convert(self, partitions: Iterable[TopicPartition]) -> None:
+        """Put the sets of these partitions, which are slices, in magic 0."""
+        for tp in partitions:
+            data = self.sets[tp]
+            if data.message_set is None:
+                continue
+            converted = self._old_sets.old_set(data.message_set)
+            self.sets[tp] = PartitionData(*data[:3], converted)
+            if not isinstance(converted, ConvertedSet) or converted.has_size:
+                continue
+            if converted.in_thread:
+                self._of_unknown_size.append((tp, converted))
+            else:
+                self._find_size(tp, converted)
+
+    def _find_size(self, tp: TopicPartition, converted: ConvertedSet) -> None:
+        try:
+            converted.find_size()
+        except InvalidMessage as error:
+            self._found(tp, converted, error)
+        else:
+            self._found(tp, converted, None)
 
     def find_sizes(self, done: Callable[[], object]) -> bool:
-        """Compute the size of every set. False: `done` is called in the hub later."""
+        """Compute the sizes that take a thread. False: `done` is called in the hub later."""
+        if not self._of_unknown_size:
+            return True
+        tp, converted = self._of_unknown_size.pop()
 
         def found(error: BaseException | None) -> None:
-            self._found(error)
+            self._found(tp, converted, error)
             if self.find_sizes(done):
                 done()
 
-        while self._of_unknown_size:
-            _, converted = self._of_unknown_size[-1]
-            try:
-                if not converted.find_size(found):
-                    return False
-            except InvalidMessage as error:
-                self._found(error)
-            else:
-                self._found(None)
-        return True
+        converted.find_size_later(found)
+        return False
 
-    def _found(self, error: BaseException | None) -> None:
-        """The size of the last set is known, or its error."""
-        tp, converted = self._of_unknown_size.pop()
+    def _found(
+        self, tp: TopicPartition, converted: ConvertedSet, error: BaseException | None
+    ) -> None:
+        """The size of a set is known, or its error."""
         if error is not None:
             logger.error("Cannot convert %s for a consumer of magic 0: %s", tp, error)
             code = code_of(error) if isinstance(error, Exception) else UnknownError.code

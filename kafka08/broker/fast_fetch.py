@@ -8,20 +8,28 @@ partition that has nothing new costs a comparison. Left to handlers.fetch is a r
     a follower that is none of a partition's replicas
     a DEBUGGING_CONSUMER
     a set that the limit of a whole answer has cut (version 3)
-
-Versions 0 and 1 are not handled from level 0.10.2 on, where sets may have to be converted.
+    versions 0 and 1, from level 0.10.2 on, with a compressed set of magic 1, or with many or large
+    sets, each of which must be looked at
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
+from kafka08.broker.converted_set import (
+    LOOKED_AT_AT_ONCE_BYTES,
+    ConvertedSet,
+    OldSet,
+    OldSets,
+)
 from kafka08.broker.delayed_fetch import DelayedFetch
+from kafka08.broker.turns import PARTITIONS_AT_ONCE
 from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
 from kafka08.errors import ApiError
-from kafka08.protocol.fetch import LIMITED_VERSION
+from kafka08.levels import Level
+from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
 from kafka08.structs import ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
@@ -39,10 +47,12 @@ Complete = Callable[[memoryview, "ServerConnection"], object]
 class Wanted(NamedTuple):
     """A request as `kernel.read_fetch` gives it; the last three in the order of the request.
 
-    is_limited   whether the version has a limit for the whole answer
+    is_limited      whether the version has a limit for the whole answer
+    wants_magic_0   whether sets may have to be converted
     """
 
     is_limited: bool
+    wants_magic_0: bool
     replica_id: int
     max_wait_ms: int
     min_bytes: int
@@ -58,17 +68,20 @@ class Wanted(NamedTuple):
 
 class Reads(NamedTuple):
     """What an answer has: HW and bytes of every partition, and what was found where there is
-    something behind the offset, of which the limits may let nothing be read."""
+    something behind the offset (by the partition's place), of which the limits may let nothing be
+    read."""
 
     high_watermarks: list[int]
     sizes: list[int]
-    found: list[tuple[Partition, LogSlice]]
+    found: dict[int, LogSlice]
 
 
 class FastFetch:
     """Handles payloads of Fetch requests. StorageError as ReplicaManager.read."""
 
     def __init__(self, broker: BrokerContext, complete: Complete) -> None:
+        self._runtime = broker.runtime
+        self._has_magic_1 = broker.config.level >= Level.V0_10_2
         self._replica_manager = broker.replica_manager
         self._partitions = broker.replica_manager.by_topic_name
         self._complete = complete
@@ -81,7 +94,9 @@ class FastFetch:
         fields = kernel.read_fetch(payload, self._partitions)
         if fields is None:
             return NOTHING_DONE
-        wanted = Wanted(payload[VERSION_LOW_BYTE] >= LIMITED_VERSION, *fields)
+        version = payload[VERSION_LOW_BYTE]
+        wants_magic_0 = self._has_magic_1 and version < MAGIC_1_VERSION
+        wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, *fields)
         manager = self._replica_manager
         if wanted.is_of_follower:
             if not all(p.has_replica(wanted.replica_id) for p in wanted.partitions):
@@ -94,7 +109,7 @@ class FastFetch:
         if wanted.is_of_follower:
             manager.record_follower_fetches(wanted.partitions, wanted.offsets, wanted.replica_id)
         if wanted.max_wait_ms <= 0 or sum(reads.sizes) >= wanted.min_bytes:
-            return respond(payload, wanted, reads) or NOTHING_DONE
+            return self._respond(payload, wanted, reads) or NOTHING_DONE
         self._park(bytes(payload), link, wanted, reads)
         return None
 
@@ -104,7 +119,7 @@ class FastFetch:
         def done() -> None:
             view = memoryview(payload)
             found = read(wanted)
-            response = None if found is None else respond(view, wanted, found)
+            response = None if found is None else self._respond(view, wanted, found)
             if response is None:
                 self._complete(view, link)
             else:
@@ -115,8 +130,8 @@ class FastFetch:
         starts: dict[TopicPartition, LogOffset | int] = dict(
             zip(names, wanted.offsets, strict=True)
         )
-        for partition, found in reads.found:
-            starts[partition.topic_partition] = found.log_offset
+        for place, found in reads.found.items():
+            starts[names[place]] = found.log_offset
         manager = self._replica_manager
         follows = wanted.is_of_follower
         wait = DelayedFetch(manager, starts, wanted.min_bytes, done, from_follower=follows)
@@ -124,13 +139,51 @@ class FastFetch:
         if not waits.add(wait, names, wanted.max_wait_ms):
             link.on_close = lambda: waits.abandon(wait)
 
+    def _respond(self, payload: memoryview, wanted: Wanted, reads: Reads) -> ResponseFrame | None:
+        """The frame, its sets still in their files; None if a frame cannot hold it, or if the sets
+        must be converted by the handler."""
+        sets: Mapping[int, OldSet] | None = reads.found
+        if wanted.wants_magic_0 and sets:
+            sets = self._convert(reads)
+            if sets is None:
+                return None
+        try:
+            headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes)
+        except OverflowError:
+            return None
+        if not sets:
+            return headers[0]
+        pieces: list[Piece] = []
+        following = iter(headers)
+        for place, found in sets.items():
+            if found.size:
+                pieces += next(following), found
+                if not wanted.is_of_follower:
+                    wanted.partitions[place].bytes_out += found.size
+        pieces += following
+        return pieces
+
+    def _convert(self, reads: Reads) -> dict[int, OldSet] | None:
+        """The sets in magic 0, whose sizes are put into `reads`; None if this is left to the
+        handler."""
+        if len(reads.found) > PARTITIONS_AT_ONCE or sum(reads.sizes) > LOOKED_AT_AT_ONCE_BYTES:
+            return None
+        old_set = OldSets(self._runtime).old_set
+        sets: dict[int, OldSet] = {}
+        for place, found in reads.found.items():
+            converted = sets[place] = old_set(found)
+            if isinstance(converted, ConvertedSet) and not converted.has_size:
+                return None
+            reads.sizes[place] = converted.size
+        return sets
+
 
 def read(wanted: Wanted) -> Reads | None:
     """Read every partition; None if one of them is odd."""
     follows, left = wanted.is_of_follower, wanted.max_bytes
     high_watermarks: list[int] = []
     sizes: list[int] = []
-    all_found: list[tuple[Partition, LogSlice]] = []
+    all_found: dict[int, LogSlice] = {}
     for partition, offset, limit in zip(
         wanted.partitions, wanted.offsets, wanted.limits, strict=True
     ):
@@ -152,25 +205,6 @@ def read(wanted: Wanted) -> Reads | None:
             if size >= min(limit, left):
                 return None
             left -= size
+        all_found[len(sizes)] = found
         sizes.append(size)
-        all_found.append((partition, found))
     return Reads(high_watermarks, sizes, all_found)
-
-
-def respond(payload: memoryview, wanted: Wanted, reads: Reads) -> ResponseFrame | None:
-    """The frame, its sets still in their files; None if a frame cannot hold it."""
-    try:
-        headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes)
-    except OverflowError:
-        return None
-    if not reads.found:
-        return headers[0]
-    pieces: list[Piece] = []
-    following = iter(headers)
-    for partition, found in reads.found:
-        if found.size:
-            pieces += next(following), found
-            if not wanted.is_of_follower:
-                partition.bytes_out += found.size
-    pieces += following
-    return pieces

@@ -1,7 +1,7 @@
 """FastPath: the requests that make up nearly all traffic, answered without message objects.
 
     Produce        any number of partitions (fast_produce)
-    Fetch          any number of partitions (fast_fetch); from 0.10.2 on not versions 0 and 1
+    Fetch          any number of partitions (fast_fetch)
     Metadata 0-2   a question that was answered before, in the same metadata epoch
 
 What is left, and every error, goes to the handlers: a fast path gives back Unfinished, and the
@@ -29,7 +29,6 @@ from kafka08.protocol.codec import (
     REQUEST_HEADER,
     decode_request,
 )
-from kafka08.protocol.fetch import MAGIC_1_VERSION
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
@@ -63,12 +62,10 @@ class FastPath:
         self._metadata_cache = broker.metadata_cache
         self._request_prefix = broker.request_prefix
         self._has_magic_1 = broker.config.level >= Level.V0_10_2
-        first_fetch = MAGIC_1_VERSION if self._has_magic_1 else 0
         methods: dict[tuple[int, int], Method] = {
             **dict.fromkeys(((PRODUCE, v) for v in PRODUCE_VERSIONS), FastProduce(broker)),
             **dict.fromkeys(
-                ((FETCH, v) for v in FETCH_VERSIONS[first_fetch:]),
-                FastFetch(broker, self._complete_fetch),
+                ((FETCH, v) for v in FETCH_VERSIONS), FastFetch(broker, self._complete_fetch)
             ),
             **dict.fromkeys(((METADATA, v) for v in METADATA_VERSIONS), self.metadata),
         }

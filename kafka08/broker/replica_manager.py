@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from kafka08.broker.appender import Appender
 from kafka08.broker.config import BrokerConfig
@@ -251,9 +251,9 @@ class ReplicaManager:
         slice_ = partition.read(offset, max_bytes, committed_only=replica_id < 0)
         return slice_, partition.high_watermark
 
-    def count_out(self, reads: Mapping[TopicPartition, PartitionData[LogSlice]]) -> None:
-        """Count the slices of a response to a consumer."""
-        for topic_partition, data in reads.items():
+    def count_out(self, sets: Mapping[TopicPartition, PartitionData[Any]]) -> None:
+        """Count the sets that are sent to a consumer."""
+        for topic_partition, data in sets.items():
             if data.message_set is not None and topic_partition in self._partitions:
                 self._partitions[topic_partition].bytes_out += data.message_set.size
 

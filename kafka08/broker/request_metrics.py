@@ -200,6 +200,10 @@ class TimedConnection:
         return self._link.peer
 
     @property
+    def ending(self) -> bool:
+        return self._link.ending
+
+    @property
     def on_close(self) -> Callable[[], object] | None:
         return self._link.on_close
 

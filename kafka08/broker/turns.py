@@ -26,3 +26,10 @@ def in_turns(
         if start:
             runtime.sleep(0)
         yield items[start : start + size]
+
+
+def in_turns_if_many(items: Sequence[T], runtime: BrokerRuntime) -> Iterator[Sequence[T]]:
+    """`in_turns` for more than PARTITIONS_AT_ONCE items; fewer are one piece. Then it never
+    switches, so requests for fewer partitions need no greenlet."""
+    size = PER_TURN if len(items) > PARTITIONS_AT_ONCE else PARTITIONS_AT_ONCE
+    return in_turns(items, runtime, size)

@@ -19,6 +19,7 @@ from typing import Final
 from kafka08.errors import ProtocolError
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import (
+    SECONDS_MAX,
     FileSlice,
     MadeBytes,
     RequestHandlers,
@@ -36,6 +37,8 @@ RECEIVES_MAX: Final = 4
 """Times that a callback receives before it sends the answers."""
 COPIED_BYTES_MAX: Final = 16 << 10
 """A slice up to this size is read and sent with its header by one call: cheaper than sendfile."""
+JOINED_BYTES: Final = 1 << 20
+"""No more slices are read for one call once it has this many bytes."""
 ACCEPT_PAUSE_SECONDS: Final = 0.1
 """Pause after accept failed for want of descriptors."""
 
@@ -158,12 +161,17 @@ class AcceptedConnection(ServerConnection):
             self.reader.release()
 
     def _flush(self) -> None:
-        """Send the outbox as far as the socket takes it; watch for room if it does not. The last
-        answer of a connection that is ending closes it."""
+        """Send the outbox as far as the socket takes it, and for SECONDS_MAX where bytes are made;
+        watch for room then. The last answer of a connection that is ending closes it."""
         outbox = self.outbox
+        deadline = 0.0
         while outbox and not self._making:
             first = outbox[0]
             if isinstance(first, MadeBytes):
+                now = self._server.runtime.monotonic()
+                deadline = deadline or now + SECONDS_MAX
+                if now > deadline:
+                    break
                 self._make(first)
             elif isinstance(first, bytes | bytearray) or first.size <= COPIED_BYTES_MAX:
                 if not self._send_bytes():
@@ -190,13 +198,17 @@ class AcceptedConnection(ServerConnection):
         full."""
         outbox = self.outbox
         parts: list[bytes | bytearray] = []
+        joined_bytes = 0
         for piece in outbox:
+            if joined_bytes >= JOINED_BYTES:
+                break
             if isinstance(piece, bytes | bytearray):
                 parts.append(piece)
             elif not isinstance(piece, MadeBytes) and piece.size <= COPIED_BYTES_MAX:
                 parts.append(read_slice(piece))
             else:
                 break
+            joined_bytes += len(parts[-1])
         count = len(parts)
         joined = parts[0] if count == 1 else b"".join(parts)
         try:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.broker import converted_set
-from kafka08.broker.converted_set import PIECE_BYTES, OldSets
+from kafka08.broker import converted_set, fast_fetch
+from kafka08.broker.converted_set import PIECE_BYTES, OldResponse
 from kafka08.broker.handlers import later_fetch
 from kafka08.kernel import build_set, entries, wrap
 from kafka08.log.slices import LogSlice
@@ -100,6 +100,22 @@ def test_versions_up_to_1_get_magic_0(tmp_path: Path, version: int) -> None:
     assert (found == plain(3)) == (version > 1)
 
 
+@pytest.mark.parametrize("small_bytes", [0, 1000])
+def test_what_is_sent_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
+) -> None:
+    """Not the bytes in the log; as KafkaApis.handleFetchRequest of 0.10.2.2."""
+    monkeypatch.setattr(converted_set, "SMALL_BYTES", small_bytes)
+    world = world_of(tmp_path, plain(3) + packed(GZIP, 30, 3))
+    partition = world.partition("t")
+    for offset in (0, 1, 3):
+        before = partition.bytes_out
+        assert len(fetch(world, offset).message_set) == partition.bytes_out - before
+    before = partition.bytes_out
+    assert plain(3, magic=0) == fetch(world, max_bytes=len(plain(3))).message_set
+    assert len(plain(3, magic=0)) == partition.bytes_out - before
+
+
 def test_magic_0_is_sent_from_its_file(tmp_path: Path) -> None:
     """With the head of the message that the limit cuts."""
     log = plain(3, magic=0)
@@ -130,14 +146,21 @@ def slice_of(directory: Path, data: bytes, size: int | None = None) -> LogSlice:
     return LogSlice(0, 0, file, 0, len(data) if size is None else size)
 
 
-def set_of(old: OldSets, tp: TopicPartition = TP) -> Any:
+def set_of(old: OldResponse, tp: TopicPartition = TP) -> Any:
     return old.sets[tp].message_set
+
+
+def old_response(reads: dict[TopicPartition, Any], runtime: FakeRuntime | None = None) -> Any:
+    """With all sizes."""
+    old = OldResponse(reads, runtime or FakeRuntime())
+    old.convert(reads)
+    old.find_sizes(lambda: None)
+    return old
 
 
 def sent(found: LogSlice, runtime: FakeRuntime | None = None) -> bytes:
     """What goes out for one slice; its size must be what was said before."""
-    old = OldSets({TP: PartitionData(0, 0, 9, found)}, runtime or FakeRuntime())
-    old.find_sizes(lambda: None)
+    old = old_response({TP: PartitionData(0, 0, 9, found)}, runtime)
     assert 0 == old.sets[TP].error_code
     size = set_of(old).size
     out = bytes(piece_bytes(set_of(old)))
@@ -157,6 +180,9 @@ MIXED = b"".join(
 )
 
 
+PLAIN = plain(2) + plain(1, 2, magic=0) + plain(3, 3)
+
+
 @given(size=st.integers(1, len(MIXED)), piece=st.integers(40, 400))
 def test_whole_messages_come_in_order_and_once(
     tmp_path_factory: pytest.TempPathFactory, size: int, piece: int
@@ -171,6 +197,34 @@ def test_whole_messages_come_in_order_and_once(
     if expected and MIXED[:size][16]:
         assert found
         assert found == expected[: len(found)]
+
+
+@given(size=st.integers(1, len(PLAIN)))
+def test_small_sets_are_converted_at_once(
+    tmp_path_factory: pytest.TempPathFactory, size: int
+) -> None:
+    """The messages are those that would be made while they are sent, without unused space."""
+    found = slice_of(tmp_path_factory.mktemp("log"), PLAIN, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(converted_set, "SMALL_BYTES", 0)
+        made = sent(found)
+    now = sent(found)
+    assert rows(made) == rows(now)
+    response = old_response({TP: PartitionData(0, 0, 9, found)})
+    assert isinstance(set_of(response), bytes) == (size >= len(plain(1)))
+
+
+def test_few_small_sets_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are made while they are sent."""
+    monkeypatch.setattr(converted_set, "KEPT_BYTES_MAX", len(plain(2)))
+    reads = {
+        TopicPartition("t", number): PartitionData(number, 0, 9, slice_of(tmp_path, plain(1)))
+        for number in range(5)
+    }
+    old = old_response(reads)
+    sets = [set_of(old, tp) for tp in reads]
+    assert [True, True, False, False, False] == [isinstance(one, bytes) for one in sets]
+    assert [plain(1, magic=0)] * 5 == [bytes(piece_bytes(one)) for one in sets]
 
 
 def packed_well(base: int) -> bytes:
@@ -213,8 +267,7 @@ def test_room_that_is_left_holds_no_message(tmp_path: Path) -> None:
 def test_pieces_are_small(tmp_path: Path) -> None:
     """However large the set: it is read and made piece by piece."""
     log = plain(60_000, value=b"v" * 100)
-    old = OldSets({TP: PartitionData(0, 0, 9, slice_of(tmp_path, log))}, FakeRuntime())
-    assert old.find_sizes(lambda: None)
+    old = old_response({TP: PartitionData(0, 0, 9, slice_of(tmp_path, log))})
     converted = set_of(old)
     pieces = []
     while converted.size:
@@ -235,8 +288,7 @@ def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "large").mkdir()
     large = TopicPartition("t", 5)
     reads[large] = PartitionData(5, 0, 9, slice_of(tmp_path / "large", log))
-    old = OldSets(reads, FakeRuntime())
-    old.find_sizes(lambda: None)
+    old = old_response(reads)
     kept = {tp: set_of(old, tp).kept_bytes for tp in old.sets}
     assert 0 == kept[large]
     assert all(kept[tp] for tp in reads if tp != large)
@@ -258,9 +310,10 @@ def test_large_sets_are_looked_at_in_a_thread(
     monkeypatch.setattr(world.runtime, "run_native", note)
     before = fetch(world).message_set
     assert [] == looked
-    monkeypatch.setattr(later_fetch, "LOOKED_AT_AT_ONCE_BYTES", 1000)
+    for module in (fast_fetch, later_fetch):
+        monkeypatch.setattr(module, "LOOKED_AT_AT_ONCE_BYTES", 1000)
     assert before == fetch(world).message_set
-    assert [OldSets] == looked
+    assert 1 == len(looked)
     assert 150 == len(rows(before))
 
 
@@ -303,8 +356,7 @@ class TestBrokenLogs:
         log[-1] ^= 1
         world = World(tmp_path, api_level="0.10.2")
         found = slice_of(tmp_path, bytes(log))
-        old = OldSets({TP: PartitionData(0, 0, 9, found)}, world.runtime)
-        old.find_sizes(lambda: None)
+        old = old_response({TP: PartitionData(0, 0, 9, found)}, world.runtime)
         assert PartitionData(0, 2, -1, None) == old.sets[TP]
 
     def test_what_is_before_it_comes(self, tmp_path: Path) -> None:
@@ -313,12 +365,14 @@ class TestBrokenLogs:
         log[-1] ^= 1
         assert [0, 1, 2] == [row[0] for row in rows(sent(slice_of(tmp_path, bytes(log))))]
 
-    def test_a_log_that_was_cut_meanwhile(self, tmp_path: Path) -> None:
+    def test_a_log_that_was_cut_meanwhile(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The size that was promised is kept."""
+        monkeypatch.setattr(converted_set, "SMALL_BYTES", 0)
         log = plain(3)
         found = slice_of(tmp_path, log)
-        old = OldSets({TP: PartitionData(0, 0, 9, found)}, FakeRuntime())
-        old.find_sizes(lambda: None)
+        old = old_response({TP: PartitionData(0, 0, 9, found)})
         size = set_of(old).size
         (tmp_path / "segment").write_bytes(log[: len(log) // 2])
         out = made_bytes(set_of(old))

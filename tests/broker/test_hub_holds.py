@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.broker.coordinator.offset_cache import OffsetCache
 from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
@@ -48,6 +49,8 @@ TRIES = 5
 BROKERS = [BrokerEndpoint(number, "127.0.0.1", 19090 + number) for number in (1, 2)]
 LIVE = [LiveBroker.plaintext(b.broker_id, b.host, b.port) for b in BROKERS]
 SHAPES = [(2000, 5), (PARTITIONS, 1)]
+TOPICS, EACH = SHAPES[0]
+NUMBERS = list(range(EACH))
 
 
 class LogStandIn:
@@ -186,12 +189,15 @@ def test_stop_replica(hub: Hub, delete: int) -> None:
 @pytest.fixture(scope="module")
 def leading(tmp_path_factory: pytest.TempPathFactory) -> Hub:
     """A broker that leads PARTITIONS logs, and the one partition of the offsets topic."""
-    root = tmp_path_factory.mktemp("logs")
+    return hub_that_leads(tmp_path_factory.mktemp("logs"), TOPICS)
+
+
+def hub_that_leads(root: Path, topics: int, **keys: Any) -> Hub:
     disk = MemoryDisk(lambda: 1)
     disk.make_directories(root)
-    world = World(root, disk=disk, offsets_topic_num_partitions=1)
+    world = World(root, disk=disk, offsets_topic_num_partitions=1, **keys)
     hub = Hub(world)
-    led = states(*SHAPES[0], epoch=0)
+    led = states(topics, EACH, epoch=0)
     for state in led:
         state.isr = state.replicas = [1]
     client = Client(world)
@@ -203,10 +209,6 @@ def leading(tmp_path_factory: pytest.TempPathFactory) -> Hub:
     world.lead(OFFSETS_TOPIC)
     world.runtime.advance(5)
     return hub
-
-
-TOPICS, EACH = SHAPES[0]
-NUMBERS = list(range(EACH))
 
 
 def wide(topic: Callable[[str, list[Any]], Any], partition: Callable[[int], Any]) -> list[Any]:
@@ -222,6 +224,46 @@ def test_fetch(leading: Hub) -> None:
     """Every partition, at its end."""
     asked = wide(FetchTopic, lambda number: FetchPartition(number, 0, 1000))
     assert {0: PARTITIONS} == codes(leading.answer_at_best(FetchRequest(-1, 100, 0, asked)))
+
+
+FEWER = 4
+"""Sets for all partitions take seconds: for a quarter of them, within a quarter of the time."""
+
+
+@pytest.fixture(scope="module")
+def converting(tmp_path_factory: pytest.TempPathFactory) -> Hub:
+    """A broker of level 0.10.2 with FEWER logs."""
+    root = tmp_path_factory.mktemp("logs")
+    return hub_that_leads(root, TOPICS // FEWER, api_level="0.10.2")
+
+
+@pytest.mark.parametrize(("codec", "min_bytes"), [(0, 0), (1, 0), (0, 1 << 30)])
+def test_fetch_of_sets_to_convert(converting: Hub, codec: int, min_bytes: int) -> None:
+    """A set of magic 1 in every partition, for an old consumer; also after it has waited."""
+    names = [f"topic-{t}" for t in range(TOPICS // FEWER)]
+    data = message_set.encode([(None, bytes(20))] * 2, codec, magic=1, timestamps=[7] * 2)
+    produced = [ProduceTopic(name, [ProducePartition(n, data) for n in NUMBERS]) for name in names]
+    client = Client(converting.world)
+    starts = client.call(ProduceRequest(1, 1000, produced, version=2)).topics
+    asked = [
+        FetchTopic(t.topic, [FetchPartition(p.partition, p.base_offset, 1000)])
+        for t in starts
+        for p in t.partitions
+    ]
+    frame = encode_request(FetchRequest(-1, 100, min_bytes, asked), 1, "test")
+
+    def fetch() -> None:
+        client.send(frame)
+        converting._switch()
+        converting.world.runtime.advance(0.2)
+
+    held = min(converting.held(fetch) for _ in range(TRIES))
+    assert held < HOLD_SECONDS / FEWER
+    answers = [decode_response(FetchRequest, frame)[1] for frame in client.frames()]
+    assert [{0: PARTITIONS // FEWER}] * TRIES == [codes(answer) for answer in answers]
+    sets = [p.message_set for topic in answers[0].topics for p in topic.partitions]
+    assert {0} == {entry.magic for one in sets for entry in kernel.entries(one)}
+    assert 2 * len(sets) == sum(len(list(message_set.decode(one))) for one in sets)
 
 
 @pytest.mark.parametrize("time_ms", [-1, -2, 12345])

@@ -55,8 +55,7 @@ class Scrape:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    # Of sets that are converted for an old fetch, the bytes of the log are counted.
-    with EmbeddedCluster(brokers=2, level="0.8.2", config=CONFIG) as cluster:
+    with EmbeddedCluster(brokers=2, config=CONFIG) as cluster:
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             admin.create_topic("t", assignment={0: [0, 1], 1: [0, 1]})
             admin.await_leaders("t")

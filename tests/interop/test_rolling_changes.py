@@ -33,6 +33,16 @@ def of(level: str, protocol: str = "", message_format: str = "", pom: Path = POM
     return Release(pom, level, {key: value for key, value in keys.items() if value})
 
 
+class Untouched:
+    """The network of a GroupRun without faults of its own."""
+
+    def hold(self, broker: int) -> None: ...
+
+    def release(self) -> None: ...
+
+    def reset(self, broker: int) -> None: ...
+
+
 def roll(cluster: MixedCluster, work: Workload, start: Callable[[Seat], None]) -> None:
     """Restart each broker cleanly as `start` does, the next one when all replicas are in sync."""
     everybody = [seat.id for seat in cluster.seats]
@@ -78,7 +88,8 @@ def change(
             roll_all(rounds[:1])
             group.mkdir()
             rng = random.Random(1)
-            with GroupRun(cluster.bootstrap, GROUPED, 2, group, rng, lambda: None) as run:
+            run = GroupRun(cluster.bootstrap, GROUPED, 2, group, rng, lambda: None, Untouched(), ())
+            with run:
                 run.run_while(lambda: roll_all(rounds[1:]))
                 assert [] == run.problems
     assert [] == work.problems()

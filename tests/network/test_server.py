@@ -19,8 +19,14 @@ from gevent.event import Event
 
 from kafka08.errors import ProtocolError
 from kafka08.log.slices import LogSlice
+from kafka08.network import server
 from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
-from kafka08.network.server_connection import MadeBytes, ResponseFrame, ServerConnection
+from kafka08.network.server_connection import (
+    FileSlice,
+    MadeBytes,
+    ResponseFrame,
+    ServerConnection,
+)
 from kafka08.protocol.frame import BUFFER_BYTES
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.greenlets import GeventRuntime
@@ -35,9 +41,9 @@ def frame(payload: bytes) -> bytes:
 
 
 class Served:
-    """A SocketServer whose handler understands: `file N` (a slice of N bytes), `park`, `bad`,
-    `bug`, `quit` (without an answer), `wake` (answers all parked), `big N`; anything else is
-    echoed."""
+    """A SocketServer whose handler understands: `file N` (a slice of N bytes), `slices N` (N slices
+    that are copied), `made N` and its kin (N bytes that are made), `park`, `bad`, `bug`, `quit`
+    (without an answer), `wake` (answers all parked), `big N`; anything else is echoed."""
 
     def __init__(self, directory: Path, **limits: Any) -> None:
         self.data = os.urandom(3 << 20)
@@ -113,7 +119,11 @@ class Served:
         if word == b"file":
             size = int(argument)
             return [struct.pack(">i", size), LogSlice(0, 0, self.file, 7, size)]
-        if word in {b"made", b"thread", b"fail"}:
+        if word == b"slices":
+            count, size = int(argument), COPIED_BYTES_MAX
+            slices = [LogSlice(0, 0, self.file, 7, size) for _ in range(count)]
+            return [struct.pack(">i", count * size), *slices]
+        if word in {b"made", b"thread", b"fail", b"slow"}:
             size = int(argument)
             return [struct.pack(">i", size), Made(self.runtime, self.data[:size], word)]
         if word == b"big":
@@ -143,8 +153,8 @@ class Served:
 
 
 class Made(MadeBytes):
-    """Data in pieces that are made in the hub (`made`) or in a thread; there, `fail`: the second
-    one cannot be made."""
+    """Data in pieces that are made in the hub (`made`; `slow`: byte by byte, 5 ms each) or in a
+    thread; there, `fail`: the second one cannot be made."""
 
     PIECE = 100_000
 
@@ -158,6 +168,10 @@ class Made(MadeBytes):
         return len(self._left)
 
     def make(self, done: Any) -> bytes | None:
+        if self._how == b"slow":
+            time.sleep(0.005)
+            data, self._left = self._left[:1], self._left[1:]
+            return data
         if self._how == b"made":
             return self._next()
         self._runtime.run_native_later(done, self._next)
@@ -286,6 +300,36 @@ def test_made_bytes_arrive_in_order_however_slowly_the_client_reads(
         assert served.data[:5] == read(client)
         client.sendall(frame(b"c"))
         assert b"c" == read(client)
+
+
+def test_others_are_served_while_bytes_are_made(served: Served) -> None:
+    """Though the socket takes all of them: 50 s of work are cut into turns."""
+    with served.connect() as slow, served.connect() as client:
+        slow.sendall(frame(b"slow 10000"))
+        assert slow.recv(1)
+        client.sendall(frame(b"b"))
+        assert b"b" == read(client)
+        assert served.waits_for_room()
+
+
+def test_few_slices_are_in_memory(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are copied: they are read when the socket has room."""
+    count = 2000
+    reads: list[FileSlice] = []
+    read_slice = server.read_slice
+
+    def counted(piece: FileSlice) -> bytes:
+        reads.append(piece)
+        return read_slice(piece)
+
+    monkeypatch.setattr(server, "read_slice", counted)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        client.connect(("127.0.0.1", served.port))
+        client.sendall(frame(b"slices %d" % count))
+        until(served.waits_for_room)
+        assert len(reads) < count / 2
+        assert served.data[7 : 7 + COPIED_BYTES_MAX] * count == read(client)
 
 
 def test_a_client_that_leaves_while_bytes_are_made(served: Served) -> None:

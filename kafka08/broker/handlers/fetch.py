@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from kafka08.broker.call import Call, Later
@@ -20,6 +20,7 @@ from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.halt import halt_on
+from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns_if_many
 from kafka08.errors import (
     ApiError,
     NotLeaderForPartition,
@@ -53,6 +54,7 @@ logger = logging.getLogger(__name__)
 Reads: TypeAlias = dict[TopicPartition, "PartitionData[LogSlice]"]
 Sets: TypeAlias = "Mapping[TopicPartition, PartitionData[Any]]"
 """Slices, or converted sets in their place."""
+Respond: TypeAlias = "Callable[[Sets], ResponseFrame]"
 
 
 class Reading(Protocol):
@@ -63,8 +65,8 @@ class Reading(Protocol):
     ) -> tuple[LogSlice, int]:
         """Slice and HW of one partition; raises what ReplicaManager.read_from_log raises."""
 
-    def respond(self, reads: Reads, call: Call, /) -> ResponseFrame | Later:
-        """The response with all that was read, now or later."""
+    def finish(self, reads: Reads, call: Call, respond: Respond, /) -> ResponseFrame | Later:
+        """The response that `respond` makes of the sets to send, now or later."""
 
 
 class PartitionByPartition:
@@ -78,8 +80,8 @@ class PartitionByPartition:
     ) -> tuple[LogSlice, int]:
         return manager.read_from_log(tp, wanted.offset, wanted.max_bytes, self._replica_id)
 
-    def respond(self, reads: Reads, call: Call) -> ResponseFrame:
-        return answer(reads, call)
+    def finish(self, reads: Reads, call: Call, respond: Respond) -> ResponseFrame:
+        return respond(reads)
 
 
 def handle(
@@ -89,6 +91,19 @@ def handle(
     reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
 ) -> ResponseFrame | Later:
     wanted = by_partition(request.topics)
+    if len(wanted) <= PARTITIONS_AT_ONCE:
+        return read(broker, request, wanted, call, reading)
+    return call.run_in_greenlet("Fetch", lambda: read(broker, request, wanted, call, reading))
+
+
+def read(
+    broker: BrokerContext,
+    request: FetchRequest,
+    wanted: dict[TopicPartition, FetchPartition],
+    call: Call,
+    reading: Callable[[FetchRequest], Reading],
+) -> ResponseFrame | Later:
+    """Switches if there are more than PARTITIONS_AT_ONCE partitions."""
     first = reading(request)
     reads = read_all(broker, request, wanted, call, first)
     if request.replica_id >= 0:
@@ -175,18 +190,29 @@ def complete(
     reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
 ) -> ResponseFrame | Later:
     """The response to a parked request, with the data available now."""
-    last = reading(request)
-    found = read_all(broker, request, by_partition(request.topics), call, last)
-    return respond(broker, request, found, call, last)
+    wanted = by_partition(request.topics)
+
+    def read_again() -> ResponseFrame | Later:
+        last = reading(request)
+        found = read_all(broker, request, wanted, call, last)
+        return respond(broker, request, found, call, last)
+
+    if len(wanted) <= PARTITIONS_AT_ONCE:
+        return read_again()
+    return call.run_in_greenlet("Fetch", read_again)
 
 
 def respond(
     broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: Reading
 ) -> ResponseFrame | Later:
-    """The response with all slices, which are counted if it goes to a consumer."""
-    if request.replica_id < 0:
-        broker.replica_manager.count_out(reads)
-    return reading.respond(reads, call)
+    """The response with all sets, which are counted if it goes to a consumer."""
+
+    def with_sets(sets: Sets) -> ResponseFrame:
+        if request.replica_id < 0:
+            broker.replica_manager.count_out(sets)
+        return answer(sets, call)
+
+    return reading.finish(reads, call, with_sets)
 
 
 def read_all(
@@ -196,10 +222,12 @@ def read_all(
     call: Call,
     reading: Reading,
 ) -> Reads:
-    """Read every partition; an error of one becomes its code only."""
+    """Read every partition; an error of one becomes its code only. Switches if there are more than
+    PARTITIONS_AT_ONCE."""
     reads: Reads = {}
     refused = GroupedErrors()
-    for topic_partition, partition in wanted.items():
+    turns = in_turns_if_many(list(wanted.items()), broker.runtime)
+    for topic_partition, partition in chain.from_iterable(turns):
         try:
             found, high_watermark = reading.read_partition(
                 broker.replica_manager, topic_partition, partition

@@ -4,7 +4,7 @@ Each partition is read up to the smaller of its own limit and the rest of the re
 message of the response is whole, however large; after that, a partition whose first message does
 not fit returns nothing. Topics unknown to this broker come last. A fetch between the HW and the LEO
 is empty, not -1. Versions 0 and 1 get magic 0 only: sets with other messages are converted
-(converted_set). Reads, waits and counts refer to the log's bytes, whatever is sent. Source:
+(converted_set). Reads and waits refer to the log's bytes, whatever is sent. Source:
 ReplicaManager (readFromLocalLog), KafkaApis.handleFetchRequest 0.10.2.2.
 """
 
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
-from kafka08.broker.converted_set import OldSets
+from kafka08.broker.converted_set import LOOKED_AT_AT_ONCE_BYTES, OldResponse
 from kafka08.broker.handlers import fetch
+from kafka08.broker.turns import in_turns_if_many
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
 from kafka08.structs import DEBUGGING_CONSUMER, TopicPartition
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from kafka08.network.server_connection import ResponseFrame
     from kafka08.protocol.fetch import FetchPartition, FetchRequest
     from kafka08.runtime import BrokerRuntime
-
-LOOKED_AT_AT_ONCE_BYTES: Final = 16 << 20
-"""Most bytes of sets that are searched for newer messages in the hub, which takes about 5 ms."""
 
 
 class LaterReading:
@@ -50,8 +48,10 @@ class LaterReading:
             return partition.read(wanted.offset, 0, committed_only=False), partition.high_watermark
         return self.take(partition, wanted), partition.high_watermark
 
-    def respond(self, reads: fetch.Reads, call: Call) -> ResponseFrame | Later:
-        return fetch.answer(reads, call)
+    def finish(
+        self, reads: fetch.Reads, call: Call, respond: fetch.Respond
+    ) -> ResponseFrame | Later:
+        return respond(reads)
 
     def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
         return self._up_to(partition, wanted, wanted.max_bytes)
@@ -68,22 +68,28 @@ class OldReading(LaterReading):
         super().__init__(request)
         self._runtime = runtime
 
-    def respond(self, reads: fetch.Reads, call: Call) -> ResponseFrame | Later:
+    def finish(
+        self, reads: fetch.Reads, call: Call, respond: fetch.Respond
+    ) -> ResponseFrame | Later:
         """Later if a thread looks at the sets, for they are large, or converts the first messages
-        of one."""
-        found = (data.message_set for data in reads.values())
-        if sum(one.size for one in found if one is not None) <= LOOKED_AT_AT_ONCE_BYTES:
-            return self._answer(OldSets(reads, self._runtime), call)
+        of one. Switches if there are more than PARTITIONS_AT_ONCE."""
+        old = OldResponse(reads, self._runtime)
+
+        def sized() -> ResponseFrame | Later:
+            if old.find_sizes(lambda: call.answer_encoded(respond(old.sets))):
+                return respond(old.sets)
+            return Later.PARKED
 
         def look() -> ResponseFrame | Later:
-            return self._answer(self._runtime.run_native(OldSets, reads, self._runtime), call)
+            self._runtime.run_native(old.convert, list(reads))
+            return sized()
 
-        return call.run_in_greenlet("Fetch", look)
-
-    def _answer(self, old: OldSets, call: Call) -> ResponseFrame | Later:
-        if old.find_sizes(lambda: call.answer_encoded(fetch.answer(old.sets, call))):
-            return fetch.answer(old.sets, call)
-        return Later.PARKED
+        found = (data.message_set for data in reads.values())
+        if sum(one.size for one in found if one is not None) > LOOKED_AT_AT_ONCE_BYTES:
+            return call.run_in_greenlet("Fetch", look)
+        for turn in in_turns_if_many(list(reads), self._runtime):
+            old.convert(turn)
+        return sized()
 
 
 class LimitedReading(LaterReading):
