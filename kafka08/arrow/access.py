@@ -6,15 +6,24 @@ They are closed when the process ends.
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
+from contextlib import closing
+from dataclasses import replace
 from typing import Final
 
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
+from kafka08.client.requests import offsets_request
+from kafka08.client.retry import retry
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
+
+logger = logging.getLogger(__name__)
 
 RESPONSE_OVERHEAD: Final = 64 << 10
 """Room for everything in a Fetch answer of one partition but its messages."""
@@ -22,23 +31,73 @@ ZOOKEEPER_TIMEOUT_MS: Final = 10_000
 
 _lock: Final = threading.Lock()
 _clusters: Final[dict[tuple[ClusterAddress, ReadSettings], ClusterClient]] = {}
-_pools: Final[dict[ReadSettings, ConnectionPool]] = {}
+_pools: Final[dict[tuple[bool | None, ReadSettings], ConnectionPool]] = {}
 
 
-def resolved(address: ClusterAddress) -> ClusterAddress:
-    """The same cluster by its brokers' addresses; asks ZooKeeper if that is what is known.
+def resolved(address: ClusterAddress, settings: ReadSettings) -> ClusterAddress:
+    """The same cluster by its brokers' addresses, and whether they tell their versions; asks
+    ZooKeeper and the brokers for what is not known.
 
-    NoBrokersAvailable if no broker is registered there.
+    NoBrokersAvailable if no broker is registered there, or none answers.
     """
-    if address.bootstrap:
-        return address
+    if not address.bootstrap:
+        address = replace(address, bootstrap=_registered(address.zookeeper))
+    if address.negotiates is None:
+        address = replace(address, negotiates=_tell_versions(address, settings))
+    return address
+
+
+def _registered(zookeeper: str) -> tuple[tuple[str, int], ...]:
+    """The addresses of the brokers that are registered at a connect string."""
     with ZkClient(
-        address.zookeeper,
+        zookeeper,
         session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
         connection_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
         name="spark",
     ) as zk:
-        return ClusterAddress(tuple(ClusterStore(zk).broker_addresses()))
+        return tuple(ClusterStore(zk).broker_addresses())
+
+
+def _tell_versions(address: ClusterAddress, settings: ReadSettings) -> bool:
+    """Whether no live broker is one of 0.8, which closes a connection that asks for versions."""
+    with closing(new_cluster(address, settings)) as cluster:
+        metadata = retry(
+            cluster.refresh,
+            settings.retry_policy,
+            SYSTEM_CLOCK,
+            what="listing the brokers",
+            passes=lambda error: isinstance(error, NoBrokersAvailable),
+        )
+    listed = {(broker.host, broker.port) for broker in metadata.brokers.values()}
+    return not any(_is_of_0_8(*broker, settings) for broker in listed or address.bootstrap)
+
+
+def _is_of_0_8(host: str, port: int, settings: ReadSettings) -> bool:
+    """Whether the broker closes connections that ask for versions, and no others. False of one that
+    is down: it may be of any release when it is back."""
+    for _ in range(2):
+        if _answers(host, port, settings, negotiates=True):
+            return False
+        if not _answers(host, port, settings, negotiates=False):
+            return False
+    return True
+
+
+def _answers(host: str, port: int, settings: ReadSettings, *, negotiates: bool) -> bool:
+    """Whether the broker answers on a new connection, which asks for its versions or does not."""
+    with Connection(
+        host,
+        port,
+        client_id=settings.client_id,
+        timeout_ms=settings.socket_timeout_ms,
+        negotiates=negotiates,
+    ) as connection:
+        try:
+            connection.send(offsets_request({}))
+        except (ClientError, ProtocolError) as error:
+            logger.debug("%s:%d, negotiates=%s: %s", host, port, negotiates, error)
+            return False
+    return True
 
 
 def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient:
@@ -50,12 +109,12 @@ def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient
         return cluster
 
 
-def fetch_pool(settings: ReadSettings) -> ConnectionPool:
-    """Connections for fetches, which take answers as large as the largest message allowed."""
+def fetch_pool(address: ClusterAddress, settings: ReadSettings) -> ConnectionPool:
+    """This process's connections for fetches from a cluster, see `new_fetch_pool`."""
     with _lock:
-        pool = _pools.get(settings)
+        pool = _pools.get((address.negotiates, settings))
         if pool is None:
-            pool = _pools[settings] = new_fetch_pool(settings)
+            pool = _pools[address.negotiates, settings] = new_fetch_pool(address, settings)
         return pool
 
 
@@ -66,11 +125,13 @@ def new_cluster(address: ClusterAddress, settings: ReadSettings) -> ClusterClien
         client_id=settings.client_id,
         timeout_ms=settings.socket_timeout_ms,
         retry_policy=settings.retry_policy,
+        negotiates=bool(address.negotiates),
     )
 
 
-def new_fetch_pool(settings: ReadSettings) -> ConnectionPool:
-    """Connections for fetches, as `fetch_pool`. The caller closes it."""
+def new_fetch_pool(address: ClusterAddress, settings: ReadSettings) -> ConnectionPool:
+    """Connections for fetches, which take answers as large as the largest message allowed. The
+    caller closes it."""
     return ConnectionPool(
         lambda host, port: Connection(
             host,
@@ -81,6 +142,7 @@ def new_fetch_pool(settings: ReadSettings) -> ConnectionPool:
             max_response_bytes=max(
                 MAX_RESPONSE_BYTES, settings.max_fetch_bytes + RESPONSE_OVERHEAD
             ),
+            negotiates=bool(address.negotiates),
         )
     )
 

@@ -12,7 +12,7 @@ from kafka08.errors import ConfigError
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
 SEGMENT_GRAIN: Final = (
-    "messages of 0.8 carry no time; brokers know only when each segment was last written. "
+    "messages of 0.8 and 0.9 carry no time; brokers know only when each segment was last written. "
     "With timestampGranularity=segment a read by time starts and ends at segment borders: "
     "it holds everything asked for, and usually more"
 )
@@ -36,12 +36,14 @@ class Offsets:
 class Times:
     """A time in ms for each partition, or one for all (`by_partition` is None).
 
-    latest_if_later: a start later than everything there is means the log end, else an error
+    latest_if_later   a start later than everything there is means the log end, else an error
+    by_segment        by when segments were written; else by the timestamps of messages
     """
 
     by_partition: Mapping[TopicPartition, int] | None
     of_all: int = 0
     latest_if_later: bool = False
+    by_segment: bool = False
 
     def of(self, tp: TopicPartition) -> int:
         return self.of_all if self.by_partition is None else self.by_partition[tp]
@@ -101,7 +103,7 @@ def take_end(options: OptionText, *, segment_grain: bool) -> Bound:
 
 
 def _take_times(options: OptionText, which: str, segment_grain: bool) -> Times | None:
-    """By time, if an option asks for it: allowed only at the grain of segments."""
+    """By time, if an option asks for it."""
     names = f"{which}Timestamp", f"{which}OffsetsByTimestamp"
     of_all = options.take_number(names[0], low=0)
     text = options.take(names[1])
@@ -112,10 +114,8 @@ def _take_times(options: OptionText, which: str, segment_grain: bool) -> Times |
         )
     if of_all is None and text is None:
         return None
-    if not segment_grain:
-        given = names[0] if of_all is not None else names[1]
-        raise ConfigError(f"{given}: {SEGMENT_GRAIN}")
     if of_all is not None:
-        return Times(None, of_all, strategy == "latest")
+        return Times(None, of_all, strategy == "latest", segment_grain)
     assert text is not None
-    return Times(numbers_from_json(text, names[1], low=0), 0, strategy == "latest")
+    by_partition = numbers_from_json(text, names[1], low=0)
+    return Times(by_partition, 0, strategy == "latest", segment_grain)

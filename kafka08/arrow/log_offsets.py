@@ -110,6 +110,13 @@ class LogOffsets:
         if there is none. The log end if the whole log was."""
         return log_offsets.offsets_before_each(self._cluster, times)
 
+    def first_since(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Offset of the first message whose timestamp is at or after the time in ms, None if there
+        is none. UnsupportedVersion by brokers before 0.10.1, UnsupportedForMessageFormat of topics
+        whose messages have no timestamps."""
+        found = log_offsets.messages_at(self._cluster, times)
+        return {tp: None if message is None else message[0] for tp, message in found.items()}
+
 
 def _there(wanted: Set[TopicPartition], metadata: ClusterMetadata) -> set[TopicPartition]:
     """Those of `wanted` that `metadata` has."""

@@ -40,7 +40,7 @@ from kafka08.errors import (
 )
 from kafka08.kernel.types import CODEC_MASK
 from kafka08.network.connection import Connection
-from kafka08.protocol.fetch import FetchResponse
+from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
 from kafka08.protocol.offsets import OffsetsResponse
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker
 
@@ -51,6 +51,7 @@ class RangeReader:
     """Reads `wanted` from the partition's leader.
 
     leader   who led when the read was planned; None: ask. Asked again after every error.
+    negotiates   whether `pool` asks brokers for their versions; then messages have their timestamps
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class RangeReader:
         pool: ConnectionPool,
         leader: Broker | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        *,
+        negotiates: bool = False,
     ) -> None:
         self.wanted = wanted
         self.position = wanted.from_offset
@@ -72,6 +75,7 @@ class RangeReader:
         self._pool = pool
         self._leader = leader
         self._clock = clock
+        self._negotiates = negotiates
         self._lent = ExitStack()
         self._connection: Connection | None = None
 
@@ -158,13 +162,14 @@ class RangeReader:
             self._disconnect()
 
     def _send(self, connection: Connection, offset: int) -> None:
-        connection.write(
-            fetch_request(
-                {self._tp: (offset, self._fetch_bytes)},
-                max_wait_ms=self._settings.fetch_wait_ms,
-                min_bytes=1,
-            )
+        request = fetch_request(
+            {self._tp: (offset, self._fetch_bytes)},
+            max_wait_ms=self._settings.fetch_wait_ms,
+            min_bytes=1,
         )
+        if self._negotiates:
+            request.version = connection.versions.highest(FetchRequest, 0, MAGIC_1_VERSION)
+        connection.write(request)
 
     def _connected(self) -> Connection:
         if self._connection is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kafka08.arrow.access import cluster_at
-from kafka08.arrow.bounds import Bound, Committed, Extreme, Offsets, Times
+from kafka08.arrow.bounds import SEGMENT_GRAIN, Bound, Committed, Extreme, Offsets, Times
 from kafka08.arrow.committed import committed_only
 from kafka08.arrow.data_loss import Advised, Loss, clamp, report
 from kafka08.arrow.log_offsets import LogOffsets
@@ -17,7 +17,12 @@ from kafka08.arrow.plan import move_to_borders, split
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.client.cluster import ClusterClient
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import ConfigError, KafkaError
+from kafka08.errors import (
+    ConfigError,
+    KafkaError,
+    UnsupportedForMessageFormat,
+    UnsupportedVersion,
+)
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 
 Numbers = Mapping[TopicPartition, int]
@@ -112,9 +117,36 @@ class Resolver:
             return self._committed(bound, partitions)
         check_same_partitions(option, bound, tuple(partitions))
         if isinstance(bound, Times):
-            at_end = option.startswith("end")
-            return (self._ends_by_time if at_end else self._starts_by_time)(bound, partitions)
+            return self._by_time(bound, partitions, option)
         return self._exact(bound, partitions)
+
+    def _by_time(
+        self, times: Times, partitions: Sequence[TopicPartition], option: str
+    ) -> dict[TopicPartition, int]:
+        """By the timestamps of messages, or by segments where that was asked for."""
+        at_end = option.startswith("end")
+        if times.by_segment:
+            return (self._segment_ends if at_end else self._segment_starts)(times, partitions)
+        name = option.replace("Offsets", "Timestamp")
+        if not self.options.address.negotiates:
+            raise ConfigError(f"{name}: {SEGMENT_GRAIN}")
+        try:
+            found = self.log_offsets.first_since({tp: times.of(tp) for tp in partitions})
+        except (UnsupportedVersion, UnsupportedForMessageFormat) as error:
+            raise ConfigError(f"{name}: {SEGMENT_GRAIN} ({error})") from error
+        late = [tp for tp in partitions if found[tp] is None]
+        if not at_end:
+            self._check_late(times, late)
+        ends = self.log_offsets.latest(late)
+        return {tp: ends[tp] if (offset := found[tp]) is None else offset for tp in partitions}
+
+    def _check_late(self, times: Times, late: Sequence[TopicPartition]) -> None:
+        """Refuse a start behind which `late` have no message, unless the latest was asked for."""
+        if late and not times.latest_if_later:
+            raise ConfigError(
+                f"nothing was written after the starting time in {', '.join(map(str, late))}; "
+                f"startingOffsetsByTimestampStrategy=latest starts at the end then"
+            )
 
     def _extreme(
         self, which: Extreme, partitions: Sequence[TopicPartition]
@@ -150,7 +182,7 @@ class Resolver:
             found.update(self._extreme(bound.fallback, missing))
         return found
 
-    def _starts_by_time(
+    def _segment_starts(
         self, times: Times, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """The first offset of the last segment that was wholly written by then, else the earliest:
@@ -159,14 +191,10 @@ class Resolver:
         earliest = self.log_offsets.earliest(partitions)
         latest = self.log_offsets.latest(partitions)
         late = [tp for tp in partitions if before[tp] == latest[tp] > earliest[tp]]
-        if late and not times.latest_if_later:
-            raise ConfigError(
-                f"nothing was written after the starting time in {', '.join(map(str, late))}; "
-                f"startingOffsetsByTimestampStrategy=latest starts at the end then"
-            )
+        self._check_late(times, late)
         return {tp: earliest[tp] if (b := before[tp]) is None else b for tp in partitions}
 
-    def _ends_by_time(
+    def _segment_ends(
         self, times: Times, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """The end of the segment that was open at that time."""

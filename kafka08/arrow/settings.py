@@ -7,7 +7,7 @@ frozen and hashable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kafka08.arrow.option_text import OptionText
@@ -56,6 +56,10 @@ class ReaderKeys(Config):
     socket_timeout_ms: int = key(30_000, low=1, doc="How long to wait for a broker's response.")
     socket_receive_buffer_bytes: int = key(0, low=0, doc="SO_RCVBUF; 0: the system's choice.")
     refresh_leader_backoff_ms: int = key(200, low=1, doc="Backoff before the leader is looked up.")
+    api_version_request: bool = key(
+        True,
+        doc="Ask brokers for the versions that they serve. With false messages have no timestamps.",
+    )
 
     ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 
@@ -69,10 +73,16 @@ class ReaderKeys(Config):
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddress:
-    """How the cluster is found: by some of its brokers, or by the ZooKeeper they register in."""
+    """How the cluster is found: by some of its brokers, or by the ZooKeeper they register in; by
+    both once it was found by the latter.
+
+    negotiates   whether its brokers are asked for the versions that they serve, as those of 0.9 and
+                 later can be: without, messages have no timestamps. None: access.resolved finds out
+    """
 
     bootstrap: tuple[tuple[str, int], ...]
     zookeeper: str = ""
+    negotiates: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +140,8 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
 
 def address_of(keys: ReaderKeys) -> ClusterAddress:
     """Where the cluster of a read is."""
-    return address_of_keys(keys.bootstrap_servers, keys.zookeeper_connect)
+    address = address_of_keys(keys.bootstrap_servers, keys.zookeeper_connect)
+    return address if keys.api_version_request else replace(address, negotiates=False)
 
 
 def address_of_keys(bootstrap_servers: str, zookeeper_connect: str) -> ClusterAddress:

@@ -7,13 +7,14 @@ messages. Offsets are committed only when the caller asks, after a complete read
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
 
 from kafka08.arrow.access import new_cluster, new_fetch_pool, resolved
-from kafka08.arrow.batches import BatchBuilder
-from kafka08.arrow.bounds import Bound, Committed, Extreme, Offsets
+from kafka08.arrow.batches import MILLISECONDS, BatchBuilder
+from kafka08.arrow.bounds import Bound, Committed, Extreme, Offsets, Times
 from kafka08.arrow.committed import commit_offsets
 from kafka08.arrow.options import ReadOptions, Topics
 from kafka08.arrow.range_reader import RangeReader
@@ -30,14 +31,17 @@ COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "topic": pa.string(),
     "partition": pa.int32(),
     "offset": pa.int64(),
-    "timestamp": pa.timestamp("ms", tz="UTC"),
+    "timestamp": MILLISECONDS,
+    "timestampType": pa.int32(),
     "key": pa.binary(),
     "value": pa.binary(),
 }
-"""Name → type of every column. `timestamp` is null: messages of 0.8 carry no time."""
+"""Name → type of every column. `timestamp` is null where a message has none; `timestampType` is 0
+for the producer's time, 1 for the broker's, -1 for messages of 0.8 and 0.9, which carry none."""
 
 DEFAULT_COLUMNS: Final = ("topic", "partition", "offset", "key", "value")
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EXTREMES: Final = {"earliest": Extreme.EARLIEST, "latest": Extreme.LATEST}
 
 
@@ -53,8 +57,8 @@ def scan(
     ranges: Iterable[OffsetRange | tuple[str, int, int, int]] | None = None,
     group: str = "",
     storage: StorageName = "zookeeper",
-    start: str | Mapping[TopicPartition, int] | None = None,
-    end: str | Mapping[TopicPartition, int] = "latest",
+    start: str | datetime | Mapping[TopicPartition, int] | None = None,
+    end: str | datetime | Mapping[TopicPartition, int] = "latest",
     if_uncommitted: str = "earliest",
     columns: Sequence[str] = DEFAULT_COLUMNS,
     settings: ReadSettings = ReadSettings(client_id="kafka08-arrow"),
@@ -68,7 +72,9 @@ def scan(
     storage          the store of those offsets: "zookeeper" or "kafka"
     start, end       "earliest", "latest", "committed" (start only), or an offset for each partition
                      (EARLIEST_OFFSET and LATEST_OFFSET for the ends of its log). By default from
-                     the committed offsets, or without a group from the earliest, to the latest
+                     the committed offsets, or without a group from the earliest, to the latest.
+                     A datetime with a time zone is, in each partition, the first message whose
+                     timestamp is that or later, else the log's end: of brokers from 0.10.1 on
     if_uncommitted   start of a partition without a committed offset: "earliest", "latest", "error"
     columns          of COLUMNS, in the order wanted; the others are not decoded
     settings         fetch sizes, timeouts, retries; `fail_on_data_loss=False` skips lost offsets
@@ -90,7 +96,7 @@ def scan(
         raise ConfigError("ranges have a start each; start cannot be given with them")
     exact = None if ranges is None else tuple(_checked_range(r) for r in ranges)
     options = ReadOptions(
-        address=resolved(_address(bootstrap, zookeeper)),
+        address=resolved(_address(bootstrap, zookeeper), settings),
         settings=settings,
         ranges=exact,
         subscription=None if exact is not None else Topics(tuple(sorted(set(names)))),
@@ -126,7 +132,7 @@ class Scan(Closeable):
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         self._options = options
         self._cluster = new_cluster(options.address, options.settings)
-        self._pool = new_fetch_pool(options.settings)
+        self._pool = new_fetch_pool(options.address, options.settings)
         self._was_read = False
         self.schema = schema
         try:
@@ -154,7 +160,10 @@ class Scan(Closeable):
         """The batches, partition by partition, in the order of their offsets."""
         for wanted in self.ranges:
             leader = self._resolver.leader(wanted.topic_partition)
-            reader = RangeReader(wanted, self._options.settings, self._cluster, self._pool, leader)
+            reader = RangeReader(
+                *(wanted, self._options.settings, self._cluster, self._pool, leader),
+                negotiates=bool(self._options.address.negotiates),
+            )
             yield from BatchBuilder(self.schema, wanted).batches(reader)
         self._was_read = True
 
@@ -208,12 +217,14 @@ def _checked_range(wanted: OffsetRange | tuple[str, int, int, int]) -> OffsetRan
 
 
 def _start(
-    start: str | Mapping[TopicPartition, int] | None, group: str, if_uncommitted: str
+    start: str | datetime | Mapping[TopicPartition, int] | None, group: str, if_uncommitted: str
 ) -> Bound:
     if start is None:
         start = "committed" if group else "earliest"
     if if_uncommitted not in {*_EXTREMES, "error"}:
         raise ConfigError(f"if_uncommitted: {if_uncommitted!r} is not earliest, latest or error")
+    if isinstance(start, datetime):
+        return _time(start, "start")
     if not isinstance(start, str):
         return Offsets(_offsets(start, "start"))
     if start == "committed":
@@ -225,12 +236,24 @@ def _start(
     return _EXTREMES[start]
 
 
-def _end(end: str | Mapping[TopicPartition, int]) -> Bound:
+def _end(end: str | datetime | Mapping[TopicPartition, int]) -> Bound:
+    if isinstance(end, datetime):
+        return _time(end, "end")
     if not isinstance(end, str):
         return Offsets(_offsets(end, "end"))
     if end != "latest":
         raise ConfigError(f"end: {end!r} is not latest or a mapping")
     return Extreme.LATEST
+
+
+def _time(given: datetime, name: str) -> Times:
+    """Milliseconds are what messages have: rounded up, for no earlier message is meant."""
+    if given.tzinfo is None:
+        raise ConfigError(f"{name}: {given!r} has no time zone; give it one: tzinfo=timezone.utc")
+    time_ms = -((_EPOCH - given) // timedelta(milliseconds=1))
+    if time_ms < 0:
+        raise ConfigError(f"{name}: {given} is before 1970")
+    return Times(None, time_ms, latest_if_later=True)
 
 
 def _offsets(given: Mapping[TopicPartition, int], name: str) -> dict[TopicPartition, int]:

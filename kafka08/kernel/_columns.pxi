@@ -44,12 +44,19 @@ cdef class Batch:
     cdef object row_offsets_owner
     cdef int64_t* row_times
     cdef object row_times_owner  # None: not wanted
+    cdef uint8_t* row_times_validity
+    cdef object row_times_validity_owner
+    cdef bint untimed  # a row has no timestamp
+    cdef int32_t* row_time_types
+    cdef object row_time_types_owner  # None: not wanted
     cdef Column columns[2]
     cdef list owners  # offsets, data, validity of the key, then of the value
 
-    def __cinit__(self, bint keys, bint values, bint timestamps):
+    def __cinit__(self, bint keys, bint values, bint timestamps, bint timestamp_types):
         self.row_offsets_owner = bytearray()
         self.row_times_owner = bytearray() if timestamps else None
+        self.row_times_validity_owner = bytearray()
+        self.row_time_types_owner = bytearray() if timestamp_types else None
         self.owners = [bytearray() for _ in range(6)]
         self.columns[0].wanted = keys
         self.columns[1].wanted = values
@@ -71,6 +78,10 @@ cdef class Batch:
         self.row_offsets = <int64_t*>resize(self.row_offsets_owner, 8 * self.row_room)
         if self.row_times_owner is not None:
             self.row_times = <int64_t*>resize(self.row_times_owner, 8 * self.row_room)
+            self.row_times_validity = resize(self.row_times_validity_owner, (self.row_room + 7) // 8)
+            memset(self.row_times_validity + bitmap, 0xff, (self.row_room + 7) // 8 - bitmap)
+        if self.row_time_types_owner is not None:
+            self.row_time_types = <int32_t*>resize(self.row_time_types_owner, 4 * self.row_room)
         for i in range(2):
             column = &self.columns[i]
             if column.wanted:
@@ -97,6 +108,9 @@ cdef class Batch:
         resize(self.row_offsets_owner, 8 * self.rows)
         if self.row_times_owner is not None:
             resize(self.row_times_owner, 8 * self.rows)
+            resize(self.row_times_validity_owner, (self.rows + 7) // 8)
+        if self.row_time_types_owner is not None:
+            resize(self.row_time_types_owner, 4 * self.rows)
         for i in range(2):
             column = &self.columns[i]
             if not column.wanted:
@@ -115,6 +129,7 @@ cdef class ColumnIterator(DeepWalk):
     cdef bint keys
     cdef bint values
     cdef bint timestamps
+    cdef bint timestamp_types
     cdef int64_t max_rows
     cdef int64_t max_bytes
     cdef bint pending  # the walk has read a message that is in no batch yet
@@ -131,7 +146,7 @@ cdef class ColumnIterator(DeepWalk):
         self.check_idle()
         if self.finished:
             raise StopIteration
-        batch = Batch(self.keys, self.values, self.timestamps)
+        batch = Batch(self.keys, self.values, self.timestamps, self.timestamp_types)
         try:
             self.fill(batch)
             more = self.pending
@@ -143,7 +158,8 @@ cdef class ColumnIterator(DeepWalk):
         next_offset = after(batch.row_offsets[batch.rows - 1]) if more else self.next_offset
         return Columns(
             batch.rows, batch.row_offsets_owner, *batch.finish(), next_offset, more,
-            batch.row_times_owner,
+            batch.row_times_owner, batch.row_times_validity_owner if batch.untimed else None,
+            batch.row_time_types_owner,
         )
 
     cdef int fill(self, Batch batch) except -1:
@@ -217,6 +233,11 @@ cdef class ColumnIterator(DeepWalk):
         batch.row_offsets[batch.rows] = self.offset
         if batch.row_times != NULL:
             batch.row_times[batch.rows] = self.fields.timestamp_ms
+            if self.fields.timestamp_ms == NO_TIMESTAMP:
+                batch.untimed = True
+                batch.row_times_validity[batch.rows >> 3] &= <uint8_t>~(1 << (batch.rows & 7))
+        if batch.row_time_types != NULL:
+            batch.row_time_types[batch.rows] = self.fields.timestamp_type
         put_row(&batch.columns[0], batch.rows, self.fields.key, self.fields.key_length)
         put_row(&batch.columns[1], batch.rows, self.fields.value, self.fields.value_length)
         batch.rows += 1
@@ -225,7 +246,7 @@ cdef class ColumnIterator(DeepWalk):
 def column_batches(
     data, int64_t from_offset, until_offset, decompress, bint keys=True, bint values=True,
     bint verify_crc=True, int64_t max_rows=DEFAULT_MAX_ROWS,
-    int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES, bint timestamps=False,
+    int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES, bint timestamps=False, bint timestamp_types=False,
 ):
     cdef ColumnIterator iterator
     check_limits(max_rows, max_bytes)
@@ -233,6 +254,7 @@ def column_batches(
     iterator.keys = keys
     iterator.values = values
     iterator.timestamps = timestamps
+    iterator.timestamp_types = timestamp_types
     iterator.max_rows = max_rows
     iterator.max_bytes = max_bytes
     iterator.start(data, from_offset, until_offset, decompress, verify_crc)

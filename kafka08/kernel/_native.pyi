@@ -179,6 +179,7 @@ def column_batches(
     max_rows: int = 65536,
     max_bytes: int = 8388608,
     timestamps: bool = False,
+    timestamp_types: bool = False,
 ) -> Iterator[Columns]: ...
 def build_from_columns(
     key_offsets: Buffer | None,

@@ -48,7 +48,7 @@ cdef extern from "crc32.h" nogil:
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
 
-INTERFACE = 8
+INTERFACE = 9
 NAME = "native"
 
 kafka08_crc32_select(NULL)

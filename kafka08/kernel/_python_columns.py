@@ -7,7 +7,7 @@ bit first), without importing Arrow.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kafka08.kernel._python_messages import DeepWalk, Message, after
 from kafka08.kernel._python_sets import (
@@ -44,12 +44,17 @@ class BinaryColumn:
 
     def validity(self) -> bytearray | None:
         """The bitmap, None if no row is null."""
-        if not self._nulls:
-            return None
-        bits = bytearray(b"\xff" * ((len(self.offsets) + 6) // 8))
-        for row in self._nulls:
-            bits[row >> 3] &= ~(1 << (row & 7))
-        return bits
+        return validity(len(self.offsets) - 1, self._nulls)
+
+
+def validity(count: int, nulls: Sequence[int]) -> bytearray | None:
+    """Arrow's bitmap of `count` rows, None if none of them is null."""
+    if not nulls:
+        return None
+    bits = bytearray(b"\xff" * ((count + 7) // 8))
+    for row in nulls:
+        bits[row >> 3] &= ~(1 << (row & 7))
+    return bits
 
 
 def column_batches(
@@ -63,6 +68,7 @@ def column_batches(
     max_rows: int = DEFAULT_MAX_ROWS,
     max_bytes: int = DEFAULT_MAX_COLUMN_BYTES,
     timestamps: bool = False,
+    timestamp_types: bool = False,
 ) -> Iterator[Columns]:
     """What `messages` yields, as batches of at most `max_rows` rows and `max_bytes` of keys and
     values (one row alone may have more).
@@ -73,7 +79,7 @@ def column_batches(
     """
     check_limits(max_rows, max_bytes)
     walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
-    return _batches(walk, keys, values, max_rows, max_bytes, timestamps)
+    return _batches(walk, keys, values, max_rows, max_bytes, timestamps, timestamp_types)
 
 
 def check_limits(max_rows: int, max_bytes: int) -> None:
@@ -84,12 +90,19 @@ def check_limits(max_rows: int, max_bytes: int) -> None:
 
 
 def _batches(
-    walk: DeepWalk, keys: bool, values: bool, max_rows: int, max_bytes: int, timestamps: bool
+    walk: DeepWalk,
+    keys: bool,
+    values: bool,
+    max_rows: int,
+    max_bytes: int,
+    timestamps: bool,
+    timestamp_types: bool,
 ) -> Iterator[Columns]:
     row, error = _next_row(walk)
     while True:
         offsets = array("q")
         times = array("q") if timestamps else None
+        types = array("i") if timestamp_types else None
         key_column = BinaryColumn() if keys else None
         value_column = BinaryColumn() if values else None
         size = 0
@@ -100,6 +113,8 @@ def _batches(
             offsets.append(row.offset)
             if times is not None:
                 times.append(row.timestamp_ms)
+            if types is not None:
+                types.append(row.timestamp_type)
             if key_column is not None:
                 key_column.append(row.key)
             if value_column is not None:
@@ -109,7 +124,7 @@ def _batches(
             raise error
         more = row is not None or error is not None
         next_offset = after(offsets[-1]) if more else walk.next_offset
-        yield _finish(offsets, key_column, value_column, next_offset, more, times)
+        yield _finish(offsets, key_column, value_column, next_offset, more, times, types)
         if not more:
             return
 
@@ -134,6 +149,7 @@ def _finish(
     next_offset: int,
     more: bool,
     times: array[int] | None,
+    types: array[int] | None,
 ) -> Columns:
     return Columns(
         len(offsets),
@@ -147,7 +163,14 @@ def _finish(
         next_offset,
         more,
         None if times is None else times.tobytes(),
+        None if times is None else validity(len(times), _untimed(times)),
+        None if types is None else types.tobytes(),
     )
+
+
+def _untimed(times: array[int]) -> list[int]:
+    """The rows without a timestamp."""
+    return [row for row, time_ms in enumerate(times) if time_ms == NO_TIMESTAMP]
 
 
 class BinaryRows:

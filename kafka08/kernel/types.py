@@ -59,7 +59,7 @@ LOG_APPEND_TIME: Final = 1
 """The broker gave the timestamp."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """message.timestamp.difference.max.ms that no timestamp exceeds: its default."""
-INTERFACE: Final = 8
+INTERFACE: Final = 9
 """Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
@@ -249,6 +249,8 @@ class Columns:
     next_offset     what to fetch, or to pass as from_offset, to go on after these rows
     more            True: the data holds further rows that max_rows or max_bytes left out
     timestamps      i64 × count, milliseconds, NO_TIMESTAMP (-1) for none
+    timestamp_validity  bitmap as above, 0 = no timestamp; None if every row has one
+    timestamp_types  i32 × count: NO_TIMESTAMP_TYPE, CREATE_TIME or LOG_APPEND_TIME
     """
 
     count: int
@@ -262,3 +264,5 @@ class Columns:
     next_offset: int
     more: bool
     timestamps: bytes | bytearray | None = None
+    timestamp_validity: bytes | bytearray | None = None
+    timestamp_types: bytes | bytearray | None = None

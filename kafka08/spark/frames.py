@@ -43,7 +43,7 @@ def read_ranges(
     parsed = parse_read_options(options)
     schema = schema or default_schema(parsed.include_headers)
     check_schema(schema, parsed.include_headers)
-    parsed = replace(parsed, address=resolved(parsed.address))
+    parsed = replace(parsed, address=resolved(parsed.address, parsed.settings))
     resolver = Resolver(parsed)
     plan = [
         (*piece, *_address(resolver.leader(piece.topic_partition)))

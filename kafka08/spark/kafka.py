@@ -147,6 +147,8 @@ def handler(
                 message.value,
                 key_decoder,
                 value_decoder,
+                message.timestamp,
+                message.timestamp_type,
             )
         )
 

@@ -31,7 +31,6 @@ class OldCluster:
         if "bootstrap.servers" in given:
             given.pop("zookeeper.connect", None)
         keys = ReaderKeys(given)
-        self.address: ClusterAddress = resolved(address_of(keys))
         self.settings = replace(
             ReadSettings(),
             client_id=keys.client_id,
@@ -41,6 +40,7 @@ class OldCluster:
             receive_buffer_bytes=keys.socket_receive_buffer_bytes,
             backoff_ms=keys.refresh_leader_backoff_ms,
         )
+        self.address: ClusterAddress = resolved(address_of(keys), self.settings)
         self.client = cluster_at(self.address, self.settings)
         self.offsets = LogOffsets(self.client, self.settings.retry_policy)
 

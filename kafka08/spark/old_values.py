@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kafka08.arrow import ranges
+from kafka08.kernel.types import NO_TIMESTAMP, NO_TIMESTAMP_TYPE
 from kafka08.structs import TopicPartition
 
 Decoder = Callable[[bytes | None], Any]
@@ -66,7 +67,11 @@ class Broker:
 
 class KafkaMessageAndMetadata:
     """A message with where it came from. `key` and `message` are decoded when they are looked at,
-    each time."""
+    each time.
+
+    timestamp       milliseconds since 1970, -1 for none; not in the old API
+    timestampType   0: the producer's time, 1: the broker's, -1: a message of 0.8 or 0.9
+    """
 
     def __init__(
         self,
@@ -77,7 +82,11 @@ class KafkaMessageAndMetadata:
         message: bytes | None,
         keyDecoder: Decoder = utf8_decoder,
         valueDecoder: Decoder = utf8_decoder,
+        timestamp: int = NO_TIMESTAMP,
+        timestampType: int = NO_TIMESTAMP_TYPE,
     ) -> None:
+        self.timestamp = timestamp
+        self.timestampType = timestampType
         self.topic = topic
         self.partition = partition
         self.offset = offset

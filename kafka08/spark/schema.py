@@ -31,7 +31,8 @@ COLUMNS: Final[dict[str, DataType]] = {
     "timestampType": IntegerType(),
     "headers": HEADERS,
 }
-"""All nullable. `timestamp` is null and `timestampType` -1: messages of 0.8 carry no time."""
+"""All nullable. `timestamp` is null where a message has none. `timestampType` is 0 for the
+producer's time, 1 for the broker's, -1 for messages of 0.8 and 0.9, which carry none."""
 
 
 def default_schema(include_headers: bool) -> StructType:

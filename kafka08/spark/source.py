@@ -76,7 +76,7 @@ class DataSource(datasource.DataSource):
         soon as it is made."""
         options = parse_read_options(self.options, streaming=streaming)
         check_schema(schema, options.include_headers)
-        return replace(options, address=resolved(options.address))
+        return replace(options, address=resolved(options.address, options.settings))
 
     def _write_options(self, schema: StructType, overwrite: bool) -> WriteOptions:
         from kafka08.spark.sink import check_columns
@@ -85,7 +85,7 @@ class DataSource(datasource.DataSource):
         if overwrite:
             raise ConfigError("a topic can only be appended to: use mode('append')")
         check_columns(schema, options.topic)
-        return replace(options, address=resolved(options.address))
+        return replace(options, address=resolved(options.address, options.settings))
 
 
 class BatchReader(datasource.DataSourceReader):

@@ -31,6 +31,7 @@ def range_reader(
         wanted,
         settings,
         cluster_at(address, settings),
-        fetch_pool(settings),
+        fetch_pool(address, settings),
         None if tried_before else leader,
+        negotiates=bool(address.negotiates),
     )

@@ -47,7 +47,8 @@ def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
     """The exact ranges that `options` of the source mean now, one per task, cut as they say.
     Errors advise what the command can do."""
     parsed = parse_read_options(options)
-    resolver = Resolver(replace(parsed, address=resolved(parsed.address)))
+    address = resolved(parsed.address, parsed.settings)
+    resolver = Resolver(replace(parsed, address=address))
     try:
         return resolver.tasks(resolver.batch())
     except DataLost as lost:

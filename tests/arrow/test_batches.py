@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from kafka08.arrow.batches import BATCH_BYTES, BatchBuilder
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage
+from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
 from kafka08.protocol import compression, message_set
 from tests.arrow.logs import T0
 from tests.strategies import pairs
@@ -68,6 +70,29 @@ def test_rows_are_those_of_the_messages(
         if m.offset < until
     ]
     assert rows == expected
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+@pytest.mark.parametrize("codec", [compression.NONE, compression.SNAPPY])
+def test_timestamps_of_magic_1(codec: int, unit: str) -> None:
+    """Each message's own, null where the producer gave none or the message has magic 0; the type is
+    that of its magic."""
+    old = message_set.encode([(None, b"old")])
+    new = message_set.encode([(None, b"new")] * 2, codec, 1, 1, [-1, 1_500_000_000_123])
+    columns = {"timestamp": pa.timestamp(unit, tz="UTC"), "timestampType": pa.int32()}
+    rows = built(pa.schema(list(columns.items())), OffsetRange("t", 0, 0, 3), fetched(old + new))
+    time = datetime(2017, 7, 14, 2, 40, 0, 123_000, tzinfo=UTC)
+    assert [row["timestamp"] for row in rows] == [None, None, time]
+    assert [row["timestampType"] for row in rows] == [NO_TIMESTAMP_TYPE, CREATE_TIME, CREATE_TIME]
+
+
+def test_a_timestamp_that_no_column_holds() -> None:
+    """Nanoseconds given as milliseconds, for one, do not fit into Spark's microseconds."""
+    data = message_set.encode([(None, b"v")] * 2, 0, 5, 1, [0, 1_500_000_000_123_000_000])
+    with pytest.raises(
+        InvalidMessage, match=r"\[t,0\], at offset 5 or behind it: .*1500000000123000"
+    ):
+        built(SCHEMA, OffsetRange("t", 0, 5, 7), fetched(data, 5))
 
 
 @pytest.mark.parametrize("columns", [["value"], ["offset", "key"], ["topic"], ["partition"]])

@@ -63,8 +63,10 @@ def parse(*, streaming: Any = False, without: str = "", **given: str) -> ReadOpt
         (
             {"startingTimestamp": "5", "timestampGranularity": "segment"},
             "start",
-            Times(None, 5),
+            Times(None, 5, by_segment=True),
         ),
+        ({"startingTimestamp": "5"}, "start", Times(None, 5)),
+        ({"endingOffsetsByTimestamp": '{"t":{"0":1}}'}, "end", Times({T0: 1})),
         (
             {
                 "startingOffsetsByTimestamp": '{"t":{"0":7}}',
@@ -73,12 +75,12 @@ def parse(*, streaming: Any = False, without: str = "", **given: str) -> ReadOpt
                 "timestampGranularity": "segment",
             },
             "start",
-            Times({T0: 7}, 0, True),
+            Times({T0: 7}, 0, True, True),
         ),
         (
             {"endingTimestamp": "9", "endingOffsets": "latest", "timestampGranularity": "segment"},
             "end",
-            Times(None, 9),
+            Times(None, 9, by_segment=True),
         ),
         ({"minPartitions": "12"}, "min_partitions", 12),
         ({"maxRecordsPerPartition": "1000"}, "max_records_per_partition", 1000),
@@ -198,8 +200,6 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"startingTimestamp": str(2**63), "timestampGranularity": "segment"}, "", "is above 92233720"),
     ({"startingOffsets": f'{{"t":{{"0":{2**63}}}}}'}, "", "is not a number from -2 to 92233720"),
     ({"maxFetchBytes": str(2**31)}, "", "maxFetchBytes: '2147483648' is above 2147483647"),
-    ({"startingTimestamp": "5"}, "", "startingTimestamp: messages of 0.8 carry no time"),
-    ({"endingOffsetsByTimestamp": '{"t":{"0":1}}'}, "", "carry no time"),
     ({"timestampGranularity": "message"}, "", "is not one of segment"),
     ({"minPartitions": "0"}, "", "minPartitions: '0' is below 1"),
     ({"maxRecordsPerPartition": "many"}, "", "is not a whole number"),

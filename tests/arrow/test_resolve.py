@@ -72,6 +72,13 @@ def test_start_later_than_everything() -> None:
     assert ranges(startingTimestamp="500", **strategy, **BY_TIME) == [(0, 25, 25)]
 
 
+def test_brokers_of_0_8_know_no_message_by_its_time() -> None:
+    """Silent extra rows would be worse than a refusal, which names the option that accepts them."""
+    for name in ("startingTimestamp", "endingTimestamp"):
+        with pytest.raises(ConfigError, match=f"{name}: .*timestampGranularity=segment"):
+            ranges(assign='{"t":[0]}', **{name: "5"})
+
+
 @pytest.mark.parametrize(
     ("time_ms", "end"),
     [(50, 10), (100, 20), (199, 20), (200, 25), (300, 25), (500, 25)],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -12,9 +14,14 @@ from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.resolve import NothingCommitted
 from kafka08.arrow.settings import ReadSettings
 from kafka08.arrow.topic_scan import COLUMNS, NotRead
+from kafka08.client.bootstrap import parse_bootstrap
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.requests import produce_request
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.errors import ConfigError, NoBrokersAvailable, UnknownTopicOrPartition
+from kafka08.kernel.types import CREATE_TIME
 from kafka08.producer import KafkaProducer, KafkaProducerConfig
+from kafka08.protocol import compression, message_set
 from kafka08.structs import TopicPartition
 
 COUNT = 300
@@ -22,7 +29,8 @@ COUNT = 300
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=1, config={"num.partitions": "2"}) as cluster:
+    config = {"num.partitions": "2", "log.retention.ms": "-1"}  # some messages are of 1970
+    with EmbeddedCluster(brokers=1, config=config) as cluster:
         yield cluster
 
 
@@ -76,8 +84,49 @@ def test_libraries_read_it_by_the_capsule_interface(cluster: EmbeddedCluster) ->
     assert first.equals(second)
 
 
+def at(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def write_times(cluster: EmbeddedCluster, topic: str, times: Sequence[int]) -> None:
+    """Messages with these timestamps into each of the topic's two partitions, compressed."""
+    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap))) as client:
+        for partition in (0, 1):
+            tp = TopicPartition(topic, partition)
+            messages = [(None, b"%d" % time_ms) for time_ms in times]
+            data = message_set.encode(messages, compression.SNAPPY, 0, 1, times)
+            request = produce_request({tp: data}, required_acks=1, timeout_ms=10_000)
+            request.version = 2  # magic 1
+            client.refresh([topic])
+            client.at_leader(tp, lambda connection, r=request: connection.send(r))  # type: ignore[misc]
+
+
+def test_timestamps_and_reads_by_time(cluster: EmbeddedCluster) -> None:
+    """Each message has its own; a start is the first message of that time or later, an end is in
+    front of it, and behind all messages both are the log's end."""
+    write(cluster, "times")  # has none: nothing of it lies behind a start by time
+    write_times(cluster, "times", [5_000, 6_000, 7_000, 9_000])
+    columns = ["partition", "value", "timestamp", "timestampType"]
+
+    def found(**bounds: datetime) -> list[tuple[object, ...]]:
+        with scan(cluster.bootstrap, "times", columns=columns, **bounds) as scanned:  # type: ignore[arg-type]
+            return rows(scanned)
+
+    def wanted_times(*times: int) -> list[tuple[object, ...]]:
+        return [(p, b"%d" % ms, at(ms), CREATE_TIME) for p in (0, 1) for ms in times]
+
+    assert found(start=at(6_000)) == wanted_times(6_000, 7_000, 9_000)
+    assert found(start=at(6_001), end=at(9_000)) == wanted_times(7_000)
+    assert found(start=at(7_001), end=at(99_000)) == wanted_times(9_000)
+    assert found(start=at(99_000)) == []
+    assert len(found(end=at(5_000))) == 2 * COUNT
+    assert found()[0][2:] == (None, CREATE_TIME)
+    with pytest.raises(ConfigError, match="has no time zone"):
+        found(start=datetime(2020, 1, 1))
+
+
 def test_all_columns_have_their_types(cluster: EmbeddedCluster) -> None:
-    """The schema is that of COLUMNS; timestamps of 0.8's messages are null."""
+    """The schema is that of COLUMNS; a producer of 0.8 gives no timestamps."""
     write(cluster, "types")
     with scan(cluster.bootstrap, "types", columns=list(COLUMNS)) as found:
         table = pa.table(found)

@@ -91,6 +91,31 @@ def test_column_of_timestamps(kernel: ModuleType) -> None:
     assert batch.timestamps is None
     (batch,) = kernel.column_batches(b"", 4, None, unpack, timestamps=True)
     assert b"" == batch.timestamps
+    assert batch.timestamp_validity is None
+
+
+def test_columns_of_timestamp_types_and_nulls(kernel: ModuleType) -> None:
+    """The type of each row, that of its wrapper inside of one; the bitmap has a 0 for each row
+    without a timestamp, and is not there if all have one."""
+    data = b"".join(
+        (
+            entry(0, None, b"v"),
+            plain(THREE, 1, 1),
+            wrapper(6, plain(THREE, 0, 1), magic=1, codec=1 | 8, timestamp_ms=7),
+            entry(7, None, b"v", magic=1, timestamp_ms=-1),
+            plain(THREE, 8, 1),
+        )
+    )
+    columns = {"timestamps": True, "timestamp_types": True}
+    (batch,) = kernel.column_batches(data, 0, None, unpack, **columns)
+    types = array("i", bytes(batch.timestamp_types))
+    assert [NONE, *[CREATE] * 3, *[APPEND] * 3, *[CREATE] * 4] == list(types)
+    first, second = batch.timestamp_validity
+    assert (0b01111110, 0b111) == (first, second & 0b111)
+    (batch,) = kernel.column_batches(data, 8, None, unpack, **columns)
+    assert batch.timestamp_validity is None
+    (batch,) = kernel.column_batches(data, 8, None, unpack)
+    assert batch.timestamp_types is None
 
 
 # ---- summaries, recovery ----

@@ -101,7 +101,13 @@ def unchecked_messages(kernel: ModuleType, data: bytes) -> Any:
 
 def columns(kernel: ModuleType, data: bytes) -> Any:
     return gather(
-        kernel.column_batches(data, 6, 12, unpack, verify_crc=False, max_rows=2, timestamps=True),
+        kernel.column_batches(
+            *(data, 6, 12, unpack),
+            verify_crc=False,
+            max_rows=2,
+            timestamps=True,
+            timestamp_types=True,
+        ),
         lambda c: (
             c.count,
             bytes(c.offsets),
@@ -114,6 +120,8 @@ def columns(kernel: ModuleType, data: bytes) -> Any:
             c.next_offset,
             c.more,
             bytes(c.timestamps),
+            c.timestamp_validity,
+            bytes(c.timestamp_types),
         ),
     )
 

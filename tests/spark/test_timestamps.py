@@ -1,0 +1,149 @@
+"""Timestamps of magic 1 in Spark: DataFrames, streams, the old API, and reads by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from kafka08.client.requests import produce_request
+from kafka08.embedded.cluster import EmbeddedCluster
+from kafka08.errors import ConfigError
+from kafka08.kernel.types import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE
+from kafka08.protocol import message_set
+from kafka08.spark import read_ranges
+from kafka08.spark.kafka import KafkaMessageAndMetadata, KafkaUtils, OffsetRange
+from kafka08.structs import TopicPartition
+from tests.spark.filling import Topics
+from tests.spark.test_stream import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+START_MS = 1_500_000_000_123
+STEP_MS = 1000
+
+
+@pytest.fixture(scope="module")
+def timed() -> Iterator[Topics]:
+    """Brokers of level 0.10.2."""
+    config = {"num.partitions": "2", "log.retention.ms": "-1"}  # the messages are of 2017
+    with EmbeddedCluster(1, config, level="0.10.2") as cluster:
+        topics = Topics(cluster.bootstrap, cluster.zookeeper.connect_string)
+        yield topics
+        topics.close()
+
+
+def filled(topics: Topics, count: int = 10, **config: str) -> str:
+    """A topic of one partition: message n was made at START_MS + n * STEP_MS, and one behind them
+    has no timestamp."""
+    topic = topics.new_topic(1, {name.replace("_", "."): value for name, value in config.items()})
+    append(topics, topic, [START_MS + n * STEP_MS for n in range(count)])
+    append(topics, topic, [-1])
+    return topic
+
+
+def append(topics: Topics, topic: str, times: list[int]) -> None:
+    tp = TopicPartition(topic, 0)
+    data = message_set.encode([(None, b"v")] * len(times), 0, 0, 1, times)
+    request = produce_request({tp: data}, required_acks=1, timeout_ms=10_000)
+    request.version = 2  # magic 1
+    topics.client.at_leader(tp, lambda connection: connection.send(request))
+
+
+def stamps(frame: DataFrame) -> list[tuple[int, int | None, int]]:
+    """(offset, timestamp in ms, its type) of each row."""
+    columns = ("offset", "unix_millis(timestamp) AS ms", "timestampType")
+    rows = frame.selectExpr(*columns).collect()
+    return sorted((row.offset, row.ms, row.timestampType) for row in rows)
+
+
+def expected(start: int, until: int) -> list[tuple[int, int | None, int]]:
+    return [(n, START_MS + n * STEP_MS, CREATE_TIME) for n in range(start, until)]
+
+
+UNTIMED = [(10, None, CREATE_TIME)]
+
+
+def test_every_way_of_reading(spark: SparkSession, timed: Topics, tmp_path: Path) -> None:
+    """The producer's timestamps to the millisecond, null for none, in a batch, a stream,
+    read_ranges and the old API."""
+    topic = filled(timed)
+    assert stamps(timed.read(spark, subscribe=topic)) == expected(0, 10) + UNTIMED
+    options = {"kafka.bootstrap.servers": timed.bootstrap, "subscribe": topic}
+    assert stamps(read_ranges(spark, options)) == expected(0, 10) + UNTIMED
+    job = Job(spark, timed, tmp_path, subscribe=topic, startingOffsets="earliest")
+    job.run()
+    assert stamps(spark.read.parquet(str(job.output))) == expected(0, 10) + UNTIMED
+
+    def stamp(message: KafkaMessageAndMetadata) -> Any:
+        return message.offset, message.timestamp, message.timestampType
+
+    rdd = KafkaUtils.createRDD(
+        spark.sparkContext,
+        {"metadata.broker.list": timed.bootstrap},
+        [OffsetRange(topic, 0, 8, 11)],
+        messageHandler=stamp,
+    )
+    assert rdd.collect() == [*expected(8, 10), (10, -1, CREATE_TIME)]
+
+
+def test_by_time_to_the_message(spark: SparkSession, timed: Topics, tmp_path: Path) -> None:
+    """startingTimestamp is the first message made then or later, endingTimestamp the one in front
+    of which a read ends; a stream starts there too. A time behind all messages is an error, or the
+    log's end."""
+    topic = filled(timed)
+    at_3, at_6 = (str(START_MS + n * STEP_MS) for n in (3, 6))
+    behind_3 = str(START_MS + 3 * STEP_MS + 1)
+    exact = timed.read(spark, subscribe=topic, startingTimestamp=at_3, endingTimestamp=at_6)
+    assert stamps(exact) == expected(3, 6)
+    by_partition = f'{{"{topic}":{{"0":{behind_3}}}}}'
+    later = timed.read(spark, subscribe=topic, startingOffsetsByTimestamp=by_partition)
+    assert stamps(later) == expected(4, 10) + UNTIMED
+    job = Job(spark, timed, tmp_path, subscribe=topic, startingTimestamp=behind_3)
+    job.run()
+    assert stamps(spark.read.parquet(str(job.output))) == expected(4, 10) + UNTIMED
+    end = str(START_MS + 99 * STEP_MS)
+    assert len(stamps(timed.read(spark, subscribe=topic, endingTimestamp=end))) == 11
+    with pytest.raises(PySparkException, match=r"nothing was written after the starting time"):
+        timed.read(spark, subscribe=topic, startingTimestamp=end).collect()
+
+
+def test_log_append_time(spark: SparkSession, timed: Topics) -> None:
+    """Type 1: the broker's time, for the message without one too."""
+    topic = filled(timed, message_timestamp_type="LogAppendTime")
+    found = stamps(timed.read(spark, subscribe=topic))
+    assert [kind for _, _, kind in found] == [LOG_APPEND_TIME] * 11
+    assert all(time_ms is not None and time_ms > START_MS + 11 * STEP_MS for _, time_ms, _ in found)
+
+
+def test_topics_without_timestamps(spark: SparkSession, timed: Topics) -> None:
+    """Of the format of 0.9: null, -1, and no read by time but at the grain of segments. So does
+    api.version.request=false read any topic."""
+    topic = filled(timed, message_format_version="0.9.0")
+    nothing = [(n, None, NO_TIMESTAMP_TYPE) for n in range(11)]
+    assert stamps(timed.read(spark, subscribe=topic)) == nothing
+    with pytest.raises(PySparkException, match="timestampGranularity=segment"):
+        timed.read(spark, subscribe=topic, startingTimestamp="5").collect()
+    timeless = {"subscribe": filled(timed), "kafka.api.version.request": "false"}
+    assert stamps(timed.read(spark, **timeless)) == nothing
+
+
+def test_brokers_of_0_8(spark: SparkSession, brokers: Topics) -> None:
+    """They close connections that ask for versions; reads go on without timestamps, and by time
+    they are refused."""
+    topic = brokers.filled([5])
+    nothing = [(n, None, NO_TIMESTAMP_TYPE) for n in range(5)]
+    assert stamps(brokers.read(spark, subscribe=topic)) == nothing
+    with pytest.raises(ConfigError, match=r"startingTimestamp: .*timestampGranularity=segment"):
+        read_ranges(
+            spark,
+            {
+                "kafka.bootstrap.servers": brokers.bootstrap,
+                "subscribe": topic,
+                "startingTimestamp": "5",
+            },
+        )
