@@ -47,10 +47,45 @@ class Loss:
         until = max(start, min(self.wanted.until_offset, self.latest))
         return self.wanted._replace(from_offset=start, until_offset=until)
 
+    @property
+    def accepted(self) -> str:
+        """What is logged where the loss is no error."""
+        return f"{self.missing} offsets are missing and passed over: {self}"
+
     def __str__(self) -> str:
         if self.earliest is None:
             return f"{self.wanted}: the partition is gone"
         return f"{self.wanted}: only [{self.earliest}, {self.latest}) is there"
+
+
+@dataclass(frozen=True, slots=True)
+class MadeAnew:
+    """A partition whose topic was deleted and made again, or whose log at least looks so.
+
+    position    how far the old log was read
+    old_end     where it ended when it was last seen; None: it was not seen by this process
+    earliest, latest   what the new log has
+    is_known    ZooKeeper says so; else an unclean election may have cut the log
+    """
+
+    topic_partition: TopicPartition
+    position: int
+    old_end: int | None
+    earliest: int
+    latest: int
+    is_known: bool
+
+    def __str__(self) -> str:
+        ended = "" if self.old_end is None else f" and ended at {max(self.old_end, self.position)}"
+        cause = "" if self.is_known else ", or cut by an unclean election"
+        return (
+            f"{self.topic_partition}: the topic was deleted and made anew{cause}: the old log was "
+            f"read up to {self.position}{ended}, the new one has [{self.earliest}, {self.latest})"
+        )
+
+    @property
+    def accepted(self) -> str:
+        return f"{self}; it is read from {self.earliest} on"
 
 
 def clamp(
@@ -70,7 +105,7 @@ def clamp(
     return kept, losses
 
 
-def report(losses: Iterable[Loss], *, fail: bool) -> None:
+def report(losses: Iterable[Loss | MadeAnew], *, fail: bool) -> None:
     """Raise DataLost with all of `losses`, or log each; nothing if there are none."""
     listed = list(losses)
     if not listed:
@@ -81,4 +116,4 @@ def report(losses: Iterable[Loss], *, fail: bool) -> None:
             "To read what is there, set failOnDataLoss to false",
         )
     for loss in listed:
-        logger.warning("%d offsets are missing and passed over: %s", loss.missing, loss)
+        logger.warning("%s", loss.accepted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import pyarrow as pa
@@ -19,15 +19,18 @@ from pyspark.sql.types import StructType
 
 from kafka08.arrow.access import close_all
 from kafka08.arrow.committed import commit_offsets
-from kafka08.arrow.data_loss import Loss, clamp, report
+from kafka08.arrow.creations import TopicCreations
+from kafka08.arrow.data_loss import Loss, MadeAnew, clamp, report
 from kafka08.arrow.options import ReadOptions
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import KafkaError
 from kafka08.spark.stream_offsets import (
+    Creations,
     StreamOffset,
     end_of_batch,
+    made_anew,
     offsets_between,
     ranges_between,
 )
@@ -43,7 +46,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One Python process on the driver answers all of Spark's questions through one of these;
     `read` runs in the workers, on a copy.
 
-    clock, resolver   for tests
+    clock, resolver, creations   for tests
     """
 
     def __init__(
@@ -52,11 +55,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema: StructType,
         clock: Clock = SYSTEM_CLOCK,
         resolver: Resolver | None = None,
+        creations: TopicCreations | None = None,
     ) -> None:
         self._options = options
         self._tasks = RangeTasks(options.address, options.settings, schema)
         self._clock = clock
         self._own_resolver = resolver
+        self._creations = creations or TopicCreations(options.address.zookeeper)
         self._initial: Position | None = None
         self._target: Mapping[TopicPartition, int] | None = None
         """With AvailableNow: where the logs ended when the query began."""
@@ -73,13 +78,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query begins. Spark asks twice; the answer is the same."""
         if self._initial is None:
             resolver = self._resolver
-            offsets = resolver.offsets_at(
-                self._options.start, resolver.partitions(), "startingOffsets"
-            )
+            partitions = resolver.partitions()
+            created = self._creations.of({tp.topic for tp in partitions})
+            offsets = resolver.offsets_at(self._options.start, partitions, "startingOffsets")
             if self._target is not None:
                 # What came after the target was fixed is for the next run, as a new partition.
                 offsets = {tp: o for tp, o in offsets.items() if tp in self._target}
-            self._initial = StreamOffset.initial(offsets).to_json()
+            self._initial = StreamOffset.initial(offsets, created).to_json()
         return self._initial
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -94,21 +99,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
         """The end of the next batch; `start` itself if none is due. DataLost, listing every
-        partition, if some are gone or end before `start` and failOnDataLoss is on."""
+        partition, if some are gone, of a topic made anew, or end before `start`, and failOnDataLoss
+        is on."""
         begin = StreamOffset.from_json(start)
-        latest = self._last_seen = self._latest() if self._target is None else self._target
+        seen = self._last_seen
+        created, latest = self._look(begin)
+        self._last_seen = latest
+        anew = made_anew(begin, created)
         if self._target is not None and begin.is_initial:
             # Messages may have come between the target and the first look.
             latest = {tp: max(end, begin.ends.get(tp, 0)) for tp, end in latest.items()}
-        latest = self._asked_again(begin, latest)
-        self._report_lost(begin, latest)
+        latest = self._asked_again(begin, latest, anew)
+        again = self._report_lost(begin, latest, anew, seen)
         new = self._resolver.log_offsets.earliest(sorted(set(latest) - set(begin.ends)))
-        everything = end_of_batch(begin, new, latest, None)
-        if everything.ends == begin.ends or self._waits(limit, offsets_between(begin, everything)):
+        starts = {**new, **again}
+        everything = end_of_batch(begin, starts, latest, None)
+        if everything.ends == begin.ends and not again:
+            return start
+        if self._waits(limit, offsets_between(begin, everything)):
             return start
         self._report_missed(new, latest)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = end_of_batch(begin, new, latest, most)
+        end = end_of_batch(begin, starts, latest, most, created)
         self._last_batch = self._clock.monotonic()
         return end.to_json()
 
@@ -118,7 +130,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         """The tasks of a batch, the same ranges whenever it is asked for again. DataLost, listing
         every missing range, if retention was faster and failOnDataLoss is on."""
-        wanted = ranges_between(StreamOffset.from_json(start), StreamOffset.from_json(end))
+        finish = StreamOffset.from_json(end)
+        wanted = ranges_between(StreamOffset.from_json(start), finish)
+        wanted = self._of_topics_as_planned(wanted, finish)
         resolver = self._resolver
         return [
             RangePartition(piece, resolver.leader(piece.topic_partition))
@@ -141,6 +155,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             logger.warning("offsets of group %s in %s: %s", group, storage, error)
 
     def stop(self) -> None:
+        self._creations.close()
         close_all()
 
     def _latest(self) -> dict[TopicPartition, int]:
@@ -150,16 +165,39 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._options.subscription is not None
         return offsets.latest(offsets.subscribed(self._options.subscription, must_exist=False))
 
+    def _look(self, begin: StreamOffset) -> tuple[Creations, Mapping[TopicPartition, int]]:
+        """Which transactions made the topics, and where their logs end, or the target of
+        AvailableNow. Asked again if a topic was found or made anew in between."""
+        if self._target is not None and not self._creations.are_known:
+            return {}, self._target
+        topics = {tp.topic for tp in begin.ends}
+        for _ in range(self._options.settings.retries + 1):
+            created = self._creations.of(topics)
+            latest: Mapping[TopicPartition, int] = self._latest()
+            topics |= {tp.topic for tp in latest}
+            if self._creations.of(topics) == created:
+                break
+        if self._target is None:
+            return created, latest
+        anew = made_anew(begin, created)
+        kept = {tp: end for tp, end in self._target.items() if tp.topic not in anew}
+        self._target = kept | {tp: end for tp, end in latest.items() if tp.topic in anew}
+        return created, self._target
+
     def _asked_again(
-        self, begin: StreamOffset, latest: Mapping[TopicPartition, int]
+        self, begin: StreamOffset, latest: Mapping[TopicPartition, int], anew: Set[str]
     ) -> Mapping[TopicPartition, int]:
         """`latest`, asked for again while it is behind `begin` or has lost a partition: a broker
         that was just elected shows less for a moment, and one that just started knows of fewer.
-        What is found then has nothing new in this batch."""
+        What is found then has nothing new in this batch. Not for topics made `anew`."""
         settings = self._options.settings
         found = dict(latest)
         for _ in range(settings.retries):
-            behind = [tp for tp, offset in begin.ends.items() if found.get(tp, -1) < offset]
+            behind = [
+                tp
+                for tp, offset in begin.ends.items()
+                if found.get(tp, -1) < offset and tp.topic not in anew
+            ]
             if not behind:
                 break
             logger.info("the logs of %s end before the stream; asking again", behind)
@@ -168,18 +206,69 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found.update({tp: min(again[tp], begin.ends[tp]) for tp in behind if tp in again})
         return found
 
-    def _report_lost(self, begin: StreamOffset, latest: Mapping[TopicPartition, int]) -> None:
-        losses = [
+    def _report_lost(
+        self,
+        begin: StreamOffset,
+        latest: Mapping[TopicPartition, int],
+        anew: Set[str],
+        seen: Mapping[TopicPartition, int],
+    ) -> dict[TopicPartition, int]:
+        """Raise or log what is gone, made anew, or cut. Returns where to begin again: the first
+        offset of each log of a topic made anew.
+
+        anew   the topics that ZooKeeper says were made anew. Of a topic that it says nothing about
+               a log that ends before the stream and begins at 0 is taken for one: it may be new,
+               and to pass its messages over would lose them without a word
+        seen   where the logs ended when this process last looked
+        """
+        there = [tp for tp in sorted(begin.ends) if tp in latest]
+        cut = [tp for tp in there if latest[tp] < begin.ends[tp] and tp.topic not in anew]
+        again = [tp for tp in there if tp.topic in anew]
+        earliest = self._resolver.log_offsets.earliest([*cut, *again])
+        unknown = [tp for tp in cut if tp.topic not in begin.created and not earliest[tp]]
+        again += unknown
+        losses: list[Loss | MadeAnew] = [
             Loss(OffsetRange(*tp, offset, offset + 1), None, None)
             for tp, offset in sorted(begin.ends.items())
             if tp not in latest
         ]
         losses += [
-            Loss(OffsetRange(*tp, latest[tp], offset), 0, latest[tp])
-            for tp, offset in sorted(begin.ends.items())
-            if latest.get(tp, offset) < offset
+            Loss(OffsetRange(*tp, latest[tp], begin.ends[tp]), earliest[tp], latest[tp])
+            for tp in cut
+            if tp not in unknown
+        ]
+        losses += [
+            MadeAnew(
+                *(tp, begin.ends[tp], seen.get(tp), earliest[tp], latest[tp]),
+                is_known=tp.topic in anew,
+            )
+            for tp in again
         ]
         report(losses, fail=self._options.settings.fail_on_data_loss)
+        return {tp: earliest[tp] for tp in again}
+
+    def _of_topics_as_planned(
+        self, wanted: list[OffsetRange], end: StreamOffset
+    ) -> list[OffsetRange]:
+        """`wanted` without the ranges of topics that were made anew since the batch was planned:
+        their offsets mean other messages. Those are raised or logged."""
+        anew = made_anew(end, self._creations.of(end.created))
+        lost = [r for r in wanted if r.topic in anew]
+        offsets = self._resolver.log_offsets
+        there = sorted(offsets.existing(r.topic_partition for r in lost))
+        earliest, latest = offsets.earliest(there), offsets.latest(there)
+        report(
+            [
+                MadeAnew(
+                    *(tp, r.from_offset, r.until_offset, earliest.get(tp, 0), latest.get(tp, 0)),
+                    is_known=True,
+                )
+                for r in lost
+                for tp in [r.topic_partition]
+            ],
+            fail=self._options.settings.fail_on_data_loss,
+        )
+        return [r for r in wanted if r.topic not in anew]
 
     def _report_missed(
         self, new: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]

@@ -32,7 +32,8 @@ class Stat:
     """The metadata of a znode.
 
     ephemeral_owner is the id of the session it lives with, 0 for a persistent one; created_ms and
-    modified_ms are wall-clock times of the server that led then.
+    modified_ms are wall-clock times of the server that led then. created_zxid is the transaction
+    that made it: another one if it was deleted and made again.
     """
 
     version: int
@@ -40,6 +41,7 @@ class Stat:
     children: int
     created_ms: int
     modified_ms: int
+    created_zxid: int
 
 
 WatchCallback = Callable[[str], None]

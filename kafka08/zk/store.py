@@ -18,7 +18,8 @@ from kafka08.profile import CLASSIC
 from kafka08.structs import PLAINTEXT, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.operations import Check, Create, Node, Set, WatchCallback
+from kafka08.zk.errors import unless_gone
+from kafka08.zk.operations import Check, Create, Exists, Node, Set, WatchCallback
 from kafka08.zk.typed_reads import decode_at, read_all, read_one
 
 logger = logging.getLogger(__name__)
@@ -215,6 +216,14 @@ class ClusterStore:
 
     def assignment(self, topic: str) -> dict[int, tuple[int, ...]] | None:
         return self.assignments([topic]).get(topic)
+
+    def topic_creations(self, topics: Iterable[str]) -> dict[str, int]:
+        """topic → the transaction that made its znode, of those that exist: another number says
+        that the topic was deleted and made again."""
+        names = list(topics)
+        stats = self.zk.pipeline([Exists(paths.topic(name)) for name in names])
+        found = {name: unless_gone(stat, None) for name, stat in zip(names, stats, strict=True)}
+        return {name: stat.created_zxid for name, stat in found.items() if stat is not None}
 
     def create_topic(
         self,

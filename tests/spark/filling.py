@@ -11,7 +11,7 @@ from kafka08.admin import AdminClient
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.consumer import SimpleConsumer
-from kafka08.errors import check
+from kafka08.errors import AdminError, check
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.structs import TopicPartition
@@ -96,6 +96,20 @@ class Topics:
         finally:
             admin.close()
         until(lambda: name not in self.client.refresh().topics, f"the end of {name}")
+
+    def make_anew(self, name: str, partitions: int) -> None:
+        """Delete a topic and create it again; `append` begins at 0."""
+        self.delete(name)
+
+        def is_made() -> bool:
+            try:
+                self.create(name, partitions)
+            except AdminError:
+                return False  # its znode is the last to go
+            return True
+
+        until(is_made, f"a new {name}")
+        self._ends = {tp: end for tp, end in self._ends.items() if tp.topic != name}
 
     def filled(self, counts: Sequence[int], codec: int = 0, set_size: int = 10) -> str:
         """A new topic with this many messages in its partitions."""

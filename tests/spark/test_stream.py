@@ -37,12 +37,9 @@ class Job:
         **options: str,
     ) -> None:
         self._spark = spark
-        self.source: DataFrame = (
-            spark.readStream.format(source)
-            .option("kafka.bootstrap.servers", brokers.bootstrap)
-            .options(**options)
-            .load()
-        )
+        if "zookeeper.connect" not in options:
+            options["kafka.bootstrap.servers"] = brokers.bootstrap
+        self.source: DataFrame = spark.readStream.format(source).options(**options).load()
         self.checkpoint = directory / "checkpoint"
         self.output = directory / "output"
 
@@ -150,6 +147,27 @@ def test_a_topic_is_deleted(spark: SparkSession, brokers: Topics, tmp_path: Path
     tolerant = Job(spark, brokers, tmp_path, failOnDataLoss="false", **options)
     tolerant.run()
     assert tolerant.rows() == sorted(rows_of(0, 0, 15) + rows_of(0, 0, 10) + rows_of(1, 0, 5))
+
+
+def test_a_topic_is_made_anew(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
+    """Between two runs, with more messages than before: found by ZooKeeper, and both ranges are in
+    the error; with failOnDataLoss=false all messages of the new topic come. On the JVM's brokers
+    and on ours."""
+    topic = brokers.filled([10])
+    options = {
+        "zookeeper.connect": brokers.zookeeper,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+    }
+    Job(spark, brokers, tmp_path, **options).run()
+    brokers.make_anew(topic, 1)
+    brokers.append(topic, 0, 25)
+    said = rf"\[{topic},0\]: the topic was deleted and made anew: .* up to 10, .* \[0, 25\)"
+    with pytest.raises(PySparkException, match=said):
+        Job(spark, brokers, tmp_path, **options).run()
+    tolerant = Job(spark, brokers, tmp_path, failOnDataLoss="false", **options)
+    tolerant.run()
+    assert tolerant.rows() == sorted(rows_of(0, 0, 10) + rows_of(0, 0, 25))
 
 
 def test_groups_new_partitions_and_progress(

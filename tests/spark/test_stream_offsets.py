@@ -22,10 +22,12 @@ partitions = st.builds(TopicPartition, st.sampled_from(["t", "u", "initial"]), s
 numbers = st.dictionaries(partitions, st.integers(0, 10_000), max_size=6)
 
 
-@given(numbers, numbers)
-def test_text_and_back(ends: dict[TopicPartition, int], starts: dict[TopicPartition, int]) -> None:
+@given(numbers, numbers, st.dictionaries(st.sampled_from(["t", "u"]), st.integers(1, 1 << 40)))
+def test_text_and_back(
+    ends: dict[TopicPartition, int], starts: dict[TopicPartition, int], created: dict[str, int]
+) -> None:
     """A position survives the checkpoint."""
-    position = StreamOffset(ends, starts)
+    position = StreamOffset(ends, starts, created)
     assert StreamOffset.from_json(json.loads(json.dumps(position.to_json()))) == position
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
+from kafka08.arrow.creations import TopicCreations
 from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.resolve import Resolver
@@ -26,7 +28,7 @@ from kafka08.spark.schema import default_schema
 from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition
 from kafka08.structs import TopicPartition
-from tests.arrow.logs import T0, LogCluster
+from tests.arrow.logs import T0, LogCluster, LogShape
 from tests.client.fake_cluster import PORT
 
 T1 = TopicPartition("t", 1)
@@ -36,10 +38,12 @@ ALL = ReadAllAvailable()
 class Stream:
     """A reader of topic t with two partitions of 10 and 20 messages, and Spark's side of it.
 
+    creations       what ZooKeeper says; None: it is not known
     empty_answers   so many of the next questions for metadata meet a broker that is just starting
     """
 
-    def __init__(self, **given: str) -> None:
+    def __init__(self, creations: Creations | None = None, **given: str) -> None:
+        self.creations = creations
         self.empty_answers = 0
         self.cluster = LogCluster({"t": {0: 1, 1: 2}})
         for broker_id in self.cluster.brokers:
@@ -56,7 +60,8 @@ class Stream:
     def restarted(self) -> StreamReader:
         """A new reader, as after a restart of the driver."""
         resolver = Resolver(self.options, self.cluster.client, self.cluster.clock)
-        return StreamReader(self.options, default_schema(False), self.cluster.clock, resolver)
+        schema, clock = default_schema(False), self.cluster.clock
+        return StreamReader(self.options, schema, clock, resolver, self.creations)
 
     def _answer(self, broker_id: int, request: Request) -> Response | None:
         if isinstance(request, MetadataRequest) and self.empty_answers:
@@ -118,7 +123,7 @@ def test_at_most() -> None:
 def test_batches_are_cut_into_tasks(cut: dict[str, str]) -> None:
     """Tasks of about the same size, as many as minPartitions or as few as maxRecordsPerPartition
     allows, the same ones when a batch is planned again."""
-    stream = Stream(**cut)
+    stream = Stream(None, **cut)
     first = stream.reader.initialOffset()
     end = stream.next(first)
     fives = [("t", p, at, at + 5) for p, until in ((0, 10), (1, 20)) for at in range(0, until, 5)]
@@ -202,6 +207,7 @@ def test_loss_lists_everything() -> None:
     for fail in ("true", "false"):
         stream = Stream(failOnDataLoss=fail)
         end = stream.next(stream.reader.initialOffset())
+        stream.cluster.trim(T0, 2)
         stream.cluster.shapes[T0].end = 4
         del stream.cluster.leaders[T1]
         if fail == "true":
@@ -209,6 +215,122 @@ def test_loss_lists_everything() -> None:
                 stream.next(end)
         else:
             assert stream.next(end) == {"t": {"0": 4}}
+
+
+class Creations(TopicCreations):
+    """What ZooKeeper says, set by the test."""
+
+    def __init__(self, **transactions: int) -> None:
+        super().__init__("z1:2181")
+        self.transactions = transactions
+
+    def of(self, topics: Iterable[str]) -> dict[str, int]:
+        return {topic: self.transactions[topic] for topic in topics if topic in self.transactions}
+
+
+def made_anew(stream: Stream, count: int) -> None:
+    """Topic t is deleted and made again, with so many messages in its first partition."""
+    for tp in (T0, T1):
+        stream.cluster.logs[tp] = bytearray()
+        stream.cluster.shapes[tp] = LogShape()
+    stream.write(T0, count)
+    if stream.creations is not None:
+        stream.creations.transactions["t"] += 1
+
+
+@pytest.mark.parametrize("count", [4, 10, 30])
+def test_a_topic_made_anew_is_no_gap(count: int) -> None:
+    """ZooKeeper tells it from the topic of that name that was read, whether the new log is shorter,
+    as long or longer. An error with both ranges, or the new log from its start."""
+    stream = Stream(Creations(t=7), failOnDataLoss="true")
+    end = stream.next(stream.reader.initialOffset())
+    assert end["$created"] == {"t": 7}
+    made_anew(stream, count)
+    with pytest.raises(DataLost) as error:
+        stream.next(end)
+    said = "the topic was deleted and made anew: the old log was read up to"
+    assert f"[t,0]: {said} 10 and ended at 10, the new one has [0, {count})" in str(error.value)
+    assert f"[t,1]: {said} 20 and ended at 20, the new one has [0, 0)" in str(error.value)
+    assert not stream.cluster.clock.slept
+    stream.options = replace(
+        stream.options, settings=replace(stream.options.settings, fail_on_data_loss=False)
+    )
+    stream.reader = stream.restarted()
+    after = stream.next(end)
+    assert after["$created"] == {"t": 8}
+    assert stream.ranges(end, after) == [("t", 0, 0, count)]
+    stream.write(T0, 5)
+    assert stream.ranges(after, stream.next(after)) == [("t", 0, count, count + 5)]
+
+
+def test_a_topic_made_anew_under_available_now() -> None:
+    """The target was that of the old topic; the new one is read to where it ends then."""
+    stream = Stream(Creations(t=7), failOnDataLoss="false")
+    end = stream.next(stream.reader.initialOffset())
+    stream.write(T0, 100)
+    stream.reader = stream.restarted()
+    stream.reader.prepareForTriggerAvailableNow()
+    made_anew(stream, 30)
+    after = stream.next(end)
+    assert stream.ranges(end, after) == [("t", 0, 0, 30)]
+    stream.write(T0, 5)
+    assert stream.next(after) is after
+
+
+def test_a_topic_made_anew_before_a_planned_batch_is_read() -> None:
+    """The batch is in the checkpoint, and its offsets mean other messages now: an error with both
+    ranges, or nothing of it is read and the next batch begins at the start."""
+    stream = Stream(Creations(t=7), failOnDataLoss="false")
+    first = stream.reader.initialOffset()
+    end = stream.next(first)
+    made_anew(stream, 30)
+    stream.reader = stream.restarted()
+    assert stream.ranges(first, end) == []
+    assert stream.ranges(end, stream.next(end)) == [("t", 0, 0, 30)]
+    strict = Stream(Creations(t=7))
+    end = strict.next(strict.reader.initialOffset())
+    made_anew(strict, 30)
+    said = r"\[t,0\]: .* up to 0 and ended at 10, the new one has \[0, 30\)"
+    with pytest.raises(DataLost, match=said):
+        strict.reader.partitions(first, end)
+
+
+def test_a_log_that_went_back_without_zookeeper() -> None:
+    """It may be a new topic: one that begins at 0 is read from there, rather than to pass its
+    messages over; the error says what may have happened. With ZooKeeper it is known to be the same
+    topic, cut by an unclean election."""
+    stream = Stream()
+    end = stream.next(stream.reader.initialOffset())
+    made_anew(stream, 4)
+    said = r"\[t,0\]: .*anew, or cut by an unclean election: .*\[0, 4\)"
+    with pytest.raises(DataLost, match=said):
+        stream.next(end)
+    tolerant = Stream(failOnDataLoss="false")
+    end = tolerant.next(tolerant.reader.initialOffset())
+    made_anew(tolerant, 4)
+    assert tolerant.ranges(end, tolerant.next(end)) == [("t", 0, 0, 4)]
+    known = Stream(Creations(t=7), failOnDataLoss="false")
+    end = known.next(known.reader.initialOffset())
+    known.cluster.shapes[T0].end = 4
+    assert known.ranges(end, known.next(end)) == []
+
+
+def test_topics_made_while_offsets_are_asked_for() -> None:
+    """Offsets count only if the topic was the same one before and after they were asked for."""
+    stream = Stream(Creations(t=7), failOnDataLoss="false")
+    end = stream.next(stream.reader.initialOffset())
+    listed = stream.reader._latest
+
+    def meanwhile() -> dict[TopicPartition, int]:
+        found = listed()
+        stream.reader._latest = listed  # type: ignore[method-assign]
+        made_anew(stream, 30)
+        return found
+
+    stream.reader._latest = meanwhile  # type: ignore[method-assign]
+    after = stream.next(end)
+    assert stream.ranges(end, after) == [("t", 0, 0, 30)]
+    assert after["$created"] == {"t": 8}
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
@@ -296,7 +418,7 @@ def test_retention_before_a_batch_is_read() -> None:
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
 def test_commit_for_a_group(storage: str) -> None:
     """commit(end) stores the ends in the store asked for; a refusal is logged, not raised."""
-    stream = Stream(**{"kafka.group.id": "g", "commitOffsets": storage})
+    stream = Stream(None, **{"kafka.group.id": "g", "commitOffsets": storage})
     commits: list[Request] = []
     code = NO_ERROR
 

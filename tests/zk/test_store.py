@@ -60,6 +60,17 @@ def test_a_topic_is_created_whole_or_not_at_all(store: ClusterStore, zk: ZkClien
     assert (store.assignment("t"), store.topic_config("t")) == ({0: (1, 2)}, {"retention.ms": "5"})
 
 
+def test_a_topic_made_anew_has_another_creation(store: ClusterStore, zk: ZkClient) -> None:
+    """A change of its partitions keeps the number; topics that do not exist have none."""
+    store.create_topic("t", {0: [1]}, {})
+    (first,) = store.topic_creations(["t", "u"]).values()
+    zk.set(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (1,)}))
+    assert store.topic_creations(["t"]) == {"t": first}
+    zk.delete_recursive(paths.topic("t"))
+    store.create_topic("t", {0: [1]}, {})
+    assert store.topic_creations(["t"])["t"] > first
+
+
 def test_a_configuration_left_behind_is_replaced(store: ClusterStore, zk: ZkClient) -> None:
     """As AdminUtils.writeTopicConfig does, which updates what is there."""
     zk.put(paths.topic_config("t"), nodes.encode_topic_config({"retention.ms": "5"}))

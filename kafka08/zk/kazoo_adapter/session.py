@@ -226,6 +226,7 @@ def _stat(operation: Exists, answer: Any) -> Stat | None:
         children=answer.numChildren,
         created_ms=answer.ctime,
         modified_ms=answer.mtime,
+        created_zxid=answer.czxid,
     )
 
 

@@ -106,6 +106,7 @@ def read_result(operation: Operation, result: Any, chroot: Chroot) -> Any:
             result.num_children,
             result.ctime,
             result.mtime,
+            result.czxid,
         )
     if isinstance(operation, Multi):
         return _read_multi(operation, result, chroot)
