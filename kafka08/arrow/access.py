@@ -20,6 +20,7 @@ from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
+from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -31,6 +32,8 @@ ZOOKEEPER_TIMEOUT_MS: Final = 10_000
 
 _lock: Final = threading.Lock()
 _clusters: Final[dict[tuple[ClusterAddress, ReadSettings], ClusterClient]] = {}
+lost_leaders: Final[set[Broker]] = set()
+"""Leaders at which reads of this process have failed: see RangeReader."""
 _pools: Final[dict[tuple[bool | None, ReadSettings], ConnectionPool]] = {}
 
 

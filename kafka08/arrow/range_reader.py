@@ -51,6 +51,8 @@ class RangeReader:
     """Reads `wanted` from the partition's leader.
 
     leader   who led when the read was planned; None: ask. Asked again after every error.
+    lost     leaders at which this process has failed, kept between readers: for them the metadata
+             of `cluster`, which was asked for since, knows better than the plan
     negotiates   whether `pool` asks brokers for their versions; then messages have their timestamps
     """
 
@@ -63,6 +65,7 @@ class RangeReader:
         leader: Broker | None = None,
         clock: Clock = SYSTEM_CLOCK,
         *,
+        lost: set[Broker] | None = None,
         negotiates: bool = False,
     ) -> None:
         self.wanted = wanted
@@ -73,7 +76,8 @@ class RangeReader:
         self._fetch_bytes = settings.fetch_bytes
         self._cluster = cluster
         self._pool = pool
-        self._leader = leader
+        self._lost = set() if lost is None else lost
+        self._leader = None if leader in self._lost else leader
         self._clock = clock
         self._negotiates = negotiates
         self._lent = ExitStack()
@@ -173,7 +177,7 @@ class RangeReader:
 
     def _connected(self) -> Connection:
         if self._connection is None:
-            leader = self._leader or self._find_leader()
+            self._leader = leader = self._leader or self._find_leader()
             self._connection = self._lent.enter_context(
                 self._pool.connection(leader.host, leader.port)
             )
@@ -209,6 +213,8 @@ class RangeReader:
         logger.info("%s at offset %d: %s; trying again", self._tp, self.position, error)
         self._disconnect()
         self._clock.sleep(self._settings.backoff_ms / 1000)
+        if self._leader is not None:
+            self._lost.add(self._leader)
         self._leader = None
         try:
             self._cluster.refresh()  # of all: by name it would create a deleted one

@@ -25,7 +25,7 @@ from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.errors import ClientError, ConfigError
 from kafka08.lifecycle import Closeable
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
+from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 
 COLUMNS: Final[Mapping[str, pa.DataType]] = {
     "topic": pa.string(),
@@ -133,6 +133,7 @@ class Scan(Closeable):
         self._options = options
         self._cluster = new_cluster(options.address, options.settings)
         self._pool = new_fetch_pool(options.address, options.settings)
+        self._lost: set[Broker] = set()
         self._was_read = False
         self.schema = schema
         try:
@@ -162,6 +163,7 @@ class Scan(Closeable):
             leader = self._resolver.leader(wanted.topic_partition)
             reader = RangeReader(
                 *(wanted, self._options.settings, self._cluster, self._pool, leader),
+                lost=self._lost,
                 negotiates=bool(self._options.address.negotiates),
             )
             yield from BatchBuilder(self.schema, wanted).batches(reader)

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from kafka08.spark.frames import read_ranges
     from kafka08.spark.listener import GroupCommitListener
+    from kafka08.spark.progress import BehindListener, offsets_behind_latest
     from kafka08.spark.source import DataSource
 
 __all__ = [
+    "BehindListener",
     "DataSource",
     "GroupCommitListener",
     "OffsetRange",
+    "offsets_behind_latest",
     "ranges_from_json",
     "ranges_to_json",
     "ranges_until_now",
@@ -63,6 +66,10 @@ def __getattr__(name: str) -> object:
         from kafka08.spark.listener import GroupCommitListener
 
         return GroupCommitListener
+    if name in ("BehindListener", "offsets_behind_latest"):
+        from kafka08.spark import progress
+
+        return getattr(progress, name)
     if name == "read_ranges":
         from kafka08.spark.frames import read_ranges
 

@@ -77,9 +77,10 @@ class LogCluster(FakeCluster):
         wanted: OffsetRange,
         settings: ReadSettings = SETTINGS,
         leader: int | None = None,
+        lost: set[Broker] | None = None,
     ) -> RangeReader:
         known = None if leader is None else Broker(leader, f"b{leader}", PORT)
-        return RangeReader(wanted, settings, self.client, self.pool, known, self.clock)
+        return RangeReader(wanted, settings, self.client, self.pool, known, self.clock, lost=lost)
 
     def _read(self, broker_id: int, topic: str, part: FetchPartition) -> FetchPartitionResponse:
         tp = TopicPartition(topic, part.partition)

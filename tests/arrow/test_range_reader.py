@@ -24,7 +24,7 @@ from kafka08.protocol import codec
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request, Response
-from kafka08.structs import NO_LEADER
+from kafka08.structs import NO_LEADER, Broker
 from tests.arrow.logs import SETTINGS, T0, LogCluster, Pair, Row, rows
 from tests.client.fake_cluster import PORT
 from tests.network.scripted import Hangup
@@ -126,6 +126,22 @@ def test_the_leader_moves_between_sets(cluster: LogCluster) -> None:
         cluster.leaders[T0] = 2
     assert read == expected(0, 100)
     assert ("b2", PORT) in cluster.network.opened
+
+
+def test_after_a_leader_died_a_worker_asks_once(cluster: LogCluster) -> None:
+    """The first read finds the new leader; those behind it in the same process go there at once,
+    though the plan names the dead one."""
+    cluster.down(1)
+    cluster.leaders[T0] = 2
+    lost: set[Broker] = set()
+    assert rows(cluster.reader(OffsetRange("t", 0, 0, 50), leader=1, lost=lost)) == expected(0, 50)
+    asked, waited = len(cluster.network.requests(MetadataRequest)), len(cluster.clock.slept)
+    for start in (50, 70):
+        wanted = OffsetRange("t", 0, start, 100)
+        assert rows(cluster.reader(wanted, leader=1, lost=lost)) == expected(start, 100)
+    assert (asked, waited) == (1, 1)
+    assert len(cluster.network.requests(MetadataRequest)) == asked
+    assert len(cluster.clock.slept) == waited
 
 
 def test_a_partition_without_a_leader_is_waited_for(cluster: LogCluster) -> None:

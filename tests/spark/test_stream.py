@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from kafka08.spark import GroupCommitListener
+from kafka08.spark import BehindListener, GroupCommitListener, offsets_behind_latest
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Row, Topics, collected, rows_of
 from tests.spark.points import register_points
@@ -103,6 +103,31 @@ def test_available_now(spark: SparkSession, brokers: Topics, tmp_path: Path) -> 
 
 OURS = pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 """For what no broker can make a difference to: a session of Spark is slow."""
+
+
+@OURS
+def test_how_far_a_stream_is_behind(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
+    """After every batch the least, the largest and the average distance of its partitions from
+    their log ends, in the words of Spark's own connector, by the listener and by the last
+    progress."""
+    topic = brokers.filled([40, 20])
+    told: list[tuple[str, dict[str, float]]] = []
+    BehindListener(spark, lambda progress, behind: told.append((progress.name, dict(behind))))
+    job = Job(
+        spark,
+        brokers,
+        tmp_path,
+        subscribe=topic,
+        startingOffsets="earliest",
+        maxOffsetsPerTrigger="30",
+    )
+    query = job.start(f"behind-{topic}", availableNow=True)
+    assert query.awaitTermination(60)
+    names = ("minOffsetsBehindLatest", "maxOffsetsBehindLatest", "avgOffsetsBehindLatest")
+    expected = [dict(zip(names, of_batch, strict=True)) for of_batch in ((10, 20, 15), (0, 0, 0))]
+    until(lambda: [behind for name, behind in told if name == query.name] == expected, "all told")
+    assert query.lastProgress is not None
+    assert offsets_behind_latest(query.lastProgress.sources[0]) == expected[-1]
 
 
 @OURS

@@ -1,0 +1,90 @@
+"""How far a stream is behind, out of the progress that Spark reports: Spark gives sources written
+in Python no metrics of their own."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from kafka08.spark.stream_offsets import StreamOffset
+
+logger = logging.getLogger(__name__)
+
+Tell = Callable[[Any, Mapping[str, float]], None]
+"""Told a query's progress and the metrics of one of its sources."""
+
+BEHIND: Final = "OffsetsBehindLatest"
+
+
+def offsets_behind_latest(source: Any) -> dict[str, float]:
+    """minOffsetsBehindLatest, maxOffsetsBehindLatest and avgOffsetsBehindLatest, as Spark's own
+    connector names them, over the partitions of one source: `query.lastProgress.sources[0]`.
+
+    {} where there is nothing to compare: another source, no batch yet, or PySpark before 4.2.
+    """
+    consumed, latest = (_offsets(text) for text in (source.endOffset, source.latestOffset))
+    if consumed is None or latest is None:
+        return {}
+    read = consumed.ends
+    behind = [max(0, end - read[tp]) for tp, end in latest.ends.items() if tp in read]
+    if not behind:
+        return {}
+    return {
+        f"min{BEHIND}": min(behind),
+        f"max{BEHIND}": max(behind),
+        f"avg{BEHIND}": sum(behind) / len(behind),
+    }
+
+
+class BehindListener(StreamingQueryListener):
+    """Tells after every batch how far each source of a query is behind. It is added to `spark` at
+    once.
+
+        BehindListener(spark)    # a log line each, level INFO of this module
+        BehindListener(spark, lambda progress, behind: gauge.set(behind["maxOffsetsBehindLatest"]))
+
+    tell   called in Spark's listener thread with the progress of a query and
+           `offsets_behind_latest` of one of its sources; an error in it is logged
+    """
+
+    def __init__(self, spark: SparkSession, tell: Tell | None = None) -> None:
+        self._tell = tell or _log
+        spark.streams.addListener(self)
+
+    def onQueryStarted(self, event: Any) -> None:
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:
+        for source in event.progress.sources:
+            behind = offsets_behind_latest(source)
+            if behind:
+                self._tell(event.progress, behind)
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        pass
+
+
+def _log(progress: Any, behind: Mapping[str, float]) -> None:
+    logger.info(
+        "query %s, batch %d: %d rows at %.0f a second; behind the log ends by %d to %d offsets a "
+        "partition, %.0f on average",
+        *(progress.name or progress.id, progress.batchId, progress.numInputRows),
+        *(progress.processedRowsPerSecond or 0.0, *behind.values()),
+    )
+
+
+def _offsets(text: str | None) -> StreamOffset | None:
+    """A position of ours; None for those of other sources."""
+    try:
+        position = json.loads(text or "null")
+        return StreamOffset.from_json(position) if isinstance(position, dict) else None
+    except (ValueError, AttributeError, TypeError):
+        return None
