@@ -205,7 +205,7 @@ class Membership:
         """Leave the group, if in one. Responses to requests in flight will be ignored."""
         self._leave()
         self.phase = Phase.OUTSIDE
-        self.fault = self._new = self._members = None
+        self.fault = None
         self.lost = self._join_again = False
         self._recover()
 
@@ -214,7 +214,6 @@ class Membership:
         assert self.phase is Phase.REVOKING
         self.phase = Phase.JOINING
         self.lost = self._join_again = False
-        self._new = None
 
     def polling(self, now: float) -> None:
         """A poll has begun; max.poll.interval.ms does not run while it lasts."""

@@ -25,6 +25,12 @@ def test_range_gives_the_first_members_the_rest() -> None:
     assert numbers(shares["m2"]) == ["t2", "u2"]
 
 
+def test_range_counts_those_that_want_the_topic() -> None:
+    """Another member of the group makes their runs no shorter."""
+    shares = RangeAssignor().share({"t": 4, "u": 1}, {"m1": ["t"], "m2": ["t"], "m3": ["u"]})
+    assert [numbers(shares[m]) for m in ("m1", "m2", "m3")] == [["t0", "t1"], ["t2", "t3"], ["u0"]]
+
+
 def test_round_robin_goes_on_from_topic_to_topic() -> None:
     """And passes over a member that does not want the topic."""
     shares = RoundRobinAssignor().share({"t": 3, "u": 3}, {"m1": ["t", "u"], "m2": ["u"]})

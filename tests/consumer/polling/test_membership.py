@@ -129,6 +129,15 @@ def test_a_rebalance_leaves_the_reader_its_time() -> None:
     assert member.join_request(PROTOCOLS).member_id == "me"
 
 
+def test_what_was_lost_is_lost_until_the_reader_gave_it_up() -> None:
+    """What the next generation brings may be committed when it is given up in turn."""
+    member = stable()
+    member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
+    assert member.lost
+    member.give_up()
+    assert not member.lost
+
+
 @pytest.mark.parametrize("error", [IllegalGeneration, UnknownMemberId])
 def test_a_member_that_is_thrown_out_knows_that_it_lost_what_it_had(
     error: type[IllegalGeneration] | type[UnknownMemberId],
@@ -255,6 +264,17 @@ def test_another_subscription_during_a_join_is_joined_with_afterwards() -> None:
     member.synced(SyncGroupResponse(0, b""), 1.0)
     assert member.must_give_up
     assert member.take_assignment() is None
+
+
+def test_an_assignor_that_fails_is_tried_in_another_generation() -> None:
+    """The group may not wait until the reader was told."""
+    member = joining()
+    member.joined(join_answer(leader="me", members=2), 1.0)
+    assert isinstance(member.due(1.0), Assign)
+    member.refused(KafkaError("assign failed"))
+    assert member.due(1.0) == Wait(inf)
+    assert member.retry() is not None
+    assert member.due(1.0) == Join()
 
 
 def test_who_unsubscribes_leaves_and_hears_nothing_more() -> None:

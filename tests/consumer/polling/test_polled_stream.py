@@ -57,6 +57,7 @@ def test_what_a_poll_handed_out_is_in_hand_until_it_is_finished() -> None:
     first, second = partition_of(stream, 0, 7), partition_of(stream, 1)
     offer(stream, first, b"a", b"b", b"c")
     offer(stream, second, b"d")
+    offer(stream, first, b"e")
     stream.take(1, NOW)
     stream.finish()
     stream.take(9, NOW)
@@ -75,6 +76,22 @@ def test_an_iteration_has_one_message_in_hand() -> None:
     assert [next(messages).offset, next(messages).offset] == [0, 1]
     assert stream.in_hand == {partition.topic_partition: 1}
     assert stream.position_of(partition) == 2
+    stream.finish()
+    assert stream.in_hand == {}
+
+
+def test_a_partition_that_goes_on_elsewhere_has_nothing_in_hand() -> None:
+    """Nor has an iteration that handed out a message of it."""
+    stream = stream_of()
+    first, second = partition_of(stream, 0), partition_of(stream, 1)
+    offer(stream, first, b"a", b"b")
+    messages = stream.iterate(NOW)
+    assert messages is not None
+    next(messages)
+    stream.forget_in_hand([second.topic_partition])
+    assert stream.in_hand == {first.topic_partition: 0}
+    stream.forget_in_hand([first.topic_partition])
+    assert stream.in_hand == {}
 
 
 def test_a_called_iteration_ends_and_goes_on_where_it_was() -> None:

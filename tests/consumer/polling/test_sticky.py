@@ -108,6 +108,26 @@ def test_of_two_that_claim_a_partition_the_later_generation_keeps_it() -> None:
     assert shares == {"away": [claimed[1]], "here": [claimed[0]]}
 
 
+def test_a_member_gives_of_the_topic_of_which_it_has_most() -> None:
+    """So no topic is with one member as long as there are others."""
+    a, b = ([TopicPartition(t, n) for n in range(4)] for t in "ab")
+    topics = {"new": ["a", "b"], "old": ["a", "b"]}
+    before = {"new": (-1, []), "old": (1, [*a, *b[:2]])}
+    shares = share_stickily({"a": 4, "b": 2}, topics, before)
+    assert shares["new"] == a[1:]
+
+
+def test_what_a_member_lists_in_another_order_is_the_same() -> None:
+    """Whoever leads, and however the claims are encoded, the outcome is one."""
+    topics = {"new": ["a"], "old": ["a"]}
+    claims = [TopicPartition("a", n) for n in range(5)]
+    found = [
+        share_stickily({"a": 5}, topics, {"new": (-1, []), "old": (1, listed)})
+        for listed in (claims, claims[::-1])
+    ]
+    assert found[0] == found[1]
+
+
 def test_a_way_over_a_third_member_evens_out() -> None:
     """`x` has too much of a topic that `z` does not want, but `y` in between wants both."""
     topics = {"x": ["a"], "y": ["a", "b"], "z": ["b"]}
@@ -149,3 +169,6 @@ def test_a_member_tells_what_it_had() -> None:
     assignor.on_assignment(MemberAssignment([TopicPartition("t", 1)]))
     said = assignor.subscription(["t"])
     assert decode_previous(said.user_data) == (-1, [TopicPartition("t", 1)])
+    assignor.on_assignment(MemberAssignment([TopicPartition("t", 0)]))
+    said = assignor.subscription(["t"])
+    assert decode_previous(said.user_data) == (-1, [TopicPartition("t", 0)])
