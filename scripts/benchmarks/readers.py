@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kafka08.consumer import KafkaConsumer, KafkaStream
 
 CONSUMED_AT_ONCE = 10_000
+FETCH_BYTES = 1 << 20
+"""max.partition.fetch.bytes of our KafkaConsumer."""
 
 
 def confluent(address: str, _: str, topic: str, partitions: int, count: int) -> Callable[[], int]:
@@ -136,6 +138,42 @@ def polled_batches(
     return read
 
 
+def bare_fetches(
+    address: str, _: str, topic: str, partitions: int, count: int
+) -> Callable[[], int]:
+    """What one connection brings if nothing is done to the messages: the sizes and offsets of
+    `polled_batches`, one request after the other. Entries have one size each, as the benchmark
+    writes them, so that the next offset is known without a look at them."""
+    from kafka08.client.requests import fetch_request, fetch_results
+    from kafka08.kernel.types import ENTRY_HEADER
+    from kafka08.network.connection import Connection
+    from kafka08.protocol.fetch import LIMITED_VERSION, FetchResponse
+    from kafka08.structs import TopicPartition
+
+    host, _, port = address.partition(":")
+    connection = Connection(host, int(port), negotiates=True)
+    positions = {TopicPartition(topic, number): 0 for number in range(partitions)}
+
+    def read() -> int:
+        while sum(positions.values()) < count:
+            request = fetch_request(
+                {tp: (offset, FETCH_BYTES) for tp, offset in positions.items()},
+                max_wait_ms=500,
+                min_bytes=1,
+                max_bytes=partitions * FETCH_BYTES,
+                version=LIMITED_VERSION,
+            )
+            response = connection.send(request)
+            assert isinstance(response, FetchResponse)
+            for tp, result in fetch_results(response).items():
+                if len(result.message_set) >= ENTRY_HEADER.size:
+                    _, size = ENTRY_HEADER.unpack_from(result.message_set)
+                    positions[tp] += len(result.message_set) // (ENTRY_HEADER.size + size)
+        return sum(positions.values())
+
+    return read
+
+
 def our_consumer(address: str, topic: str, partitions: int) -> KafkaConsumer:
     from kafka08.consumer import KafkaConsumer
     from kafka08.structs import TopicPartition
@@ -165,6 +203,7 @@ KINDS = {
     "messages": polled_messages,
     "lists": polled_lists,
     "polled batches": polled_batches,
+    "bare fetches": bare_fetches,
 }
 
 
