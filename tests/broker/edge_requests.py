@@ -184,6 +184,26 @@ EDGE_REQUESTS = [
     *of_commits(1),
     *of_offset_fetches(1),
     EdgeRequest(
+        "empty group and unknown topic, OffsetCommit v0",
+        commit(0, "", ("nosuch", [committed(0)])),
+        topics(("nosuch", [code(3)])),
+    ),
+    EdgeRequest(
+        "empty group and unknown topic, OffsetFetch v0",
+        fetch_offsets(0, "", ("nosuch", [PARTITION])),
+        topics(("nosuch", [offset(-1, "", 3)])),
+    ),
+    EdgeRequest(
+        "twice, the second one too long, OffsetCommit v0",
+        commit(0, "long", ("edge", [committed(0), pack(">iq", 0, 6) + text("x" * 5000)])),
+        topics(("edge", [code(12)])),
+    ),
+    EdgeRequest(
+        "which is then not there, OffsetFetch v0",
+        fetch_offsets(0, "long", ("edge", [PARTITION])),
+        topics(("edge", [offset(-1, "", 3)])),
+    ),
+    EdgeRequest(
         "empty group, OffsetCommit v0",
         commit(0, "", ("edge", [committed(0)])),
         topics(("edge", [code(-1)])),

@@ -107,6 +107,17 @@ def test_acks_other_than_minus_1_0_and_1_are_refused(tmp_path: Path, level: str)
     assert 0 == world.partition("t").log.log_end_offset
 
 
+def test_illegal_acks_of_an_unknown_topic(tmp_path: Path) -> None:
+    """3, as 0.10.2.2, and one answer for a partition that stands twice."""
+    world = world_of(tmp_path)
+    world.lead("t")
+    sets = [ProducePartition(0, SET)] * 2
+    topics = [ProduceTopic("t", sets), ProduceTopic("nosuch", sets)]
+    answer = world.client.call(ProduceRequest(2, 1, topics))
+    codes = [(t.topic, [p.error_code for p in t.partitions]) for t in answer.topics]
+    assert [("t", [21]), ("nosuch", [3])] == codes
+
+
 class TestProduce:
     @pytest.mark.parametrize("value", [b"v" * 100, b"v" * 100_000], ids=["inline", "native"])
     @pytest.mark.parametrize("acks", [1, -1])
@@ -171,6 +182,17 @@ class TestFetch:
         wanted = (("b", 0, 9999), ("a", 0, 9999), ("b", 1, 9999))
         answer = fetch(world, *wanted, max_bytes=9999)
         assert ["b", "a", "b"] == [topic.topic for topic in answer.topics]
+
+    def test_a_negative_limit_fails_only_what_is_read_first(self, world: World) -> None:
+        """After it nothing is left, so that the next partition gets its first message."""
+        found = sizes(fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=-1))
+        assert [("a", 0, -1, 0), ("b", 0, 0, len(SET))] == found
+
+    def test_a_debugging_consumer_asks_for_an_unknown_topic(self, world: World) -> None:
+        """3, not 9."""
+        topics = [FetchTopic("nosuch", [FetchPartition(0, 0, 100)])]
+        answer = world.client.call(FetchRequest(-2, 0, 0, topics, version=3))
+        assert [("nosuch", 0, 3, 0)] == sizes(answer)
 
     def test_unknown_topics_come_last(self, world: World) -> None:
         """As in 0.10.2.2."""

@@ -19,6 +19,7 @@ from kafka08.broker.context import BrokerContext
 from kafka08.broker.converted_set import LOOKED_AT_AT_ONCE_BYTES, OldResponse
 from kafka08.broker.handlers import fetch
 from kafka08.broker.turns import in_turns_if_many
+from kafka08.errors import UnknownTopicOrPartition
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
 from kafka08.structs import DEBUGGING_CONSUMER, TopicPartition
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from kafka08.log.slices import LogSlice
     from kafka08.network.server_connection import ResponseFrame
     from kafka08.protocol.fetch import FetchPartition, FetchRequest
-    from kafka08.runtime import BrokerRuntime
 
 
 class LaterReading:
     """Partitions one by one, each up to its own limit. Never switches."""
 
-    def __init__(self, request: FetchRequest) -> None:
+    def __init__(self, broker: BrokerContext, request: FetchRequest) -> None:
+        self._runtime = broker.runtime
+        self._metadata_cache = broker.metadata_cache
         self._replica_id = request.replica_id
 
     def read_partition(
@@ -43,6 +45,8 @@ class LaterReading:
     ) -> tuple[LogSlice, int]:
         """As ReplicaManager.read_from_log."""
         debugs = self._replica_id == DEBUGGING_CONSUMER
+        if debugs and tp.topic not in self._metadata_cache:
+            raise UnknownTopicOrPartition(f"topic {tp.topic} is not known here")
         partition = manager.hosted_partition(tp) if debugs else manager.leader_partition(tp)
         if self._replica_id < 0 and wanted.offset > partition.high_watermark:
             return partition.read(wanted.offset, 0, committed_only=False), partition.high_watermark
@@ -63,10 +67,6 @@ class LaterReading:
 
 class OldReading(LaterReading):
     """For consumers that know only magic 0."""
-
-    def __init__(self, request: FetchRequest, runtime: BrokerRuntime) -> None:
-        super().__init__(request)
-        self._runtime = runtime
 
     def finish(
         self, reads: fetch.Reads, call: Call, respond: fetch.Respond
@@ -99,13 +99,14 @@ class LimitedReading(LaterReading):
     message may exceed every limit.
     """
 
-    def __init__(self, request: FetchRequest) -> None:
-        super().__init__(request)
+    def __init__(self, broker: BrokerContext, request: FetchRequest) -> None:
+        super().__init__(broker, request)
         self._left = request.max_bytes
         self._is_empty = True
 
     def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
         limit = min(wanted.max_bytes, self._left)
+        self._left = max(0, self._left)  # 0.10: a negative limit fails only what is read first
         found = self._up_to(partition, wanted, limit)
         if found.size == limit:
             head = self._up_to(partition, wanted, ENTRY_HEADER.size).bytes()
@@ -133,8 +134,8 @@ def reading_of(
 ) -> Callable[[FetchRequest], LaterReading]:
     """The way to read a request of its version; puts its topics in order."""
     if request.version < MAGIC_1_VERSION:
-        return partial(OldReading, runtime=broker.runtime)
+        return partial(OldReading, broker)
     if request.version < LIMITED_VERSION:
-        return LaterReading
+        return partial(LaterReading, broker)
     request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
-    return LimitedReading
+    return partial(LimitedReading, broker)

@@ -88,20 +88,18 @@ def refuse(request: OffsetCommitRequest, code: int) -> Response:
 
 
 def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> Response:
-    """Write all offsets in one burst. UnknownError for a group without a name. Switches."""
-    if not request.group:
-        raise UnknownError("a group whose name is empty")
+    """Write all offsets in one burst. A group without a name has error -1. Switches."""
     codes: dict[TopicPartition, int] = {}
     accepted: dict[TopicPartition, int] = {}
-    for topic in request.topics:
-        for item in topic.partitions:
-            tp = TopicPartition(topic.topic, item.partition)
-            if topic.topic not in broker.metadata_cache:
-                codes[tp] = UnknownTopicOrPartition.code
-            elif java_length(item.metadata) > broker.config.offset_metadata_max_bytes:
-                codes[tp] = OffsetMetadataTooLarge.code
-            else:
-                accepted[tp] = item.offset
+    for tp, item in by_partition(request.topics).items():
+        if tp.topic not in broker.metadata_cache:
+            codes[tp] = UnknownTopicOrPartition.code
+        elif java_length(item.metadata) > broker.config.offset_metadata_max_bytes:
+            codes[tp] = OffsetMetadataTooLarge.code
+        elif request.group:
+            accepted[tp] = item.offset
+        else:
+            codes[tp] = UnknownError.code
     failed = GroupStore(broker.store.zk).commit_offsets(request.group, accepted)
     for tp, error in failed.items():
         logger.error(

@@ -71,11 +71,12 @@ def fetch_from_coordinator(broker: BrokerContext, request: OffsetFetchRequest) -
 
 
 def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
-    """Read all offsets in one burst; one by one if some znode has no number. UnknownError for a
-    group without a name. Switches."""
-    if not request.group:
-        raise UnknownError("a group whose name is empty")
+    """Read all offsets in one burst; one by one if some znode has no number. A group without a name
+    has error -1. Switches."""
     known = [tp for tp in partitions_of(request) if tp.topic in broker.metadata_cache]
+    if not request.group:
+        nameless = dict.fromkeys(known, FetchedOffset(error_code=UnknownError.code))
+        return respond(request, lambda tp: nameless.get(tp, UNKNOWN_PARTITION))
     fetched: dict[TopicPartition, FetchedOffset] = {}
     try:
         offsets = GroupStore(broker.store.zk).offsets(request.group, known)

@@ -16,10 +16,11 @@ from collections.abc import Mapping
 
 from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
-from kafka08.broker.delayed_produce import AppendResults
+from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.turns import PARTITIONS_AT_ONCE
-from kafka08.errors import ApiError, InvalidRequiredAcks, code_of
+from kafka08.errors import ApiError, InvalidRequiredAcks, UnknownTopicOrPartition, code_of
+from kafka08.levels import Level
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.produce import (
     ProducePartitionResponse,
@@ -84,10 +85,23 @@ def append(
 def handle_legal_acks(
     broker: BrokerContext, request: ProduceRequest, call: Call
 ) -> ProduceResponse | Later:
-    """From 0.9 on: acks other than -1, 0 and 1 are refused (21), and nothing is appended."""
-    if request.required_acks not in {-1, 0, 1}:
-        return refuse(request, InvalidRequiredAcks.code)
-    return handle(broker, request, call)
+    """From 0.9 on: acks other than -1, 0 and 1 are refused (21), and nothing is appended. From
+    0.10.2 on topics that are unknown here have error 3."""
+    if request.required_acks in {-1, 0, 1}:
+        return handle(broker, request, call)
+    names_unknown = broker.config.level >= Level.V0_10_2
+    return response(
+        {
+            tp: AppendResult(
+                NO_OFFSET,
+                NO_OFFSET,
+                UnknownTopicOrPartition(str(tp))
+                if names_unknown and tp.topic not in broker.metadata_cache
+                else InvalidRequiredAcks(str(request.required_acks)),
+            )
+            for tp in by_partition(request.topics)
+        }
+    )
 
 
 def outcome(request: ProduceRequest, results: AppendResults, call: Call) -> ProduceResponse | Later:
