@@ -263,6 +263,8 @@ def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
         raise ConfigError(f"{name}: {value!r} is outside the range {low} to {high}")
     if kind is float and declared.low is not None and parsed < declared.low:
         raise ConfigError(f"{name}: {value!r} is below {declared.low}")
+    if kind is float and declared.high is not None and parsed > declared.high:
+        raise ConfigError(f"{name}: {value!r} is above {declared.high}")
     return parsed
 
 

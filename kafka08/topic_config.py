@@ -9,6 +9,7 @@ wider than any value that works).
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -31,6 +32,12 @@ BOTH_POLICIES: Final = ("compact,delete", "delete,compact")
 CODECS: Final = ("uncompressed", "snappy", "lz4", "gzip", "producer")
 """Of compression.type."""
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
+THROTTLED: Final = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+REPLICAS: Final = re.compile(r"\s*([0-9]+:[0-9]+)?\s*(,\s*([0-9]+:[0-9]+)?\s*)*|\s*\*\s*(,.*)?")
+"""Of THROTTLED: partition:broker, … or *."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +53,9 @@ def _long(broker_key: str, low: int = 0, since: Level = Level.V0_8_2) -> TopicKe
     return TopicKey(int, broker_key, Key(None, low=low, high=LONG_MAX, since=since))
 
 
-def _int(broker_key: str | None, low: int = 0) -> TopicKey:
-    return TopicKey(int, broker_key, Key(None, low=low, high=INT_MAX))
+def _int(broker_key: str | None, low: int = 0, later_high: int = INT_MAX) -> TopicKey:
+    later = {Level.V0_9_0: {"high": later_high}}
+    return TopicKey(int, broker_key, Key(None, low=low, high=INT_MAX, later=later))
 
 
 TOPIC_KEYS: Final[dict[str, TopicKey]] = {
@@ -61,10 +69,12 @@ TOPIC_KEYS: Final[dict[str, TopicKey]] = {
     "retention.ms": _long("log.retention.ms", low=-1),
     "max.message.bytes": _int("message.max.bytes"),
     "index.interval.bytes": _int("log.index.interval.bytes"),
-    "file.delete.delay.ms": _int("log.segment.delete.delay.ms"),
+    "file.delete.delay.ms": _int("log.segment.delete.delay.ms", later_high=LONG_MAX),
     "delete.retention.ms": _long("log.cleaner.delete.retention.ms"),
     "min.cleanable.dirty.ratio": TopicKey(
-        float, "log.cleaner.min.cleanable.ratio", Key(None, low=0)
+        float,
+        "log.cleaner.min.cleanable.ratio",
+        Key(None, low=0, later={Level.V0_9_0: {"high": 1}}),
     ),
     CLEANUP_POLICY: TopicKey(
         str,
@@ -88,12 +98,7 @@ TOPIC_KEYS: Final[dict[str, TopicKey]] = {
         "log.message.timestamp.difference.max.ms", since=Level.V0_10_2
     ),
     "min.compaction.lag.ms": _long("log.cleaner.min.compaction.lag.ms", since=Level.V0_10_2),
-    "leader.replication.throttled.replicas": TopicKey(
-        str, None, Key(None, since=Level.V0_10_2, effect=False)
-    ),
-    "follower.replication.throttled.replicas": TopicKey(
-        str, None, Key(None, since=Level.V0_10_2, effect=False)
-    ),
+    **dict.fromkeys(THROTTLED, TopicKey(str, None, Key(None, since=Level.V0_10_2, effect=False))),
 }
 KEYS_AT: Final[Mapping[Level, Mapping[str, TopicKey]]] = {
     level: MappingProxyType(
@@ -117,6 +122,9 @@ def parse_topic_config(
     """
     check_names(overrides, level)
     keys = KEYS_AT[level]
+    policy = overrides.get(CLEANUP_POLICY, "")
+    if level >= Level.V0_9_0 and policy != policy.lower():
+        raise ConfigError(f"{CLEANUP_POLICY}: {policy!r} must be in lower case")
     return {name: _parse(name, text, keys[name], level) for name, text in overrides.items()}
 
 
@@ -196,12 +204,15 @@ def _parse(name: str, text: str, key: TopicKey, level: Level) -> TopicConfigValu
     value: TopicConfigValue = parse_value(name, text, key.kind, key.declared)
     if name == MESSAGE_FORMAT:
         parse_protocol_version(name, str(value), level)
+    if name in THROTTLED and REPLICAS.fullmatch(str(value)) is None:
+        raise ConfigError(f"{name}: {text!r} is neither partition:broker,partition:broker nor *")
     return value
 
 
 def _unbounded(key: TopicKey, level: Level) -> TopicKey:
     """Every value of the same type: 32 or 64 bits, any fraction; below 0.10.2 any word."""
     declared = key.declared
-    low = None if declared.high is None else -declared.high - 1
+    high = declared.high if key.kind is int else None
+    low = None if high is None else -high - 1
     choices = declared.choices if level >= Level.V0_10_2 else None
-    return replace(key, declared=replace(declared, low=low, choices=choices))
+    return replace(key, declared=replace(declared, low=low, high=high, choices=choices))

@@ -7,10 +7,12 @@ import pytest
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.topic_config import (
+    THROTTLED,
     TOPIC_KEYS,
     UNCLEAN_ELECTIONS,
     check_names,
     override_texts,
+    parse_stored_config,
     parse_topic_config,
     unclean_elections_allowed,
 )
@@ -59,12 +61,30 @@ def test_a_level_has_the_keys_of_its_release(level: Level, name: str) -> None:
 @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0, Level.V0_10_2])
 def test_both_cleanup_policies_are_of_0_10(level: Level) -> None:
     """A list of policies is one word to a release before 0.10.1."""
+    overrides = {"cleanup.policy": "compact, delete"}
     if level is Level.V0_10_2:
-        found = parse_topic_config({"cleanup.policy": "Compact, delete"}, level)
-        assert found == {"cleanup.policy": "compact,delete"}
+        assert {"cleanup.policy": "compact,delete"} == parse_topic_config(overrides, level)
     else:
         with pytest.raises(ConfigError, match=r"cleanup\.policy: 'compact,delete' is not one of"):
-            parse_topic_config({"cleanup.policy": "Compact, delete"}, level)
+            parse_topic_config(overrides, level)
+
+
+def test_cleanup_policies_have_lower_case_from_0_9_on() -> None:
+    """A JVM broker could not start with another. What is stored already is understood."""
+    overrides = {"cleanup.policy": "Compact"}
+    assert {"cleanup.policy": "compact"} == parse_topic_config(overrides)
+    for level in (Level.V0_9_0, Level.V0_10_2):
+        with pytest.raises(ConfigError, match="'Compact' must be in lower case"):
+            parse_topic_config(overrides, level)
+        assert {"cleanup.policy": "compact"} == parse_stored_config("t", overrides, level)
+
+
+def test_replicas_to_throttle_are_named() -> None:
+    """A JVM broker could not start with others."""
+    for key in THROTTLED:
+        assert parse_topic_config({key: "0:1,2:3"}, Level.V0_10_2)
+        with pytest.raises(ConfigError, match=r"'x' is neither partition:broker"):
+            parse_topic_config({key: "x"}, Level.V0_10_2)
 
 
 def test_a_message_format_is_one_of_the_level() -> None:

@@ -80,7 +80,11 @@ class BrokerConfig(LaterKeys):
         "", doc="host:count pairs, separated by commas, that override max.connections.per.ip."
     )
     connections_max_idle_ms: int = key(
-        600_000, low=1, high=LONG_MAX, doc="A connection silent for longer is closed."
+        600_000,
+        low=1,
+        high=LONG_MAX,
+        later={V0_10_2: {"low": UNLIMITED}},
+        doc="A connection silent for longer is closed; from 0.10.2 on -1: never.",
     )
 
     # Metrics; keys of our own
@@ -134,14 +138,14 @@ class BrokerConfig(LaterKeys):
     log_retention_ms: int | None = key(
         None,
         low=1,
-        later={V0_9_0: {"low": UNLIMITED, "high": LONG_MAX}},
-        doc="Age at which a segment is deleted; -1: never.",
+        later={V0_9_0: {"low": -LONG_MAX, "high": LONG_MAX}},
+        doc="Age at which a segment is deleted; from 0.9.0 on below 0: never.",
     )
     log_retention_minutes: int | None = key(
-        None, low=1, later={V0_9_0: {"low": UNLIMITED}}, doc="The same in minutes."
+        None, low=1, later={V0_9_0: {"low": -INT_MAX}}, doc="The same in minutes."
     )
     log_retention_hours: int = key(
-        168, low=1, later={V0_9_0: {"low": UNLIMITED}}, doc="The same in hours, if neither is set."
+        168, low=1, later={V0_9_0: {"low": -INT_MAX}}, doc="The same in hours, if neither is set."
     )
     log_retention_bytes: int = key(
         -1,
@@ -173,7 +177,7 @@ class BrokerConfig(LaterKeys):
         512 << 10, low=1, doc="I/O buffers of all cleaner threads; a thread reads half its share."
     )
     log_cleaner_io_buffer_load_factor: float = key(
-        0.9, low=0.01, high=1, doc="Largest load factor of an offset map."
+        0.9, low=0.01, doc="Largest load factor of an offset map."
     )
     log_cleaner_backoff_ms: int = key(
         15_000, low=0, high=LONG_MAX, doc="Pause when there is nothing to clean."
@@ -269,7 +273,9 @@ class BrokerConfig(LaterKeys):
     controlled_shutdown_enable: bool = key(
         True, doc="Whether a stopping broker first asks the controller to move its leaders."
     )
-    controlled_shutdown_max_retries: int = key(3, low=1, doc="Attempts of a controlled shutdown.")
+    controlled_shutdown_max_retries: int = key(
+        3, low=1, later={V0_9_0: {"low": 0}}, doc="Attempts of a controlled shutdown."
+    )
     controlled_shutdown_retry_backoff_ms: int = key(
         5000, low=0, doc="Backoff between two attempts."
     )
@@ -321,7 +327,8 @@ class BrokerConfig(LaterKeys):
     ) -> None:
         properties = properties or {}
         chosen = keywords.get("kafka08_profile", properties.get("kafka08.profile"))
-        super().__init__({**profile.broker_defaults(str(chosen)), **properties}, **keywords)
+        given = {**profile.broker_defaults(str(chosen)), **properties}
+        super().__init__(in_later_spelling(given), **keywords)
 
     @classmethod
     def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:
@@ -389,18 +396,28 @@ class BrokerConfig(LaterKeys):
             )
 
     def _check_retention(self) -> None:
-        for name in ("log_retention_ms", "log_retention_minutes", "log_retention_hours"):
-            if getattr(self, name) == 0:
-                raise ConfigError(f"{name.replace('_', '.')}: 0 is neither -1 (never) nor above 0")
+        names = ("log_retention_ms", "log_retention_minutes", "log_retention_hours")
+        used = next(name for name in names if getattr(self, name) is not None)
+        if getattr(self, used) == 0:
+            raise ConfigError(f"{used.replace('_', '.')}: 0 is neither -1 (never) nor above 0")
 
     def _check_cleanup_policy(self) -> None:
-        words = set(self.cleanup_policy.split(","))
+        words = {word.strip() for word in self.log_cleanup_policy.split(",")}
         if not words <= set(POLICIES):
             raise ConfigError(
                 f"log.cleanup.policy: {self.log_cleanup_policy!r} is not delete, compact or both"
             )
 
     def _check_listeners(self) -> None:
+        alternatives = ("inter.broker.listener.name", "security.inter.broker.protocol")
+        if self.keys[alternatives[0]].exists and self.given.issuperset(alternatives):
+            raise ConfigError(f"Only one of {' and '.join(alternatives)} may be set")
+        if PLAINTEXT not in self._protocols and self.listeners is None:
+            raise ConfigError(
+                "listener.security.protocol.map: "
+                f"{self.listener_security_protocol_map!r} has no protocol for the listener "
+                f"{PLAINTEXT}, the default of listeners"
+            )
         listening = {endpoint.listener for endpoint in self.listening}
         advertised = {endpoint.listener for endpoint in self.advertised}
         if not advertised <= listening:
@@ -467,8 +484,8 @@ class BrokerConfig(LaterKeys):
     @property
     def inter_broker_listener(self) -> str:
         """The listener for requests between brokers."""
-        name = self.inter_broker_listener_name or self.security_inter_broker_protocol
-        return name.upper()
+        name = self.inter_broker_listener_name
+        return (self.security_inter_broker_protocol if name is None else name).upper()
 
     @property
     def _protocols(self) -> Mapping[str, str]:
@@ -604,6 +621,25 @@ class BrokerConfig(LaterKeys):
             min_compaction_lag_ms=self.log_cleaner_min_compaction_lag_ms,
             preallocate=self.log_preallocate,
         )
+
+
+SPELLINGS: Final = {"compression.type": str.lower, "security.inter.broker.protocol": str.upper}
+"""Keys whose values brokers from 0.9 on read in any case, and how they are declared here."""
+
+
+def in_later_spelling(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The pairs; from 0.9 on with true, false and the values of SPELLINGS in their case."""
+    if given.get("api.level", LEVELS[0]) == LEVELS[0]:
+        return dict(given)
+
+    def spelled(name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if BrokerConfig._types.get(name) is bool:
+            return value.strip().lower()
+        return SPELLINGS[name](value) if name in SPELLINGS else value
+
+    return {name: spelled(name, value) for name, value in given.items()}
 
 
 KEYS_AT: Final[Mapping[Level, Mapping[str, Key]]] = {

@@ -318,7 +318,9 @@ class KafkaServer:
             call_later=timer.add,
             connections_per_ip=config.max_connections_per_ip,
             connections_overrides=config.connection_limits,
-            idle_ms=config.connections_max_idle_ms,
+            idle_ms=config.connections_max_idle_ms
+            if config.connections_max_idle_ms > 0
+            else LONG_MAX,
         )
         server.start()
         return server

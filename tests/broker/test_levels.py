@@ -161,6 +161,19 @@ def test_listeners_are_read_by_name() -> None:
         ),
         ({"broker_id": "1001"}, "broker.id: 1001 is outside the range -1 to 1000"),
         ({"log_retention_ms": "0"}, "log.retention.ms: 0 is neither"),
+        ({"log_cleanup_policy": "COMPACT"}, "log.cleanup.policy: 'COMPACT' is not"),
+        ({"inter_broker_listener_name": ""}, "inter.broker.listener.name: '' is not one"),
+        (
+            {"listener_security_protocol_map": "A:PLAINTEXT"},
+            "'A:PLAINTEXT' has no protocol for the listener PLAINTEXT",
+        ),
+        (
+            {
+                "inter_broker_listener_name": "PLAINTEXT",
+                "security_inter_broker_protocol": "PLAINTEXT",
+            },
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol",
+        ),
     ],
 )
 def test_contradictions_are_refused(keys: dict[str, str], says: str) -> None:
@@ -173,6 +186,17 @@ def test_min_insync_replicas_is_the_topics_default_from_0_9_on() -> None:
     """0.8.2.2 parses the key and does not use it."""
     found = [config(level, min_insync_replicas=2).log_config() for level in LEVELS]
     assert [None, 2, 2] == [made.min_insync_replicas for made in found]
+
+
+@pytest.mark.parametrize(
+    "keys", [{"delete.topic.enable": "TRUE"}, {"security.inter.broker.protocol": "plaintext"}]
+)
+def test_words_are_read_in_any_case_from_0_9_on(keys: dict[str, str]) -> None:
+    """0.8.2.2 knows no TRUE."""
+    made = BrokerConfig({**REQUIRED, **keys, "api.level": "0.9.0"})
+    assert made.delete_topic_enable == ("delete.topic.enable" in keys)
+    with pytest.raises(ConfigError, match="neither 'true' nor 'false'"):
+        BrokerConfig({**REQUIRED, "delete.topic.enable": "TRUE"})
 
 
 def test_retention_may_be_unlimited_from_0_9_on() -> None:

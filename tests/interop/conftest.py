@@ -15,6 +15,7 @@ from tests.interop.jvm import JvmKafka, require_jvm
 
 HERE = Path(__file__).parent
 LATER_RELEASES = {
+    "test_configurations_on_jvm",
     "test_deleted_directories_on_jvm",
     "test_down_conversion",
     "test_foreign_clients",

@@ -1,0 +1,102 @@
+"""What 0.10.2.2's own configuration takes and refuses, ours does at level 0.10.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.errors import ConfigError
+from kafka08.levels import Level
+from kafka08.topic_config import parse_topic_config
+from tests.interop.java_oracle import JavaOracle, on_0_10_2
+
+NAMED = {
+    "listeners": "A://h:1,B://h:2",
+    "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+}
+BROKERS = (
+    *({"delete.topic.enable": text} for text in ("true", "TRUE", "yes", " true ", "")),
+    *({"compression.type": text} for text in ("gzip", "GZIP", "none", "producer")),
+    *({"log.cleanup.policy": text} for text in ("compact,delete", "delete, compact", "COMPACT")),
+    *({"log.retention.ms": text} for text in ("-1", "-2", "0", "x")),
+    {"log.retention.ms": "-1", "log.retention.hours": "0"},
+    {"log.retention.minutes": "0"},
+    *({"connections.max.idle.ms": text} for text in ("-1", "5")),
+    {"controlled.shutdown.max.retries": "0"},
+    *({"security.inter.broker.protocol": text} for text in ("plaintext", "FOO")),
+    *({"inter.broker.protocol.version": text} for text in ("0.9.0", "0.10", "0.10.3", "0.10.2.2")),
+    {"inter.broker.protocol.version": "0.9.0", "log.message.format.version": "0.9.0"},
+    {"inter.broker.protocol.version": "0.9.0", "log.message.format.version": "0.10.0"},
+    *({"listeners": text} for text in ("h:1", "PLAINTEXT://h", "FOO://h:1", "PLAINTEXT://:1")),
+    {"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"},
+    *({"listener.security.protocol.map": text} for text in ("", "x", "A:PLAINTEXT")),
+    NAMED,
+    *({**NAMED, "inter.broker.listener.name": text} for text in ("A", "a", "C", "")),
+    {**NAMED, "inter.broker.listener.name": "A", "security.inter.broker.protocol": "PLAINTEXT"},
+    *({"broker.id": text} for text in ("1001", "-1", "-2")),
+    {"broker.id": "1001", "broker.id.generation.enable": "false"},
+    {"replica.fetch.wait.max.ms": "40000"},
+    {"offsets.commit.required.acks": "4"},
+    {"log.cleaner.dedupe.buffer.size": "1048576"},
+    {"max.connections.per.ip.overrides": "h:x"},
+    {"bogus": "1"},
+)
+THROTTLED = "leader.replication.throttled.replicas"
+TOPICS = (
+    *({"cleanup.policy": text} for text in ("compact", "compact,delete", "COMPACT", "x")),
+    *({"min.cleanable.dirty.ratio": text} for text in ("0", "1", "1.5", "-0.5", "x")),
+    *({THROTTLED: text} for text in ("", "*", "0:1", "0:1, 2:3", "0:1,", "x", "0", "-1:0", "*,x")),
+    *({"unclean.leader.election.enable": text} for text in ("TRUE", "1")),
+    *({"compression.type": text} for text in ("gzip", "GZIP", "none")),
+    *({"file.delete.delay.ms": text} for text in ("2147483648", "-1")),
+    *({"min.insync.replicas": text} for text in ("1", "0")),
+    *({"message.timestamp.difference.max.ms": text} for text in ("0", "-1")),
+    {"bogus": "1"},
+)
+
+
+class ConfigurationOracle(JavaOracle):
+    def __init__(self) -> None:
+        super().__init__(on_0_10_2(Path(__file__).parent / "ConfigurationOracle.java"))
+
+    def takes(self, kind: str, pairs: dict[str, str]) -> bool:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        words = [f"{key}={value}".replace(" ", "\t") for key, value in pairs.items()]
+        self._process.stdin.write(" ".join([kind, *words]) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer.startswith(("taken", "refused")), answer
+        return answer.startswith("taken")
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[ConfigurationOracle]:
+    with ConfigurationOracle() as oracle:
+        yield oracle
+
+
+def is_taken(kind: str, pairs: dict[str, str]) -> bool:
+    try:
+        if kind == "topic":
+            parse_topic_config(pairs, Level.V0_10_2)
+        else:
+            BrokerConfig({"api.level": "0.10.2", **pairs})
+    except ConfigError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("kind", "cases"), [("broker", BROKERS), ("topic", TOPICS)])
+def test_both_take_the_same(
+    oracle: ConfigurationOracle, kind: str, cases: tuple[dict[str, str], ...]
+) -> None:
+    """A value that only ours took would end the JVM brokers of a cluster; one that only theirs
+    takes keeps its broker from being replaced."""
+    base = {"zookeeper.connect": "z:1", "broker.id": "1"} if kind == "broker" else {}
+    found = {str(case): is_taken(kind, base | case) for case in cases}
+    assert {str(case): oracle.takes(kind, base | case) for case in cases} == found
+    assert {True, False} == set(found.values())
