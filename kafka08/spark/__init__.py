@@ -38,19 +38,19 @@ def register(spark: SparkSession) -> None:
     Spark finds `pyspark_kafka08` by itself. Needed with an editable install (pip install -e),
     whose packages Spark's search does not see.
 
-    ConfigError if PySpark is older than 4.0, or the workers of a local master run a Python that
-    cannot import kafka08."""
+    ConfigError if PySpark is older than 4.0, or if workers run a Python that cannot run our tasks:
+    a cluster's are asked by a small job, once. Logs a warning if they lack the compiled kernel."""
     from pyspark.errors import AnalysisException
 
     from kafka08.spark.versions import DATA_SOURCES, require
-    from kafka08.spark.worker_python import check_local_workers
+    from kafka08.spark.worker_python import check_workers
 
     require(DATA_SOURCES, "the format kafka08", "use kafka08.spark.read_ranges")
-    from kafka08.spark.source import DataSource
+    from kafka08.spark.source import CheckedDataSource
 
-    check_local_workers(spark)
+    check_workers(spark)
     try:
-        spark.dataSource.register(DataSource)
+        spark.dataSource.register(CheckedDataSource)
     except AnalysisException as error:  # PySpark 4.0: it has found the package by itself
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise

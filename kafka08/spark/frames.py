@@ -19,7 +19,7 @@ from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.spark.schema import check_schema, default_schema
 from kafka08.spark.task_reader import leave_modules_to_the_end, range_reader
 from kafka08.spark.versions import arrow_schema
-from kafka08.spark.worker_python import check_local_workers
+from kafka08.spark.worker_python import check_workers
 from kafka08.structs import Broker
 
 _PLAN: Final = (
@@ -39,7 +39,7 @@ def read_ranges(
     Raises what `load()` does: ConfigError, DataLost, the errors of brokers. `pushFilters` has no
     effect.
     """
-    check_local_workers(spark)
+    check_workers(spark)
     parsed = parse_read_options(options)
     schema = schema or default_schema(parsed.include_headers)
     check_schema(schema, parsed.include_headers)

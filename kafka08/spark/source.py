@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class DataSource(datasource.DataSource):
     """`spark.read.format("kafka08")`. Options and columns: docs/spark.md."""
 
+    workers_checked = False
+
     @classmethod
     def name(cls) -> str:
         return "kafka08"
@@ -76,6 +78,7 @@ class DataSource(datasource.DataSource):
         soon as it is made."""
         options = parse_read_options(self.options, streaming=streaming)
         check_schema(schema, options.include_headers)
+        self._warn_of_twin()
         return replace(options, address=resolved(options.address, options.settings))
 
     def _write_options(self, schema: StructType, overwrite: bool) -> WriteOptions:
@@ -85,7 +88,21 @@ class DataSource(datasource.DataSource):
         if overwrite:
             raise ConfigError("a topic can only be appended to: use mode('append')")
         check_columns(schema, options.topic)
+        self._warn_of_twin()
         return replace(options, address=resolved(options.address, options.settings))
+
+    def _warn_of_twin(self) -> None:
+        """Where nobody called `register`, this process, which plans, speaks for the workers'."""
+        if not self.workers_checked:
+            from kafka08.spark.worker_python import warn_of_twin_here
+
+            warn_of_twin_here()
+
+
+class CheckedDataSource(DataSource):
+    """The same where `register` has looked at the workers, and logged what there is to say."""
+
+    workers_checked = True
 
 
 class BatchReader(datasource.DataSourceReader):

@@ -1,51 +1,177 @@
-"""Whether the Python of Spark's workers can run our tasks, asked before a job fails on it."""
+"""Whether the Pythons of Spark's workers can run our tasks, and how fast: asked before a job fails.
+
+A worker of a local master runs a Python of this machine. Those of a cluster are asked by a small
+job, whose function is pickled by value: it arrives where there is no kafka08.
+"""
 
 from __future__ import annotations
 
+import inspect
+import json
+import logging
+import re
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterable, Mapping
 from functools import cache
 from shutil import which
 from typing import TYPE_CHECKING, Final
 
+from py4j.protocol import Py4JError
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+
 from kafka08.errors import ConfigError
+from kafka08.listing import some_of
+from kafka08.spark import worker_probe
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger(__name__)
+
 SECONDS: Final = 60
-"""For the worker's Python to import everything, on a busy machine."""
+"""For a Python to import everything on a busy machine, and for a cluster to start executors."""
+MOST_TASKS: Final = 200
+"""Of the job that asks the workers of a cluster."""
+JOB_TAG: Final = "kafka08-workers"
+INSTALL: Final = "install kafka08[spark] there"
+CAUSE: Final = re.compile(r"Cannot run program [^\n]*|\[PYTHON_VERSION_MISMATCH\][^\n]*")
+"""What Spark says of a worker's Python that cannot start, or is not the driver's."""
+
+_checked: Final[set[str]] = set()
+"""Ids of the applications whose workers were asked."""
 
 
-def check_local_workers(spark: SparkSession) -> None:
-    """ConfigError if the workers of a local master run a Python without kafka08 or pyarrow, as
-    they do where a virtual environment is used without being activated. Of a cluster's workers the
-    driver can tell nothing."""
-    context = getattr(spark, "_sc", None)  # None with Spark Connect
-    if context is not None and context.master.startswith("local"):
-        check_python(context.pythonExec)
+def check_workers(spark: SparkSession) -> None:
+    """ConfigError if workers run a Python that cannot run our tasks: one without kafka08 or pyarrow
+    (that of the system, where a virtual environment is used without being activated), or with
+    another Python or kafka08 than the driver's. A warning if they run the Python twin of the
+    kernel. Asks once for each application; of a cluster's workers, those that there are so far.
+    With Spark Connect the driver is elsewhere, and nothing is asked."""
+    context: SparkContext | None = getattr(spark, "_sc", None)
+    if context is None or context.applicationId in _checked:
+        return
+    master = str(context.master)
+    if master == "local" or master.startswith("local["):
+        found = [python_here(context.pythonExec)]
+        cure = (
+            f"set the environment variable PYSPARK_PYTHON={sys.executable} before the session "
+            "starts"
+        )
+    else:
+        found = pythons_of_workers(context)
+        cure = (
+            "set PYSPARK_PYTHON (or --conf spark.pyspark.python) to one that has it on every node "
+            "before the session starts"
+        )
+    check_pythons(found, cure)
+    _checked.add(context.applicationId)
+    warn_of_twin(found)
+
+
+def check_pythons(found: Iterable[Mapping[str, str]], cure: str) -> None:
+    """ConfigError with `cure` for the first of them that differs from this process's Python in
+    what matters. `found`: as `worker_probe.describe` says."""
+    here = worker_probe.describe()
+    for worker in found:
+        problem = worker.get("problem")
+        if problem is None and minor(worker["python"]) != minor(here["python"]):
+            problem = f"it is Python {worker['python']}, the driver's is {here['python']}"
+        if problem is None and worker["kafka08"] != here["kafka08"]:
+            problem = f"it has kafka08 {worker['kafka08']}, the driver has {here['kafka08']}"
+        if problem is not None:
+            raise ConfigError(
+                f"Spark's workers on {worker['host']} run {worker['executable']}, which cannot run "
+                f"tasks of kafka08 ({problem}): {cure}, or {INSTALL}"
+            )
+
+
+def minor(version: str) -> list[str]:
+    """`3.11` of `3.11.7`."""
+    return version.split(".")[:2]
+
+
+def warn_of_twin(found: Iterable[Mapping[str, str]]) -> None:
+    """One log line if some of these Pythons lack the compiled kernel: where, why, and the cure."""
+    slow = {worker["host"]: worker["slow"] for worker in found if worker["slow"]}
+    if slow:
+        logger.warning(
+            "Spark tasks on %s run the Python twin of kafka08's kernel and take 4.7 times the CPU: "
+            "%s",
+            some_of(sorted(slow)),
+            next(iter(slow.values())),
+        )
 
 
 @cache
-def check_python(executable: str) -> None:
-    """ConfigError unless that Python can import what a task needs."""
+def warn_of_twin_here() -> None:
+    """`warn_of_twin` for the Python that plans a read, which is the workers' where they are this
+    machine. For reads that `register` knows nothing of."""
+    warn_of_twin([worker_probe.describe()])
+
+
+@cache
+def python_here(executable: str) -> dict[str, str]:
+    """What that Python of this machine says of itself."""
     found = which(executable)
     if found == sys.executable:
-        return
+        return worker_probe.describe()
+    text = f"{inspect.getsource(worker_probe)}\nimport json\nprint(json.dumps(describe()))"
+    described = {"host": socket.gethostname(), "executable": found or executable}
     try:
         done = subprocess.run(
-            [executable, "-c", "import kafka08.arrow.range_reader, pyarrow"],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
+            [executable, "-c", text], capture_output=True, text=True, timeout=SECONDS, check=False
         )
-        problem = done.stderr.strip().rpartition("\n")[2] if done.returncode else None
     except (OSError, subprocess.TimeoutExpired) as error:
-        problem = str(error)
-    if problem is not None:
+        return described | {"problem": str(error)}
+    if done.returncode:
+        return described | {"problem": done.stderr.strip().rpartition("\n")[2]}
+    said: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return said | described
+
+
+def pythons_of_workers(context: SparkContext) -> list[dict[str, str]]:
+    """What the Pythons of a cluster's workers say of themselves, by a job of one small task for
+    each core. Empty, with a log line, if no executor was there within SECONDS. ConfigError if the
+    Python does not start there."""
+    tasks = min(context.defaultParallelism, MOST_TASKS)
+    too_late = threading.Event()
+
+    def give_up() -> None:
+        too_late.set()
+        context.cancelJobsWithTag(JOB_TAG)
+
+    timer = threading.Timer(SECONDS, give_up)
+    cloudpickle.register_pickle_by_value(worker_probe)  # type: ignore[no-untyped-call]
+    context.addJobTag(JOB_TAG)
+    timer.start()
+    try:
+        parts = context.parallelize(range(tasks), tasks)
+        return parts.mapPartitions(worker_probe.describe_once).collect()
+    except (PySparkException, Py4JError) as error:
+        if too_late.is_set():
+            logger.warning(
+                "no executor ran a task within %d s: the workers' Python was not checked",
+                SECONDS,
+            )
+            return []
         raise ConfigError(
-            f"Spark's workers run {found or executable}, which cannot run tasks of kafka08 "
-            f"({problem}): set the environment variable PYSPARK_PYTHON={sys.executable} before the "
-            "session starts, or install kafka08[spark] there"
-        )
+            f"Spark's workers cannot run {context.pythonExec} ({cause_of(error)}): set "
+            "PYSPARK_PYTHON (or --conf spark.pyspark.python) to a Python that is on every node and "
+            f"has kafka08[spark], the same release as the driver's {sys.executable}"
+        ) from error
+    finally:
+        timer.cancel()
+        context.removeJobTag(JOB_TAG)
+        cloudpickle.unregister_pickle_by_value(worker_probe)  # type: ignore[no-untyped-call]
+
+
+def cause_of(error: Exception) -> str:
+    """The line of Spark's error that says why a Python did not start; else its first line."""
+    text = str(error)
+    found = CAUSE.search(text)
+    return found.group() if found else text.strip().partition("\n")[0]

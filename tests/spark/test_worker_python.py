@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -9,26 +10,77 @@ from pathlib import Path
 import pytest
 
 from kafka08.errors import ConfigError
-from kafka08.spark.worker_python import check_python
+from kafka08.spark.source import CheckedDataSource, DataSource
+from kafka08.spark.worker_probe import describe
+from kafka08.spark.worker_python import (
+    check_pythons,
+    python_here,
+    warn_of_twin,
+    warn_of_twin_here,
+)
+
+CURE = "activate it"
 
 
 def test_our_own_python_passes() -> None:
-    """The interpreter of this process runs tasks."""
-    check_python(sys.executable)
+    """The interpreter of this process runs tasks, under another name too."""
+    own = python_here(sys.executable)
+    same = python_here(str(Path(sys.executable).parent / ".." / "bin" / "python"))
+    check_pythons([own, same], CURE)
+    assert own["kafka08"] == same["kafka08"]
 
 
 def test_a_python_without_kafka08_is_named(tmp_path: Path) -> None:
-    """An empty environment: the error names its Python, what is missing and the variable to set."""
+    """An empty environment: the error names its Python, what is missing and the cure."""
     environment = tmp_path / "empty"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
     with pytest.raises(ConfigError, match="No module named") as raised:
-        check_python(str(python))
+        check_pythons([python_here(sys.executable), python_here(str(python))], CURE)
     assert str(python) in str(raised.value)
-    assert f"PYSPARK_PYTHON={sys.executable}" in str(raised.value)
+    assert CURE in str(raised.value)
 
 
 def test_a_python_that_is_not_there() -> None:
     """A name that is no program is an error of the same kind."""
-    with pytest.raises(ConfigError, match="PYSPARK_PYTHON"):
-        check_python("no-such-python")
+    with pytest.raises(ConfigError, match=r"run no-such-python, .*No such file.*activate it"):
+        check_pythons([python_here("no-such-python")], CURE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("python", "3.8.1", r"it is Python 3\.8\.1, the driver's is 3\."),
+        ("kafka08", "0.0.9", r"it has kafka08 0\.0\.9, the driver has "),
+    ],
+)
+def test_another_version(name: str, value: str, problem: str) -> None:
+    """Pickles go between Pythons of one minor release, and between equal releases of kafka08."""
+    with pytest.raises(ConfigError, match=problem):
+        check_pythons([describe() | {name: value}], CURE)
+
+
+def test_the_slow_kernel_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """One line names the hosts whose Python has no compiled kernel, with why; none if all have."""
+    fast = describe() | {"host": "a", "slow": ""}
+    slow = [describe() | {"host": host, "slow": "no compiler"} for host in ("c", "b", "b")]
+    with caplog.at_level(logging.WARNING):
+        warn_of_twin([fast])
+        assert caplog.messages == []
+        warn_of_twin([fast, *slow])
+    [line] = caplog.messages
+    assert "on b, c run the Python twin" in line
+    assert "no compiler" in line
+
+
+def test_without_register_the_planner_tells(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, however many reads it plans; nothing where `register` has told."""
+    monkeypatch.setenv("KAFKA08_KERNEL", "python")
+    warn_of_twin_here.cache_clear()
+    options = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t"}
+    for source in (CheckedDataSource(options), DataSource(options), DataSource(options)):
+        source.reader(source.schema())
+    [line] = caplog.messages
+    assert "KAFKA08_KERNEL=python asks for it" in line
