@@ -1,4 +1,4 @@
-"""`kafka08 spark read | write`: topics to files and back, with Spark on this machine."""
+"""`kafka08 spark read | write`: topics to files and back, with Spark here or on a cluster."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from kafka08.cli.options import (
     read_client_config,
 )
 from kafka08.cli.table import show_json
+from kafka08.config import parse_overrides
 from kafka08.errors import ConfigError
 from kafka08.listing import counted
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., None])
 
 FORMATS = ("parquet", "csv", "json")
+DEFAULT_CORES = 2
 
 
 @click.group(
@@ -38,13 +40,28 @@ FORMATS = ("parquet", "csv", "json")
     epilog=example("kafka08 spark read pages --bootstrap localhost:9092 --output pages"),
 )
 def spark() -> None:
-    """Copy topics to files and files to topics, with PySpark on this machine."""
+    """Copy topics to files and files to topics, with PySpark here or on a cluster."""
 
 
 def spark_options(function: Function) -> Function:
     """The options of both commands."""
     for option in (
-        click.option("--cores", default=2, show_default=True, type=click.IntRange(1)),
+        click.option(
+            "--cores",
+            type=click.IntRange(1),
+            help="Cores of this machine, without --master; default: 2.",
+        ),
+        click.option(
+            "--master",
+            metavar="URL",
+            help="A cluster: spark://HOST:PORT, yarn or k8s://URL; default: this machine.",
+        ),
+        click.option(
+            "--conf",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Set one of Spark's properties (repeat for more).",
+        ),
         click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
         json_option("One JSON object at the end."),
         click.option(
@@ -95,12 +112,12 @@ def read(
     file_format: str,
     dry_run: bool,
     as_json: bool,
-    cores: int,
     **_: object,
 ) -> None:
     """Copy messages of TOPIC to files: topic, partition, offset, key and value of each."""
     from kafka08.spark.transfer import plan_read, read_to_files
 
+    place = spark_place()
     options = kafka_options()
     if ranges and group:
         raise click.UsageError("use one of --range and --group")
@@ -125,7 +142,7 @@ def read(
     if dry_run:
         return
     as_text = file_format != "parquet" if text is None else text
-    with local_spark(cores) as session, bar("reading") as progress:
+    with spark_session(*place) as session, bar("reading") as progress:
         read_to_files(
             session, options, planned, output, file_format, as_text=as_text, progress=progress
         )
@@ -150,14 +167,14 @@ def write(
     file_format: str,
     dry_run: bool,
     as_json: bool,
-    cores: int,
     **_: object,
 ) -> None:
     """Append rows of files to TOPIC, at least once each, partitioned by the hash of the key."""
     from kafka08.spark.transfer import open_files, write_to_topic
 
+    place = spark_place()
     options = kafka_options()
-    with local_spark(cores) as session:
+    with spark_session(*place) as session:
         frame = open_files(session, path, file_format, key, value)
         count = frame.count()
         click.echo(
@@ -196,18 +213,34 @@ def show_plan(planned: list[OffsetRange]) -> None:
     click.echo(f"{len(planned)} tasks, {sum(r.size for r in planned)} offsets", err=True)
 
 
+def spark_place() -> tuple[str, dict[str, str]]:
+    """--master, or this machine with --cores, and the properties of --conf. UsageError or
+    ConfigError for what Spark would not understand."""
+    given = click.get_current_context().params
+    master, cores = given["master"], given["cores"]
+    conf = parse_overrides(given["conf"], "--conf")
+    for name in conf:
+        if not name.startswith("spark."):
+            raise ConfigError(f"--conf {name}: the names of Spark's properties start with spark.")
+    if "spark.master" in conf:
+        raise click.UsageError("use --master instead of --conf spark.master")
+    if master and cores:
+        raise click.UsageError("use one of --master and --cores; see --conf spark.cores.max=N")
+    return master or f"local[{cores or DEFAULT_CORES}]", conf
+
+
 @contextmanager
-def local_spark(cores: int) -> Iterator[SparkSession]:
+def spark_session(master: str, conf: dict[str, str]) -> Iterator[SparkSession]:
     """A Spark session for the block; its log is printed only if it fails."""
     from kafka08.embedded.java import find_java
     from kafka08.embedded.spark_java import make_java_home
-    from kafka08.spark.session import local_session
+    from kafka08.spark.session import session
 
     with tempfile.TemporaryDirectory(prefix="kafka08-spark-") as name:
         log_file = Path(name, "spark.log")
         java_home = make_java_home(Path(name, "java"), find_java(), log_file)
-        with local_session("kafka08 spark", java_home, log_file, cores=cores) as session:
-            yield session
+        with session("kafka08 spark", master, java_home, log_file, conf=conf) as started:
+            yield started
 
 
 @contextmanager

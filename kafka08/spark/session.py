@@ -1,16 +1,19 @@
-"""A Spark of our own on this machine: quiet, bound to 127.0.0.1, and gone afterwards."""
+"""A Spark of our own, quiet and gone afterwards: on this machine, bound to 127.0.0.1, or as the
+driver of an application on a cluster."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +22,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from kafka08.errors import ClientError
+from kafka08.errors import ClientError, ConfigError
 from kafka08.spark import register
 from kafka08.stop_signals import stop_signals
 
@@ -27,15 +30,20 @@ logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S: Final = 20
 LOG_TAIL_CHARACTERS: Final = 4000
+CONNECT_SECONDS: Final = 5
+STANDALONE: Final = "spark://"
+MASTERS: Final = re.compile(r"local(-cluster)?(\[.+\])?|spark://.+:\d+(,.+:\d+)*|yarn|k8s://.+")
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+    # Starts in half the CPU time; the driver only plans, or its session is short.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
-    "spark.log.level": "WARN",
-    # Starts in half the CPU time; a session on one machine is short.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -43,7 +51,6 @@ class SparkFailed(ClientError):
     """Spark did not start, or a job failed; the text ends with the end of Spark's log."""
 
 
-@contextmanager
 def local_session(
     name: str,
     java_home: Path,
@@ -52,24 +59,50 @@ def local_session(
     cores: int = 2,
     conf: Mapping[str, str] | None = None,
     on_java: Callable[[int], None] = lambda _: None,
-) -> Iterator[SparkSession]:
-    """A session on `cores` cores for the time of the block, with the format `kafka08` registered.
-    Its Java process ends with it, so that another one may follow; there must be none yet. Spark's
-    errors in the block become SparkFailed.
+) -> AbstractContextManager[SparkSession]:
+    """`session` on `cores` cores of this machine."""
+    return session(name, f"local[{cores}]", java_home, log_file, conf=conf, on_java=on_java)
 
+
+@contextmanager
+def session(
+    name: str,
+    master: str,
+    java_home: Path,
+    log_file: Path,
+    *,
+    conf: Mapping[str, str] | None = None,
+    on_java: Callable[[int], None] = lambda _: None,
+) -> Iterator[SparkSession]:
+    """A session on `master` for the time of the block, with the format `kafka08` registered. Its
+    Java process ends with it, so that another one may follow; there must be none yet. Spark's
+    errors in the block become SparkFailed, as does a standalone master that cannot be reached.
+
+    master                local[N], spark://HOST:PORT[,HOST:PORT], yarn or k8s://URL
     java_home, log_file   see kafka08.embedded.spark_java
-    conf                  stronger than DEFAULTS
+    conf                  stronger than DEFAULTS. `spark.pyspark.python`, else the environment's
+                          PYSPARK_PYTHON, else this process's Python runs the workers of a cluster
     on_java               told the id of the Java process as soon as there is one
     """
     assert SparkContext._active_spark_context is None, "this process runs a Spark already"
-    settings = SparkConf().setMaster(f"local[{cores}]").setAppName(name)
-    settings.setAll(list({**DEFAULTS, **(conf or {})}.items()))
+    conf = conf or {}
+    check_reachable(master)
+    settings = SparkConf().setMaster(master).setAppName(name)
+    defaults = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local(master) else {})}
+    settings.setAll(list({**defaults, **conf}.items()))
+    environment = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    if is_local(master):
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    else:
+        # Only spark-submit looks at that property.
+        chosen = conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+        environment["PYSPARK_PYTHON"] = chosen or sys.executable
     spark: SparkSession | None = None
     try:
         with _quiet_gateway(), _told(log_file):
             try:
                 with _deferred_signals():
-                    spark = _start(settings, java_home, on_java)
+                    spark = _start(settings, environment, on_java)
                 register(spark)
                 # Told before Java ends: the text of its errors is asked for there.
                 with _told(log_file):
@@ -81,11 +114,40 @@ def local_session(
         _stop_java()
 
 
-def _start(conf: SparkConf, java_home: Path, on_java: Callable[[int], None]) -> SparkSession:
-    # Read when Java starts, and inherited by it for the workers.
-    with _environment(
-        JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"
-    ):
+def is_local(master: str) -> bool:
+    """Whether driver and workers are one process group on this machine."""
+    return master.startswith("local")
+
+
+def check_reachable(master: str) -> None:
+    """ConfigError if `master` is none that Spark knows; SparkFailed if it is a standalone one at
+    none of whose addresses anything listens. Spark itself would ask for a minute."""
+    if MASTERS.fullmatch(master) is None:
+        raise ConfigError(
+            f"the Spark master {master!r} is not spark://HOST:PORT, yarn, k8s://URL or local[N]"
+        )
+    if not master.startswith(STANDALONE):
+        return
+    problem = ""
+    for address in master.removeprefix(STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            problem = f"{address}: {getattr(error, 'strerror', None) or error}"
+        else:
+            return
+    raise SparkFailed(
+        f"Cannot connect to the Spark master at {problem}. Check that it is running there; its log "
+        "and the first page of its UI have the URL"
+    )
+
+
+def _start(
+    conf: SparkConf, environment: Mapping[str, str], on_java: Callable[[int], None]
+) -> SparkSession:
+    # Read when Java starts, and inherited by it for the workers of a local master.
+    with _environment(**environment):
         SparkContext._ensure_initialized(conf=conf)
         on_java(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
         spark = SparkSession.builder.config(conf=conf).getOrCreate()

@@ -75,6 +75,10 @@ def test_the_plan_alone(brokers: Topics, tmp_path: Path) -> None:
         (["--range", "0:1"], "--range '0:1' is not of the form PARTITION:FROM:UNTIL"),
         (["--range", "0:1:2", "--group", "g"], "use one of --range and --group"),
         (["--range", "0:5:2"], "starts behind its end"),
+        (["--conf", "spark.cores.max"], "--conf 'spark.cores.max' is not of the form KEY=VALUE"),
+        (["--conf", "cores=1"], "--conf cores: the names of Spark's properties start with spark."),
+        (["--conf", "spark.master=yarn"], "use --master instead of --conf spark.master"),
+        (["--master", "yarn", "--cores", "2"], "use one of --master and --cores"),
     ],
 )
 def test_misuse(brokers: Topics, tmp_path: Path, arguments: list[str], fault: str) -> None:

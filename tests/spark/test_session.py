@@ -1,16 +1,19 @@
-"""kafka08.spark.session: no signal loses the Java process."""
+"""kafka08.spark.session: no signal loses the Java process, and errors that say what to do."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-from kafka08.spark.session import SparkFailed, _deferred_signals, _told
+from kafka08.embedded.ports import free_ports
+from kafka08.errors import ConfigError
+from kafka08.spark.session import SparkFailed, _deferred_signals, _told, check_reachable
 
 
 @pytest.fixture(autouse=True)
@@ -61,3 +64,20 @@ def test_what_is_told_of_an_error(tmp_path: Path, error: PySparkException, text:
     with pytest.raises(SparkFailed) as failed, _told(log_file):
         raise error
     assert str(failed.value) == text
+
+
+def test_a_master_that_is_not_there_is_told_at_once() -> None:
+    """Where nothing listens: Spark itself would ask for a minute. Any of several addresses is
+    enough."""
+    [free] = free_ports(1)
+    with pytest.raises(SparkFailed, match=f"Spark master at 127.0.0.1:{free}: Connection refused"):
+        check_reachable(f"spark://127.0.0.1:{free}")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_reachable(f"spark://127.0.0.1:{free},127.0.0.1:{server.getsockname()[1]}")
+
+
+@pytest.mark.parametrize("master", ["", "localhost:7077", "spark://", "spark://h", "locals[2]"])
+def test_what_is_no_master(master: str) -> None:
+    """An error that shows what one looks like."""
+    with pytest.raises(ConfigError, match="is not spark://HOST:PORT, yarn, k8s://URL or local"):
+        check_reachable(master)

@@ -1,0 +1,124 @@
+"""A cluster of Spark's own kind: kafka08 runs in executors that are other processes' children."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka08.structs import TopicPartition
+from tests.spark.filling import Topics, rows_of
+from tests.spark.standalone import DRIVER, WORKERS, StandaloneSpark
+
+pytestmark = [
+    pytest.mark.parametrize("brokers", ["ours"], indirect=True),
+    pytest.mark.timeout(300),  # ten JVMs start one after the other
+]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
+    with StandaloneSpark(tmp_path_factory.mktemp("standalone")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python without kafka08."""
+    environment = tmp_path_factory.mktemp("python") / "empty"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    return str(environment / "bin" / "python")
+
+
+def test_the_command_reads(cluster: StandaloneSpark, brokers: Topics, tmp_path: Path) -> None:
+    """A topic into files, by executors on both workers. The driver's log says once that these lack
+    the compiled kernel."""
+    topic, files = brokers.filled([40, 30]), tmp_path / "files"
+    conf = DRIVER | {"spark.executorEnv.KAFKA08_KERNEL": "python"}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "kafka08.cli", "spark", "read", topic, "--format", "json"),
+            *("--output", str(files), "--bootstrap", brokers.bootstrap, "--master", cluster.url),
+            *(f"--conf={name}={value}" for name, value in conf.items()),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("run the Python twin of kafka08's kernel") == 1
+    assert "KAFKA08_KERNEL=python asks for it" in done.stderr
+    parts = [file.read_text() for file in files.glob("*.json")]
+    rows = [json.loads(row) for part in parts for row in part.splitlines()]
+    assert sorted((row["partition"], row["offset"], row.get("value")) for row in rows) == [
+        (partition, offset, value and value.decode())
+        for partition, end in ((0, 40), (1, 30))
+        for partition, offset, _, value in rows_of(partition, 0, end)
+    ]
+    assert cluster.executors()[-1] == set(WORKERS)
+
+
+WRITE_AND_ASK = """
+import json, sys
+from pathlib import Path
+from kafka08.embedded.java import find_java
+from kafka08.embedded.spark_java import make_java_home
+from kafka08.errors import ConfigError
+from kafka08.spark.session import session
+from kafka08.spark.transfer import write_to_topic
+from kafka08.spark.worker_python import check_pythons, pythons_of_workers
+
+given = json.loads(sys.argv[1])
+home = make_java_home(Path(given["directory"], "java"), find_java(), log := Path(given["log"]))
+with session("test", given["url"], home, log, conf=given["conf"]) as spark:
+    rows = spark.range(0, given["count"], 1, 4).selectExpr("string(id) AS value")
+    options = {"kafka.bootstrap.servers": given["bootstrap"]}
+    write_to_topic(spark, rows, given["topic"], options, lambda done, total: None)
+    for python in given["pythons"]:
+        spark.sparkContext.pythonExec = python
+        try:
+            check_pythons(pythons_of_workers(spark.sparkContext), "CURE")
+        except ConfigError as error:
+            print(error)
+"""
+
+
+def test_a_program_writes_and_wrong_pythons_are_told(
+    cluster: StandaloneSpark, brokers: Topics, empty: str, tmp_path: Path
+) -> None:
+    """Rows into a topic, each once. A Python without kafka08 on the workers, and one that is not
+    there, are errors of `register` that name it."""
+    topic, count = brokers.new_topic(2), 30
+    given = {
+        "url": cluster.url,
+        "conf": DRIVER,
+        "directory": str(tmp_path),
+        "log": str(tmp_path / "spark.log"),
+        "count": count,
+        "bootstrap": brokers.bootstrap,
+        "topic": topic,
+        "pythons": [empty, "/nowhere/python"],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE_AND_ASK, json.dumps(given)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with brokers.simple_consumer() as consumer:
+        written = [
+            int(message.value or b"")
+            for partition in (0, 1)
+            for message in consumer.read_range(TopicPartition(topic, partition), 0)
+        ]
+    assert sorted(written) == list(range(count))
+    without, missing = done.stdout.splitlines()
+    assert f"run {empty}, which cannot run tasks of kafka08 (No module named" in without
+    assert "CURE" in without
+    assert "cannot run /nowhere/python (Cannot run program" in missing
+    assert "PYSPARK_PYTHON" in missing
