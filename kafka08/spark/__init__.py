@@ -43,12 +43,15 @@ def register(spark: SparkSession) -> None:
     from pyspark.errors import AnalysisException
 
     from kafka08.spark.versions import DATA_SOURCES, require
-    from kafka08.spark.worker_python import check_workers
+    from kafka08.spark.worker_python import check_planner, check_workers
 
     require(DATA_SOURCES, "the format kafka08", "use kafka08.spark.read_ranges")
     from kafka08.spark.source import CheckedDataSource
 
     check_workers(spark)
+    context = getattr(spark, "_sc", None)
+    if context is not None:  # not with Spark Connect, whose driver is elsewhere
+        check_planner(context.pythonExec)
     try:
         spark.dataSource.register(CheckedDataSource)
     except AnalysisException as error:  # PySpark 4.0: it has found the package by itself

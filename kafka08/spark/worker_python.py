@@ -73,6 +73,17 @@ def check_workers(spark: SparkSession) -> None:
     warn_of_twin(found)
 
 
+def check_planner(executable: str) -> None:
+    """ConfigError if that Python, the workers', is not on this machine too: Spark plans reads of a
+    data source with it on the driver's. A path into an archive (`--archives`) exists only on the
+    workers at first."""
+    if which(executable) is None:
+        raise ConfigError(
+            f"Spark plans reads here, on the driver's machine, with the workers' Python "
+            f"{executable}, which is not here: unpack or install it at that path here, too"
+        )
+
+
 def check_pythons(found: Iterable[Mapping[str, str]], cure: str) -> None:
     """ConfigError with `cure` for the first of them that differs from this process's Python in
     what matters. `found`: as `worker_probe.describe` says."""

@@ -13,6 +13,7 @@ from kafka08.errors import ConfigError
 from kafka08.spark.source import CheckedDataSource, DataSource
 from kafka08.spark.worker_probe import describe
 from kafka08.spark.worker_python import (
+    check_planner,
     check_pythons,
     python_here,
     warn_of_twin,
@@ -45,6 +46,13 @@ def test_a_python_that_is_not_there() -> None:
     """A name that is no program is an error of the same kind."""
     with pytest.raises(ConfigError, match=r"run no-such-python, .*No such file.*activate it"):
         check_pythons([python_here("no-such-python")], CURE)
+
+
+def test_a_python_that_only_the_workers_have() -> None:
+    """Spark plans on the driver's machine with the path of the workers' Python."""
+    check_planner("python3")
+    with pytest.raises(ConfigError, match=r"\./environment/bin/python, which is not here: unpack"):
+        check_planner("./environment/bin/python")
 
 
 @pytest.mark.parametrize(
