@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class Later(enum.Enum):
-    """Returned by a handler that has no response yet, or none at all."""
+    """Returned by a handler without a response: not yet, or never."""
 
     PARKED = "the call keeps its connection until `answer` or `close` is called on it"
     SILENT = "there is no response (acks 0); the connection continues with its next request"
@@ -79,8 +79,8 @@ class Call:
         return caused_by(self.peer.rpartition(":")[0])
 
     def answer(self, response: Response) -> None:
-        """Send the response of a parked call, once. Never switches. Harmless if the client is gone.
-        A response that cannot be encoded (it repeats names of the request) closes the
+        """Send the response of a parked call, once. Never switches. Does nothing if the client is
+        gone. A response that cannot be encoded (it repeats names of the request) closes the
         connection."""
         try:
             frame = encode_response(response, self.header.correlation_id, self.request.version)

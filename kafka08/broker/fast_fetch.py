@@ -1,11 +1,11 @@
 """FastFetch: Fetch of any number of partitions, without objects for topics and partitions.
 
-The kernel reads the request and writes the answer around the sets, which stay in their files. A
-partition that has nothing new costs a comparison. Left to handlers.fetch is a request with
+The kernel reads the request and writes the response around the sets, which stay in their files. A
+partition that has nothing new costs a comparison. handlers.fetch handles a request with
 
-    an unknown partition, or one that is named twice
-    a partition that this broker does not lead, or that is answered with an error
-    a follower that is none of a partition's replicas
+    an unknown or repeated partition
+    a partition that this broker does not lead, or whose response is an error
+    a follower that is not a replica of a partition
     a DEBUGGING_CONSUMER
     a set that the limit of a whole answer has cut (version 3)
     versions 0 and 1, from level 0.10.2 on, with a compressed set of magic 1, or with many or large
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 VERSION_LOW_BYTE: Final = 3
 Complete = Callable[[memoryview, "ServerConnection"], object]
-"""Answers a parked request the long way."""
+"""Completes a parked request through handlers.fetch."""
 
 
 class Wanted(NamedTuple):
-    """A request as `kernel.read_fetch` gives it; the last three in the order of the request.
+    """A request as `kernel.read_fetch` returns it; the last three in the order of the request.
 
     is_limited      whether the version has a limit for the whole answer
     wants_magic_0   whether sets may have to be converted
@@ -77,7 +77,7 @@ class Reads(NamedTuple):
 
 
 class FastFetch:
-    """Handles payloads of Fetch requests. StorageError as ReplicaManager.read."""
+    """Handles payloads of Fetch requests. Raises StorageError like ReplicaManager.read."""
 
     def __init__(self, broker: BrokerContext, complete: Complete) -> None:
         self._runtime = broker.runtime
@@ -89,8 +89,8 @@ class FastFetch:
     def __call__(
         self, payload: memoryview, link: ServerConnection
     ) -> ResponseFrame | Unfinished | None:
-        """The answer, None if the request is parked, or that it is left to the handler. Never
-        switches."""
+        """The response, None if the request is parked, or Unfinished if the handler must take it.
+        Never switches."""
         fields = kernel.read_fetch(payload, self._partitions)
         if fields is None:
             return NOTHING_DONE
@@ -114,7 +114,7 @@ class FastFetch:
         return None
 
     def _park(self, payload: bytes, link: ServerConnection, wanted: Wanted, reads: Reads) -> None:
-        """Wait for more; when the wait is over, read again what there is then."""
+        """Wait for more data; after the wait, read everything again."""
 
         def done() -> None:
             view = memoryview(payload)
@@ -179,7 +179,7 @@ class FastFetch:
 
 
 def read(wanted: Wanted) -> Reads | None:
-    """Read every partition; None if one of them is odd."""
+    """Read every partition; None if one of them needs the handler."""
     follows, left = wanted.is_of_follower, wanted.max_bytes
     high_watermarks: list[int] = []
     sizes: list[int] = []

@@ -1,13 +1,13 @@
-"""FastPath: the requests that make up nearly all traffic, answered without message objects.
+"""FastPath: handles the requests that make up nearly all traffic, without message objects.
 
     Produce        any number of partitions (fast_produce)
     Fetch          any number of partitions (fast_fetch)
     Metadata 0-2   a question that was answered before, in the same metadata epoch
 
-What is left, and every error, goes to the handlers: a fast path gives back Unfinished, and the
-request is then decoded in full. So nothing is decided here; what is done is what handlers.produce,
-handlers.fetch and handlers.metadata would do. Only the versions above are looked at, for others
-have other layouts.
+All other requests, and every error, go to the handlers: a fast path returns Unfinished, and then
+the request is decoded in full. A fast path has no rules of its own; it does exactly what
+handlers.produce, handlers.fetch and handlers.metadata would do. Other versions than these have
+other layouts, and are never tried.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FETCH_VERSIONS: Final = (0, 1, 2, 3)
 METADATA: Final = 3
 METADATA_VERSIONS: Final = (0, 1, 2)
 VERSION: Final = slice(2, 4)
-"""Where a request has its version."""
+"""Position of the version in a request."""
 
 Method = Callable[[memoryview, "ServerConnection"], "ResponseFrame | Unfinished | None"]
 
@@ -74,7 +74,7 @@ class FastPath:
         }
 
     def metadata(self, payload: memoryview, _link: ServerConnection) -> ResponseFrame | Unfinished:
-        """The answer to the same question, if nothing has changed since it was given."""
+        """The cached response to an equal request, if the metadata have not changed since."""
         try:
             _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
         except struct_error:
@@ -88,7 +88,7 @@ class FastPath:
         return FRAME_AND_CORRELATION_ID.pack(size, correlation_id) + answer
 
     def _complete_fetch(self, payload: memoryview, link: ServerConnection) -> None:
-        """Answer a Fetch that was parked, and has come to be none that FastFetch answers."""
+        """Complete a parked Fetch that FastFetch can no longer answer."""
         header, request = decode_request(payload, self._served)
         call = Call(self._broker, link, header, request, fetch.refuse)
         complete = later_fetch.complete if self._has_magic_1 else fetch.complete

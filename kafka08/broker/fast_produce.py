@@ -1,17 +1,17 @@
 """FastProduce: Produce of any number of partitions, without objects for topics and partitions.
 
-The kernel cuts the request into sets, appends them where they lie, and writes the answer. A set
-that it leaves (kernel.append_plain_sets) goes through Partition.append. What cannot be appended so
-is left to handlers.produce, with the results of what was:
+The kernel cuts the request into sets, appends them from the receive buffer and writes the response.
+A set that kernel.append_plain_sets skips goes through Partition.append. handlers.produce handles
+the rest, and gets the results of the sets that were appended:
 
-    an unknown partition, or one that is named twice
+    an unknown or repeated partition
     an internal topic
-    a set that takes a native job, or stands behind one (append_queue)
+    a set that needs a native job, or queues behind one (append_queue)
     a set that is refused
-    more than PARTITIONS_AT_ONCE partitions, which it appends to in turns
+    more than PARTITIONS_AT_ONCE partitions, to which it appends in turns
+    acks other than -1, 0 and 1
 
-acks other than -1, 0 and 1 are left to it as well. With acks -1 the answer is written at once and
-sent when the replicas have everything.
+With acks -1 the response is written at once, and sent when the replicas have everything.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LEGAL_ACKS: Final = (1, ALL_IN_SYNC, 0)
 
 
 class FastProduce:
-    """Handles payloads of Produce requests. StorageError as Partition.append."""
+    """Handles payloads of Produce requests. Raises StorageError like Partition.append."""
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
@@ -57,8 +57,8 @@ class FastProduce:
     def __call__(
         self, payload: memoryview, link: ServerConnection
     ) -> ResponseFrame | Unfinished | None:
-        """The answer, None if the request is parked, or what is left to the handler. Never
-        switches."""
+        """The response, None if the request is parked, or Unfinished with what the handler must
+        finish. Never switches."""
         request = kernel.read_produce(payload, self._partitions)
         if request is None:
             return NOTHING_DONE
@@ -101,7 +101,7 @@ class FastProduce:
         appended: Appended,
         answer: bytes,
     ) -> ResponseFrame | None:
-        """Park the request until the replicas have everything; the answer if they have it now."""
+        """Park the request until the replicas have everything."""
         header = decode_header(payload)
         request = ProduceRequest(ALL_IN_SYNC, timeout_ms, [], version=header.version)
         call = Call(self._broker, link, header, request, produce.refuse)
@@ -118,8 +118,8 @@ class FastProduce:
 
 
 class Appended(NamedTuple):
-    """What was appended: of each partition the first offset, the offset after the set, and the time
-    that it was given (-1 if none)."""
+    """The appended sets: for each its partition, its first offset, the offset after it, and its
+    LogAppendTime (-1 if none)."""
 
     names: list[TopicPartition]
     base_offsets: list[int]
@@ -127,7 +127,7 @@ class Appended(NamedTuple):
     times_ms: list[int]
 
     def results(self) -> AppendResults:
-        """The same as handlers.produce has it."""
+        """The same in the form of handlers.produce."""
         return {
             tp: AppendResult(base_offset, end_offset, log_append_time_ms=time_ms)
             for tp, base_offset, end_offset, time_ms in zip(*self, strict=True)
@@ -137,7 +137,7 @@ class Appended(NamedTuple):
 def append_alone(
     partition: Partition, data: Buffer, acks: int, now_ms: int, appended: Appended
 ) -> None:
-    """Append a set that is not the rule, unless it is left to the handler."""
+    """Append a set that the kernel skipped, unless the handler must take it."""
     if partition.append_queue is None and not partition.is_internal:
         if needs_queue(partition, data):
             return

@@ -1,6 +1,6 @@
 """FetchFrame: a follower's Fetch request, encoded once and sent many times.
 
-As long as it has the same partitions in the same order, only offsets and sizes change, which are
+While the partitions and their order stay the same, only offsets and sizes change; they are
 written into the frame in place.
 """
 
@@ -29,7 +29,7 @@ NUMBER_BYTES: Final = 4
 class FetchFrame:
     """The frame of `request`.
 
-    by_name   topic's name in bytes → number → partition, for kernel.read_fetched
+    by_name   topic name as bytes → number → partition, for kernel.read_fetched
     """
 
     def __init__(self, request: FetchRequest, client_id: str, *, has_limit: bool) -> None:

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A partition of a fetcher. A new object each time it is added, so that a response to an
-    earlier request is not taken for one of this time.
+    """A partition of a fetcher. Each `add` makes a new object, so that a response to a request from
+    before it is recognised and dropped.
 
     max_bytes       fetch size; larger while one message needs it
-    expected_bytes  the expected size of its next response: as much as the last one, `max_bytes`
-                    while that is unknown
-    unsettled       offset from which on the log may differ from the leader's, at first the HW when
-                    this leader was announced. None: it does not differ
-    paused_until    monotonic time before which it is left out, after an error
+    expected_bytes  expected size of its next response: that of the last one, `max_bytes` before
+                    the first
+    unsettled       offset from which on the log may differ from the leader's; at first the HW at
+                    the time when this leader was announced. None: it does not differ
+    paused_until    monotonic time until which it is skipped, after an error
     lag             messages below the leader's HW that were still missing after its last response
     """
 
@@ -43,7 +43,7 @@ class Followed:
         return end if self.unsettled is None else min(end, self.unsettled)
 
     def note_nothing(self, high_watermark: int) -> None:
-        """The response was empty, but may have another HW."""
+        """The response had no messages, but may have a new HW."""
         end = self.log.log_end_offset
         self.partition.high_watermark = min(end, high_watermark)
         self.expected_bytes = 0

@@ -1,7 +1,7 @@
 """ReplicaFetcherManager: assigns partitions to replica fetchers.
 
-There is one fetcher per leader and fetcher id; a partition's id is abs(31 * hash(topic) +
-partition) modulo num.replica.fetchers, so that many connections share the partitions of one leader.
+There is one fetcher per leader and fetcher id. A partition's id is abs(31 * hash(topic) +
+partition) modulo num.replica.fetchers, so that several connections share a leader's partitions.
 Source: kafka.server.AbstractFetcherManager 0.8.2.2.
 """
 
@@ -29,16 +29,16 @@ STOP_SECONDS: Final = 5.0
 
 
 class Followers(Protocol):
-    """The fetchers, as the ReplicaManager sees them. Nothing here switches."""
+    """The fetchers, as the ReplicaManager uses them. No method switches."""
 
     def follow(self, partitions: Iterable[tuple[Partition, Broker]]) -> None:
         """Fetch each partition from its leader, from its HW on."""
 
     def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
-        """Append nothing to these from now on; ones that are not followed are ignored."""
+        """Append nothing to these from now on; ignores partitions that are not followed."""
 
     def end_idle(self) -> None:
-        """Stop the fetchers without partitions."""
+        """Stop fetchers that have no partitions."""
 
 
 class Source(NamedTuple):
@@ -49,7 +49,7 @@ class Source(NamedTuple):
 
 
 class ReplicaFetcherManager:
-    """All fetchers of one broker; they are `Followers`."""
+    """All fetchers of one broker; implements `Followers`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Splits long work into turns, so that other greenlets run in between."""
+"""Splits long work into turns, so that other greenlets run between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka08.runtime import BrokerRuntime
 T = TypeVar("T")
 
 PARTITIONS_AT_ONCE: Final = 1000
-"""A request for more partitions is handled in a greenlet, in turns of that size."""
+"""A request for more partitions than this is handled in a greenlet, in turns."""
 
 PER_TURN: Final = 200
 """Partitions handled between two pauses: a few ms, for which the ZooKeeper session, clients and
