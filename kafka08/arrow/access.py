@@ -1,4 +1,4 @@
-"""Connections of this process to clusters, kept between tasks: Spark reuses its Python workers.
+"""This process's connections to clusters, kept open between tasks: Spark reuses its Python workers.
 
 They are closed when the process ends.
 """
@@ -27,7 +27,7 @@ from kafka08.zk.store import ClusterStore
 logger = logging.getLogger(__name__)
 
 RESPONSE_OVERHEAD: Final = 64 << 10
-"""Room for everything in a Fetch answer of one partition but its messages."""
+"""Bytes of a Fetch response of one partition without its messages, at most."""
 ZOOKEEPER_TIMEOUT_MS: Final = 10_000
 
 _lock: Final = threading.Lock()

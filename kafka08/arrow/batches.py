@@ -1,4 +1,4 @@
-"""Arrow record batches out of fetched sets: the columns asked for, and no other work."""
+"""Arrow record batches from fetched sets: decodes only the requested columns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kafka08.protocol.message_set import fetched_unpacker
 
 MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 BATCH_BYTES: Final = 2 << 20
-"""Of keys and values in a batch. From here to Spark's row a batch is copied four times: small ones
-stay in the caches, and the JVM takes memory for them from its pools, not from the system. At 8 MiB
-a sum over messages of 1 KB costs half as much again."""
+"""Bytes of keys and values in a batch, which is copied four times on its way to Spark's rows. Small
+batches stay in the processor's caches, and the JVM has memory for them in its pools. With 8 MiB, a
+sum over messages of 1 KB costs half as much again."""
 
 
 class BatchBuilder:
@@ -34,8 +34,8 @@ class BatchBuilder:
         self._constants: dict[str, pa.Array] = {}
 
     def batches(self, sets: Iterable[FetchedSet]) -> Iterator[pa.RecordBatch]:
-        """The messages of `sets` that lie in the range, in order. InvalidMessage, naming partition
-        and offset, for damage inside a message or inside a compressed set."""
+        """Yields batches of the messages of `sets` in the range, in order. InvalidMessage, naming
+        partition and offset, for damage inside a message or a compressed set."""
         for fetched in sets:
             try:
                 for columns in self._columns(fetched):
@@ -55,7 +55,7 @@ class BatchBuilder:
             fetched_unpacker(fetched.max_bytes),
             self._keys,
             self._values,
-            # The reader has checked the outer CRCs; those inside of wrappers are left.
+            # The reader has checked the outer CRCs; those inside wrappers remain.
             verify_crc=kernel.has_compressed(fetched.data),
             max_bytes=BATCH_BYTES,
             timestamps=self._timestamps,
@@ -106,7 +106,7 @@ class BatchBuilder:
             ) from error
 
     def _constant(self, name: str, count: int) -> pa.Array:
-        """A column that is the same in every row: built once, as long as needed, and sliced."""
+        """A column with the same value in every row: built once, as long as needed, then sliced."""
         built = self._constants.get(name)
         if built is None or len(built) < count:
             kind = self._schema.field(name).type

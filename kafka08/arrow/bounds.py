@@ -1,4 +1,4 @@
-"""Where a read starts and where it ends, as options say it. Pure; `resolve` makes offsets of it."""
+"""Where a read starts and ends, as its options say. Pure; `resolve` turns bounds into offsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Extreme(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """An offset for each partition; EARLIEST_OFFSET and LATEST_OFFSET stand for the log's ends."""
+    """An offset for each partition; EARLIEST_OFFSET and LATEST_OFFSET mean the ends of its log."""
 
     by_partition: Mapping[TopicPartition, int]
 
@@ -51,7 +51,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a group has committed; `fallback` for partitions where it has not (None: an error)."""
+    """A group's committed offsets; `fallback` for partitions without one (None: an error)."""
 
     fallback: Extreme | None = field(default=None)
 

@@ -1,4 +1,4 @@
-"""A group's committed offsets, in either store, by way of the brokers: no ZooKeeper session."""
+"""A group's committed offsets in either store, through the brokers: no ZooKeeper session."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def committed_only(
     partitions: Sequence[TopicPartition],
     storage: StorageName,
 ) -> dict[TopicPartition, int]:
-    """What the group has committed; partitions without a commit are left out. `partitions` exist:
-    one that the coordinator does not know yet is asked for again (why: client.committed)."""
+    """The group's committed offsets, without partitions that have none. `partitions` must exist: if
+    the coordinator does not know one yet, it is asked again (client.committed says why)."""
     response = _ask(cluster, group, committed_request(group, partitions, storage), storage)
     assert isinstance(response, OffsetFetchResponse)
     return {
@@ -49,8 +49,9 @@ def commit_offsets(
 
 
 def _ask(cluster: ClusterClient, group: str, request: Request, storage: StorageName) -> Response:
-    """An answer without errors. ZooKeeper's version is served by any broker, Kafka's by the
-    group's coordinator, which is asked again while it is loading, or does not know a partition."""
+    """Send a request until the response has no errors. Any broker serves ZooKeeper's offsets. The
+    group's coordinator serves Kafka's; it is asked again while it is loading, or does not know a
+    partition."""
     if storage == "zookeeper":
         return _checked(cluster.ask_any(request), group, storage)
 

@@ -1,4 +1,4 @@
-"""Offsets that were asked for and are not there any more (or not yet), and what follows. Pure."""
+"""Requested offsets that the log no longer has (or not yet), and the errors about them. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Advised(ClientError):
-    """`facts` is what is so; the advice depends on who asked."""
+    """An error with `facts` and advice. Callers replace the advice by one for their own users."""
 
     def __init__(self, facts: str, advice: str = "") -> None:
         super().__init__(f"{facts}. {advice}" if advice else facts)
@@ -22,13 +22,13 @@ class Advised(ClientError):
 
 
 class DataLost(Advised):
-    """Some of the offsets asked for are gone; `facts` lists every missing range."""
+    """Some of the requested offsets no longer exist; `facts` lists every missing range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """`wanted` is what was asked for, [earliest, latest) what the leader has; both None: the
-    partition is gone."""
+    """The log lacks offsets of `wanted`: the leader has [earliest, latest); both None: the
+    partition no longer exists."""
 
     wanted: OffsetRange
     earliest: int | None
@@ -36,11 +36,11 @@ class Loss:
 
     @property
     def missing(self) -> int:
-        """How many of the offsets wanted are not there."""
+        """How many of the requested offsets are missing."""
         return self.wanted.size - self.kept().size
 
     def kept(self) -> OffsetRange:
-        """What is left of the range; empty if nothing is."""
+        """The part of the range that exists; may be empty."""
         if self.earliest is None or self.latest is None:
             return self.wanted._replace(until_offset=self.wanted.from_offset)
         start = max(self.wanted.from_offset, min(self.earliest, self.wanted.until_offset))
@@ -93,8 +93,8 @@ def clamp(
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> tuple[list[OffsetRange], list[Loss]]:
-    """The ranges as far as their offsets are there, in order, and the losses. An empty range loses
-    nothing, wherever it lies."""
+    """The existing parts of the ranges, in order, and the losses. An empty range loses nothing,
+    wherever it is."""
     kept, losses = [], []
     for of_partition in wanted:
         tp = of_partition.topic_partition

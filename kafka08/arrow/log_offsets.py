@@ -1,4 +1,4 @@
-"""What the leaders say about partitions: which there are, and where their logs start and end."""
+"""Asks brokers which partitions exist, and leaders where their logs start and end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kafka08.structs import INTERNAL_TOPICS, TopicPartition
 
 
 class LogOffsets:
-    """Questions to a cluster. Each raises the first partition's error once the retries are used up:
-    the cluster client's own, and `policy` for topics that are being created and brokers that are
+    """Requests to a cluster. Each raises the first partition's error after the last retry: the
+    cluster client's own, and `policy` for topics that are being created and brokers that are
     starting."""
 
     def __init__(
@@ -32,10 +32,11 @@ class LogOffsets:
     def subscribed(
         self, subscription: Subscription, *, must_exist: bool = True
     ) -> tuple[TopicPartition, ...]:
-        """The partitions there are now, sorted. UnknownTopicOrPartition names what is not there
-        (or it is left out); a pattern may match nothing, and never matches internal topics.
+        """The existing partitions, sorted. Missing topics and partitions are left out, or
+        UnknownTopicOrPartition names them. A pattern may match no topic, and never matches internal
+        topics.
 
-        Asks for all topics, since a topic asked for by name may be created by that.
+        Requests the metadata of all topics, since a request by name may create a topic.
         """
         return retry(
             lambda: self._subscribed(subscription, must_exist),
@@ -63,8 +64,8 @@ class LogOffsets:
         return tuple(tp for tp in subscription.partitions if tp not in missing)
 
     def existing(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Those of `partitions` that there are now. Where one is missing the cluster is asked once
-        more: a broker may have heard of some only."""
+        """Those of `partitions` that exist. If one is missing, the cluster is asked once more: a
+        broker may know only some of them yet."""
         wanted = set(partitions)
         there = _there(wanted, self._listed()) if wanted else wanted
         if there != wanted:
@@ -73,8 +74,9 @@ class LogOffsets:
         return there
 
     def _listed(self) -> ClusterMetadata:
-        """All topics. An answer without any broker is asked for again, for they may be starting; in
-        the end it is believed: so answers a cluster that never had a topic."""
+        """Metadata of all topics. A response without brokers is requested again, as the brokers
+        may be starting. After the last retry it counts as true: a cluster that never had a topic
+        sends it, too."""
         metadata = self._refreshed()
         for _ in range(self._policy.tries - 1):
             if metadata.brokers:
@@ -96,7 +98,7 @@ class LogOffsets:
         return log_offsets.log_starts(self._cluster, partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset that consumers may not read yet."""
+        """The high watermark: the first offset that consumers may not read yet."""
         return log_offsets.log_ends(self._cluster, partitions)
 
     def segments(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[int]]:
@@ -106,8 +108,8 @@ class LogOffsets:
     def last_segment_before(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
-        """First offset of the last segment that was last written at or before the time in ms, None
-        if there is none. The log end if the whole log was."""
+        """First offset of the last segment that was last written at or before the time in ms; None
+        without one. The log end if the whole log was written by then."""
         return log_offsets.offsets_before_each(self._cluster, times)
 
     def first_since(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
@@ -129,8 +131,8 @@ def _there(wanted: Set[TopicPartition], metadata: ClusterMetadata) -> set[TopicP
 
 
 def _topics(subscription: Subscription, metadata: ClusterMetadata) -> list[str]:
-    """The topics that a subscription names, whether they exist or not; for a pattern those that
-    match it."""
+    """The topics that a subscription names, even if they do not exist; for a pattern, the topics
+    that match."""
     if isinstance(subscription, Assignment):
         return sorted({tp.topic for tp in subscription.partitions})
     if isinstance(subscription, TopicPattern):

@@ -1,4 +1,4 @@
-"""The ranges of a job that keeps its own offsets: from where it stands to what is there now."""
+"""Ranges for a job that stores its offsets itself: from its next offsets to the log ends now."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kafka08.arrow.resolve import Resolver
 def ranges_until_now(
     bootstrap: str, topic: str, next_offsets: Mapping[int, int] | None = None
 ) -> list[OffsetRange]:
-    """A range for each partition of `topic`, by number, some of them empty: from its next offset
-    (the earliest, for a partition without one) to where the log ends now.
+    """A range for each partition of `topic`, sorted by number: from its next offset (the earliest,
+    for a partition without one) to the log end now. Ranges may be empty.
 
     bootstrap   host:port,host:port of some brokers
     DataLost, listing every range, if retention was faster or a log ends before its next offset.
@@ -28,6 +28,6 @@ def ranges_until_now(
     wanted = []
     for tp in partitions:
         start = stored.get(tp.partition, earliest[tp])
-        # A log that ends before `start` has lost what lies between: asked for, it is told.
+        # A log that ends before `start` has lost messages: with this range `clamp` reports it.
         wanted.append(OffsetRange(*tp, min(start, latest[tp]), max(start, latest[tp])))
     return resolver.available(wanted)

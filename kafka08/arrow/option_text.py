@@ -1,4 +1,4 @@
-"""Options of Spark as they come: text by case-insensitive names. Pure."""
+"""Spark's options in their raw form: text by case-insensitive names. Pure."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ KAFKA_PREFIX: Final = "kafka."
 
 
 class OptionText:
-    """The options of one read or write. Each `take…` hands out one option, None (or the default)
-    if it was not given, and raises ConfigError naming option, value and what is allowed. What
-    nobody took in the end is a name that does not exist (`finish`)."""
+    """The options of one read or write. Each `take…` returns one option, or None (or the default)
+    without it, and raises ConfigError that names the option, its value and the allowed values.
+    `finish` rejects names that no `take…` asked for."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._left = {name.lower(): str(value) for name, value in options.items()}
         self._known: list[str] = []
 
     def take(self, name: str) -> str | None:
-        """The text of an option. `name` in its own spelling, for errors."""
+        """The text of an option. `name` is spelled as documented, for errors."""
         self._known.append(name)
         return self._left.pop(name.lower(), None)
 
@@ -83,7 +83,7 @@ class OptionText:
         return int(match[1]) * UNIT_MS[match[2].lower()]
 
     def take_kafka_keys(self, refused: Mapping[str, str]) -> dict[str, str]:
-        """Every `kafka.…` option by the key behind the prefix. `refused`: key → why it may not be
+        """Every `kafka.…` option by its key without the prefix. `refused`: key → why it must not be
         set."""
         keys = {
             name.removeprefix(KAFKA_PREFIX): self._left.pop(name)
@@ -96,16 +96,16 @@ class OptionText:
         return keys
 
     def ignore(self, *names: str) -> None:
-        """Drop what Spark itself adds."""
+        """Drop options that Spark itself adds."""
         for name in names:
             self._left.pop(name, None)
 
     def finish(self) -> None:
-        """Refuse what is left: a misspelt limit must not read everything."""
+        """Reject unknown options: a misspelt limit must not read everything."""
         if self._left:
             raise ConfigError(
                 f"unknown option{'s' * (len(self._left) > 1)} {', '.join(sorted(self._left))}; "
-                f"there are {', '.join(sorted(set(self._known)))} and kafka.*"
+                f"valid are {', '.join(sorted(set(self._known)))} and kafka.*"
             )
 
 

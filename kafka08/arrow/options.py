@@ -1,7 +1,7 @@
-"""The options of a read, checked before anything is asked of the cluster. Pure, without Spark.
+"""The options of a read, checked before the first request to the cluster. Pure, without Spark.
 
-Names and refusals are those of Spark's own connector (spark-sql-kafka-0-10) where it has them;
-docs/spark.md lists all. Source of the latter: KafkaSourceProvider of Spark 4.
+Where Spark's own connector (spark-sql-kafka-0-10) has an option, its name and its checks are the
+same; docs/spark.md lists all. Source: KafkaSourceProvider of Spark 4.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ Subscription: TypeAlias = Topics | TopicPattern | Assignment
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a read asks for.
+    """The options of one read.
 
-    address       how the cluster is found
-    settings      what every task needs
-    ranges        exact ranges; then `subscription` is None and start and end mean nothing
+    address       of the cluster
+    settings      for every task
+    ranges        exact ranges; with them `subscription` is None, and start and end have no meaning
     start, end    where to read; a stream has no end (LATEST)
-    min_partitions, max_records_per_partition   how ranges are split into tasks; None: not at all
+    min_partitions, max_records_per_partition   how ranges are split into tasks; None: not split
     min_offsets_per_trigger, max_offsets_per_trigger, max_trigger_delay_ms   of a stream
     include_headers   add the column `headers`, which is null: 0.8 has none
-    push_filters  let Spark hand filters on topic, partition and offset to the reader
-    group         whose committed offsets are used (kafka.group.id), "" if none
-    storage       where the group's offsets are read
-    commit_to     where a stream commits what it has done for the group; None: nowhere
+    push_filters  let Spark pass filters on topic, partition and offset to the reader
+    group         its committed offsets are used (kafka.group.id); "" without one
+    storage       the store from which the group's offsets are read
+    commit_to     the store to which a stream commits for the group; None: it does not commit
     """
 
     address: ClusterAddress
@@ -102,10 +102,10 @@ class ReadOptions:
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
-    """ConfigError for whatever cannot be meant: it names the option and what is allowed."""
+    """Raises ConfigError, which names the option and its allowed values."""
     if not options:
         raise ConfigError(
-            "no options reached the reader; the OPTIONS of a permanent table do not: use "
+            "no options reached the reader (Spark drops the OPTIONS of a permanent table): use "
             "spark.read.format('kafka08').option(…), CREATE TEMPORARY VIEW … USING kafka08 "
             "OPTIONS (…), or SELECT … FROM t WITH (…)"
         )
@@ -121,9 +121,9 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     low, high = (text.take_number(f"{which}OffsetsPerTrigger") for which in ("min", "max"))
     if low is not None and high is not None and low > high:
         raise ConfigError(
-            f"minOffsetsPerTrigger: {low} is more than maxOffsetsPerTrigger, which is {high}"
+            f"minOffsetsPerTrigger: {low} is above maxOffsetsPerTrigger, which is {high}"
         )
-    text.take("groupIdPrefix")  # names the groups of new consumers; 0.8 has no use for it
+    text.take("groupIdPrefix")  # prefix of group ids of new consumers; without effect on 0.8
     address, settings, group, storage = take_settings(text)
     parsed = ReadOptions(
         address=address,
@@ -160,11 +160,11 @@ def _refuse_senseless(given: set[str], streaming: bool) -> None:
     if "offsetranges" in given:
         for name in (*SUBSCRIPTIONS, *STARTING, *ENDING):
             if name.lower() in given:
-                raise ConfigError(f"offsetRanges says all; {name} cannot be given with it")
+                raise ConfigError(f"offsetRanges excludes {name}: ranges say what is read")
 
 
 def _take_what(text: OptionText) -> tuple[tuple[OffsetRange, ...] | None, Subscription | None]:
-    """Exact ranges, or the one subscription that must be there."""
+    """Exact ranges, or the one subscription that is required."""
     ranges = text.take("offsetRanges")
     chosen = {name: text.take(name) for name in SUBSCRIPTIONS}
     chosen = {name: value for name, value in chosen.items() if value is not None}
@@ -192,7 +192,7 @@ def _take_what(text: OptionText) -> tuple[tuple[OffsetRange, ...] | None, Subscr
 
 
 def _check_together(parsed: ReadOptions, streaming: bool) -> None:
-    """Conditions on more than one option."""
+    """Check conditions on more than one option."""
     if not parsed.group and (parsed.commit_to or isinstance(parsed.start, Committed)):
         option = "commitOffsets" if parsed.commit_to else "startingOffsets=committed"
         raise ConfigError(f"{option} needs kafka.group.id")
@@ -209,7 +209,7 @@ def _check_together(parsed: ReadOptions, streaming: bool) -> None:
 def check_same_partitions(
     option: str, bound: Bound, subscribed: tuple[TopicPartition, ...]
 ) -> None:
-    """Refuse a map of offsets or times whose partitions are not exactly the subscribed ones."""
+    """Reject a map of offsets or times whose partitions are not exactly the subscribed ones."""
     if not isinstance(bound, Offsets | Times) or bound.by_partition is None:
         return
     given = bound.by_partition
@@ -222,5 +222,5 @@ def check_same_partitions(
     if missing or extra:
         raise ConfigError(
             f"{name} must name exactly the subscribed partitions{ends}; "
-            f"missing: {', '.join(missing) or 'none'}; too many: {', '.join(extra) or 'none'}"
+            f"missing: {', '.join(missing) or 'none'}; not subscribed: {', '.join(extra) or 'none'}"
         )

@@ -17,7 +17,7 @@ from kafka08.structs import TopicPartition
 
 TASKS_MAX: Final = 1_000_000
 NEAR_BORDER: Final = 0.05
-"""A cut moves to a segment's border that is at most so far away, as a part of its piece."""
+"""A cut moves to a segment border at most this far away, as a fraction of its piece."""
 
 
 def split(
@@ -27,10 +27,10 @@ def split(
 ) -> list[OffsetRange]:
     """One range per task, in order; empty ranges are dropped.
 
-    First ranges of more than `max_records_per_partition` offsets are cut into as few parts as that
-    takes; then, if there are fewer than `min_partitions`, large ones into parts by their share.
-    ConfigError if that makes more than TASKS_MAX: a mistyped option, or a broker whose log end is
-    none, must not fill the driver's memory.
+    First, ranges of more than `max_records_per_partition` offsets are cut into as few parts as
+    possible. Then, if there are fewer than `min_partitions`, large ranges are cut in proportion to
+    their size. ConfigError for more than TASKS_MAX tasks: a mistyped option, or a broker with an
+    absurd log end, must not fill the driver's memory.
     """
     pieces = [of_partition for of_partition in ranges if of_partition.size]
     _check_count(pieces, min_partitions, max_records_per_partition)
@@ -111,8 +111,8 @@ def move_to_borders(
 def rate_limit(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], limit: int
 ) -> dict[TopicPartition, int]:
-    """Where a batch of about `limit` offsets ends: the limit is shared in proportion to what is new
-    in each partition, rounded down, but up when it is less than one."""
+    """Where a batch of about `limit` offsets ends: each partition gets a share of the limit in
+    proportion to its new offsets, rounded down, but up if below one."""
     new = {tp: max(0, end - start.get(tp, end)) for tp, end in latest.items()}
     total = sum(new.values())
     ends = {}
@@ -125,6 +125,5 @@ def rate_limit(
 
 
 def _share(size: int, total: int, parts: int) -> int:
-    """Of `parts` those that `size` of `total` deserves, at least 1; halves are rounded up as Java
-    does."""
+    """The share of `parts` for `size` of `total`, at least 1; halves are rounded up as in Java."""
     return max(1, math.floor(size / total * parts + 0.5))

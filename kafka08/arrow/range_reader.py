@@ -1,10 +1,10 @@
-"""RangeReader: the message sets of one exact range, whatever happens to leaders meanwhile.
+"""RangeReader: reads the message sets of one exact range, through changes of the leader.
 
-Iterate over it in a task. The next fetch is sent before a set is handed out, so the broker works
-while Spark copies. A set that was handed out is never fetched again: no message comes twice.
-What passes (no leader, another leader, a lost connection, a broker that is silent or behind) is
-tried again here, because local mode never retries a task and a stream should outlive an election;
-without progress for `poll_timeout_ms` the last error is raised.
+Iterate over it in a task. It sends the next fetch before it yields a set, so the broker works while
+Spark copies. It never fetches a yielded set again, so no message comes twice. It retries retriable
+errors itself (no leader, another leader, a lost connection, a broker that is silent or behind),
+because local mode never retries a task, and a stream should survive an election. After
+`poll_timeout_ms` without progress it raises the last error.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RangeReader:
     ) -> None:
         self.wanted = wanted
         self.position = wanted.from_offset
-        """The next offset not handed out yet."""
+        """The next offset that was not yielded yet."""
         self._tp = wanted.topic_partition
         self._settings = settings
         self._fetch_bytes = settings.fetch_bytes
@@ -84,11 +84,11 @@ class RangeReader:
         self._connection: Connection | None = None
 
     def __iter__(self) -> Iterator[FetchedSet]:
-        """Sets whose messages at or above their `offset` and below the range's end are the range's.
-        Their entries are whole and their outer CRCs are right.
+        """Yields sets; their messages from their `offset` on, below the range's end, belong to the
+        range. Their entries are complete and their outer CRCs are correct.
 
         Raises DataLost, InvalidMessage (a damaged message, with its offset), MessageTooLarge, and
-        the last error if there was no progress in time.
+        the last error after poll_timeout_ms without progress.
         """
         try:
             while self.position < self.wanted.until_offset:
@@ -104,8 +104,8 @@ class RangeReader:
             self._disconnect()
 
     def _next_set(self) -> tuple[FetchedSet, int] | None:
-        """The set at `position` and the offset behind it; None if nothing more of the range is
-        there."""
+        """The set at `position` and the offset behind it; None if the range has no more
+        messages."""
         deadline = self._clock.monotonic() + self._settings.poll_timeout_ms / 1000
         was_empty = False
         while self.position < self.wanted.until_offset:
@@ -124,8 +124,8 @@ class RangeReader:
                 if fetched.high_watermark >= self.wanted.until_offset:
                     if was_empty:
                         return None  # compaction removed the rest
-                    # 0.8: a leader reads first and then looks where its high watermark is, which
-                    # may have passed messages that the read was not allowed to see.
+                    # 0.8: a leader reads first and then looks up its high watermark, which may
+                    # have passed messages that the read was not allowed to see.
                     was_empty = True
                     continue
                 failure = DataLost(str(self._loss(self.position, fetched.high_watermark)))
@@ -135,7 +135,7 @@ class RangeReader:
         return None
 
     def _fetch(self) -> FetchedSet:
-        """The answer to the fetch that was sent ahead, or to a new one. Raises its error."""
+        """The response to the prefetch, or to a new fetch. Raises its error."""
         connection = self._connected()
         if not connection.in_flight:
             self._send(connection, self.position)
@@ -144,7 +144,7 @@ class RangeReader:
         source = str(connection)
         answer = fetch_results(response).get(self._tp)
         if answer is None:
-            raise ProtocolError(f"{source} left out {self._tp} in its answer")
+            raise ProtocolError(f"{source} left {self._tp} out of its response")
         detail = f"{self._tp} at {source}, offset {self.position}"
         if (error := error_of(answer.error_code, detail)) is not None:
             raise error
@@ -158,11 +158,11 @@ class RangeReader:
         )
 
     def _send_ahead(self, offset: int) -> None:
-        """Ask for the next set already. If that fails, it is asked for again when it is due."""
+        """Prefetch the next set. If that fails, it is fetched again when it is needed."""
         try:
             self._send(self._connected(), offset)
         except KafkaError as error:
-            logger.info("%s: the fetch ahead failed: %s", self._tp, error)
+            logger.info("%s: The prefetch failed: %s", self._tp, error)
             self._disconnect()
 
     def _send(self, connection: Connection, offset: int) -> None:
@@ -190,13 +190,13 @@ class RangeReader:
         return metadata.leader(self._tp)
 
     def _disconnect(self) -> None:
-        """Give the connection back; the pool keeps it only if nothing is in flight."""
+        """Return the connection; the pool keeps it only if nothing is in flight."""
         self._connection = None
         self._lent.close()
 
     def _get_over(self, error: KafkaError) -> KafkaError:
-        """Do what lets the next attempt succeed, and give the error back in case it does not.
-        Raises an error that does not pass."""
+        """Prepare the next attempt, and return the error in case that fails, too. Raises an error
+        that is not retriable."""
         if isinstance(error, OffsetOutOfRange):
             try:
                 if self._pass_over_lost():
@@ -209,30 +209,30 @@ class RangeReader:
         return error
 
     def _recover(self, error: KafkaError) -> None:
-        """Wait a little and look the leader up again: behind an error it may be anywhere."""
-        logger.info("%s at offset %d: %s; trying again", self._tp, self.position, error)
+        """Wait for the backoff and look the leader up again: after an error it may have moved."""
+        logger.info("%s at offset %d: %s; retrying", self._tp, self.position, error)
         self._disconnect()
         self._clock.sleep(self._settings.backoff_ms / 1000)
         if self._leader is not None:
             self._lost.add(self._leader)
         self._leader = None
         try:
-            self._cluster.refresh()  # of all: by name it would create a deleted one
+            self._cluster.refresh()  # of all topics: a request by name would create a deleted one
         except ClientError as failed:
-            logger.info("%s: no metadata: %s", self._tp, failed)
+            logger.info("%s: Cannot refresh the metadata: %s", self._tp, failed)
 
     def _give_up(self, failure: KafkaError) -> None:
-        """Nothing came in time: an error, or the end of the range if the leader's log ends before
-        it and that loss is accepted."""
+        """There was no progress in time: raise `failure`, or end the range if the leader's log ends
+        before it and data loss is accepted."""
         if isinstance(failure, DataLost) and not self._settings.fail_on_data_loss:
-            logger.warning("%d offsets are passed over: %s", self._left().size, failure)
+            logger.warning("Skipping %d offsets: %s", self._left().size, failure)
             return
         waited = f"no progress in {self._settings.poll_timeout_ms} ms at offset {self.position}"
         raise type(failure)(f"{self._tp}: {waited}: {failure}") from failure
 
     def _pass_over_lost(self) -> bool:
-        """Move on to what the leader still has of the range; False if it has `position`. DataLost
-        if loss is not accepted."""
+        """Skip to the first offset of the range that the leader still has; False if it has
+        `position`. DataLost if loss is not accepted."""
         self._disconnect()
         earliest, latest = (self._log_end(which) for which in (EARLIEST_OFFSET, LATEST_OFFSET))
         if earliest <= self.position <= latest:
@@ -257,20 +257,20 @@ class RangeReader:
             if (error := error_of(answer.error_code, str(self._tp))) is not None:
                 raise error
             if not answer.offsets:
-                raise ProtocolError(f"{connection} answered no offset of {self._tp}")
+                raise ProtocolError(f"{connection} returned no offset of {self._tp}")
             return answer.offsets[0]
 
         return self._cluster.at_leader(self._tp, ask)
 
 
 def passes(error: KafkaError) -> bool:
-    """Whether a read may go on after `error`."""
+    """Whether a read may be retried after `error`."""
     return passes_at_leader(error) or isinstance(error, ProtocolError)
 
 
 def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | None:
-    """`fetched` up to its first damaged entry, and the offset behind its last whole one; None if
-    the damage is its first entry and behind the range.
+    """`fetched` up to its first damaged entry, and the offset behind its last complete one; None if
+    its first entry is damaged and behind the range.
 
     InvalidMessage, naming partition and offset, if that damaged entry is in the range.
     """
@@ -291,7 +291,7 @@ def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | N
 def _place_of(
     error: kernel.CorruptMessage | kernel.UnknownCodec, fetched: FetchedSet
 ) -> tuple[int, int]:
-    """(position, offset) of the entry at fault."""
+    """(position, offset) of the damaged entry."""
     if isinstance(error, kernel.CorruptMessage):
         return error.position, error.offset
     for entry in kernel.entries(fetched.data):

@@ -1,4 +1,4 @@
-"""Exact ranges of offsets, the unit in which everything here is asked for, planned and read."""
+"""Exact ranges of offsets: the unit of planning and reading in this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka08.structs import TopicPartition
 class OffsetRange(NamedTuple):
     """The messages of one partition with from_offset <= offset < until_offset.
 
-    An offset that compaction removed is simply not there; `size` counts it all the same.
+    Offsets that compaction removed have no message, but count in `size`.
     """
 
     topic: str
@@ -27,7 +27,7 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets it spans; 0 for an empty range."""
+        """Number of offsets; 0 for an empty range."""
         return max(0, self.until_offset - self.from_offset)
 
     def __str__(self) -> str:
@@ -42,8 +42,8 @@ def ranges_to_json(ranges: Iterable[OffsetRange | tuple[str, int, int, int]]) ->
 def ranges_from_json(text: str) -> tuple[OffsetRange, ...]:
     """The ranges of such a text, in its order; a partition may occur more than once.
 
-    ConfigError says what is wrong: no list of [topic, partition, from, until], a negative number,
-    from > until.
+    ConfigError if it is not a list of [topic, partition, from, until], for a negative number, and
+    for from > until.
     """
     try:
         parsed = json.loads(text)

@@ -1,6 +1,6 @@
-"""What a read asks for becomes exact ranges: on the driver, once, with the numbers of that moment.
+"""Resolves the options of a read to exact ranges: on the driver, once, from the offsets of now.
 
-`Resolver` asks the cluster; the decisions (`batch_ranges`, `by_segment_end`) are pure.
+`Resolver` sends requests; the decisions (`batch_ranges`, `by_segment_end`) are pure.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Numbers = Mapping[TopicPartition, int]
 
 
 class NothingCommitted(Advised):
-    """A read was to start where a group stands, and it stands nowhere in some partitions, which
-    `facts` names."""
+    """A read should start at a group's committed offsets, but some partitions, named in `facts`,
+    have none."""
 
 
 class Resolver:
-    """Finds the partitions and offsets that `options`, whose address is resolved, mean now.
+    """Finds the partitions and offsets for `options`, whose address is resolved.
 
-    cluster, clock   for tests and owners of a client; else this process's own client
-    names            of the start and end of the read, for errors
+    cluster, clock   for tests and callers with their own client; default: this process's client
+    names            names of the start and end options, for errors
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class Resolver:
         self.log_offsets = LogOffsets(self.cluster, options.settings.retry_policy, clock)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """The subscribed partitions there are now."""
+        """The subscribed partitions that exist now."""
         assert self.options.subscription is not None
         return self.log_offsets.subscribed(self.options.subscription)
 
     def batch(self) -> list[OffsetRange]:
-        """The ranges of a batch, clamped to what is there (or DataLost), one per partition or as
-        `offsetRanges` has them."""
+        """The ranges of a batch, clamped to the existing offsets (or DataLost): one per partition,
+        or those of `offsetRanges`."""
         wanted = self.options.ranges
         if wanted is None:
             partitions = self.partitions()
@@ -71,7 +71,7 @@ class Resolver:
         return self.available(wanted)
 
     def _report_ahead(self, starts: Numbers) -> None:
-        """What lies between the end of a log and a start behind it was there once, and is lost."""
+        """Report starts behind their log's end as loss: the messages between existed once."""
         latest = self.log_offsets.latest(sorted(starts))
         ahead = [tp for tp, start in sorted(starts.items()) if start > latest[tp]]
         earliest = self.log_offsets.earliest(ahead)
@@ -84,7 +84,7 @@ class Resolver:
         )
 
     def available(self, wanted: Sequence[OffsetRange]) -> list[OffsetRange]:
-        """`wanted` as far as the leaders have it; what is missing is raised or logged."""
+        """The parts of `wanted` that the leaders have; missing offsets are raised or logged."""
         partitions = {r.topic_partition for r in wanted if r.size}
         there = sorted(self.log_offsets.existing(partitions))
         kept, losses = clamp(
@@ -94,14 +94,14 @@ class Resolver:
         return kept
 
     def tasks(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-        """`ranges` split as the options say, cuts moved to near segment borders."""
+        """`ranges` split as the options say, with cuts moved to near segment borders."""
         pieces = split(ranges, self.options.min_partitions, self.options.max_records_per_partition)
         whole = set(ranges)
         cut = {piece.topic_partition for piece in pieces if piece not in whole}
         return move_to_borders(pieces, self.log_offsets.segments(sorted(cut)))
 
     def leader(self, tp: TopicPartition) -> Broker | None:
-        """Who leads as far as known; None lets the task find out."""
+        """The leader if known; with None the task looks it up."""
         try:
             return self.cluster.metadata.leader(tp)
         except KafkaError:
@@ -110,7 +110,7 @@ class Resolver:
     def offsets_at(
         self, bound: Bound, partitions: Sequence[TopicPartition], option: str
     ) -> dict[TopicPartition, int]:
-        """The offset that `bound` means for each of `partitions`; `option` names it in errors."""
+        """The offset of `bound` in each of `partitions`; `option` is its name in errors."""
         if isinstance(bound, Extreme):
             return self._extreme(bound, partitions)
         if isinstance(bound, Committed):
@@ -168,14 +168,14 @@ class Resolver:
     def _committed(
         self, bound: Committed, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The group's offsets. One that was never committed is an error, or the fallback."""
+        """The group's offsets. The fallback, or an error, for partitions without one."""
         found = committed_only(self.cluster, self.options.group, partitions, self.options.storage)
         missing = [tp for tp in partitions if tp not in found]
         if missing and bound.fallback is None:
             raise NothingCommitted(
-                f"group {self.options.group} has committed nothing in {self.options.storage} for "
+                f"group {self.options.group} has no committed offset in {self.options.storage} for "
                 f"{', '.join(map(str, missing))}",
-                "To start there all the same, set committedFallback to earliest",
+                "To start there nevertheless, set committedFallback to earliest",
             )
         if missing:
             assert bound.fallback is not None
@@ -185,8 +185,8 @@ class Resolver:
     def _segment_starts(
         self, times: Times, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The first offset of the last segment that was wholly written by then, else the earliest:
-        nothing written later is missed."""
+        """The first offset of the last segment that was completely written by then, else the
+        earliest: no later message is missed."""
         before = self.log_offsets.last_segment_before({tp: times.of(tp) for tp in partitions})
         earliest = self.log_offsets.earliest(partitions)
         latest = self.log_offsets.latest(partitions)
@@ -204,14 +204,14 @@ class Resolver:
 
 
 def batch_ranges(starts: Numbers, ends: Numbers) -> list[OffsetRange]:
-    """A range for each partition, in order. An end before its start, from a time or a log that
-    moved meanwhile, makes an empty range; given as numbers both ways it was refused before."""
+    """A range for each partition, in order. An end before its start makes an empty range: times, or
+    a log that changed meanwhile, can cause it. Such numbers in the options were rejected before."""
     return [OffsetRange(*tp, start, max(start, ends[tp])) for tp, start in sorted(starts.items())]
 
 
 def by_segment_end(last_before: int | None, borders: Sequence[int]) -> int:
-    """Where the segment ends that was open when everything up to the segment that starts at
-    `last_before` was written. `borders`: first offsets of the segments, then the log end."""
+    """The end of the segment that was active when the segment at `last_before` was complete.
+    `borders`: first offsets of the segments, then the log end."""
     later = [border for border in borders if last_before is None or border > last_before]
-    # later[0] is where the open segment starts, later[1] where it ends.
+    # later[0] is the start of the active segment, later[1] its end.
     return later[min(1, len(later) - 1)] if later else borders[-1]

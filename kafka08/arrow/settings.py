@@ -1,7 +1,7 @@
-"""What a task must know besides its range, and the Kafka keys it comes from. Pure.
+"""The settings of a task besides its range, and the Kafka keys that they come from. Pure.
 
-These objects travel to the workers and are the keys of their caches (`access`), so they are small,
-frozen and hashable.
+Spark sends these objects to the workers, where they are keys of caches (`access`), so they are
+small, frozen and hashable.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
 
 FETCH_BYTES: Final = 4 << 20
-"""0.8 scans from an index entry on every fetch, so a few large ones spare the broker."""
+"""0.8 scans from an index entry at every fetch, so few large fetches cost the broker less."""
 MAX_FETCH_BYTES: Final = 256 << 20
 NUM_RETRIES: Final = 50
 RETRY_INTERVAL_MS: Final = 200
-"""About 10 s, which an election may take. Spark's connector says 3 and 10 ms, but each of its tries
-waits inside the JVM's consumer."""
+"""About 10 s: an election may take that long. Spark's connector has 3 retries and 10 ms, but each
+of its attempts waits inside the JVM's consumer."""
 POLL_TIMEOUT_MS: Final = 120_000
-"""spark.network.timeout; a reader cannot see the session's own value."""
+"""spark.network.timeout; a reader cannot read the session's value."""
 OWN_DECODING: Final = "keys and values are bytes here; decode them with Spark's functions"
 OWN_OFFSETS: Final = "start and end come from startingOffsets and endingOffsets"
 REFUSED_KEYS: Final[Mapping[str, str]] = {
@@ -34,9 +34,9 @@ REFUSED_KEYS: Final[Mapping[str, str]] = {
     "value.deserializer": OWN_DECODING,
     "enable.auto.commit": "offsets belong to Spark; see commitOffsets",
     "auto.commit.enable": "offsets belong to Spark; see commitOffsets",
-    "interceptor.classes": "Spark reads by offset, nothing may come between",
+    "interceptor.classes": "Spark reads exact offsets; interceptors could change the messages",
 }
-"""As Spark's own connector refuses them."""
+"""Keys that Spark's own connector rejects, too."""
 
 
 class ReaderKeys(Config):
@@ -89,10 +89,10 @@ class ClusterAddress:
 class ReadSettings:
     """How a task reads.
 
-    fetch_bytes, max_fetch_bytes   asked for at once, and how far that grows for one large message
-    poll_timeout_ms   a read without progress for so long fails with the last error it met
-    retries, retry_interval_ms   of the driver's questions for metadata and offsets
-    fail_on_data_loss   missing offsets are an error; else they are logged and passed over
+    fetch_bytes, max_fetch_bytes   size of a fetch, and its limit while one large message needs it
+    poll_timeout_ms   after so long without progress, a read fails with its last error
+    retries, retry_interval_ms   for the driver's requests for metadata and offsets
+    fail_on_data_loss   missing offsets are an error; else they are logged and skipped
     """
 
     client_id: str = "kafka08-spark"
@@ -109,12 +109,12 @@ class ReadSettings:
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """Of the driver's questions."""
+        """Retries of the driver's requests."""
         return RetryPolicy(self.retries + 1, self.retry_interval_ms)
 
 
 def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, StorageName]:
-    """(address, settings, group, storage of its offsets) out of the options."""
+    """(address, settings, group, storage of its offsets) from the options."""
     given: dict[str, Any] = text.take_kafka_keys(REFUSED_KEYS)
     zookeeper = text.take("zookeeper.connect")
     if zookeeper is not None:
@@ -145,7 +145,7 @@ def address_of(keys: ReaderKeys) -> ClusterAddress:
 
 
 def address_of_keys(bootstrap_servers: str, zookeeper_connect: str) -> ClusterAddress:
-    """Where the cluster is; ConfigError if nothing says so, or two things do."""
+    """The cluster's address; ConfigError without one, or with two."""
     if bool(bootstrap_servers) == bool(zookeeper_connect):
         raise ConfigError(
             "give one of kafka.bootstrap.servers (host:port,host:port) and zookeeper.connect"

@@ -46,7 +46,7 @@ _EXTREMES: Final = {"earliest": Extreme.EARLIEST, "latest": Extreme.LATEST}
 
 
 class NotRead(ClientError):
-    """A commit of a scan that was not read to its end."""
+    """Raised by `commit` of a scan that was not read to its end."""
 
 
 def scan(
@@ -85,7 +85,7 @@ def scan(
     unknown = [name for name in columns if name not in COLUMNS]
     if unknown or not columns:
         raise ConfigError(
-            f"columns: {', '.join(unknown) or 'none'} given; there are {', '.join(COLUMNS)}"
+            f"columns: {', '.join(unknown) or 'none'} given; valid are {', '.join(COLUMNS)}"
         )
     if storage not in {"zookeeper", "kafka"}:
         raise ConfigError(f"storage: {storage!r} is not zookeeper or kafka")
@@ -93,7 +93,7 @@ def scan(
     if (ranges is None) == (not any(names)):
         raise ConfigError("give either topics or ranges")
     if ranges is not None and start is not None:
-        raise ConfigError("ranges have a start each; start cannot be given with them")
+        raise ConfigError("start cannot be given with ranges: each range has its own")
     exact = None if ranges is None else tuple(_checked_range(r) for r in ranges)
     options = ReadOptions(
         address=resolved(_address(bootstrap, zookeeper), settings),

@@ -186,7 +186,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     (
         {"assign": '{"t":[0,1]}', "startingOffsets": '{"t":{"0":9,"2":1}}'},
         "subscribe",
-        "missing: [t,1]; too many: [t,2]",
+        "missing: [t,1]; not subscribed: [t,2]",
     ),
     (
         {
@@ -215,11 +215,11 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"zookeeper_connect": "z:2181"}, "", "give one of kafka.bootstrap.servers"),
     ({}, "kafka.bootstrap.servers", "give one of kafka.bootstrap.servers"),
     ({"kafka_bootstrap_servers": "b1"}, "", "kafka.bootstrap.servers: 'b1'"),
-    ({"offsetRanges": "[]"}, "", "offsetRanges says all; subscribe cannot be given with it"),
+    ({"offsetRanges": "[]"}, "", "offsetRanges excludes subscribe: ranges say what is read"),
     (
         {"offsetRanges": "[]", "startingOffsets": "earliest"},
         "subscribe",
-        "offsetRanges says all; startingOffsets cannot",
+        "offsetRanges excludes startingOffsets",
     ),
     ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "", "9 is more than"),
 ]

@@ -207,7 +207,7 @@ def test_what_cannot_be_meant_is_named(cluster: EmbeddedCluster) -> None:
     """Each error names the argument, and no connection is left behind."""
     write(cluster, "bad")
     bootstrap = cluster.bootstrap
-    with pytest.raises(ConfigError, match="columns: offsets given; there are topic, partition"):
+    with pytest.raises(ConfigError, match="columns: offsets given; valid are topic, partition"):
         scan(bootstrap, "bad", columns=["offsets"])
     with pytest.raises(ConfigError, match="either topics or ranges"):
         scan(bootstrap)
