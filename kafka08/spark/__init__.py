@@ -1,7 +1,7 @@
 """Spark on 0.8: a source and sink `kafka08`, and the old streaming API in `kafka08.spark.kafka`.
 
-The one home of pyspark. Spark calls `source`; kafka08.arrow plans the ranges and reads them.
-Users: docs/spark.md. Reading starts at `source.py`.
+Only this package imports pyspark. Spark calls `source`; kafka08.arrow plans and reads the ranges.
+Users: docs/spark.md. Start reading at `source.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def register(spark: SparkSession) -> None:
 
 
 def __getattr__(name: str) -> object:
-    """Names that import pyspark; ranges and options are there without it."""
+    """Imports the names that need pyspark; ranges and options work without it."""
     if name == "DataSource":
         from kafka08.spark.source import DataSource
 

@@ -1,7 +1,7 @@
 """DStreams of Kafka messages without a receiver: each interval becomes one RDD of exact ranges.
 
-Spark asks for the RDD of an interval on the driver; the ranges of it go from where the last one
-ended to the latest offsets, or as far as rates.py allows. Nothing is stored in between, and no
+Spark requests the RDD of an interval on the driver. Its ranges start where the last one ended, and
+end at the latest offsets, or as far as rates.py allows. Nothing is stored in between, and no
 message is in two RDDs. Source: DirectKafkaInputDStream 2.4.
 """
 
@@ -33,19 +33,19 @@ logger = logging.getLogger(__name__)
 MAX_RETRIES: Final = "spark.streaming.kafka.maxRetries"
 RETRY_BACKOFF_MS: Final = 200
 KEPT_BATCHES: Final = 1000
-"""So many intervals before one that is done are remembered: of those with several at a time some
-may still run; others had no output, and Spark never says that they are done."""
+"""Number of earlier intervals kept when one is done. With several at a time, earlier ones may still
+run; others had no output, and Spark never reports that they are done."""
 
 ForEach = Callable[..., Any]
 Numbers = Mapping[TopicPartition, int]
 Completed = Callable[[list[OffsetRange], Any], None]
-"""Told what an interval had, and Spark's JavaBatchInfo of it, times in milliseconds."""
+"""Called with an interval's ranges and Spark's JavaBatchInfo of it; times in milliseconds."""
 
 
 class KafkaDStream(TransformedDStream[Any]):
-    """`foreachRDD` and `transform` hand out KafkaRDDs, which have `offsetRanges()`.
+    """A DStream whose `foreachRDD` and `transform` pass KafkaRDDs, which have `offsetRanges()`.
 
-    rate_limit   how many messages an interval may have
+    rate_limit   limits the messages of an interval
     """
 
     def __init__(self, ticks: DStream[Any], batches: Batches) -> None:
@@ -54,23 +54,23 @@ class KafkaDStream(TransformedDStream[Any]):
         self.rate_limit = batches.rate_limit
 
     def foreachRDD(self, func: ForEach) -> None:
-        """`func(rdd)` or `func(time, rdd)` for each interval."""
+        """Call `func(rdd)` or `func(time, rdd)` for each interval."""
         call = _with_time(func)
         super().foreachRDD(lambda time, _: call(time, self._batches.at(time)))
 
     def transform(self, func: ForEach) -> TransformedDStream[Any]:
-        """The stream of what `func(rdd)` or `func(time, rdd)` makes of each RDD."""
+        """The stream of the results of `func(rdd)` or `func(time, rdd)`."""
         call = _with_time(func)
         return TransformedDStream(self, lambda time, _: call(time, self._batches.at(time)))
 
 
 class Batches:
-    """The RDD of each interval, made when it is first asked for, which is one interval after the
-    other, and remembered until its outputs are done, however late that is. On the driver.
+    """The RDDs of the intervals, on the driver. An RDD is made at the first request for it (Spark
+    requests them in order), and kept until its outputs are done, however late that is.
 
-    next_offsets   where the next interval starts
-    rate_limit     how many messages an interval may have
-    found_in       topics whose new partitions are read too, from their earliest offset
+    next_offsets   start of the next interval
+    rate_limit     limits the messages of an interval
+    found_in       topics whose new partitions are read, too, from their earliest offset
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class Batches:
         self.rate_limit = RateLimit(lambda name, default: str(conf.get(name, default)), interval_ms)
         self._policy = RetryPolicy(1 + int(conf.get(MAX_RETRIES, "1") or 1), RETRY_BACKOFF_MS)
         self._made: dict[int, KafkaRDD] = {}
-        """By the time at which the interval ends, in order."""
+        """End of the interval → its RDD, in order."""
         self._newest_ms = 0
 
     def at(self, time: datetime) -> KafkaRDD:
-        """The RDD of the interval that ends at `time`, always the same one. ClientError once it is
-        done: its messages are in no other."""
+        """The RDD of the interval that ends at `time`, the same one each time. ClientError after it
+        is done: its messages are in no other RDD."""
         time_ms = since_1970_ms(time)
         rdd = self._made.get(time_ms)
         if rdd is not None:
@@ -111,7 +111,7 @@ class Batches:
         return rdd
 
     def done(self, time_ms: int) -> list[OffsetRange]:
-        """Forget an interval: its ranges, empty if it is not known."""
+        """Forget an interval. Returns its ranges; none if the interval is unknown."""
         rdd = self._made.pop(time_ms, None)
         earlier = [made_ms for made_ms in list(self._made) if made_ms < time_ms]
         for made_ms in earlier[:-KEPT_BATCHES]:
@@ -120,7 +120,7 @@ class Batches:
 
     def _next(self) -> KafkaRDD:
         latest = retry(
-            self._latest, self._policy, SYSTEM_CLOCK, what="asking for the latest offsets"
+            self._latest, self._policy, SYSTEM_CLOCK, what="looking up the latest offsets"
         )
         limits = self.rate_limit.limits(
             {tp: max(0, latest[tp] - start) for tp, start in self.next_offsets.items()}
@@ -144,14 +144,14 @@ class Batches:
 
 
 def since_1970_ms(time: datetime) -> int:
-    """Of a local time as Spark hands it out: the hour when summer time ends comes twice, and the
-    two are equal as `datetime`."""
+    """Milliseconds since 1970 of a local time from Spark. The hour in which summer time ends comes
+    twice, and the two are equal as `datetime`."""
     return round(time.timestamp() * 1000)
 
 
 def clamped(start: int, latest: int, limit: int | None) -> int:
-    """Where an interval ends. A log that ends before `start` (an unclean election, or a topic that
-    was made anew) gives an empty range, and an error once it is asked for what is behind."""
+    """The ends of an interval. If a log ends before its `start` (after an unclean election, or if
+    the topic was recreated), the range is empty, and reading behind it raises an error later."""
     end = max(start, latest)
     return end if limit is None else min(end, start + limit)
 
@@ -192,8 +192,8 @@ def group_stream(
 def group_starts(
     committed: Numbers, earliest: Numbers, latest: Numbers, reset: Numbers
 ) -> dict[TopicPartition, int]:
-    """Where a group goes on in each partition: at what it has committed, or where `reset` says if
-    there is nothing, or the log does not have it."""
+    """Where a group continues in each partition: at its committed offset; or as `reset` says,
+    without one, or if the log does not have that offset."""
     starts = dict(reset)
     for tp, offset in committed.items():
         if earliest[tp] <= offset <= latest[tp]:
@@ -207,7 +207,7 @@ def group_starts(
 
 
 def _check_topics(topics: set[str], of_offsets: set[str]) -> None:
-    """Refuse what Spark 2.4 refuses."""
+    """Reject the topics that Spark 2.4 rejects."""
     if topics != of_offsets:
         raise ConfigError(
             f"The specified topics: {' '.join(sorted(topics))} do not equal to the topic from "
@@ -216,8 +216,8 @@ def _check_topics(topics: set[str], of_offsets: set[str]) -> None:
 
 
 class CompletedBatches(StreamingListener):
-    """Hears of each interval whose outputs have ended, well or not: it is forgotten, and the
-    observers are told."""
+    """A listener: when all outputs of an interval have ended, successfully or not, it forgets the
+    interval and calls the observers."""
 
     def __init__(self, batches: Batches, observers: Sequence[Completed]) -> None:
         super().__init__()
@@ -232,8 +232,8 @@ class CompletedBatches(StreamingListener):
 
 
 class GroupCommitter:
-    """Commits for a group what each interval has read, until an output fails: any later commit
-    would say that its messages are done too."""
+    """Commits the end of each interval for a group, until an output fails: any later commit would
+    mark the failed interval's messages as done, too."""
 
     def __init__(self, cluster: OldCluster, group: str) -> None:
         self._cluster = cluster
@@ -245,8 +245,8 @@ class GroupCommitter:
             if output.failureReason() is not None and not self._failed:
                 self._failed = True
                 logger.error(
-                    "an output of the interval until %d ms failed; group %s commits nothing from "
-                    "there on: start the stream again to have its messages again",
+                    "An output of the interval until %d ms failed; group %s no longer commits: "
+                    "restart the stream to read its messages again",
                     *(info.batchTime().milliseconds(), self._group),
                 )
         if self._failed:
@@ -256,11 +256,14 @@ class GroupCommitter:
             if ends:
                 commit_offsets(self._cluster.client, self._group, ends, "zookeeper")
         except KafkaError as error:
-            logger.warning("offsets of group %s: %s; tried with the next batch", self._group, error)
+            logger.warning(
+                "Cannot commit offsets of group %s: %s; retrying with the next batch",
+                *(self._group, error),
+            )
 
 
 def observe_rate(pid: PidRate, ranges: list[OffsetRange], info: Any) -> None:
-    """Tell the rate how fast an interval was done."""
+    """Pass the processing time of an interval to `pid`."""
     pid.done(
         info.processingEndTime(),
         sum(r.size for r in ranges),
@@ -270,7 +273,7 @@ def observe_rate(pid: PidRate, ranges: list[OffsetRange], info: Any) -> None:
 
 
 def _reset(cluster: OldCluster, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-    """Where auto.offset.reset starts."""
+    """The offsets at which auto.offset.reset starts."""
     ask = cluster.offsets.earliest if cluster.starts_at_earliest else cluster.offsets.latest
     return ask(partitions)
 
@@ -289,7 +292,7 @@ def _stream(ssc: StreamingContext, batches: Batches, *observers: Completed) -> K
 
 
 def _with_time(func: ForEach) -> ForEach:
-    """As DStream does: a function of one argument gets no time."""
+    """Like DStream: a function of one argument gets no time."""
     if func.__code__.co_argcount == 1:
         return lambda _, rdd: func(rdd)
     return func

@@ -1,7 +1,7 @@
-"""Filters that Spark hands to the reader, applied to ranges before anything is read. Pure.
+"""Filters that Spark passes to the reader, applied to ranges before anything is read. Pure.
 
-Filters on topic and partition drop ranges, comparisons of offset cut them. Both are exact, so what
-is taken here Spark need not look at again.
+Filters on topic and partition drop ranges, comparisons of offset cut them. Both are exact, so Spark
+need not apply them again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TYPES: Final[dict[str, type]] = {"topic": str, "partition": int, "offset": int}
 
 
 def is_exact(wanted: Filter) -> bool:
-    """Whether `narrow` does all that this filter asks for."""
+    """Whether `narrow` implements this filter completely."""
     column = _column(wanted)
     if column is None:
         return False
@@ -48,8 +48,8 @@ def is_exact(wanted: Filter) -> bool:
 
 
 def narrow(ranges: Iterable[OffsetRange], filters: Iterable[Filter]) -> list[OffsetRange]:
-    """What of `ranges` passes all of `filters`, each of which `is_exact`; in order, without those
-    of which nothing is left."""
+    """The parts of `ranges` that pass all `filters`, each of which `is_exact`; in order, without
+    empty ranges."""
     left = list(ranges)
     for wanted in filters:
         assert is_exact(wanted), wanted

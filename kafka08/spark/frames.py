@@ -31,10 +31,11 @@ _PLAN: Final = (
 def read_ranges(
     spark: SparkSession, options: Mapping[str, str], schema: StructType | None = None
 ) -> DataFrame:
-    """What `spark.read.format("kafka08").options(...).load()` reads, on PySpark 3.5 and later.
+    """The same DataFrame as `spark.read.format("kafka08").options(...).load()`, but also on
+    PySpark 3.5.
 
-    options   of a batch, by the same names: docs/spark.md. Its ranges are fixed by this call
-    schema    the columns wanted, in order; None: all. Others are not read
+    options   of a batch, by the same names: docs/spark.md. This call fixes the ranges
+    schema    the columns to read, in order; None: all
 
     Raises what `load()` does: ConfigError, DataLost, the errors of brokers. `pushFilters` has no
     effect.
@@ -60,7 +61,7 @@ def _address(leader: Broker | None) -> tuple[int, str, int]:
 
 @dataclass(frozen=True)
 class _Tasks:
-    """Sent to the workers: reads the ranges of a partition of the plan, usually one."""
+    """A function for the workers: reads the ranges of a partition of the plan, usually one."""
 
     address: ClusterAddress
     settings: ReadSettings

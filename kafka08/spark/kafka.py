@@ -3,8 +3,8 @@
     from kafka08.spark.kafka import KafkaUtils, OffsetRange
     rdd = KafkaUtils.createRDD(sc, {"metadata.broker.list": "h:9092"}, [OffsetRange("t", 0, 0, 9)])
 
-Same signatures and meanings, in their old spelling. What was a limit is lifted: messages larger
-than the fetch size, holes of compaction at the end of a range, retries inside a task. Source:
+Same signatures and meanings, in the old spelling, without three limits: messages may exceed the
+fetch size, compaction may have removed the end of a range, and a task retries. Source:
 pyspark.streaming.kafka and org.apache.spark.streaming.kafka of Spark 2.4.
 """
 
@@ -44,7 +44,7 @@ __all__ = [
 
 MessageHandler = Callable[[KafkaMessageAndMetadata], Any]
 NO_ID: Final = -1
-"""Id of a broker that is known by its address only."""
+"""Id of a broker of which only the address is known."""
 
 
 class KafkaUtils:
@@ -53,8 +53,8 @@ class KafkaUtils:
     kafkaParams has `metadata.broker.list` or `bootstrap.servers` (the first wins) as
     host:port,host:port, and SimpleConsumer's keys: fetch.message.max.bytes, socket.timeout.ms,
     socket.receive.buffer.bytes, client.id, refresh.leader.backoff.ms. An element is
-    `(keyDecoder(key), valueDecoder(value))`, or `messageHandler(KafkaMessageAndMetadata)`; both are
-    made in the workers, and decoders see None for null.
+    `(keyDecoder(key), valueDecoder(value))`, or `messageHandler(KafkaMessageAndMetadata)`; both run
+    in the workers, and decoders get None for null.
     """
 
     @staticmethod
@@ -67,8 +67,8 @@ class KafkaUtils:
         valueDecoder: Decoder = utf8_decoder,
         messageHandler: MessageHandler | None = None,
     ) -> KafkaRDD:
-        """The messages of exact ranges: one Spark partition each, in list order. `leaders` saves
-        asking for them. DataLost ("Offsets not available on leader") if a range is not there."""
+        """The messages of exact ranges: one Spark partition each, in list order. With `leaders`
+        they are not looked up. DataLost ("Offsets not available on leader") for missing offsets."""
         if not isinstance(kafkaParams, dict):
             raise TypeError("kafkaParams should be dict")
         if not isinstance(offsetRanges, list):
@@ -96,7 +96,7 @@ class KafkaUtils:
 
         It starts at `fromOffsets`, or with `auto.offset.reset` = `smallest` at the earliest, else
         at the latest offsets. The RDDs that `foreachRDD` and `transform` hand out have
-        `offsetRanges()`, to be kept with the results: a DStream checkpoint is refused.
+        `offsetRanges()`; store them with the results, since a DStream checkpoint is refused.
         """
         if not isinstance(topics, list):
             raise TypeError("topics should be list")
@@ -116,12 +116,12 @@ class KafkaUtils:
         keyDecoder: Decoder = utf8_decoder,
         valueDecoder: Decoder = utf8_decoder,
     ) -> DStream[Any]:
-        """A stream of (key, value) that starts where the group stands in ZooKeeper, or where it
-        has no offset that the log has, as `auto.offset.reset` says; new partitions are read from
-        their earliest offset. It commits for the group what is done, until an output fails: that
-        interval and all after it come again at the next start. `topics` maps names to thread
-        counts, which mean nothing here: there is no receiver, each partition is read by the tasks,
-        and nothing is stored."""
+        """A stream of (key, value). It starts at the group's offsets in ZooKeeper; without one that
+        the log has, `auto.offset.reset` decides. New partitions are read from their earliest
+        offset. It commits finished intervals for the group until an output fails; that interval
+        and all later ones are read again at the next start. `topics` maps names to thread counts,
+        which have no effect: there is no receiver, tasks read the partitions, and nothing is
+        stored."""
         if not isinstance(topics, dict):
             raise TypeError("topics should be dict")
         params = {**(kafkaParams or {}), "zookeeper.connect": zkQuorum, "group.id": groupId}
@@ -132,7 +132,7 @@ class KafkaUtils:
 def handler(
     key_decoder: Decoder, value_decoder: Decoder, message_handler: MessageHandler | None
 ) -> Handle:
-    """What the workers make of a message."""
+    """The function that makes an element of a message in the workers."""
     if message_handler is None:
         return lambda m: (key_decoder(m.key), value_decoder(m.value))
     handle_message: MessageHandler = message_handler

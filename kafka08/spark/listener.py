@@ -1,4 +1,4 @@
-"""Exact group commits of a stream: from the progress that Spark reports after every batch."""
+"""Commits a stream's offsets for a group after every batch, from Spark's progress reports."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ logger = logging.getLogger(__name__)
 
 
 class GroupCommitListener(StreamingQueryListener):
-    """Commits where each batch of a query ended for a group, the last batch's too, which
-    `commitOffsets` never hears of. The checkpoint stays the truth; tools that look at the group
-    see how far the query is.
+    """Commits the end of each batch of a query for a group, including the last batch, for which
+    Spark does not call `commitOffsets`. Spark still continues from its checkpoint; the commits
+    show the query's progress to tools that read the group.
 
         GroupCommitListener(spark, "host:9092", "my-group", query_name="pages")
 
-    It is added to `spark` at once. A failed commit is logged, the next batch commits more.
+    The constructor adds it to `spark`. A failed commit is logged; the next batch commits again.
 
-    query_name  the query to follow, as given by queryName(…); its source must be this one
+    query_name  the query to follow, as given by queryName(…); its source must be `kafka08`
     """
 
     def __init__(
@@ -68,4 +68,4 @@ class GroupCommitListener(StreamingQueryListener):
         try:
             commit_offsets(self._cluster, self._group, end.ends, self._storage)
         except KafkaError as error:
-            logger.warning("offsets of group %s in %s: %s", self._group, self._storage, error)
+            logger.warning("Commit for %s in %s failed: %s", self._group, self._storage, error)

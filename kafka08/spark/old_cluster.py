@@ -1,4 +1,4 @@
-"""What `kafkaParams` of the old API mean, and the cluster they name."""
+"""The cluster that `kafkaParams` of the old API name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka08.structs import Broker, TopicPartition
 
 
 class OldCluster:
-    """The cluster that kafkaParams name, from the driver's side."""
+    """The cluster that kafkaParams name, for the driver."""
 
     def __init__(self, params: Mapping[str, str]) -> None:
         given = dict(params)
@@ -45,7 +45,7 @@ class OldCluster:
         self.offsets = LogOffsets(self.client, self.settings.retry_policy)
 
     def check(self, wanted: Sequence[OffsetRange]) -> None:
-        """Every range, empty ones too, against its leader."""
+        """Check every range, even empty ones, against its leader."""
         partitions = sorted({r.topic_partition for r in wanted})
         there = self.offsets.existing(partitions)
         earliest = self.offsets.earliest(sorted(there))
@@ -66,8 +66,8 @@ class OldCluster:
         handle: Handle,
         leaders: Mapping[TopicPartition, Broker] | None = None,
     ) -> KafkaRDD:
-        """The RDD of these ranges; leaders that are not given are those known by now. Where none is
-        known, the task asks."""
+        """The RDD of these ranges. Missing leaders come from the metadata known now; if there is
+        none, the task looks it up."""
         metadata = self.client.metadata
         located = dict(leaders or {})
         for tp in {r.topic_partition for r in wanted} - located.keys():

@@ -13,7 +13,7 @@ Decoder = Callable[[bytes | None], Any]
 
 
 def utf8_decoder(s: bytes | None) -> str | None:
-    """Text of UTF-8; None of None."""
+    """Decodes UTF-8; None for None."""
     return None if s is None else s.decode("utf-8")
 
 
@@ -43,13 +43,13 @@ class OffsetRange(ranges.OffsetRange):
 
 
 class TopicAndPartition(TopicPartition):
-    """A partition of a topic; hashable, equal by both."""
+    """A topic's partition; hashable, equal if topic and partition are."""
 
     __slots__ = ()
 
 
 class Broker:
-    """Where a broker is."""
+    """A broker's address."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host

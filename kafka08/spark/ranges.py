@@ -1,4 +1,4 @@
-"""Moved to kafka08.arrow.ranges; this alias stays for one release."""
+"""Moved to kafka08.arrow.ranges; this alias remains for one release."""
 
 from __future__ import annotations
 

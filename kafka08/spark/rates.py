@@ -1,7 +1,7 @@
-"""How many messages an interval of a DStream may have: fixed rates, and backpressure.
+"""Limits the messages of a DStream's interval: fixed rates, and backpressure.
 
-Backpressure lowers the rate of all partitions together until intervals are done in the time there
-is, by a PID controller. Source: org.apache.spark.streaming.scheduler.rate.PIDRateEstimator and
+Backpressure is a PID controller: it lowers the rate of all partitions together until intervals
+finish in time. Source: org.apache.spark.streaming.scheduler.rate.PIDRateEstimator and
 DirectKafkaInputDStream.maxMessagesPerPartition, 2.4.
 """
 
@@ -18,12 +18,12 @@ MAX_RATE: Final = "spark.streaming.kafka.maxRatePerPartition"
 BACKPRESSURE: Final = "spark.streaming.backpressure."
 
 Get = Callable[[str, str], str]
-"""(name, default) → what the Spark configuration says."""
+"""(name, default) → value in the Spark configuration."""
 
 
 @dataclass(slots=True)
 class PidRate:
-    """The rate that suits how fast intervals were done, in messages per second.
+    """Estimates the rate at which intervals finish in time, in messages per second.
 
     interval_ms     of the stream
     proportional, integral, derived, min_rate   Spark's settings of these names; the rate is never
@@ -36,16 +36,16 @@ class PidRate:
     derived: float = 0.0
     min_rate: float = 100.0
     rate: float | None = None
-    """None until two intervals with messages were done: the first only tells where to begin."""
+    """None until two intervals with messages have ended: the first one is where it begins."""
     _last: tuple[int, float, float] | None = None
-    """When the last interval was done (ms), its rate, and by how much that was missed."""
+    """The last interval: its end in ms, its rate, and the error of that rate."""
 
     @classmethod
     def configured(cls, get: Get, interval_ms: int) -> Self:
-        """By spark.streaming.backpressure.*. ConfigError for an estimator that is not `pid`."""
+        """From spark.streaming.backpressure.*. ConfigError for an estimator other than `pid`."""
         estimator = get(f"{BACKPRESSURE}rateEstimator", "pid")
         if estimator != "pid":
-            raise ConfigError(f"{BACKPRESSURE}rateEstimator: there is only pid, not {estimator}")
+            raise ConfigError(f"{BACKPRESSURE}rateEstimator: {estimator} does not exist; use pid")
         return cls(
             interval_ms,
             float(get(f"{BACKPRESSURE}pid.proportional", "1.0")),
@@ -55,8 +55,8 @@ class PidRate:
         )
 
     def done(self, end_ms: int, count: int, processing_ms: int, waited_ms: int) -> None:
-        """An interval of `count` messages was done at `end_ms` after `processing_ms`, and had
-        waited `waited_ms` for those before it. Without messages it tells nothing."""
+        """An interval of `count` messages ended at `end_ms` after `processing_ms`; before that it
+        had waited `waited_ms` for earlier intervals. Intervals without messages are ignored."""
         if count <= 0 or processing_ms <= 0 or (self._last is not None and end_ms <= self._last[0]):
             return
         reached = count / processing_ms * 1000
@@ -77,7 +77,7 @@ class PidRate:
 class RateLimit:
     """The limits of each interval, from the Spark configuration.
 
-    pid   to be told of intervals that are done; None without backpressure
+    pid   gets the processing times of intervals; None without backpressure
     """
 
     def __init__(self, get: Get, interval_ms: int) -> None:
@@ -88,8 +88,8 @@ class RateLimit:
         self.pid = PidRate.configured(get, interval_ms) if enabled else None
 
     def limits(self, lags: Mapping[TopicPartition, int]) -> dict[TopicPartition, int] | None:
-        """The most messages of each partition in the next interval, given how many wait in each;
-        None if there is no limit. A shared rate is shared out by lag; each gets one at least."""
+        """partition → most messages in the next interval, from the lag of each; None without a
+        limit. A common rate is divided in proportion to the lags; each gets at least 1."""
         most = self._per_partition
         rate = self._initial if self.pid is None or self.pid.rate is None else self.pid.rate
         if self.pid is None or rate <= 0:

@@ -1,4 +1,4 @@
-"""Exact ranges as an RDD: one Spark partition per range, near its leader where Spark can tell."""
+"""Exact ranges as an RDD: one Spark partition per range, near its leader if its host is known."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ else:  # where PySpark 3.5 has it; later releases keep that name as an alias
     from pyspark.rdd import PipelinedRDD
 
 Handle = Callable[["MessageAndMetadata[Any, Any]"], Any]
-"""Makes an element of a message whose key and value are bytes or None; runs in the worker."""
+"""Makes an element of a message, whose key and value are bytes or None; runs in the worker."""
 BYTE_ARRAY: Final = "[B"
 
 
 @dataclass(frozen=True, slots=True)
 class RangeRead:
-    """What the workers need for any of the ranges: the cluster, how to read, what to make of it."""
+    """A function for the workers: the cluster, the settings of a read, and the element function."""
 
     address: ClusterAddress
     settings: ReadSettings
     handle: Handle
 
     def __call__(self, _: int, parts: Iterable[tuple[OffsetRange, Broker | None]]) -> Iterator[Any]:
-        """The elements of a Spark partition, which holds one range. An empty one opens no
+        """Yields the elements of a Spark partition, which holds one range. An empty range opens no
         connection."""
         for wanted, leader in parts:
             sets = range_reader(self.address, self.settings, wanted, leader) if wanted.size else ()
@@ -47,13 +47,13 @@ class RangeRead:
 
 
 def messages(fetched: FetchedSet, wanted: OffsetRange) -> Iterator[MessageAndMetadata[Any, Any]]:
-    """The messages of one set that belong to the range."""
+    """Yields the messages of one set that are in the range."""
     return fetched.decoded(until_offset=wanted.until_offset)
 
 
 class KafkaRDD(PipelinedRDD[Any, Any]):
     """The messages of `ranges`, in their order. `count`, `isEmpty` and the share of `take` come
-    from the ranges, without a job; offsets that compaction removed count as if they were there.
+    from the ranges, without a job; offsets that compaction removed count as messages.
     Source: org.apache.spark.streaming.kafka.KafkaRDD 2.4.
     """
 
@@ -72,7 +72,7 @@ class KafkaRDD(PipelinedRDD[Any, Any]):
         return self.count() == 0
 
     def take(self, num: int) -> list[Any]:
-        """The first `num` elements; reads only as many partitions as that takes."""
+        """The first `num` elements; reads only as many partitions as necessary."""
         taken: list[Any] = []
         for number, of_partition in enumerate(self._ranges):
             left = num - len(taken)
@@ -101,8 +101,8 @@ def kafka_rdd(
 def _located(
     sc: SparkContext, parts: Sequence[tuple[OffsetRange, Broker | None]]
 ) -> RDD[tuple[OffsetRange, Broker | None]]:
-    """`parts`, each a Spark partition of its own that prefers its leader's host. Python's
-    parallelize has no such preference, Scala's makeRDD does."""
+    """An RDD with one Spark partition for each of `parts`, which prefers its leader's host. Scala's
+    makeRDD has such preferences, Python's parallelize does not."""
     jvm = sc._jvm
     assert jvm is not None
     serializer = CPickleSerializer()

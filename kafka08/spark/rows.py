@@ -1,6 +1,6 @@
-"""Rows of a write, as Arrow batches, by topic and partition, and as message sets.
+"""Splits the rows of a write, Arrow batches, by topic and partition, and encodes message sets.
 
-What is done per row is done by Arrow or by the kernel; only distinct keys are hashed one by one.
+Arrow or the kernel does all work per row; only distinct keys are hashed one by one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PartitionCount = Callable[[str], int]
 
 
 class Partitioner:
-    """Where each row goes. The partition column wins; then the hash of the key; rows without either
-    go to one partition after the other.
+    """Chooses the partition of each row: the partition column; else the hash of the key; rows
+    without either go to the partitions in turn (round robin).
 
     # 0.8: the old partitioners use abs, the new producer drops the sign.
     """
@@ -58,9 +58,9 @@ def by_partition(
 ) -> Iterator[tuple[TopicPartition, pa.Array, pa.Array]]:
     """(partition, keys, values) of the rows of a batch, in their order within each partition.
 
-    topic     for all rows; None: their column says it
-    count_of  topic → how many partitions it has
-    ConfigError: a row without a topic, a header, or a partition that the topic does not have.
+    topic     for all rows; None: from their column
+    count_of  topic → its number of partitions
+    ConfigError for a row without a topic, with a header, or with a partition that does not exist.
     """
     columns = {name: batch.column(name) for name in batch.schema.names}
     headers = columns.get("headers")

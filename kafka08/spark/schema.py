@@ -47,14 +47,14 @@ def default_schema(include_headers: bool) -> StructType:
 
 
 def check_schema(schema: StructType, include_headers: bool) -> None:
-    """A user's schema may leave columns out, which then are not read at all, and order them; names
-    and types must be those of COLUMNS. ConfigError says which is not."""
+    """Check a user's schema. It may omit columns, which then are not read, and reorder them; names
+    and types must be those of COLUMNS. ConfigError names a wrong one."""
     allowed = default_schema(include_headers)
     wanted = {field.name: field.dataType for field in allowed}
     for field in schema:
         if field.name not in wanted:
             raise ConfigError(
-                f"schema: there is no column {field.name}; there are {', '.join(wanted)}"
+                f"schema: there is no column {field.name}; valid are {', '.join(wanted)}"
                 + ("" if include_headers else " (and headers with includeHeaders=true)")
             )
         if not _same_type(field.dataType, wanted[field.name]):

@@ -1,4 +1,4 @@
-"""A Spark of our own, quiet and gone afterwards: on this machine, bound to 127.0.0.1, or as the
+"""A Spark session of our own, quiet, and stopped afterwards: local, bound to 127.0.0.1, or as the
 driver of an application on a cluster."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
 
 
 class SparkFailed(ClientError):
-    """Spark did not start, or a job failed; the text ends with the end of Spark's log."""
+    """Spark did not start, or a job failed; the message ends with the tail of Spark's log."""
 
 
 def local_session(
@@ -104,7 +104,7 @@ def session(
                 with _deferred_signals():
                     spark = _start(settings, environment, on_java)
                 register(spark)
-                # Told before Java ends: the text of its errors is asked for there.
+                # Before Java ends: the text of its errors comes from there.
                 with _told(log_file):
                     yield spark
             finally:
@@ -151,14 +151,14 @@ def _start(
         SparkContext._ensure_initialized(conf=conf)
         on_java(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
         spark = SparkSession.builder.config(conf=conf).getOrCreate()
-    # A signal to the whole process group ends Java before us: its silence is no news then.
+    # A signal to the whole process group ends Java before us: log nothing about that.
     server: Any = spark.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None
     return spark
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop it, whether its Java is still there or not."""
+    """Stop the session, even if its Java process has already ended."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "unable to cleanly shutdown"
         try:
@@ -169,8 +169,8 @@ def _stop(spark: SparkSession) -> None:
 
 @contextmanager
 def _deferred_signals() -> Iterator[None]:
-    """Let the signals that ask us to stop act only at the end of the block. PySpark, broken off
-    while it waits for its Java process, forgets that process, which then stays for ever."""
+    """Defer stop signals to the end of the block. If they interrupt PySpark while it waits for its
+    Java process, it loses that process, which then runs for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are handled elsewhere
         return
@@ -189,7 +189,7 @@ def _deferred_signals() -> Iterator[None]:
 
 @contextmanager
 def _quiet_gateway() -> Iterator[None]:
-    """The gateway to Java logs what it also raises, with tracebacks: once is enough."""
+    """Silence the gateway to Java: it also logs, with a traceback, each error that it raises."""
     gateway = logging.getLogger("py4j")
     before = gateway.level
     gateway.setLevel(logging.CRITICAL + 1)
@@ -201,8 +201,8 @@ def _quiet_gateway() -> Iterator[None]:
 
 @contextmanager
 def _told(log_file: Path) -> Iterator[None]:
-    """Spark's errors as SparkFailed, with the end of its log where that may say more: what is wrong
-    with a query, a missing file for one, is said by the error."""
+    """Turn Spark's errors into SparkFailed, with the tail of its log if that may help. Errors of a
+    query (a missing file, say) need no log."""
     try:
         yield
     except AnalysisException as error:
@@ -213,7 +213,7 @@ def _told(log_file: Path) -> Iterator[None]:
 
 
 def _stop_java() -> None:
-    """End the Java process. PySpark would keep it until this process ends, for the next session."""
+    """End the Java process. PySpark would keep it for the next session until this process ends."""
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -221,7 +221,7 @@ def _stop_java() -> None:
     process: subprocess.Popen[bytes] = gateway.proc
     gateway.shutdown()
     assert process.stdin is not None
-    process.stdin.close()  # how the gateway is told to exit
+    process.stdin.close()  # makes the gateway exit
     try:
         process.wait(STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:

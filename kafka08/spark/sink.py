@@ -1,7 +1,7 @@
-"""The sink: rows as message sets to the leaders, at least once. Batch and streaming.
+"""The sink: sends rows as message sets to the leaders, at least once. Batch and streaming.
 
-A set that was not acknowledged is sent again, and Spark runs a failed task again from its start:
-messages may come twice, but none is missing once a write has ended (acks -1, the default).
+It resends sets that were not acknowledged, and Spark reruns a failed task from its start. So
+messages may be duplicated, but after a successful write none is missing (acks -1, the default).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COLUMN_TYPES = {
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task has written: topic → (messages, bytes of their sets)."""
+    """The counts of one task: topic → (messages, bytes of their sets)."""
 
     counts: Mapping[str, tuple[int, int]]
 
@@ -58,8 +58,8 @@ class RowWriter:
         self._counts: dict[str, tuple[int, int]] = {}
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """All rows, each acknowledged as `acks` says. Raises the first error that does not pass,
-        naming the partition."""
+        """Write all rows, each acknowledged as `acks` says. Raises the first error that is not
+        retriable, naming the partition."""
         context = TaskContext.get()
         first = context.partitionId() if context is not None else 0
         partitioner = Partitioner(self._options.hash_name, first)
@@ -78,7 +78,7 @@ class RowWriter:
         return Written(self._counts)
 
     def _send(self, sets: Mapping[TopicPartition, tuple[Buffer, int]]) -> None:
-        """One set for each partition, in order within it: the next one waits for the answer."""
+        """Send one set for each partition; a partition's next set waits for the response."""
         self._cluster.ask_leaders({tp: data for tp, (data, _) in sets.items()}, self._ask)
         for tp, (data, count) in sets.items():
             messages, size = self._counts.get(tp.topic, (0, 0))
@@ -87,7 +87,7 @@ class RowWriter:
     def _ask(
         self, connection: Connection, sets: Mapping[TopicPartition, Buffer]
     ) -> dict[TopicPartition, int | ApiError]:
-        """The first offset, or the error, of each set."""
+        """The base offset, or the error, of each set."""
         options = self._options
         request = produce_request(
             sets, required_acks=options.acks, timeout_ms=options.request_timeout_ms
@@ -103,13 +103,13 @@ class RowWriter:
         }
 
     def _partition_count(self, topic: str) -> int:
-        """How many partitions `topic` has; waits for one that is being made."""
+        """Number of partitions of `topic`; waits for a topic that is being created."""
         if topic not in self._partition_counts:
             found = retry(
                 lambda: self._cluster.partitions(topic),
                 self._policy,
                 SYSTEM_CLOCK,
-                what=f"asking for the partitions of {topic}",
+                what=f"looking up the partitions of {topic}",
             )
             self._partition_counts[topic] = len(found)
         return self._partition_counts[topic]
@@ -128,11 +128,11 @@ class BatchWriter(DataSourceArrowWriter):
         logger.info("written: %s", counts_text(total(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        logger.warning("a write failed; what stays: %s and more", counts_text(total(messages)))
+        logger.warning("A write failed after writing at least %s", counts_text(total(messages)))
 
 
 def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int, int]]:
-    """The counts of all tasks together; a failed task has none."""
+    """The sum of the counts of all tasks; a failed task has none."""
     counts: dict[str, tuple[int, int]] = {}
     for written in messages:
         if isinstance(written, Written):
@@ -143,8 +143,8 @@ def total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, tuple[int
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:
-    """`value` must be there, `topic` unless the option says it; columns with other names are not
-    written."""
+    """Check the columns: `value` is required, and `topic` without that option; columns of other
+    names are not written."""
     check_types(schema)
     if "value" not in schema.names:
         raise ConfigError(f"there is no column value among {', '.join(schema.names)}")

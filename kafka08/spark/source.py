@@ -1,8 +1,8 @@
-"""The data source `kafka08`: what Spark calls to plan and run reads and writes.
+"""The data source `kafka08`: Spark calls it to plan and run reads and writes.
 
-A read imports it in four kinds of Python process, so the sink is imported where it is used: with
-pyarrow.compute it is a quarter of the whole. Streams and filters are, too: older releases of
-PySpark have the classes for them not yet (versions.py).
+Four kinds of Python process import this module for a read, so the sink is imported only where it is
+used: with pyarrow.compute it is a quarter of the import. So are streams and filters, because older
+releases of PySpark lack their base classes (versions.py).
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class DataSource(datasource.DataSource):
         return StreamWriter(self._write_options(schema, overwrite))
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
-        """The options, checked, with brokers for ZooKeeper: the reader is sent to the workers as
-        soon as it is made."""
+        """The checked options, with brokers in place of ZooKeeper: Spark sends the reader to the
+        workers as soon as it exists."""
         options = parse_read_options(self.options, streaming=streaming)
         check_schema(schema, options.include_headers)
         self._warn_of_twin()
@@ -106,8 +106,8 @@ class CheckedDataSource(DataSource):
 
 
 class BatchReader(datasource.DataSourceReader):
-    """A batch: its ranges are fixed when it is planned. One load() plans once, so every action on
-    the same DataFrame sees the same messages."""
+    """A batch read; planning fixes its ranges. One load() plans once, so every action on the same
+    DataFrame reads the same messages."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -125,13 +125,13 @@ class BatchReader(datasource.DataSourceReader):
         return self._tasks.read(partition)
 
     def _narrowed(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """The ranges that are read; all of them, unless a filter was taken."""
+        """The ranges to read, narrowed by the filters that were accepted."""
         return ranges
 
 
 class FilteringReader(BatchReader):
-    """A batch that also takes filters on topic, partition and offset (option `pushFilters`). A
-    class of its own, since Spark fails any query of a reader that can, unless
+    """A batch read that also accepts filters on topic, partition and offset (option `pushFilters`).
+    It is a separate class, since Spark fails every query of a reader with filters unless
     spark.sql.python.filterPushdown.enabled is on."""
 
     _filters: Sequence[Filter] = ()

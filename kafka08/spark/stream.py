@@ -1,4 +1,4 @@
-"""The streaming source: where each micro-batch ends, and its ranges. Lives on the driver."""
+"""The streaming source: decides where each micro-batch ends, and its ranges. On the driver."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Position = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One Python process on the driver answers all of Spark's questions through one of these;
-    `read` runs in the workers, on a copy.
+    """Spark calls one such object in one Python process on the driver; `read` runs in the workers,
+    on a copy.
 
     clock, resolver, creations   for tests
     """
@@ -64,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._creations = creations or TopicCreations(options.address.zookeeper)
         self._initial: Position | None = None
         self._target: Mapping[TopicPartition, int] | None = None
-        """With AvailableNow: where the logs ended when the query began."""
+        """With AvailableNow: the log ends when the query began."""
         self._last_seen: Mapping[TopicPartition, int] = {}
         self._last_batch: float | None = None
 
@@ -75,14 +75,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._own_resolver
 
     def initialOffset(self) -> Position:
-        """Where a new query begins. Spark asks twice; the answer is the same."""
+        """Where a new query begins. Spark calls it twice; the result is the same."""
         if self._initial is None:
             resolver = self._resolver
             partitions = resolver.partitions()
             created = self._creations.of({tp.topic for tp in partitions})
             offsets = resolver.offsets_at(self._options.start, partitions, "startingOffsets")
             if self._target is not None:
-                # What came after the target was fixed is for the next run, as a new partition.
+                # Partitions that appear after the target was fixed are for the next run.
                 offsets = {tp: o for tp, o in offsets.items() if tp in self._target}
             self._initial = StreamOffset.initial(offsets, created).to_json()
         return self._initial
@@ -107,7 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_seen = latest
         anew = made_anew(begin, created)
         if self._target is not None and begin.is_initial:
-            # Messages may have come between the target and the first look.
+            # Messages may have arrived between the target and the first look-up.
             latest = {tp: max(end, begin.ends.get(tp, 0)) for tp, end in latest.items()}
         latest = self._asked_again(begin, latest, anew)
         again = self._report_lost(begin, latest, anew, seen)
@@ -143,8 +143,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._tasks.read(partition)
 
     def commit(self, end: Position) -> None:
-        """Commit for the group, if asked for. Spark says so one batch late, and never for the last
-        one (see GroupCommitListener). A failure is logged; the next batch commits more."""
+        """Commit for the group, with the option commitOffsets. Spark calls it one batch late, and
+        never for the last batch (see GroupCommitListener). A failure is logged; the next batch
+        commits again."""
         group, storage = self._options.group, self._options.commit_to
         if storage is None:
             return
@@ -152,15 +153,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             commit_offsets(self._resolver.cluster, group, offsets, storage)
         except KafkaError as error:
-            logger.warning("offsets of group %s in %s: %s", group, storage, error)
+            logger.warning("Cannot commit offsets of group %s in %s: %s", group, storage, error)
 
     def stop(self) -> None:
         self._creations.close()
         close_all()
 
     def _latest(self) -> dict[TopicPartition, int]:
-        """Where the logs of the subscribed partitions end now. Those that are gone are left out:
-        that is for the data loss rule."""
+        """The log ends of the subscribed partitions now, without partitions that no longer exist:
+        these are for the data loss rule."""
         offsets = self._resolver.log_offsets
         assert self._options.subscription is not None
         return offsets.latest(offsets.subscribed(self._options.subscription, must_exist=False))
@@ -200,7 +201,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ]
             if not behind:
                 break
-            logger.info("the logs of %s end before the stream; asking again", behind)
+            logger.info("The logs of %s end before the stream's position; retrying", behind)
             self._clock.sleep(settings.retry_interval_ms / 1000)
             again = self._latest()
             found.update({tp: min(again[tp], begin.ends[tp]) for tp in behind if tp in again})
@@ -273,8 +274,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _report_missed(
         self, new: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> None:
-        """Partitions found late whose first messages are deleted already. As Spark's own connector
-        does."""
+        """Report partitions that were found late, after their first messages were deleted. Spark's
+        own connector does the same."""
         losses = [
             Loss(OffsetRange(*tp, 0, start), start, ends[tp])
             for tp, start in sorted(new.items())
@@ -283,8 +284,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         report(losses, fail=self._options.settings.fail_on_data_loss)
 
     def _not_deleted(self, wanted: list[OffsetRange]) -> list[OffsetRange]:
-        """`wanted` as far as retention has left it. Its end is not looked at: after an election the
-        leader may not show it yet, and tasks wait for that."""
+        """The parts of `wanted` that retention has left. Ignores its end: after an election the
+        leader may not expose it yet, and tasks wait for that."""
         offsets = self._resolver.log_offsets
         there = offsets.existing({r.topic_partition for r in wanted})
         ends = {r.topic_partition: r.until_offset for r in wanted if r.topic_partition in there}
@@ -293,8 +294,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return kept
 
     def _waits(self, limit: ReadLimit, available: int) -> bool:
-        """Whether the batch should wait for minOffsetsPerTrigger messages: not the first one, not
-        longer than maxTriggerDelay, and not where everything or AvailableNow is asked for."""
+        """Whether the batch should wait for minOffsetsPerTrigger messages: not the first batch, not
+        longer than maxTriggerDelay, and never with AvailableNow or without limits."""
         least = self._options.min_offsets_per_trigger
         if least is None or available >= least or isinstance(limit, ReadAllAvailable):
             return False

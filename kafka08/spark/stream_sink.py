@@ -1,4 +1,4 @@
-"""The sink of a stream, which PySpark 4.0 does not have in this form."""
+"""The sink of a stream; PySpark 4.0 lacks its base class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return RowWriter(self._options).write(iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        logger.info("batch %d written: %s", batchId, counts_text(total(messages)))
+        logger.info("Batch %d written: %s", batchId, counts_text(total(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        logger.warning("batch %d failed; what stays: %s", batchId, counts_text(total(messages)))
+        logger.warning("Batch %d failed after writing %s", batchId, counts_text(total(messages)))

@@ -16,15 +16,15 @@ from kafka08.structs import Broker
 
 @cache
 def leave_modules_to_the_end() -> None:
-    """Once in a worker: Spark's daemon collects garbage after every task, and would each time walk
-    through all imported modules: a quarter of a worker's time for a task of 60 MB."""
+    """Once per worker: exclude imported modules from garbage collection. Spark's daemon collects
+    after every task, and traversing the modules would be a quarter of the time of a 60 MB task."""
     gc.freeze()
 
 
 def range_reader(
     address: ClusterAddress, settings: ReadSettings, wanted: OffsetRange, leader: Broker | None
 ) -> RangeReader:
-    """A reader on this worker's connections. A task that was tried before asks for the leader."""
+    """A reader on this worker's connections. A retried task looks up the leader."""
     context = TaskContext.get()
     tried_before = context is not None and context.attemptNumber() > 0
     return RangeReader(

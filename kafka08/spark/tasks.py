@@ -1,4 +1,4 @@
-"""What a Spark task does: read one exact range into Arrow batches."""
+"""A Spark task: reads one exact range into Arrow batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka08.structs import Broker
 
 
 class RangePartition(InputPartition):
-    """One task's range, and who led its partition when it was planned (None: not known)."""
+    """One task's range, and its partition's leader when it was planned (None: unknown)."""
 
     def __init__(self, wanted: OffsetRange, leader: Broker | None) -> None:
         super().__init__(wanted)
@@ -27,7 +27,7 @@ class RangePartition(InputPartition):
 
 class RangeTasks:
     """Reads ranges of the cluster at `address` (resolved) as batches of `schema`. Pickled once per
-    read; all that differs between tasks is in the RangePartition."""
+    read; everything that differs between tasks is in the RangePartition."""
 
     def __init__(self, address: ClusterAddress, settings: ReadSettings, schema: StructType) -> None:
         self.address = address
@@ -35,7 +35,7 @@ class RangeTasks:
         self.schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The range's batches. Spark makes one task without a range where nothing is planned."""
+        """The range's batches. For an empty plan Spark makes one task without a range."""
         if isinstance(partition, RangePartition) and partition.wanted.size:
             leave_modules_to_the_end()
             builder = BatchBuilder(arrow_schema(self.schema), partition.wanted)

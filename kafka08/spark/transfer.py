@@ -1,4 +1,4 @@
-"""Topics to files and back, for the command line: a plan first, then the job with its progress."""
+"""Copies topics to files and back, for the command line: first a plan, then a job with progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["SparkSession", "open_files", "plan_read", "read_to_files", "write_to
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-"""Tasks done and tasks in all, of the stages that run now."""
+"""Called with (tasks done, all tasks) of the stages that run now."""
 
 POLL_SECONDS: Final = 0.2
 FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -37,24 +37,24 @@ FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "multiLine": "true",
     }
 }
-"""With these, what is written as CSV is read back as it was, but for a key or value of the two
-characters of nullValue: it becomes null."""
+"""With these options CSV files are read back exactly, except that a key or value equal to nullValue
+becomes null."""
 TEXT_COLUMNS: Final = ("key", "value")
 START_AND_WHAT: Final = ("subscribe", "startingoffsets", "kafka.group.id", "committedfallback")
 
 
 def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
-    """The exact ranges that `options` of the source mean now, one per task, cut as they say.
-    Errors advise what the command can do."""
+    """The exact ranges for `options` of the source now, one per task. Errors advise with options
+    of the command."""
     parsed = parse_read_options(options)
     address = resolved(parsed.address, parsed.settings)
     resolver = Resolver(replace(parsed, address=address))
     try:
         return resolver.tasks(resolver.batch())
     except DataLost as lost:
-        raise DataLost(lost.facts, "Say with --range what to read of what is there") from None
+        raise DataLost(lost.facts, "Use --range to read the offsets that exist") from None
     except NothingCommitted as nothing:
-        raise NothingCommitted(nothing.facts, "Say with --range where to start") from None
+        raise NothingCommitted(nothing.facts, "Use --range to say where to start") from None
 
 
 def read_to_files(
@@ -68,8 +68,8 @@ def read_to_files(
     progress: Progress,
 ) -> None:
     """Write the messages of `ranges` to a new directory `output`, which may be on any file system
-    that Spark knows. `as_text`: key and value are UTF-8. Of `options` what says how to read is
-    used; `ranges` says what."""
+    that Spark knows. `as_text`: key and value are UTF-8. Only those `options` count that say how to
+    read; `ranges` says what."""
     how = {name: value for name, value in options.items() if name.lower() not in START_AND_WHAT} | {
         "offsetRanges": ranges_to_json(ranges)
     }
@@ -88,7 +88,7 @@ def read_to_files(
 def open_files(
     spark: SparkSession, path: str, file_format: str, key: str | None, value: str
 ) -> DataFrame:
-    """Files as rows of key and value; ConfigError if a column is not there, or cannot be written.
+    """Files as rows of key and value; ConfigError if a column is missing, or cannot be written.
     CSV has a header."""
     reader = spark.read.format(file_format).options(**FORMAT_OPTIONS.get(file_format, {}))
     frame = reader.load(path)
@@ -116,8 +116,8 @@ def write_to_topic(
 
 
 def _with_progress(spark: SparkSession, job: Callable[[], None], progress: Progress) -> None:
-    """Run `job` while a thread of its own tells `progress` about the tasks. The job stays in the
-    caller's thread: in another one Spark would not know the session's data sources."""
+    """Run `job` while another thread calls `progress`. The job stays in the caller's thread: in
+    another one Spark would not find the session's data sources."""
     ended = threading.Event()
     tracker = spark.sparkContext.statusTracker()
     watcher = threading.Thread(
@@ -136,7 +136,7 @@ def _watch(tracker: StatusTracker, ended: threading.Event, progress: Progress) -
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except Py4JError as error:
-            logger.warning("no progress to be shown: %s", type(error).__name__)
+            logger.warning("Cannot show progress: %s", type(error).__name__)
             return
         known = [stage for stage in stages if stage is not None]
         progress(

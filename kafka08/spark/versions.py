@@ -1,4 +1,4 @@
-"""The differences between PySpark releases: what each lacks, and the errors that say so.
+"""The differences between PySpark releases: what each one lacks, and the errors about it.
 
 docs/spark.md, "Versions", has the table for users.
 """
@@ -22,11 +22,11 @@ PYSPARK: Final = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 DATA_SOURCES: Final = (4, 0)
 """Data sources in Python: the format `kafka08` for batches, and the sink."""
 FILTERS: Final = (4, 1)
-"""Filters handed to the source: the option pushFilters."""
+"""Filters passed to the source: the option pushFilters."""
 STREAM_SINK: Final = (4, 1)
 """A sink of streams that takes Arrow batches."""
 STREAM_LIMITS: Final = (4, 2)
-"""Streams that know their start and their limit: the format `kafka08` as a stream."""
+"""Streams whose reader gets the start and the limit: the format `kafka08` as a stream."""
 
 
 def require(least: tuple[int, int], what: str, instead: str) -> None:
@@ -39,7 +39,7 @@ def require(least: tuple[int, int], what: str, instead: str) -> None:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's schema as Arrow's; times are in UTC. Before 4.3 they are without being asked."""
+    """Spark's schema as Arrow's, with times in UTC. Before 4.3 that is the only choice."""
     options: dict[str, Any] = {}
     if "timezone" in signature(to_arrow_schema).parameters:
         options["timezone"] = "UTC"

@@ -1,4 +1,4 @@
-"""The options of a write, checked before anything is sent. Pure, without Spark."""
+"""The options of a write, checked before the first request. Pure, without Spark."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PARTITIONERS: Final[Mapping[str, str]] = {
     "kafka.producer.ByteArrayPartitioner": BYTE_ARRAY_HASH,
     "kafka.producer.DefaultPartitioner": BYTE_ARRAY_HASH,
 }
-"""Name of `kafka.partitioner.class` → the hash it stands for. Of the old Scala ones, the default
-one hashes the address of a byte[] and so is random; here it is taken for the one that was meant."""
+"""Name of `kafka.partitioner.class` → its hash. Scala's old default partitioner hashes the address
+of a byte[], which is random; here the name means the intended hash, of the content."""
 OWN_ENCODING: Final = "keys and values are strings or bytes here; encode them with Spark"
 REFUSED_KEYS: Final = {
     "key.serializer": OWN_ENCODING,
     "value.serializer": OWN_ENCODING,
-    "interceptor.classes": "nothing may come between Spark and the log",
+    "interceptor.classes": "interceptors cannot run between Spark and the log",
 }
 
 
@@ -78,9 +78,9 @@ class WriterKeys(Config):
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is done.
+    """The options of one write.
 
-    topic        for all rows, over their column; None: the column says it
+    topic        for all rows, overrides their column; None: from the column
     acks         -1, 0 or 1
     codec        of kafka08.protocol.compression
     batch_bytes  of one message set, before compression; a larger message is a set of its own
@@ -98,11 +98,11 @@ class WriteOptions:
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
-    """ConfigError for whatever cannot be meant: it names the option and what is allowed."""
+    """Raises ConfigError, which names the option and its allowed values."""
     text = OptionText(options)
     text.ignore("checkpointlocation", "queryname")
     topic = text.take("topic")
-    text.take_bool("includeHeaders", False)  # a headers column is checked row by row
+    text.take_bool("includeHeaders", False)  # the headers column is checked row by row
     given = text.take_kafka_keys(REFUSED_KEYS)
     zookeeper = text.take("zookeeper.connect")
     if zookeeper is not None:

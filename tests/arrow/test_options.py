@@ -211,7 +211,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"kafka_enable_auto_commit": "true"}, "", "kafka.enable.auto.commit is not supported"),
     ({"kafka_interceptor_classes": "x"}, "", "kafka.interceptor.classes is not supported"),
     ({"kafka_socket_timeout_ms": "0"}, "", "socket.timeout.ms: '0' is outside the range"),
-    ({"maxOffsetPerTrigger": "5"}, "", "unknown option maxoffsetpertrigger; there are"),
+    ({"maxOffsetPerTrigger": "5"}, "", "unknown option maxoffsetpertrigger; valid are"),
     ({"zookeeper_connect": "z:2181"}, "", "give one of kafka.bootstrap.servers"),
     ({}, "kafka.bootstrap.servers", "give one of kafka.bootstrap.servers"),
     ({"kafka_bootstrap_servers": "b1"}, "", "kafka.bootstrap.servers: 'b1'"),
@@ -221,7 +221,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
         "subscribe",
         "offsetRanges excludes startingOffsets",
     ),
-    ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "", "9 is more than"),
+    ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "", "9 is above"),
 ]
 
 

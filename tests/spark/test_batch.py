@@ -199,7 +199,7 @@ def test_committed_offsets(spark: SparkSession, brokers: Topics, storage: Storag
         "kafka.group.id": group,
         "kafka.offsets.storage": storage,
     }
-    with pytest.raises(PySparkException, match=r"has committed nothing in .* for \[.*,1\]"):
+    with pytest.raises(PySparkException, match=r"has no committed offset in .* for \[.*,1\]"):
         brokers.read(spark, **options).collect()
     frame = brokers.read(spark, committedFallback="earliest", **options)
     assert collected(frame) == rows_of(0, 7, 20) + rows_of(1, 0, 20)

@@ -79,5 +79,5 @@ def test_what_tells_nothing(end: int, count: int, took: int) -> None:
 
 def test_there_is_only_one_estimator() -> None:
     """Another name is refused, as in Spark."""
-    with pytest.raises(ConfigError, match="only pid, not fuzzy"):
+    with pytest.raises(ConfigError, match="fuzzy does not exist; use pid"):
         RateLimit(conf(enabled="true", rateEstimator="fuzzy"), 1000)

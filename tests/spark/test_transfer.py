@@ -31,10 +31,10 @@ def test_advice_is_the_commands(brokers: Topics) -> None:
     """A plan that cannot be made names what the command has, and no option of the source."""
     topic = brokers.filled([10])
     options = {"kafka.bootstrap.servers": brokers.bootstrap}
-    with pytest.raises(DataLost, match=r"only \[0, 10\) is there\. Say with --range") as lost:
+    with pytest.raises(DataLost, match=r"only \[0, 10\) is there\. Use --range") as lost:
         plan_read({**options, "offsetRanges": f'[["{topic}",0,5,100]]'})
     group = {"subscribe": topic, "startingOffsets": "committed", "kafka.group.id": "nobody"}
-    with pytest.raises(NothingCommitted, match=r",0\]\. Say with --range") as nothing:
+    with pytest.raises(NothingCommitted, match=r",0\]\. Use --range") as nothing:
         plan_read({**options, **group})
     assert "failOnDataLoss" not in str(lost.value)
     assert "committedFallback" not in str(nothing.value)
