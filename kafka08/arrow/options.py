@@ -29,6 +29,7 @@ from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
 MAX_TRIGGER_DELAY_MS: Final = 15 * 60_000
+SPLITS: Final = ("offsets", "bytes")
 STORAGES: Final = ("zookeeper", "kafka")
 ENDING: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 STARTING: Final = (
@@ -75,6 +76,7 @@ class ReadOptions:
     ranges        exact ranges; with them `subscription` is None, and start and end have no meaning
     start, end    where to read; a stream has no end (LATEST)
     min_partitions, max_records_per_partition   how ranges are split into tasks; None: not split
+    split_by_bytes   the share of min_partitions is by bytes, which are measured; else by offsets
     min_offsets_per_trigger, max_offsets_per_trigger, max_trigger_delay_ms   of a stream
     include_headers   add the column `headers`, which is null: 0.8 has none
     push_filters  let Spark pass filters on topic, partition and offset to the reader
@@ -91,6 +93,7 @@ class ReadOptions:
     end: Bound
     min_partitions: int | None
     max_records_per_partition: int | None
+    split_by_bytes: bool
     min_offsets_per_trigger: int | None
     max_offsets_per_trigger: int | None
     max_trigger_delay_ms: int
@@ -134,6 +137,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         end=end,
         min_partitions=text.take_number("minPartitions"),
         max_records_per_partition=text.take_number("maxRecordsPerPartition"),
+        split_by_bytes=text.take_choice("splitBy", SPLITS, "offsets") == "bytes",
         min_offsets_per_trigger=low,
         max_offsets_per_trigger=high,
         max_trigger_delay_ms=text.take_duration_ms("maxTriggerDelay", MAX_TRIGGER_DELAY_MS),
@@ -193,6 +197,8 @@ def _take_what(text: OptionText) -> tuple[tuple[OffsetRange, ...] | None, Subscr
 
 def _check_together(parsed: ReadOptions, streaming: bool) -> None:
     """Check conditions on more than one option."""
+    if parsed.split_by_bytes and parsed.min_partitions is None:
+        raise ConfigError("splitBy=bytes needs minPartitions: how many parts there should be")
     if not parsed.group and (parsed.commit_to or isinstance(parsed.start, Committed)):
         option = "commitOffsets" if parsed.commit_to else "startingOffsets=committed"
         raise ConfigError(f"{option} needs kafka.group.id")

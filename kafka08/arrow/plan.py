@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from kafka08.arrow.ranges import OffsetRange
@@ -79,6 +80,59 @@ def cut(piece: OffsetRange, parts: int) -> list[OffsetRange]:
     return [part for part in cuts if part.size]
 
 
+def split_by_bytes(
+    densities: Mapping[OffsetRange, Sequence[float]],
+    ranges: Sequence[OffsetRange],
+    min_partitions: int,
+    max_records_per_partition: int | None = None,
+) -> list[OffsetRange]:
+    """`ranges` in parts of about the same number of bytes, in order; empty ranges are dropped.
+
+    densities   of each range: bytes of an offset in its first part, its second, …, parts of the
+                same number of offsets
+    Each range has its share of `min_partitions` by bytes, at least one; then parts of more than
+    `max_records_per_partition` offsets are cut. ConfigError as `split`.
+    """
+    pieces = [of_range for of_range in ranges if of_range.size]
+    _check_count(pieces, min_partitions, max_records_per_partition)
+    total = sum(_bytes(piece, densities[piece]) for piece in pieces)
+    parts = [
+        part
+        for piece in pieces
+        for part in cut_by_bytes(
+            piece,
+            densities[piece],
+            _share(_bytes(piece, densities[piece]), total, min_partitions) if total else 1,
+        )
+    ]
+    return split(parts, None, max_records_per_partition)
+
+
+def cut_by_bytes(piece: OffsetRange, densities: Sequence[float], parts: int) -> list[OffsetRange]:
+    """`piece` in up to `parts` parts of the same number of bytes; empty ones are dropped."""
+    length = piece.size / len(densities)
+    total = sum(densities)
+    cuts = [piece.from_offset]
+    for part in range(1, parts):
+        left = total * part / parts
+        for number, density in enumerate(densities):
+            if left <= density:
+                at = (number + (left / density if density else 0)) * length
+                cuts.append(piece.from_offset + round(at))
+                break
+            left -= density
+    cuts.append(piece.until_offset)
+    return [
+        piece._replace(from_offset=start, until_offset=until)
+        for start, until in pairwise(cuts)
+        if start < until
+    ]
+
+
+def _bytes(piece: OffsetRange, densities: Sequence[float]) -> float:
+    return piece.size * sum(densities) / len(densities)
+
+
 def move_to_borders(
     parts: Sequence[OffsetRange], borders: Mapping[TopicPartition, Sequence[int]]
 ) -> list[OffsetRange]:
@@ -124,6 +178,6 @@ def rate_limit(
     return ends
 
 
-def _share(size: int, total: int, parts: int) -> int:
+def _share(size: float, total: float, parts: int) -> int:
     """The share of `parts` for `size` of `total`, at least 1; halves are rounded up as in Java."""
     return max(1, math.floor(size / total * parts + 0.5))

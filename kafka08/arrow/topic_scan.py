@@ -104,6 +104,7 @@ def scan(
         end=_end(end),
         min_partitions=None,
         max_records_per_partition=None,
+        split_by_bytes=False,
         min_offsets_per_trigger=None,
         max_offsets_per_trigger=None,
         max_trigger_delay_ms=0,

@@ -201,6 +201,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"startingOffsets": f'{{"t":{{"0":{2**63}}}}}'}, "", "is not a number from -2 to 92233720"),
     ({"maxFetchBytes": str(2**31)}, "", "maxFetchBytes: '2147483648' is above 2147483647"),
     ({"timestampGranularity": "message"}, "", "is not one of segment"),
+    ({"splitBy": "bytes"}, "", "splitBy=bytes needs minPartitions"),
     ({"minPartitions": "0"}, "", "minPartitions: '0' is below 1"),
     ({"maxRecordsPerPartition": "many"}, "", "is not a whole number"),
     ({"failOnDataLoss": "maybe"}, "", "neither 'true' nor 'false'"),
