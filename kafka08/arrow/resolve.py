@@ -151,7 +151,7 @@ class Resolver:
         """Refuse a start behind which `late` have no message, unless the latest was asked for."""
         if late and not times.latest_if_later:
             raise ConfigError(
-                f"nothing was written after the starting time in {', '.join(map(str, late))}; "
+                f"no message is later than the starting time in {', '.join(map(str, late))}; "
                 f"startingOffsetsByTimestampStrategy=latest starts at the end then"
             )
 

@@ -148,7 +148,7 @@ def test_offsets_stand_for_ends() -> None:
 def test_times_name_all_partitions() -> None:
     """As offsets do: no partition is left to chance."""
     by_time = {"subscribe": "t", "timestampGranularity": "segment"}
-    with pytest.raises(ConfigError, match=r"startingOffsetsByTimestamp .* missing: \[t,1\]; too"):
+    with pytest.raises(ConfigError, match=r"startingOffsetsByTimestamp .* missing: \[t,1\]; not"):
         ranges(startingOffsetsByTimestamp='{"t":{"0":100}}', **by_time)
     with pytest.raises(ConfigError, match=r"endingOffsetsByTimestamp .* not subscribed: \[t,7\]"):
         ranges(endingOffsetsByTimestamp='{"t":{"0":100,"1":100,"7":100}}', **by_time)

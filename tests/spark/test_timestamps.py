@@ -108,7 +108,7 @@ def test_by_time_to_the_message(spark: SparkSession, timed: Topics, tmp_path: Pa
     assert stamps(spark.read.parquet(str(job.output))) == expected(4, 10) + UNTIMED
     end = str(START_MS + 99 * STEP_MS)
     assert len(stamps(timed.read(spark, subscribe=topic, endingTimestamp=end))) == 11
-    with pytest.raises(PySparkException, match=r"nothing was written after the starting time"):
+    with pytest.raises(PySparkException, match=r"no message is later than the starting time"):
         timed.read(spark, subscribe=topic, startingTimestamp=end).collect()
 
 
