@@ -1,4 +1,4 @@
-"""How a mirror works, and which configurations keep its promises. Pure."""
+"""The settings of a mirror, and checks that configurations keep its guarantees. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 SOURCE_DEFAULTS: Final[Mapping[str, str]] = {
     # A topic or partition that is new at the source is found a moment after its first messages.
     "auto.offset.reset": "smallest",
-    # What is copied again after a kill -9.
+    # After a kill -9 at most the messages of this interval are copied again.
     "auto.commit.interval.ms": "10000",
 }
-"""Keys of the consumer that a mirror has other defaults for."""
+"""The consumer's keys for which a mirror has other defaults."""
 TARGET_DEFAULTS: Final[Mapping[str, str]] = {
     "acks": "all",
     "max.in.flight.requests.per.connection": "1",
@@ -26,13 +26,13 @@ TARGET_DEFAULTS: Final[Mapping[str, str]] = {
     # How long a stop may have to wait for a target that does not answer.
     "max.block.ms": "10000",
 }
-"""Keys of the producer that a mirror has other defaults for."""
+"""The producer's keys for which a mirror has other defaults."""
 
 Address = tuple[str, int]
 
 
 class OnFailure(enum.Enum):
-    """What follows when the target refuses a message for good."""
+    """What happens when the target refuses a message permanently."""
 
     ABORT = "abort"
     SKIP = "skip"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 class MirrorCounts(NamedTuple):
     """messages   acknowledged by the target
     bytes      of their keys and values
-    skipped    refused by the target and passed over
+    skipped    refused by the target and not copied
     resent     sent again after an error; each time counts
     """
 

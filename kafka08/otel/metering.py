@@ -10,7 +10,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
 
 SCOPE: Final = "kafka08"
 Values = Mapping[str, Mapping[str, float]]
-"""Group of metrics → name → value."""
+"""Metric group → name → value."""
 
 
 def observe(prefix: str, metrics: Callable[[], Values], meter: Meter | None = None) -> None:
@@ -43,7 +43,7 @@ def instrument_name(name: str) -> str:
 
 
 def attributes_of(group: str) -> Mapping[str, str | int]:
-    """What a group of metrics is about: none, a topic, a partition of one, or a broker."""
+    """The attributes of a metric group: none, a topic, a partition, or a broker."""
     kind, _, subject = group.partition(".")
     if not subject:
         return {}

@@ -37,11 +37,11 @@ def attributes_of(topic: str, operation: str, operation_type: str) -> dict[str, 
 
 
 class TracedProducer(Closeable):
-    """Sends through `producer`, which it closes. A span of each record lasts from `send` to the
-    acknowledgement, or to the error that it then has; it is a child of the caller's span. An
-    interceptor could not do so: an acknowledgement does not say of which record it is.
+    """Sends through `producer`, and closes it. The span of a record lasts from `send` to its
+    acknowledgement or error, and is a child of the caller's span. An interceptor cannot do that:
+    an acknowledgement does not identify its record.
 
-    tracer   None: that of the application's tracer provider
+    tracer   None: from the application's tracer provider
     """
 
     def __init__(self, producer: KafkaProducer, tracer: Tracer | None = None) -> None:
@@ -76,7 +76,7 @@ class TracedProducer(Closeable):
 
 
 def end(span: Span, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-    """End the span of a record with what became of it."""
+    """End the span of a record with its result."""
     if metadata is not None:
         span.set_attribute(PARTITION, str(metadata.partition))
         span.set_attribute(OFFSET, metadata.offset)
@@ -91,10 +91,10 @@ def fail(span: Span, error: BaseException) -> None:
 
 
 class TracingInterceptor:
-    """An interceptor of a KafkaConsumer: a span for each topic of a poll that brought messages, and
-    one for each topic of a commit. They say what came and when, not how long it took.
+    """An interceptor of a KafkaConsumer: makes a span for each topic of a poll with messages, and
+    one for each topic of a commit. The spans tell what arrived and when, but have no duration.
 
-    tracer   None: that of the application's tracer provider
+    tracer   None: from the application's tracer provider
     """
 
     def __init__(self, tracer: Tracer | None = None) -> None:
@@ -110,7 +110,7 @@ class TracingInterceptor:
             self._tell(topic, "commit", "settle", {"kafka08.partitions": count})
 
     def close(self) -> None:
-        """Spans belong to the application."""
+        """Does nothing: the application owns the spans."""
 
     def _tell(self, topic: str, operation: str, operation_type: str, more: dict[str, Any]) -> None:
         attributes = {**attributes_of(topic, operation, operation_type), **more}

@@ -1,9 +1,8 @@
 """A cluster as pages for a browser: a report in one file, and the console that serves it live.
 
-Both show the `overview` (overview.py, pure) of what exporter and doctor read, drawn by the same
-script (static/parts.js). The report is that as one file (report.py); it has in it what the next
-report compares with (kept.py). Whatever comes from Kafka goes into the pages as text, never as
-HTML.
+Both show an `overview` (overview.py, pure) of a view and the doctor's findings, drawn by the same
+script (static/parts.js). The report is one file (report.py) that contains the data with which the
+next report compares (kept.py). The pages insert everything from Kafka as text, never as HTML.
 """
 
 from kafka08.pages.overview import Overview, overview_of

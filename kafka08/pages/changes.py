@@ -18,9 +18,8 @@ Wanted = Mapping[str, Any]
 
 
 def change(admin: AdminClient, wanted: Wanted) -> str:
-    """Make the change, or only check it with `dry_run`; what was done, as a sentence. AdminError or
-    ConfigError, and nothing is changed, if it cannot be made; AdminError too if it is not
-    understood."""
+    """Make the change, or only check it with `dry_run`. Returns a sentence about what was done.
+    AdminError or ConfigError, without any change, if it is impossible or malformed."""
     verb = VERBS.get(text_of(wanted, "verb"))
     if verb is None:
         raise AdminError(f"There is no change of this name; there are: {', '.join(VERBS)}")
@@ -53,7 +52,7 @@ def _add_partitions(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
 
 
 def _configure(admin: AdminClient, wanted: Wanted, dry_run: bool) -> str:
-    """An empty value drops the override."""
+    """Set or drop overrides; an empty value drops one."""
     name, values = text_of(wanted, "topic"), overrides_of(wanted)
     dropped = [key for key, value in values.items() if not value]
     kept = {key: value for key, value in values.items() if value}

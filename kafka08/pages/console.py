@@ -1,8 +1,8 @@
-"""Console: the pages and what they ask for, as a WSGI application.
+"""Console: a WSGI application that serves the pages and their data.
 
-Every request passes the `Guard` first. What is kept of the cluster (/api/state) is sent as it is;
-what is read for one request alone (a group, messages, the doctor, a change) is bounded in number:
-READERS_MAX at a time.
+Every request passes the `Guard` first. The state of the cluster (/api/state) is in memory. Requests
+that read from the cluster (a group, messages, the doctor, a change) are limited to READERS_MAX at a
+time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
 
 class Unanswerable(Exception):
-    """A request that no answer fits; says why."""
+    """A malformed request; the message says why."""
 
 
 class Console:
@@ -114,7 +114,7 @@ class Console:
             )
 
     def _state(self, query: Query) -> Answer:
-        """Nothing if the page has it already."""
+        """The state; an empty response if the page already has it."""
         state = self._live.state
         if query.get("seen") == str(state.number):
             return Answer(HTTPStatus.NO_CONTENT, b"")
@@ -172,7 +172,7 @@ class Console:
 
 
 def welcome(token: str) -> Answer:
-    """The token moves from the address, where others may see it, into a cookie."""
+    """Move the token from the URL, where others may see it, into a cookie."""
     cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax"
     headers = (("Location", "/"), ("Set-Cookie", cookie))
     return Answer(HTTPStatus.SEE_OTHER, b"", "text/plain", headers)
@@ -183,7 +183,7 @@ def said(status: HTTPStatus, why: str) -> Answer:
 
 
 def headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
-    """By names in lower case."""
+    """The headers of a request, by lower-case names."""
     found = {
         key[5:].replace("_", "-").lower(): str(value)
         for key, value in environ.items()
@@ -193,7 +193,7 @@ def headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
 
 
 def query_of(environ: Mapping[str, Any]) -> dict[str, str]:
-    """The first value of each name; {} of a query that is too long."""
+    """The first value of each parameter; {} if the query is too long."""
     text = environ.get("QUERY_STRING", "")
     if len(text) > QUERY_MAX:
         return {}
@@ -208,7 +208,7 @@ def wanted(query: Query, name: str) -> str:
 
 
 def body_of(environ: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object that was sent. Unanswerable if it is none, or has no or too many bytes."""
+    """The JSON object in the body. Unanswerable if it is not one, is empty, or is too long."""
     length = environ.get("CONTENT_LENGTH") or ""
     if not length.isdecimal() or not 0 < int(length) <= BODY_BYTES_MAX:
         raise Unanswerable(f"A change has from 1 to {BODY_BYTES_MAX} bytes.")

@@ -1,7 +1,7 @@
-"""What the console's pages of one group, of one topic and of the doctor show, read when asked for.
+"""Reads the data of the console's pages of one group, of one topic and of the doctor, on request.
 
-Each connects for itself, so one that hangs keeps no other from being answered. Raises
-ZooKeeperError, and KafkaError for what does not exist.
+Each call opens its own connections, so a call that hangs does not block others. Raises
+ZooKeeperError, and KafkaError for a group or topic that does not exist.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kafka08.runtime import ClientRuntime
 
 
 def topic_details(zookeeper: str, name: str, runtime: ClientRuntime) -> dict[str, Any]:
-    """Its partitions, overrides, and whether it is marked for deletion. AdminError if there is no
-    such topic."""
+    """The topic's partitions, overrides, and whether it is marked for deletion. AdminError for an
+    unknown topic."""
     with AdminClient(zookeeper, runtime=runtime) as admin:
         [topic] = admin.describe_topics([name])
     return topic.as_dict()
@@ -38,8 +38,8 @@ def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
 
 
 def group_details(live: Live, name: str) -> dict[str, Any]:
-    """`kinds`: the group of ZooKeeper, the one that has a coordinator, or both; none if there is
-    no such group. `verdicts` are of what it committed."""
+    """The group's details. `kinds`: in ZooKeeper, with a coordinator, or both; empty for an unknown
+    group. `verdicts` are for its committed offsets."""
     views: list[GroupView] = []
     unanswered: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:

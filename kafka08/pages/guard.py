@@ -1,9 +1,9 @@
-"""Which requests the console answers. Pure.
+"""Guard: decides which requests the console accepts. Pure.
 
-A page of another origin must not reach it through a user's browser: by a name of its own that it
-lets point here (DNS rebinding: such a Host is refused), by a form or a script (a change needs a
-header that only the console's own page can send), or as a frame. Whoever may reach the port at all
-is asked for a token, unless that is loopback alone.
+Pages of other origins must not reach the console through a user's browser: not by DNS rebinding
+(a foreign Host is refused), not by forms or scripts (a change needs a header that only the
+console's own page can send), and not in a frame. Every client needs a token, unless the console
+listens only on loopback.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ HEADERS: Final = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cache-Control", "no-store"),
 )
-"""Of every answer."""
+"""Headers of every response."""
 
 
 class Refusal(NamedTuple):
-    """An answer instead of what was asked for."""
+    """The response to a refused request."""
 
     status: HTTPStatus
     why: str
@@ -48,9 +48,9 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """page_token   that a change must bring
-    token        that every request must bring; None: none
-    names        under which the console may be asked for, besides localhost and any address
+    """page_token   required for changes
+    token        required for every request; None: not required
+    names        host names of the console, besides localhost and any IP address
     changes      whether changes are allowed at all
     """
 
@@ -60,7 +60,7 @@ class Guard:
     changes: bool = False
 
     def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
-        """Why the request is not answered; None if it is. `headers` by names in lower case."""
+        """The refusal of a request; None if it is accepted. `headers` by lower-case names."""
         host = headers.get("host", "")
         if not self._knows(host):
             return Refusal(
@@ -83,7 +83,7 @@ class Guard:
         return self._refusal_of_change(host, headers)
 
     def brings_token(self, token: str) -> bool:
-        """Whether it is the one that lets a browser in. Takes as long for any."""
+        """Whether `token` is the console's. Compares in constant time."""
         return self.token is not None and same(token, self.token)
 
     def _knows(self, host: str) -> bool:
@@ -113,20 +113,20 @@ class Guard:
         if not same(headers.get(PAGE_TOKEN.lower(), ""), self.page_token):
             return Refusal(
                 HTTPStatus.FORBIDDEN,
-                "The console was started anew: load its page again, then repeat.",
+                "The console was restarted: reload the page, then repeat.",
             )
         return None
 
 
 def name_of(host: str) -> str:
-    """Of a Host header, in lower case, without the port; the address of an IPv6 host."""
+    """The name in a Host header, in lower case, without the port and the brackets of IPv6."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()
 
 
 def is_address(name: str) -> bool:
-    """An address cannot be made to point here, as a name can."""
+    """Whether a host is an IP address: unlike a name, that cannot be rebound to this machine."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -135,7 +135,7 @@ def is_address(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Whether only this machine can connect to that host."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 

@@ -1,4 +1,4 @@
-"""A view as JSON, and back: what a report keeps for the next one. Pure."""
+"""Encodes a view as JSON, which a report keeps for the next one, and decodes it. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def partitions_as_json(view: ClusterView) -> dict[str, list[list[Any]]]:
 
 
 def view_as_json(view: ClusterView) -> dict[str, Any]:
-    """All but what could not be asked."""
+    """The view without its list of failed requests."""
     return {
         "now_ms": view.now_ms,
         "controller": view.controller,
@@ -35,7 +35,7 @@ def view_as_json(view: ClusterView) -> dict[str, Any]:
 
 
 def view_of_json(found: Mapping[str, Any]) -> ClusterView:
-    """What `view_as_json` gave. ValueError, TypeError or KeyError if it is not that."""
+    """Decodes the result of `view_as_json`. ValueError, TypeError or KeyError for anything else."""
     return ClusterView(
         int(found["now_ms"]),
         {int(i): Broker(int(i), str(host), int(port)) for i, host, port in found["brokers"]},

@@ -1,7 +1,7 @@
-"""Live: reads the cluster again and again, and keeps what the console's pages show of it as text.
+"""Live: reads the cluster periodically, and keeps the state for the console's pages as text.
 
-So brokers and ZooKeeper are asked no more often however many look, and a request costs no more than
-sending the text.
+So the load on brokers and ZooKeeper does not depend on the number of users, and a request costs
+only the time to send the text.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kafka08.runtime import ClientRuntime, Event
 logger = logging.getLogger(__name__)
 
 IDLE_SHARE: Final = 2.0
-"""A large cluster, which takes long to read, is left alone for so many times that time."""
+"""Pause after a read, as a multiple of its duration: spares large clusters, which take long."""
 
 
 class State(NamedTuple):
-    """What the pages show.
+    """The data of the pages.
 
-    number   rises with each look
+    number   increases with each read
     text     JSON, compressed by gzip
     """
 
@@ -38,10 +38,10 @@ class State(NamedTuple):
 
 
 class Live(Closeable):
-    """`look` in one thread; everything else in any.
+    """One thread may call `look`, any thread the rest.
 
     watch      of the cluster at `zookeeper`; closed with this
-    settings   what the pages are told beside the cluster
+    settings   further data for the pages
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class Live(Closeable):
 
     @property
     def view(self) -> ClusterView | None:
-        """The last that was read."""
+        """The latest view."""
         return self._watch.view
 
     def look(self) -> float:
-        """Read the cluster; how many seconds that took. If ZooKeeper does not answer, the pages say
-        so, beside what they last had."""
+        """Read the cluster; returns how many seconds that took. If ZooKeeper does not answer, the
+        pages say so, and keep showing the latest state."""
         began = self.runtime.monotonic()
         try:
             view = self._watch.read()
@@ -93,7 +93,7 @@ class Live(Closeable):
         return self.runtime.monotonic() - began
 
     def run(self, interval_s: float, stopping: Event) -> None:
-        """Look once in an interval, until `stopping` is set."""
+        """Read once per interval, until `stopping` is set."""
         while not stopping.is_set():
             seconds = 0.0
             try:
@@ -103,12 +103,12 @@ class Live(Closeable):
             stopping.wait(max(interval_s - seconds, IDLE_SHARE * seconds))
 
     def partitions_of(self, group: str) -> list[GroupPartitionRow]:
-        """With verdict and lateness, of what the group committed; [] before the first look."""
+        """The group's partitions with offsets, verdict and time lag; [] before the first read."""
         with self._lock:
             return [] if self.view is None else self._watch.partitions_of(group)
 
     def lags_of(self, group: str) -> list[Point]:
-        """Over time; [] of a group that has no series."""
+        """The group's lag over time; [] without a series."""
         return list(self._trends.lags.get(group, ()))
 
     def _state_after(self, number: int) -> State:

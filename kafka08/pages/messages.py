@@ -1,4 +1,4 @@
-"""Messages of a topic, for people: from an offset or a time on, of a key, or with a text in them.
+"""Searches messages of a topic: from an offset or a time on, with a key, or containing a text.
 
 Every search is bounded: in messages, bytes and seconds, and in the shown part of each message. The
 result has the positions where it stopped, so that the next search can continue there.
@@ -33,16 +33,16 @@ from kafka08.nearest import did_you_mean
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
 MESSAGES_MAX: Final = 200
-"""That are shown at once."""
+"""Maximum number of messages in a result."""
 SCANNED_MAX: Final = 200_000
-"""That are looked at for a key or a text."""
+"""Maximum number of messages in which a search looks for a key or a text."""
 SEARCHED_BACK: Final = 20_000
-"""The last messages of a topic in which a key or a text is looked for from Start.LATEST on."""
+"""With Start.LATEST, a search for a key or a text covers so many of the topic's last messages."""
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of keys and values that are looked at."""
+"""Maximum bytes of keys and values that a search reads."""
 SECONDS_MAX: Final = 5.0
 SHOWN_BYTES_MAX: Final = 16 * 1024
-"""Of one key or value."""
+"""Maximum bytes shown of one key or value."""
 RETRIES: Final = RetryPolicy(tries=2, backoff_ms=100)
 FETCH_BYTES: Final = 1024 * 1024
 BATCH: Final = BatchLimits(max_messages=5000, max_bytes=8 * 1024 * 1024)
@@ -54,16 +54,16 @@ class Start(Enum):
     OFFSET = "offset"
     TIME = "time"
     AT = "at"
-    """Where an earlier answer stopped."""
+    """Where an earlier search stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """partition   None: all
     number      the offset, or the time in ms
-    at          partition → offset, of Start.AT
+    at          partition → offset, with Start.AT
     key         the whole key
-    text        somewhere in key or value
+    text        contained in key or value
     """
 
     topic: str
@@ -152,7 +152,7 @@ class Browser:
     def _starts(
         self, request: SearchRequest, partitions: list[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], dict[int, str]]:
-        """Where to begin, within the log, and why a partition cannot be read."""
+        """(partition → start offset within the log, partition → why it cannot be read)."""
         faults: dict[int, str] = {}
         bounds: dict[TopicPartition, list[int]] = {tp: [] for tp in partitions}
         for which in (EARLIEST_OFFSET, LATEST_OFFSET):
@@ -192,8 +192,8 @@ class Browser:
     def _at_time(
         self, partitions: list[TopicPartition], time_ms: int
     ) -> Mapping[TopicPartition, int | None]:
-        """By the timestamps of messages where there are some; else by when segments were written,
-        which begins earlier."""
+        """Offsets by the timestamps of messages; without timestamps, by the times at which segments
+        were written, which may be too early."""
         times = dict.fromkeys(partitions, time_ms)
         if self._negotiates:
             try:
@@ -207,7 +207,7 @@ class Browser:
     def _read(
         self, reader: PartitionReader, request: SearchRequest, limit: int
     ) -> list[dict[str, Any]]:
-        """Up to `limit` messages that are wanted, before the log's end or any bound."""
+        """Up to `limit` matching messages, before the log end or any bound."""
         found: list[dict[str, Any]] = []
         while len(found) < limit and not self._is_late() and not self._is_full():
             before = reader.position
@@ -255,7 +255,7 @@ def is_wanted(request: SearchRequest, key: bytes | None, value: bytes | None) ->
 def message(
     partition: int, offset: int, time_ms: int, key: bytes | None, value: bytes | None
 ) -> dict[str, Any]:
-    """`time_ms`: None where the message has none."""
+    """A message as JSON. `time_ms`: None without a timestamp."""
     return {
         "partition": partition,
         "offset": offset,
@@ -266,12 +266,12 @@ def message(
 
 
 def damaged(partition: int, offset: int, error: InvalidMessage) -> dict[str, Any]:
-    """In the place of a message whose checksum is wrong."""
+    """The JSON in place of a message with a wrong checksum."""
     return message(partition, offset, -1, None, None) | {"fault": str(error)}
 
 
 def shown_part(data: bytes | None) -> dict[str, Any] | None:
-    """None for null. `size`: of the whole."""
+    """The shown part of a key or value; None for null. `size` is that of the whole."""
     if data is None:
         return None
     return {"size": len(data), "data": base64.b64encode(data[:SHOWN_BYTES_MAX]).decode()}

@@ -1,4 +1,4 @@
-"""Overview: what both pages show of a cluster, as JSON for their script. Pure."""
+"""Overview: the data that report and console show of a cluster, as JSON for their script. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kafka08.pages.trends import Trends
 @dataclass(frozen=True, slots=True)
 class Overview:
     """connect           connect string of the cluster
-    before            what the rates count from; None: there are no rates
-    findings          of the doctor; None: it was not asked
-    log_directories   local ones that were looked into: they know bytes, brokers of 0.8 do not say
+    before            earlier view, for rates; None: no rates
+    findings          of the doctor; None: it did not run
+    log_directories   local ones, for sizes in bytes, which brokers of 0.8 do not report
     """
 
     connect: str
@@ -33,7 +33,7 @@ class Overview:
 
 
 def overview_of(facts: Overview) -> dict[str, Any]:
-    """As static/parts.js reads it."""
+    """The overview in the form that static/parts.js reads."""
     view, summary = facts.view, facts.summary
     topic_bytes = bytes_by_topic(facts.log_directories)
     return {
@@ -58,7 +58,7 @@ def overview_of(facts: Overview) -> dict[str, Any]:
 
 
 def brokers_of(facts: Overview) -> list[dict[str, Any]]:
-    """A row for each that is registered, then for each that only has replicas."""
+    """A row for each registered broker, then for each that only has replicas."""
     view = facts.view
     replicas = Counter(replica for p in view.partitions.values() for replica in p.replicas)
     absent = [

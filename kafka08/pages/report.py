@@ -1,7 +1,7 @@
-"""The report: an overview as one HTML file that needs no network, and reading back what it keeps.
+"""Writes the report, an overview as one HTML file that needs no network, and reads its data back.
 
-Its Content-Security-Policy allows the page's own script and style by their hashes, and nothing
-else: no other script would run, and nothing can be loaded.
+Its Content-Security-Policy allows only the page's own script and style, by their hashes: no other
+script runs, and nothing can be loaded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kafka08.pages.trends import Trends
 STATIC: Final = Path(__file__).with_name("static")
 REPORT_BYTES_MAX: Final = 256 * 1024 * 1024
 KEPT: Final = ('<script type="application/json" id="kept">', "</script>")
-"""What is around the JSON of a report that the next one reads."""
+"""The markup around the JSON that the next report reads."""
 
 
 class Kept(NamedTuple):
-    """What a report keeps for the next one."""
+    """The data that a report keeps for the next one."""
 
     connect: str
     view: ClusterView
@@ -45,13 +45,13 @@ def page_of(facts: Overview) -> str:
         "/*OVERVIEW*/": json_text(overview_of(facts)),
         "/*KEPT*/": json_text(kept | {"trends": facts.trends.as_dict()}),
     }
-    # In one pass: a group may have the name of a part.
+    # In one pass: a group may have the name of a placeholder.
     return re.sub(r"/\*[A-Z_]+\*/", lambda found: parts[found[0]], static("report.html"))
 
 
 def read_report(path: Path) -> Kept | None:
-    """What the report at `path` keeps; None if there is no file. ConfigError if it is no report,
-    which must not be overwritten."""
+    """The data that the report at `path` keeps; None without a file. ConfigError if the file is not
+    a report: it must not be overwritten."""
     try:
         if path.stat().st_size > REPORT_BYTES_MAX:
             raise ValueError(f"it has more than {REPORT_BYTES_MAX} bytes")
@@ -72,12 +72,12 @@ def read_report(path: Path) -> Kept | None:
 
 
 def json_text(value: Any) -> str:
-    """JSON that may stand in a script element: without "<" it can neither end nor nest one."""
+    """JSON for a script element: without "<" it can neither end nor nest one."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def hash_of(text: str) -> str:
-    """As Content-Security-Policy writes it."""
+    """A hash in the form of Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

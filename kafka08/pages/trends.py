@@ -1,7 +1,8 @@
 """Trends: a few numbers of a cluster over time, for charts. Pure.
 
-A series has POINTS_MAX points at most. When it is full, the older half loses every second one: so
-it reaches back to the first, ever more coarsely. SERIES_MAX groups have one: those with most lag.
+A series has at most POINTS_MAX points. When it is full, its older half loses every second point: so
+it reaches back to the first one, at a falling resolution. The SERIES_MAX groups with the most lag
+have a series.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ POINTS_MAX: Final = 240
 SERIES_MAX: Final = 500
 
 Point = tuple[int, float]
-"""Time in ms, and the number then."""
+"""(time in ms, value)"""
 
 
 class Trends:
@@ -28,7 +29,7 @@ class Trends:
         self.lags: dict[str, list[Point]] = {}
 
     def add(self, now_ms: int, summary: Summary) -> None:
-        """What was just read. Groups that are gone are forgotten; what is unknown has no point."""
+        """Add a view. Drops groups that no longer exist; an unknown value adds no point."""
         rates = [row.per_second for row in summary.topics if row.per_second is not None]
         if rates or not summary.topics:
             append(self.incoming, (now_ms, round(sum(rates), 3)))
@@ -43,8 +44,8 @@ class Trends:
 
     @classmethod
     def of_dict(cls, found: Mapping[str, Any]) -> Trends:
-        """What `as_dict` gave, through JSON. ValueError, TypeError or KeyError if it is not that;
-        what would be too much is left out."""
+        """Decodes the result of `as_dict` after JSON. ValueError, TypeError or KeyError for
+        anything else; drops series and points beyond the limits."""
         trends = cls()
         trends.incoming = points_of(found["incoming"])
         trends.lags = {
