@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kafka08.admin import AdminClient
+from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer import KafkaConsumer, MemberAssignment
 from kafka08.consumer.polling.assignors import RangeAssignor
 from kafka08.embedded import EmbeddedCluster
@@ -29,9 +30,11 @@ from kafka08.errors import (
     PollIntervalExceeded,
     WokenUp,
 )
+from kafka08.groups import GroupReader
 from kafka08.hashing import group_partition
 from kafka08.kernel import MessageAndMetadata
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.waiting import until
 
@@ -361,6 +364,30 @@ def test_guarantee_3_a_member_that_was_thrown_out_cannot_commit(
                 first.commit()
             committed = second.committed()
             assert {one and one.offset for one in committed.values()} == {10}
+
+
+def test_guarantee_3_a_member_learns_from_its_commit_that_it_was_thrown_out(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """It joins again at once, though its next heartbeat is far away."""
+    fill(cluster, topic, 40)
+    group = f"g-{topic}"
+    assigned: list[int] = []
+    keys: dict[str, Any] = {"session_timeout_ms": 30_000, "heartbeat_interval_ms": 25_000}
+    with consumer_of(cluster, group, enable_auto_commit=False, **keys) as consumer:
+        consumer.subscribe([topic], on_assigned=lambda found: assigned.append(len(found)))
+        read(consumer, 40)
+        with GroupReader(bootstrap=cluster.bootstrap) as reader:
+            facts = reader.coordinated_facts(group)
+        assert facts is not None
+        [member] = facts.group.members
+        client = ClusterClient(parse_bootstrap(cluster.bootstrap))
+        leave = LeaveGroupRequest(group, member.member_id)
+        client.ask_coordinator(group, lambda connection: connection.send(leave))
+        client.close()
+        with pytest.raises(CommitFailed):
+            consumer.commit()
+        until(lambda: consumer.poll(0.1) and len(assigned) == 2, "it joins again", 20)
 
 
 def test_guarantee_4_nothing_after_a_revocation(cluster: EmbeddedCluster, topic: str) -> None:

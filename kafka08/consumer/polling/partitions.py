@@ -65,11 +65,11 @@ class Partitions:
     def __len__(self) -> int:
         return len(self._places)
 
-    def replace(self, partitions: Iterable[TopicPartition], *, keep: bool) -> None:
-        """Assign these. `keep`: partitions that were assigned before keep their positions."""
+    def replace(self, partitions: Iterable[TopicPartition]) -> None:
+        """Assign these. Partitions that were assigned before keep their positions."""
         self.epoch += 1
         wanted = dict.fromkeys(partitions)
-        gone = [tp for tp in self._places if not keep or tp not in wanted]
+        gone = [tp for tp in self._places if tp not in wanted]
         self._stop([self._places[tp] for tp in gone])
         self._stream.forget_in_hand(gone)
         for tp in gone:

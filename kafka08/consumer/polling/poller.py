@@ -190,14 +190,14 @@ class Poller:
         if self._commits_automatically:
             self._submit(self._offsets(self.partitions.positions()))
         self.subscription = chosen
-        self.partitions.replace(chosen.partitions, keep=True)
+        self.partitions.replace(chosen.partitions)
         self._begin_to_commit()
 
     def unsubscribe(self) -> None:
         if isinstance(self.subscription, Topics | Pattern):
             self._member.unsubscribe()
         self.subscription = None
-        self.partitions.replace((), keep=False)
+        self.partitions.replace(())
 
     # ------------------------------------------------------------------------------------ polling
 
@@ -337,7 +337,7 @@ class Poller:
             if given_up and self._on_revoked is not None:
                 self._on_revoked(given_up)
         finally:
-            self.partitions.replace((), keep=False)
+            self.partitions.replace(())
             if self._member.must_give_up:
                 self._member.give_up()
 
@@ -350,7 +350,7 @@ class Poller:
             logger.warning("[group %s] Commit before a rebalance: %s", self._config.group_id, error)
 
     def _take_up(self, partitions: list[TopicPartition]) -> None:
-        self.partitions.replace(partitions, keep=False)
+        self.partitions.replace(partitions)
         self._begin_to_commit()
         if self._on_assigned is not None:
             self._on_assigned(list(partitions))
