@@ -11,8 +11,8 @@ from kafka08.errors import UnknownTopicOrPartition
 from kafka08.hashing import murmur2
 from kafka08.producer import KafkaProducer
 from kafka08.structs import TopicPartition
+from tests.producer.producers import SECONDS, config_on, producer_on
 from tests.producer.tcp_cluster import TcpCluster
-from tests.producer.test_kafka_producer import SECONDS, config_on, producer_on
 
 pyarrow = pytest.importorskip("pyarrow")
 ROWS = 200

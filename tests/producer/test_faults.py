@@ -18,8 +18,8 @@ from kafka08.producer import KafkaProducer, ProducerRecord
 from kafka08.producer.batch import Callback
 from kafka08.producer.future import RecordFuture
 from kafka08.structs import TopicPartition
+from tests.producer.producers import SECONDS, producer_on
 from tests.producer.tcp_cluster import TcpCluster
-from tests.producer.test_kafka_producer import SECONDS, producer_on
 
 ANSWER_BYTES = 4 + 4 + 4 + 2 + 1 + 4 + 4 + 2 + 8
 """Of a Produce answer about one partition of a topic with a name of one letter."""

@@ -1,63 +1,39 @@
-"""KafkaProducer on scripted brokers behind real sockets: what it accepts, sends and tells."""
+"""KafkaProducer on scripted brokers behind real sockets: what it accepts, sends and reports."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from kafka08.client.metadata import PartitionInfo
 from kafka08.errors import (
     BufferExhausted,
-    FailedToSend,
     InvalidTopic,
     KafkaError,
     MessageSizeTooLarge,
     MessageTooLarge,
     NotLeaderForPartition,
-    ProducerClosed,
     ProtocolError,
     RequestTimeout,
     UnknownTopicOrPartition,
 )
 from kafka08.hashing import murmur2
-from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord, RecordMetadata
+from kafka08.producer import ProducerRecord, RecordMetadata
 from kafka08.producer.accumulator import PACKED_TOGETHER_BYTES, may_travel_with
 from kafka08.producer.batch import RecordBatch
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.structs import NO_LEADER, NO_OFFSET, TopicPartition
+from tests.producer.producers import (
+    SECONDS,
+    T0,
+    T1,
+    U0,
+    producer_on,
+    values,
+)
 from tests.producer.tcp_cluster import TcpCluster
 from tests.waiting import until
-
-SECONDS = 20
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-U0 = TopicPartition("u", 0)
-
-
-@pytest.fixture
-def cluster() -> Iterator[TcpCluster]:
-    with TcpCluster({"t": {0: 1, 1: 2}, "u": {0: 2}}) as cluster:
-        yield cluster
-
-
-def config_on(cluster: TcpCluster, **keys: Any) -> KafkaProducerConfig:
-    keys.setdefault("retry_backoff_ms", 5)
-    return KafkaProducerConfig(bootstrap_servers=cluster.servers, **keys)
-
-
-def producer_on(cluster: TcpCluster, **keys: Any) -> KafkaProducer:
-    return KafkaProducer(config_on(cluster, **keys))
-
-
-def values(cluster: TcpCluster, tp: TopicPartition) -> list[bytes | None]:
-    return [value for _, value in cluster.messages(tp)]
-
-
-def stored_as_told(cluster: TcpCluster, told: RecordMetadata, value: bytes | None) -> bool:
-    """Whether the log has the record where its metadata says."""
-    return values(cluster, TopicPartition(told.topic, told.partition))[told.offset] == value
 
 
 def test_it_prints_where_it_sends_and_whether_it_is_closed(cluster: TcpCluster) -> None:
@@ -401,322 +377,3 @@ def test_idle_connections_are_closed_and_opened_again(cluster: TcpCluster) -> No
 
 
 # ------------------------------------------------------------------------------------- its ends
-
-
-def test_close_sends_what_was_accepted(cluster: TcpCluster) -> None:
-    """However long it would have lingered; then send raises. close may be called again."""
-    producer = producer_on(cluster, linger_ms=1_000_000)
-    futures = [producer.send(ProducerRecord("t", b"%d" % n)) for n in range(100)]
-    producer.close()
-    producer.close()
-    assert all(future.exception(0) is None for future in futures)
-    assert len(cluster.messages(T0)) + len(cluster.messages(T1)) == 100
-    with pytest.raises(ProducerClosed):
-        producer.send(ProducerRecord("t", b""))
-    with pytest.raises(ProducerClosed):
-        producer.send_many("t", [b""])
-
-
-@pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_close_names_what_it_could_not_send(cluster: TcpCluster, codec: str) -> None:
-    """After its timeout: the records in FailedToSend, ProducerClosed in futures and callbacks."""
-    told: list[KafkaError | None] = []
-    producer = producer_on(cluster, compression_type=codec)
-    producer.partitions_for("u")
-    cluster.pause(2)
-    futures = [
-        producer.send(
-            ProducerRecord("u", b"%d" % n, b"k"), lambda metadata, error: told.append(error)
-        )
-        for n in range(10)
-    ]
-    with pytest.raises(FailedToSend, match=r"10 records .* 10 for \[u,0\]") as caught:
-        producer.close(timeout=0.05)
-    assert caught.value.messages == tuple(
-        ProducerRecord("u", b"%d" % n, b"k", 0) for n in range(10)
-    )
-    assert all(isinstance(future.exception(0), ProducerClosed) for future in futures)
-    assert told == [futures[0].exception(0)] * 10
-    assert producer.free_bytes == producer.config.buffer_memory
-
-
-def test_close_does_not_wait_for_a_sender_that_is_held_up(
-    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a name server that does not answer, say: FailedToSend names the records soon, once, and
-    their futures fail when the thread comes back."""
-    monkeypatch.setattr("kafka08.producer.kafka_producer.GIVE_UP_SECONDS", 0.01)
-    entered, go = threading.Event(), threading.Event()
-    producer = producer_on(cluster, linger_ms=1_000_000)
-    producer.partitions_for("u")
-    future = producer.send(ProducerRecord("u", b"a"))
-    poll = producer._network.poll
-
-    def held_up(timeout_s: float) -> Any:
-        entered.set()
-        go.wait(SECONDS)
-        return poll(0)
-
-    producer._network.poll = held_up  # type: ignore[method-assign]
-    producer._network.wake_up()
-    assert entered.wait(SECONDS)
-    with pytest.raises(FailedToSend) as raised:
-        producer.close(0)
-    assert [record.value for record in raised.value.messages] == [b"a"]  # type: ignore[attr-defined]
-    producer.close(0)
-    assert not future.done()
-    go.set()
-    assert isinstance(future.exception(SECONDS), ProducerClosed)
-    producer._sender.join(SECONDS)
-
-
-def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpCluster) -> None:
-    """It used to wait for itself. Both learn what was not sent; interceptors are closed once."""
-    interceptor = Interceptor()
-    producer = KafkaProducer(config_on(cluster), interceptors=[interceptor])
-    producer.partitions_for("u")
-    cluster.pause(2)
-    producer.send(ProducerRecord("u", b"a"))
-    sender = producer._sender
-    unsent: list[list[bytes | None]] = []
-
-    def close(timeout: float | None = None) -> None:
-        with pytest.raises(FailedToSend) as raised:
-            producer.close(timeout)
-        unsent.append([record.value for record in raised.value.messages])  # type: ignore[attr-defined]
-
-    def interrupted(timeout: float | None = None) -> None:
-        del sender.join
-        close(timeout=0)
-        sender.join(timeout)
-
-    sender.join = interrupted  # type: ignore[method-assign]
-    closing = threading.Thread(target=close, daemon=True)
-    closing.start()
-    closing.join(SECONDS)
-    assert unsent == [[b"A"], [b"A"]]
-    assert interceptor.closed == 1
-
-
-def test_a_batch_may_be_done_before_it_is_packed() -> None:
-    """The sender, packing it itself, is faster than who filled it: that one's record was accepted
-    all the same."""
-    batch = RecordBatch(U0, 1, 100, 0.0, data=b"x" * 100, count=1)
-    lock = batch._lock
-
-    class Late:
-        """The lock, which this thread gets when the sender is done."""
-
-        def __enter__(self) -> None:
-            batch._lock = lock
-            batch.complete(7)
-            lock.acquire()
-
-        def __exit__(self, *_: object) -> None:
-            lock.release()
-
-    batch._lock = Late()  # type: ignore[assignment]
-    batch.pack()
-    assert batch.metadata(0).offset == 7
-
-
-def test_close_within_a_callback_does_not_wait_for_itself(cluster: TcpCluster) -> None:
-    """The producer ends behind it."""
-    producer = producer_on(cluster)
-    producer.send(ProducerRecord("u", b"a"), lambda metadata, error: producer.close())
-    producer._sender.join(SECONDS)
-    assert not producer._sender.is_alive
-    producer.close()
-
-
-def test_flush_may_run_out_of_time(cluster: TcpCluster) -> None:
-    """TimeoutError; the records stay on their way."""
-    with producer_on(cluster) as producer:
-        producer.partitions_for("u")
-        cluster.pause(2)
-        future = producer.send(ProducerRecord("u", b"a"))
-        with pytest.raises(TimeoutError):
-            producer.flush(0.05)
-        cluster.resume(2)
-        assert future.result(SECONDS).offset == 0
-
-
-# ---------------------------------------------------------------------------- the user's own parts
-
-
-def test_serializers_see_topic_and_object(cluster: TcpCluster) -> None:
-    """Java's names or any callable; None is sent as null; what is not bytes is refused."""
-    strings = "org.apache.kafka.common.serialization.StringSerializer"
-    config = config_on(cluster, key_serializer=strings)
-    with KafkaProducer(
-        config, value_serializer=lambda t, v: b"%s=%d" % (t.encode(), v)
-    ) as producer:
-        producer.send(ProducerRecord("u", 7, "é")).result(SECONDS)
-        producer.send(ProducerRecord("u", None, None)).result(SECONDS)
-        producer.send_many("u", [8, 9], ["a", "b"]).result(SECONDS)
-        with pytest.raises(TypeError, match="StringSerializer takes str"):
-            producer.send(ProducerRecord("u", 7, b"bytes"))
-    assert cluster.messages(U0) == [
-        ("é".encode(), b"u=7"),
-        (None, None),
-        (b"a", b"u=8"),
-        (b"b", b"u=9"),
-    ]
-
-
-def test_wide_items_are_counted_in_bytes(cluster: TcpCluster) -> None:
-    """A memoryview's length is not its size."""
-    wide = memoryview(bytes(400)).cast("q")
-    with producer_on(cluster, batch_size=100) as producer:
-        producer.send(ProducerRecord("u", b"first")).result(SECONDS)
-        assert producer.send(ProducerRecord("u", wide)).result(SECONDS).offset == 1
-    assert values(cluster, U0) == [b"first", bytes(400)]
-
-
-@pytest.mark.parametrize("bad", ["text", 7])
-def test_what_is_not_bytes_is_refused(cluster: TcpCluster, bad: object) -> None:
-    """TypeError from send itself, for key and value; bytearray and memoryview are copied."""
-    with producer_on(cluster) as producer:
-        changing = bytearray(b"abc")
-        future = producer.send(ProducerRecord("u", changing, memoryview(b"k")))
-        changing[:] = b"xyz"
-        future.result(SECONDS)
-        for record in (ProducerRecord("u", bad), ProducerRecord("u", b"", bad)):
-            with pytest.raises(TypeError, match=type(bad).__name__):
-                producer.send(record)
-        with pytest.raises(TypeError):
-            producer.send_many("u", [b"", bad])
-    assert cluster.messages(U0) == [(b"k", b"abc")]
-
-
-def test_a_partitioner_of_ones_own(cluster: TcpCluster) -> None:
-    """The hot key has a partition to itself, as in the seeds."""
-
-    def hot_last(
-        topic: str,
-        key: Any,
-        key_bytes: bytes | None,
-        value: Any,
-        value_bytes: bytes | None,
-        partitions: Sequence[PartitionInfo],
-    ) -> int:
-        assert (topic, key_bytes, value_bytes) == ("t", key, value)
-        return len(partitions) - 1 if b"hot" in key else 0
-
-    with KafkaProducer(config_on(cluster), partitioner=hot_last) as producer:
-        for n in range(10):
-            producer.send(ProducerRecord("t", b"%d" % n, b"hot_data" if n % 2 else b"other"))
-    assert values(cluster, T1) == [b"1", b"3", b"5", b"7", b"9"]
-
-
-class Interceptor:
-    """Upper case on the way out; `fail` makes it raise."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[RecordMetadata | None, KafkaError | None]] = []
-        self.fail = False
-        self.closed = 0
-
-    def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        if self.fail:
-            raise RuntimeError("on_send")
-        return record._replace(value=record.value.upper())
-
-    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        self.told.append((metadata, error))
-        if self.fail:
-            raise RuntimeError("on_acknowledgement")
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
-    """On its way out and when it is known; failures of theirs are logged and change nothing."""
-    interceptor, told = Interceptor(), []
-    with KafkaProducer(config_on(cluster), interceptors=[interceptor]) as producer:
-        producer.send(ProducerRecord("u", b"a"), lambda *both: told.append(both)).result(SECONDS)
-        until(lambda: len(told) == 1)
-        interceptor.fail = True
-        producer.send(ProducerRecord("u", b"b")).result(SECONDS)
-    assert values(cluster, U0) == [b"A", b"b"]
-    assert told == [(RecordMetadata("u", 0, 0), None)]
-    assert interceptor.told == [(RecordMetadata("u", 0, n), None) for n in range(2)]
-    assert interceptor.closed == 1
-
-
-def test_parts_are_named_by_the_configuration(cluster: TcpCluster) -> None:
-    """partitioner.class and interceptor.classes as module:callable."""
-    config = config_on(
-        cluster,
-        partitioner_class=f"{__name__}:always_one",
-        interceptor_classes=f"{__name__}:Interceptor",
-    )
-    with KafkaProducer(config) as producer:
-        producer.send(ProducerRecord("t", b"a"))
-    assert values(cluster, T1) == [b"A"]
-
-
-def always_one(*_: Any) -> int:
-    return 1
-
-
-# -------------------------------------------------------------------------------- many at a time
-
-
-@pytest.mark.parametrize("codec", ["none", "snappy"])
-@pytest.mark.parametrize("keyed", [False, True])
-def test_send_many_is_send_many_times(cluster: TcpCluster, keyed: bool, codec: str) -> None:
-    """Every record is where the future says; keys choose the partitions that send chooses."""
-    some = [b"%d" % n * (n % 50) if n % 9 else None for n in range(1000)]
-    keys = [b"%d" % (n % 13) if n % 4 else None for n in range(1000)] if keyed else None
-    with producer_on(cluster, batch_size=300, compression_type=codec) as producer:
-        future = producer.send_many("t", some, keys)
-        seen: set[int] = set()
-        for tp, offset, places in future.result(SECONDS):
-            log = cluster.messages(tp)
-            for n, place in enumerate(places):
-                assert log[offset + n] == (keys and keys[place], some[place])
-                if keys and keys[place] is not None:
-                    assert tp.partition == (murmur2(keys[place] or b"") & 0x7FFFFFFF) % 2
-                seen.add(place)
-        assert seen == set(range(1000))
-        assert future.done()
-        assert producer.free_bytes == producer.config.buffer_memory
-        assert producer.send_many("t", [], None).result(SECONDS) == []
-
-
-def test_send_many_to_one_partition(cluster: TcpCluster) -> None:
-    """In the order of the call."""
-    with producer_on(cluster, batch_size=100) as producer:
-        producer.send_many("t", [b"%d" % n for n in range(100)], partition=1).result(SECONDS)
-        with pytest.raises(UnknownTopicOrPartition):
-            producer.send_many("t", [b""], partition=9).result(SECONDS)
-        with pytest.raises(ValueError, match="1 keys for 2 values"):
-            producer.send_many("t", [b"", b""], [b""])
-    assert values(cluster, T1) == [b"%d" % n for n in range(100)]
-
-
-def test_send_many_says_which_records_failed(cluster: TcpCluster) -> None:
-    """A record that is too large fails by itself; the others are stored."""
-    some = [b"a" * 50, b"x" * 2000, b"b" * 50]
-    with producer_on(cluster, max_request_size=1000) as producer:
-        future = producer.send_many("u", some)
-        [(places, error)] = future.failures(SECONDS)
-        assert list(places) == [1]
-        assert isinstance(error, MessageTooLarge)
-        with pytest.raises(MessageTooLarge):
-            future.result(SECONDS)
-    assert values(cluster, U0) == [some[0], some[2]]
-
-
-def test_send_many_stops_where_memory_ends(cluster: TcpCluster) -> None:
-    """What follows a refused record is refused too: order is kept."""
-    with producer_on(cluster, buffer_memory=1000, batch_size=300, max_block_ms=20) as producer:
-        producer.partitions_for("u")
-        cluster.pause(2)
-        future = producer.send_many("u", [b"%0200d" % n for n in range(10)])
-        cluster.resume(2)
-        refused = [place for places, _ in future.failures(SECONDS) for place in places]
-        assert refused == list(range(4, 10))
-    assert values(cluster, U0) == [b"%0200d" % n for n in range(4)]

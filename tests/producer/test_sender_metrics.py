@@ -9,8 +9,8 @@ import pytest
 from kafka08.errors import NotLeaderForPartition
 from kafka08.producer import ProducerRecord
 from kafka08.structs import TopicPartition
+from tests.producer.producers import SECONDS, producer_on
 from tests.producer.tcp_cluster import TcpCluster
-from tests.producer.test_kafka_producer import SECONDS, producer_on
 
 T0 = TopicPartition("t", 0)
 

@@ -1,0 +1,54 @@
+"""KafkaProducers on the scripted brokers of tcp_cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka08.errors import KafkaError
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord, RecordMetadata
+from kafka08.structs import TopicPartition
+from tests.producer.tcp_cluster import TcpCluster
+
+SECONDS = 20
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+U0 = TopicPartition("u", 0)
+
+
+def config_on(cluster: TcpCluster, **keys: Any) -> KafkaProducerConfig:
+    keys.setdefault("retry_backoff_ms", 5)
+    return KafkaProducerConfig(bootstrap_servers=cluster.servers, **keys)
+
+
+def producer_on(cluster: TcpCluster, **keys: Any) -> KafkaProducer:
+    return KafkaProducer(config_on(cluster, **keys))
+
+
+def values(cluster: TcpCluster, tp: TopicPartition) -> list[bytes | None]:
+    return [value for _, value in cluster.messages(tp)]
+
+
+def stored_as_told(cluster: TcpCluster, told: RecordMetadata, value: bytes | None) -> bool:
+    """Whether the log has the record where its metadata says."""
+    return values(cluster, TopicPartition(told.topic, told.partition))[told.offset] == value
+
+
+class Interceptor:
+    """Upper case on the way out; `fail` makes it raise."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[RecordMetadata | None, KafkaError | None]] = []
+        self.fail = False
+        self.closed = 0
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        if self.fail:
+            raise RuntimeError("on_send")
+        return record._replace(value=record.value.upper())
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        self.told.append((metadata, error))
+        if self.fail:
+            raise RuntimeError("on_acknowledgement")
+
+    def close(self) -> None:
+        self.closed += 1

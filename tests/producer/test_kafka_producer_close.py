@@ -1,0 +1,167 @@
+"""KafkaProducer.close and flush on scripted brokers: what they wait for, and what they report."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from kafka08.errors import (
+    FailedToSend,
+    KafkaError,
+    ProducerClosed,
+)
+from kafka08.producer import KafkaProducer, ProducerRecord
+from kafka08.producer.batch import RecordBatch
+from tests.producer.producers import (
+    SECONDS,
+    T0,
+    T1,
+    U0,
+    Interceptor,
+    config_on,
+    producer_on,
+)
+from tests.producer.tcp_cluster import TcpCluster
+
+
+def test_close_sends_what_was_accepted(cluster: TcpCluster) -> None:
+    """However long it would have lingered; then send raises. close may be called again."""
+    producer = producer_on(cluster, linger_ms=1_000_000)
+    futures = [producer.send(ProducerRecord("t", b"%d" % n)) for n in range(100)]
+    producer.close()
+    producer.close()
+    assert all(future.exception(0) is None for future in futures)
+    assert len(cluster.messages(T0)) + len(cluster.messages(T1)) == 100
+    with pytest.raises(ProducerClosed):
+        producer.send(ProducerRecord("t", b""))
+    with pytest.raises(ProducerClosed):
+        producer.send_many("t", [b""])
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_close_names_what_it_could_not_send(cluster: TcpCluster, codec: str) -> None:
+    """After its timeout: the records in FailedToSend, ProducerClosed in futures and callbacks."""
+    told: list[KafkaError | None] = []
+    producer = producer_on(cluster, compression_type=codec)
+    producer.partitions_for("u")
+    cluster.pause(2)
+    futures = [
+        producer.send(
+            ProducerRecord("u", b"%d" % n, b"k"), lambda metadata, error: told.append(error)
+        )
+        for n in range(10)
+    ]
+    with pytest.raises(FailedToSend, match=r"10 records .* 10 for \[u,0\]") as caught:
+        producer.close(timeout=0.05)
+    assert caught.value.messages == tuple(
+        ProducerRecord("u", b"%d" % n, b"k", 0) for n in range(10)
+    )
+    assert all(isinstance(future.exception(0), ProducerClosed) for future in futures)
+    assert told == [futures[0].exception(0)] * 10
+    assert producer.free_bytes == producer.config.buffer_memory
+
+
+def test_close_does_not_wait_for_a_sender_that_is_held_up(
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a name server that does not answer, say: FailedToSend names the records soon, once, and
+    their futures fail when the thread comes back."""
+    monkeypatch.setattr("kafka08.producer.kafka_producer.GIVE_UP_SECONDS", 0.01)
+    entered, go = threading.Event(), threading.Event()
+    producer = producer_on(cluster, linger_ms=1_000_000)
+    producer.partitions_for("u")
+    future = producer.send(ProducerRecord("u", b"a"))
+    poll = producer._network.poll
+
+    def held_up(timeout_s: float) -> Any:
+        entered.set()
+        go.wait(SECONDS)
+        return poll(0)
+
+    producer._network.poll = held_up  # type: ignore[method-assign]
+    producer._network.wake_up()
+    assert entered.wait(SECONDS)
+    with pytest.raises(FailedToSend) as raised:
+        producer.close(0)
+    assert [record.value for record in raised.value.messages] == [b"a"]  # type: ignore[attr-defined]
+    producer.close(0)
+    assert not future.done()
+    go.set()
+    assert isinstance(future.exception(SECONDS), ProducerClosed)
+    producer._sender.join(SECONDS)
+
+
+def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpCluster) -> None:
+    """It used to wait for itself. Both learn what was not sent; interceptors are closed once."""
+    interceptor = Interceptor()
+    producer = KafkaProducer(config_on(cluster), interceptors=[interceptor])
+    producer.partitions_for("u")
+    cluster.pause(2)
+    producer.send(ProducerRecord("u", b"a"))
+    sender = producer._sender
+    unsent: list[list[bytes | None]] = []
+
+    def close(timeout: float | None = None) -> None:
+        with pytest.raises(FailedToSend) as raised:
+            producer.close(timeout)
+        unsent.append([record.value for record in raised.value.messages])  # type: ignore[attr-defined]
+
+    def interrupted(timeout: float | None = None) -> None:
+        del sender.join
+        close(timeout=0)
+        sender.join(timeout)
+
+    sender.join = interrupted  # type: ignore[method-assign]
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(SECONDS)
+    assert unsent == [[b"A"], [b"A"]]
+    assert interceptor.closed == 1
+
+
+def test_a_batch_may_be_done_before_it_is_packed() -> None:
+    """The sender, packing it itself, is faster than who filled it: that one's record was accepted
+    all the same."""
+    batch = RecordBatch(U0, 1, 100, 0.0, data=b"x" * 100, count=1)
+    lock = batch._lock
+
+    class Late:
+        """The lock, which this thread gets when the sender is done."""
+
+        def __enter__(self) -> None:
+            batch._lock = lock
+            batch.complete(7)
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    batch._lock = Late()  # type: ignore[assignment]
+    batch.pack()
+    assert batch.metadata(0).offset == 7
+
+
+def test_close_within_a_callback_does_not_wait_for_itself(cluster: TcpCluster) -> None:
+    """The producer ends behind it."""
+    producer = producer_on(cluster)
+    producer.send(ProducerRecord("u", b"a"), lambda metadata, error: producer.close())
+    producer._sender.join(SECONDS)
+    assert not producer._sender.is_alive
+    producer.close()
+
+
+def test_flush_may_run_out_of_time(cluster: TcpCluster) -> None:
+    """TimeoutError; the records stay on their way."""
+    with producer_on(cluster) as producer:
+        producer.partitions_for("u")
+        cluster.pause(2)
+        future = producer.send(ProducerRecord("u", b"a"))
+        with pytest.raises(TimeoutError):
+            producer.flush(0.05)
+        cluster.resume(2)
+        assert future.result(SECONDS).offset == 0
+
+
+# ---------------------------------------------------------------------------- the user's own parts

@@ -1,0 +1,183 @@
+"""The user's parts of a KafkaProducer (serializers, partitioner, interceptors), and send_many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kafka08.client.metadata import PartitionInfo
+from kafka08.errors import (
+    MessageTooLarge,
+    UnknownTopicOrPartition,
+)
+from kafka08.hashing import murmur2
+from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
+from tests.producer.producers import (
+    SECONDS,
+    T1,
+    U0,
+    Interceptor,
+    config_on,
+    producer_on,
+    values,
+)
+from tests.producer.tcp_cluster import TcpCluster
+from tests.waiting import until
+
+
+def test_serializers_see_topic_and_object(cluster: TcpCluster) -> None:
+    """Java's names or any callable; None is sent as null; what is not bytes is refused."""
+    strings = "org.apache.kafka.common.serialization.StringSerializer"
+    config = config_on(cluster, key_serializer=strings)
+    with KafkaProducer(
+        config, value_serializer=lambda t, v: b"%s=%d" % (t.encode(), v)
+    ) as producer:
+        producer.send(ProducerRecord("u", 7, "é")).result(SECONDS)
+        producer.send(ProducerRecord("u", None, None)).result(SECONDS)
+        producer.send_many("u", [8, 9], ["a", "b"]).result(SECONDS)
+        with pytest.raises(TypeError, match="StringSerializer takes str"):
+            producer.send(ProducerRecord("u", 7, b"bytes"))
+    assert cluster.messages(U0) == [
+        ("é".encode(), b"u=7"),
+        (None, None),
+        (b"a", b"u=8"),
+        (b"b", b"u=9"),
+    ]
+
+
+def test_wide_items_are_counted_in_bytes(cluster: TcpCluster) -> None:
+    """A memoryview's length is not its size."""
+    wide = memoryview(bytes(400)).cast("q")
+    with producer_on(cluster, batch_size=100) as producer:
+        producer.send(ProducerRecord("u", b"first")).result(SECONDS)
+        assert producer.send(ProducerRecord("u", wide)).result(SECONDS).offset == 1
+    assert values(cluster, U0) == [b"first", bytes(400)]
+
+
+@pytest.mark.parametrize("bad", ["text", 7])
+def test_what_is_not_bytes_is_refused(cluster: TcpCluster, bad: object) -> None:
+    """TypeError from send itself, for key and value; bytearray and memoryview are copied."""
+    with producer_on(cluster) as producer:
+        changing = bytearray(b"abc")
+        future = producer.send(ProducerRecord("u", changing, memoryview(b"k")))
+        changing[:] = b"xyz"
+        future.result(SECONDS)
+        for record in (ProducerRecord("u", bad), ProducerRecord("u", b"", bad)):
+            with pytest.raises(TypeError, match=type(bad).__name__):
+                producer.send(record)
+        with pytest.raises(TypeError):
+            producer.send_many("u", [b"", bad])
+    assert cluster.messages(U0) == [(b"k", b"abc")]
+
+
+def test_a_partitioner_of_ones_own(cluster: TcpCluster) -> None:
+    """The hot key has a partition to itself, as in the seeds."""
+
+    def hot_last(
+        topic: str,
+        key: Any,
+        key_bytes: bytes | None,
+        value: Any,
+        value_bytes: bytes | None,
+        partitions: Sequence[PartitionInfo],
+    ) -> int:
+        assert (topic, key_bytes, value_bytes) == ("t", key, value)
+        return len(partitions) - 1 if b"hot" in key else 0
+
+    with KafkaProducer(config_on(cluster), partitioner=hot_last) as producer:
+        for n in range(10):
+            producer.send(ProducerRecord("t", b"%d" % n, b"hot_data" if n % 2 else b"other"))
+    assert values(cluster, T1) == [b"1", b"3", b"5", b"7", b"9"]
+
+
+def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
+    """On its way out and when it is known; failures of theirs are logged and change nothing."""
+    interceptor, told = Interceptor(), []
+    with KafkaProducer(config_on(cluster), interceptors=[interceptor]) as producer:
+        producer.send(ProducerRecord("u", b"a"), lambda *both: told.append(both)).result(SECONDS)
+        until(lambda: len(told) == 1)
+        interceptor.fail = True
+        producer.send(ProducerRecord("u", b"b")).result(SECONDS)
+    assert values(cluster, U0) == [b"A", b"b"]
+    assert told == [(RecordMetadata("u", 0, 0), None)]
+    assert interceptor.told == [(RecordMetadata("u", 0, n), None) for n in range(2)]
+    assert interceptor.closed == 1
+
+
+def test_parts_are_named_by_the_configuration(cluster: TcpCluster) -> None:
+    """partitioner.class and interceptor.classes as module:callable."""
+    config = config_on(
+        cluster,
+        partitioner_class=f"{__name__}:always_one",
+        interceptor_classes=f"{__name__}:Interceptor",
+    )
+    with KafkaProducer(config) as producer:
+        producer.send(ProducerRecord("t", b"a"))
+    assert values(cluster, T1) == [b"A"]
+
+
+def always_one(*_: Any) -> int:
+    return 1
+
+
+# -------------------------------------------------------------------------------- many at a time
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_send_many_is_send_many_times(cluster: TcpCluster, keyed: bool, codec: str) -> None:
+    """Every record is where the future says; keys choose the partitions that send chooses."""
+    some = [b"%d" % n * (n % 50) if n % 9 else None for n in range(1000)]
+    keys = [b"%d" % (n % 13) if n % 4 else None for n in range(1000)] if keyed else None
+    with producer_on(cluster, batch_size=300, compression_type=codec) as producer:
+        future = producer.send_many("t", some, keys)
+        seen: set[int] = set()
+        for tp, offset, places in future.result(SECONDS):
+            log = cluster.messages(tp)
+            for n, place in enumerate(places):
+                assert log[offset + n] == (keys and keys[place], some[place])
+                if keys and keys[place] is not None:
+                    assert tp.partition == (murmur2(keys[place] or b"") & 0x7FFFFFFF) % 2
+                seen.add(place)
+        assert seen == set(range(1000))
+        assert future.done()
+        assert producer.free_bytes == producer.config.buffer_memory
+        assert producer.send_many("t", [], None).result(SECONDS) == []
+
+
+def test_send_many_to_one_partition(cluster: TcpCluster) -> None:
+    """In the order of the call."""
+    with producer_on(cluster, batch_size=100) as producer:
+        producer.send_many("t", [b"%d" % n for n in range(100)], partition=1).result(SECONDS)
+        with pytest.raises(UnknownTopicOrPartition):
+            producer.send_many("t", [b""], partition=9).result(SECONDS)
+        with pytest.raises(ValueError, match="1 keys for 2 values"):
+            producer.send_many("t", [b"", b""], [b""])
+    assert values(cluster, T1) == [b"%d" % n for n in range(100)]
+
+
+def test_send_many_says_which_records_failed(cluster: TcpCluster) -> None:
+    """A record that is too large fails by itself; the others are stored."""
+    some = [b"a" * 50, b"x" * 2000, b"b" * 50]
+    with producer_on(cluster, max_request_size=1000) as producer:
+        future = producer.send_many("u", some)
+        [(places, error)] = future.failures(SECONDS)
+        assert list(places) == [1]
+        assert isinstance(error, MessageTooLarge)
+        with pytest.raises(MessageTooLarge):
+            future.result(SECONDS)
+    assert values(cluster, U0) == [some[0], some[2]]
+
+
+def test_send_many_stops_where_memory_ends(cluster: TcpCluster) -> None:
+    """What follows a refused record is refused too: order is kept."""
+    with producer_on(cluster, buffer_memory=1000, batch_size=300, max_block_ms=20) as producer:
+        producer.partitions_for("u")
+        cluster.pause(2)
+        future = producer.send_many("u", [b"%0200d" % n for n in range(10)])
+        cluster.resume(2)
+        refused = [place for places, _ in future.failures(SECONDS) for place in places]
+        assert refused == list(range(4, 10))
+    assert values(cluster, U0) == [b"%0200d" % n for n in range(4)]
