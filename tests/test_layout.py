@@ -145,7 +145,7 @@ NOT_PATHS = {
 ON_ANY_DISK = ("log", "broker", "network")
 """The rooms that this holds for."""
 GREENLETS = "kafka08.runtime.greenlets"
-"""Only the entry point of a broker makes that Runtime: whoever imports it imports gevent."""
+"""Only the entry point of a broker makes that Runtime: an import of it imports gevent."""
 
 MODEL_MAY_IMPORT = (
     "__future__",

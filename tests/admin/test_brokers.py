@@ -38,7 +38,7 @@ def test_a_missing_replica_is_told_of_leader_and_follower() -> None:
 
 
 def test_a_dead_broker_with_replicas_is_not_left_out() -> None:
-    """It has no registration, and everything that it holds is out of sync; no leader is nobody."""
+    """It has no registration, and everything that it holds is out of sync; -1 is no leader."""
     topics = [topic(PartitionDescription(0, -1, (7,), ()), PartitionDescription(1, None, (7,), ()))]
     one, dead = brokers_of({1: HOST}, 1, topics)
     assert (1, 0) == (one.broker_id, one.leaders)

@@ -337,7 +337,7 @@ def test_overrides_that_cannot_be_read_are_replaced(admin: AdminClient, zk: ZkCl
 
 
 def test_only_what_can_be_an_override_is_dropped(admin: AdminClient, zk: ZkClient) -> None:
-    """Or stands there all the same, from another version; one not set is nobody's harm."""
+    """Or exists nevertheless, from another version; one that is not set does no harm."""
     admin.create_topic("tt", config={"retention.ms": "1"})
     with pytest.raises(ConfigError, match="Unknown configuration"):
         admin.alter_topic("tt", delete_config=["retention.ms", "retention.msec"])

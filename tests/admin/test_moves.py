@@ -88,7 +88,7 @@ def test_a_plan_keeps_each_topics_replication_factor() -> None:
 
 
 def test_brokers_that_are_absent_are_told_once_each() -> None:
-    """With the first partition and a count; a partition that stays where it is needs nobody."""
+    """With the first partition and a count; a partition that does not move needs no broker."""
     moves = {T0: (1, 9), T1: (9, 2), TopicPartition("u", 0): (8,)}
     current = {T0: (1,), T1: (2,), TopicPartition("u", 0): (8,)}
     assert ["broker 9 of [t,0] and 1 more is not registered; registered are 1, 2"] == (

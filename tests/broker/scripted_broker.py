@@ -133,7 +133,7 @@ class ScriptedBroker:
 
 
 def agree(request: Any) -> Response:
-    """The answer of a broker that did as it was told."""
+    """The response of a broker that has carried out the request."""
     if isinstance(request, LeaderAndIsrRequest):
         return LeaderAndIsrResponse(
             0, [PartitionError(s.topic, s.partition, 0) for s in request.partition_states]

@@ -212,7 +212,7 @@ class TestFlushMessages:
     def test_a_disk_that_fails_then_ends_the_process(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Nobody is told that something is on disk which may not be."""
+        """No response says that something is on disk that may not be."""
 
         def fail(_descriptor: int) -> None:
             raise OSError(errno.EIO, "Input/output error")

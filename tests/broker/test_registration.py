@@ -49,7 +49,7 @@ def test_a_stop_while_it_registers_is_the_end() -> None:
 
 @pytest.mark.parametrize("refusal", [SessionLost, BrokerIdTaken, ZooKeeperError, RuntimeError])
 def test_it_is_tried_until_it_works(refusal: type[Exception]) -> None:
-    """Whatever fails: a broker that is not registered serves nobody. SessionLost too: it may mean
+    """Whatever fails: a broker without a registration is useless. SessionLost too: it may mean
     no more than that no answer came in time, and if the session lives, nothing will ever say that
     it is over."""
     store: Any = ForgetfulStore([refusal("/brokers/ids/1"), refusal("/brokers/ids/1")])

@@ -447,7 +447,7 @@ def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
 
 
 def test_what_is_removed_while_connecting_is_not_asked_for(tmp_path: Path) -> None:
-    """StopReplica comes while the connection is opened. A fetch that went out all the same brought
+    """StopReplica comes while the connection is opened. A fetch that was sent nevertheless brought
     the stopping broker back into the ISR: its leader took it for caught up."""
     pair = Pair(tmp_path, partitions=2)
     pair.leader.lead("t", 2, isr=(1,), replicas=(1, 2))

@@ -110,8 +110,8 @@ def test_a_signal_ends_it_cleanly(
 
 
 def test_two_members_share_and_take_over(kafka08: Commands, inspect: Inspector) -> None:
-    """Together they print everything, each partition in order. When one is told to stop, the other
-    goes on where it stood. A partition that changes hands may repeat the one message that was in
+    """Together they print everything, each partition in order. When one is stopped, the other
+    continues at its offsets. A partition that changes hands may repeat the one message that was in
     the hand of its first reader, never more."""
     topic = inspect.create_topic("shared", 4)
     fill(kafka08, topic, 1000)
@@ -168,7 +168,7 @@ def test_after_kill_nothing_is_lost(kafka08: Commands, inspect: Inspector) -> No
 
 
 def test_a_reader_that_goes_away_ends_it(kafka08: Commands, inspect: Inspector) -> None:
-    """`| head` ends it without a word, in a topic that flows and in one that is quiet; its own
+    """`| head` ends it silently, in a topic with and in one without new messages; its own
     group is gone as well."""
     flowing = fill(kafka08, inspect.create_topic("flowing"), 20_000)
     quiet = fill(kafka08, inspect.create_topic("quiet"), 2)
@@ -234,7 +234,7 @@ def test_patterns_choose_topics(kafka08: Commands, inspect: Inspector) -> None:
 
 def test_an_absent_topic_is_waited_for_aloud(kafka08: Commands) -> None:
     """A misspelt name does not look like silence; consumer.timeout.ms still ends it, with 0. A key
-    that nobody knows is a warning."""
+    that does not exist is a warning."""
     done = kafka08("consume", "absent", *QUIET, "--override", "no.such.key=1")
     assert "Waiting: topic absent does not exist" in done.err
     assert "WARNING: Property no.such.key is not valid" in done.err

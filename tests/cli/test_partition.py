@@ -1,4 +1,4 @@
-"""`kafka08 partition`: files and names that cannot be used are told in one sentence."""
+"""`kafka08 partition`: one sentence names files and names that cannot be used."""
 
 from __future__ import annotations
 

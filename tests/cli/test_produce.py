@@ -154,7 +154,7 @@ def test_a_closed_stdin_is_misuse(kafka08: Commands) -> None:
 
 
 def test_a_file_of_keys_is_enough(kafka08: Commands, inspect: Inspector, tmp_path: Path) -> None:
-    """The brokers may come from --config; a key that nobody knows is only a warning; the option on
+    """The brokers may come from --config; an unknown key is only a warning; the option on
     the command line is stronger than the file, the environment weaker."""
     topic = inspect.create_topic("from-file")
     bootstrap = kafka08.environ["KAFKA08_BOOTSTRAP"]

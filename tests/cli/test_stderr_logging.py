@@ -50,5 +50,5 @@ def test_problems_and_notes_are_told_apart_by_colour() -> None:
     """The first word alone, whatever follows it; any other text stays as it is."""
     assert coloured("Problem: [t,0]: x") == "\x1b[31m\x1b[1mProblem\x1b[0m: [t,0]: x"
     assert coloured("Note offline: x") == "\x1b[33m\x1b[1mNote\x1b[0m offline: x"
-    assert coloured("Group a is well") == "Group a is well"
+    assert coloured("Group a is healthy") == "Group a is healthy"
     assert coloured("") == ""

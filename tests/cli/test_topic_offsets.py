@@ -68,7 +68,7 @@ def test_brokers_are_enough_and_so_is_zookeeper(kafka08: Commands, inspect: Insp
 
 
 def test_asking_creates_no_topic(kafka08: Commands, inspect: Inspector) -> None:
-    """An unknown one is told, though brokers would make it."""
+    """An unknown one is an error, although brokers would create it."""
     done = kafka08.refused("topic", "offsets", "never-made")
     assert (1, b"") == (done.code, done.out)
     assert "never-made" in done.err

@@ -1,4 +1,4 @@
-"""parse_bootstrap: what users write, and what they are told when it cannot be."""
+"""parse_bootstrap: what users write, and the errors for what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of streams share: partitions, fetched sets, a supervisor that says what it is told."""
+"""Helpers for tests of streams: partitions, fetched sets, a scripted supervisor."""
 
 from __future__ import annotations
 

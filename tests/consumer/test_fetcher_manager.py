@@ -77,7 +77,7 @@ def test_a_search_does_not_put_back_what_was_revoked_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A KafkaConsumer sought while the leader of a partition was looked for: the end of the search
-    put the revoked partition in the place of its successor, and nobody fetched that any more."""
+    put the revoked partition in the place of its successor, which was never fetched again."""
     made: list[PartitionFetcher] = []
 
     class Unstarted(PartitionFetcher):

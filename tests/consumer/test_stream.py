@@ -1,4 +1,4 @@
-"""MemberStream: what counts as finished, what a revocation takes away, what a reader is told."""
+"""MemberStream: which messages are finished, what a revocation removes, what a reader gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka08.consumer.unread_streams: who makes two streams and reads one is told, once."""
+"""kafka08.consumer.unread_streams: one warning for two streams of which a program reads one."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 
 class Changes:
-    """Counts what it is told, and decodes numbers."""
+    """Counts the calls of its callback, and decodes numbers."""
 
     def __init__(self, zk: ZkClient) -> None:
         self.zk = zk
@@ -21,7 +21,7 @@ class Changes:
         self.nodes = WatchedNodes(zk, lambda node: int(node.data or ""), self.told.release, THREADS)
 
     def wait(self) -> None:
-        assert self.told.acquire(timeout=10), "nobody was told of the change"
+        assert self.told.acquire(timeout=10), "the change was not reported"
 
     def requests(self, paths: list[str], *, absent_too: bool = False) -> tuple[int, dict[str, int]]:
         """How many requests a read takes, and what it gives."""
@@ -60,7 +60,7 @@ def test_a_node_made_anew_is_read_anew(changes: Changes) -> None:
 
 
 def test_what_is_absent_is_watched_when_asked_for(changes: Changes) -> None:
-    """Its coming is told; until then it is not asked for again."""
+    """Its creation is reported; until then it is not read again."""
     assert changes.nodes.refresh(["/new"], absent_too=True) == {}
     assert changes.requests(["/new"], absent_too=True) == (0, {})
     changes.zk.create("/new", "5")

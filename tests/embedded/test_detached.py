@@ -60,7 +60,7 @@ def test_of_those_who_claim_at_once_one_wins(tmp_path: Path) -> None:
 
 
 def test_what_was_killed_does_not_run_however_many_ask(tmp_path: Path) -> None:
-    """Its state lies there without a lock: nobody who asks takes another one for its owner."""
+    """Its state remains without a lock: no other process is taken for its owner."""
     killed = ClusterDirectory(tmp_path)
     killed.claim()
     state = (tmp_path / "cluster.json").read_text()

@@ -54,7 +54,7 @@ def test_a_process_stops_by_sigterm(tmp_path: Path, guard: Guard) -> None:
 
 
 def test_it_is_told_once_to_stop(tmp_path: Path, guard: Guard) -> None:
-    """However often: a broker that is told twice ends at once, without closing its logs."""
+    """A second signal would end a broker at once, without closing its logs."""
     script = (
         "trap 'trap \"exit 9\" TERM; echo told; sleep 0.3; exit 5' TERM; "
         "echo up; while :; do sleep 0.01; done"

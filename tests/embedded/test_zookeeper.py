@@ -52,7 +52,7 @@ def test_sessions_of_six_seconds_are_granted(zookeeper: ZooKeeperServer) -> None
 
 
 def test_a_directory_that_was_given_keeps_its_data(tmp_path: Path) -> None:
-    """A second server on the same directory has what the first was told."""
+    """A second server on the same directory has the data of the first."""
     with ZooKeeperServer(tmp_path / "zk") as server, ZkClient(server.connect_string) as client:
         client.create("/kept", "x")
     with ZooKeeperServer(tmp_path / "zk") as server, ZkClient(server.connect_string) as client:

@@ -31,7 +31,7 @@ def summary(now: ClusterView) -> Summary:
 
 
 def test_a_group_whose_logs_are_not_known_has_no_lag() -> None:
-    """Nor a verdict: all brokers are down, and 0 and OK would say that all is well."""
+    """Nor a verdict: all brokers are down, and 0 and OK would claim a healthy group."""
     shown = summary(view(LED, LOST, end=None))
     [group], [topic] = shown.groups, shown.topics
     assert (None, None) == (group.lag, group.verdict)

@@ -22,7 +22,7 @@ from tests.interop.jvm import TOOL_FLAGS, command
 
 SOURCE = Path(__file__).parent / "AssignorOracle.java"
 QUIET = "-Dkafka08.log.level=ERROR"
-"""0.8.2.2 warns of every thread without partitions, and nobody would read that."""
+"""0.8.2.2 warns of every thread without partitions, which would hide everything else."""
 
 
 class Refused(Exception):

@@ -353,8 +353,8 @@ def test_guarantee_1_a_stopped_process_neither_delivers_nor_commits(
 
 
 def test_guarantee_4_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_path: Path) -> None:
-    """A member is killed again and again while it reads; whoever replaces it goes on. Everything
-    was handed out at least once, and no member skips what nobody was handed before."""
+    """A member is killed again and again while it reads; its replacement continues. Everything
+    was delivered at least once, and no member skips messages that were not delivered before."""
     produce(jvm_kafka, topic, 2000)
     keys = keys_of_process(jvm_kafka, topic)
     next_offsets = dict.fromkeys(range(PARTITIONS), 0)

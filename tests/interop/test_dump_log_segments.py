@@ -46,7 +46,7 @@ def test_the_tool_reads_our_messages_and_agrees_with_our_dump(
     dump = LogDump(print_data_log=True, deep_iteration=deep)
     ours = [line for path in paths for line in dump.lines(path)]
     theirs = done.stdout.splitlines()
-    if not deep:  # what a compressed value looks like as text is nobody's promise
+    if not deep:  # what a compressed value looks like as text is not specified
         ours, theirs = _without_values(ours), _without_values(theirs)
     assert (0, theirs) == (done.rc, ours)
     assert 240 == sum(line.startswith("offset:") for line in ours) or not deep

@@ -125,7 +125,7 @@ def produce(broker: JvmBroker, number: int) -> None:
 def test_both_leave_the_same(directories: tuple[Path, Path], kafka: JvmKafka) -> None:
     """For the same log, compressed sets and tombstones included: the same messages in the same
     segment files, the same checkpoint; ours opens what the JVM cleaned, and the JVM's broker goes
-    on where we ended, on the log that we cleaned, and nobody's cleaner dies."""
+    on where we ended, on the log that we cleaned, and neither cleaner dies."""
     shared, reference = directories
     (broker,) = kafka.brokers
     end = points(reference)[THEIRS]

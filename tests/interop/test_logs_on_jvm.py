@@ -372,7 +372,7 @@ def test_both_dump_tools_print_the_same(tmp_path: Path, deep: bool) -> None:
     dump = LogDump(print_data_log=True, deep_iteration=deep)
     ours = [line for path in paths for line in dump.lines(path)]
     theirs = done.stdout.splitlines()
-    if not deep:  # what a compressed value looks like as text is nobody's promise
+    if not deep:  # what a compressed value looks like as text is not specified
         ours, theirs = (
             [line.split(" payload: ")[0] for line in lines if ": " in line]
             for lines in (ours, theirs)

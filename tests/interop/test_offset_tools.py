@@ -29,7 +29,7 @@ def stores(kafka: JvmKafka) -> dict[int, tuple[int | None, int | None]]:
 
 def test_files_go_both_ways(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
     """Our export is theirs, line by line; each reads the other's; import changes nothing without
-    --execute, and then both stores, so that nobody goes on from the larger one."""
+    --execute, and then both stores, so that no member continues from the larger one."""
     jvm_kafka.create_topic(TOPIC, 3)
     jvm_kafka.tool(
         "kafka.tools.ConsoleProducer",
@@ -53,7 +53,7 @@ def test_files_go_both_ways(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
         kafka08(jvm_kafka, "offsets", "reset", GROUP, "--to", "latest", "--execute").exit_code == 0
     )
     ends = stores(jvm_kafka)
-    assert set(ends) == {*start, 2}, "a partition that nobody committed is reset, too"
+    assert set(ends) == {*start, 2}, "a partition without a commit is reset, too"
     assert all(z == k and z is not None for z, k in ends.values())
     assert kafka08(jvm_kafka, "offsets", "import", str(theirs)).exit_code == 0
     assert stores(jvm_kafka) == ends

@@ -76,7 +76,7 @@ def test_no_rows(kernel: ModuleType) -> None:
 
 
 def test_columns_that_were_not_asked_for_are_not_built(kernel: ModuleType) -> None:
-    """Their three buffers are None; rows are counted and other columns filled all the same."""
+    """Their three buffers are None; rows are counted and other columns filled nevertheless."""
     found = next(kernel.column_batches(plain(THREE), 0, None, refuse, keys=False, values=False))
     assert found.count == 3
     assert found.key_offsets is found.key_data is found.key_validity is None

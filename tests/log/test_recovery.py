@@ -106,7 +106,7 @@ def test_an_entry_above_the_limit_ends_the_log(tmp_path: Path) -> None:
 
 
 def test_a_wrapper_that_cannot_be_unpacked_ends_the_log(tmp_path: Path) -> None:
-    """Only where the index needs its first inner offset; its CRC may be right all the same."""
+    """Only where the index needs its first inner offset; its CRC may be correct nevertheless."""
     data = a_set(b"a" * 50) + kernel.wrap(b"not gzip", 1, 1)
     found = recovered(tmp_path / "log", data, interval=10)
     assert (76, 0, []) == (found.valid_bytes, found.last_offset, found.index_entries)

@@ -170,7 +170,7 @@ class TestLookup:
         assert not (log.directory / "00000000000000000000.timeindex").read_bytes()
 
     def test_a_log_of_magic_0_is_not_searched(self, open_log: OpenLog) -> None:
-        """It may hold older messages with times all the same."""
+        """It may hold older messages with timestamps nevertheless."""
         log = later_log(open_log, message_format_version="0.9.0")
         with pytest.raises(UnsupportedForMessageFormat):
             log.offset_at_time(5)

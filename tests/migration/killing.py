@@ -38,7 +38,7 @@ def at_each_write(
 
 
 class Killed(BaseException):
-    """kill -9, as far as one process can play it: nobody catches it."""
+    """kill -9, simulated within one process: an exception that no code catches."""
 
 
 class Killer:

@@ -25,7 +25,7 @@ FACTS = GroupFacts(
 
 
 def test_ours_holds_both_stores() -> None:
-    """And stands for the newer one; what nobody has is not set."""
+    """And means the newer one; partitions without an offset are not set."""
     assert parse(to_json([FACTS])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
 
 

@@ -28,7 +28,7 @@ NEWEST = {TPS[0]: 10, TPS[1]: 25, TPS[2]: 30}
 @pytest.fixture
 def cluster(zk: ZkClient) -> StoreCluster:
     """A stopped group `g`: in partition 0 only ZooKeeper has an offset, in 1 Kafka is ahead, in 2
-    ZooKeeper is, in 3 nobody has one."""
+    ZooKeeper is, in 3 no store has one."""
     cluster = StoreCluster()
     cluster.create_topic(zk, "t", 4)
     GroupStore(zk).commit_offsets("g", IN_ZOOKEEPER)
@@ -356,7 +356,7 @@ def test_there_is_a_way_back_without_a_leader(
 def test_a_registration_that_cannot_be_read_is_of_no_member_of_ours(
     zk: ZkClient, migration: OffsetMigration
 ) -> None:
-    """It is a live member all the same."""
+    """It is a live member nevertheless."""
     zk.create(paths.consumer_id("g", "g_odd"), "garbage", ephemeral=True)
     [member] = migration.status().members
     assert (member.consumer_id, member.is_ours) == ("g_odd", False)

@@ -29,7 +29,7 @@ def test_an_old_offset_in_kafka_is_none_to_go_back_to(
     owner: Member | None, in_snapshot: int, to_zookeeper: dict[TopicPartition, int]
 ) -> None:
     """What Kafka had before the migration and a live owner has not committed since would raise
-    ZooKeeper over messages that nobody has read. Of a stopped group the larger offset counts."""
+    ZooKeeper over unread messages. Of a stopped group the larger offset counts."""
     owned = replace(facts(50, 80), owner="g_a-0" if owner else None)
     found = GroupFacts("g", () if owner is None else (owner,), (owned,))
     rollback = rollback_to_newest(without_old(found, {TP: (40, in_snapshot)}))
@@ -40,7 +40,7 @@ def test_an_old_offset_in_kafka_is_none_to_go_back_to(
 def test_rolling_back_to_the_newest_never_rewinds(partitions: tuple[PartitionFacts, ...]) -> None:
     """What ZooKeeper gets lies in the log and is not below what it had, unless that was out of the
     log, which is said for the write. Where the log has neither offset it begins with the log, or is
-    refused; either is told."""
+    refused; both are reported."""
     rollback = rollback_to_newest(group(*partitions))
     assert not rollback.to_kafka
     for p in partitions:
@@ -58,7 +58,7 @@ def test_rolling_back_to_the_newest_never_rewinds(partitions: tuple[PartitionFac
 
 def test_what_fell_behind_the_log_stops_no_rollback() -> None:
     """Of a group that has left ZooKeeper one old partition would otherwise keep all others there.
-    The log's start is where it goes on without a loss; above the log's end nobody knows where."""
+    Continuing at the log's start loses nothing; above the log's end no start is safe."""
     behind = rollback_to_newest(group(facts(5, 7, start=10)))
     assert (behind.to_zookeeper, behind.refusals) == ({TP: 10}, ())
     assert behind.problems == (

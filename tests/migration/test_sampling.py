@@ -64,12 +64,12 @@ def test_agreement(pairs: list[tuple[Offset, Offset]]) -> None:
     ],
 )
 def test_each_fault_is_named(pairs: list[tuple[Offset, Offset]], problem: str) -> None:
-    """A store that stands still, lags, has nothing or goes back is told by name and numbers."""
+    """A store without progress, with lag, without offsets or going back is named with numbers."""
     assert problem in "\n".join(verdict(*pairs).problems)
 
 
 def test_an_offset_that_vanishes_for_a_moment_is_a_note() -> None:
-    """The load race and the -1 commits of 0.8.2.2 are told apart from a real disagreement."""
+    """The load race and the -1 commits of 0.8.2.2 are distinguished from a real disagreement."""
     found = verdict((5, 5), (5, None), (5, 5), (5, 5))
     assert found.problems == ()
     assert "vanished for a moment" in found.notes[0]

@@ -37,7 +37,7 @@ def test_a_full_buffer_passes() -> None:
 
 
 def test_what_is_refused_is_not_sent_again() -> None:
-    """It is told with its error, ascending, and those around it go again if they have to."""
+    """It is returned with its error, ascending; messages around it are sent again if necessary."""
     failures = [([3], REFUSED), ([0], REFUSED), ([1], PASSES)]
     assert Outcome((1, 2, 4), PASSES, ((0, REFUSED), (3, REFUSED))) == judge(5, failures)
 

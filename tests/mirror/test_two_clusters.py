@@ -241,7 +241,7 @@ def test_one_message_too_large_costs_no_other(
 def test_a_target_that_is_gone_does_not_keep_a_stop(
     source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
 ) -> None:
-    """What it has not acknowledged is not committed, and SIGTERM ends the mirror all the same."""
+    """Unacknowledged messages are not committed, and SIGTERM ends the mirror nevertheless."""
     topic = "away"
     source.create_topic(topic, PARTITIONS)
     target.create_topic(topic, PARTITIONS)

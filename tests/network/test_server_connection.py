@@ -83,7 +83,7 @@ def test_a_silent_request_leaves_no_piece() -> None:
 
 
 def test_an_answer_after_the_end_is_dropped() -> None:
-    """The client went away while its request was parked: its wait is told, its answer is not."""
+    """The client disconnects while its request is parked: the wait ends, and nothing is sent."""
     target, _ = exchange()
     abandoned: list[str] = []
     receive(target, frame(b"park"))

@@ -176,7 +176,7 @@ def test_large_messages_go_batch_by_batch() -> None:
 
 @pytest.mark.parametrize("timeout_ms", [0, 20])
 def test_a_full_queue_refuses(timeout_ms: int) -> None:
-    """queue.enqueue.timeout.ms; what was enqueued before is sent all the same."""
+    """queue.enqueue.timeout.ms; messages enqueued before are sent nevertheless."""
     handler = Recorder()
     handler.block()
     producer = async_producer(

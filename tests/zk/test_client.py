@@ -44,7 +44,7 @@ def test_a_server_that_is_not_there_is_an_error_that_says_what_became_of_each() 
 
 
 def test_close_ends_a_start_that_waits() -> None:
-    """A program that is told to stop while it connects does not wait the whole time allowed."""
+    """A program that is stopped while it connects does not wait for the whole timeout."""
     client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
     closer = threading.Timer(0.1, client.close)
     closer.start()

@@ -34,7 +34,7 @@ C, S, L = ConnectionState.CONNECTED, ConnectionState.SUSPENDED, ConnectionState.
     ],
 )
 def test_states_become_events(states: list[ConnectionState], events: list[SessionEvent]) -> None:
-    """EXPIRED is told once for each session that ended, and only when the next one stands."""
+    """EXPIRED is reported once for each session that ended, and only when the next one exists."""
     told: list[SessionEvent] = []
     tracker = SessionTracker()
     tracker.add_listener(told.append)

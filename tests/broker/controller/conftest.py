@@ -73,7 +73,7 @@ class Cluster:
         return next(zk for c, zk in self._controllers if c is controller)
 
     def kill(self, controller: Controller) -> None:
-        """End a controller's session without a word, as a crash does."""
+        """End a controller's session without closing it, like a crash."""
         self.zk_of(controller).close()
 
     def create_topic(

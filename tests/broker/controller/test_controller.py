@@ -471,7 +471,7 @@ class TestControlledShutdown:
         assert received == [StopReplicaRequest, UpdateMetadataRequest, StopReplicaRequest]
 
     def test_what_nobody_else_has_remains(self, cluster: Cluster) -> None:
-        """The only ISR member keeps its partition, and is told so."""
+        """The only ISR member keeps its partition, and the response names it."""
         cluster.broker(1)
         cluster.broker(2)
         controller = cluster.active_controller(1)

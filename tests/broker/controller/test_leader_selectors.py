@@ -133,7 +133,7 @@ class TestControlledShutdown:
         assert election.state == elected(3, (3,))
 
     def test_3_nobody_else_in_sync(self) -> None:
-        """The partition stays, and its broker is told so."""
+        """The partition keeps its leader: the election fails."""
         with pytest.raises(ElectionFailed, match="besides shutting down brokers"):
             elect_controlled_shutdown(
                 (1, 2), {1, 2}, {1}, replace(CURRENT, isr=(1,)), controller_epoch=EPOCH

@@ -1,4 +1,4 @@
-"""RequestBatch: who is told what, in which order, and what need not be built twice."""
+"""RequestBatch: which broker gets which request, in which order, and what is built only once."""
 
 from __future__ import annotations
 

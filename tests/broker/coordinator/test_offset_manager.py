@@ -286,7 +286,7 @@ def test_a_record_that_claims_an_offset_or_size_beyond_the_log(
     coordinator: Coordinator, position: int, claim: bytes
 ) -> None:
     """Its partition waits, as for other damage. Before, the records behind such an offset were
-    skipped without a word, and such a size was read again and again, which held the hub for
+    skipped silently, and such a size was read again and again, which held the hub for
     ever."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 7)

@@ -222,7 +222,7 @@ def test_a_join_with_an_id_that_is_forgotten_goes_on_without_one() -> None:
 
 @pytest.mark.parametrize("error", [InconsistentGroupProtocol, InvalidSessionTimeout, UnknownError])
 def test_what_the_group_refuses_is_told_once_for_each_attempt(error: type[KafkaError]) -> None:
-    """Nothing is sent until the reader was told."""
+    """Nothing is sent before the reader has taken the fault."""
     member = joining()
     for _ in range(2):
         assert member.due(1.0) == Join()
@@ -267,7 +267,7 @@ def test_another_subscription_during_a_join_is_joined_with_afterwards() -> None:
 
 
 def test_an_assignor_that_fails_is_tried_in_another_generation() -> None:
-    """The group may not wait until the reader was told."""
+    """Not before the reader has taken the fault."""
     member = joining()
     member.joined(join_answer(leader="me", members=2), 1.0)
     assert isinstance(member.due(1.0), Assign)
