@@ -59,7 +59,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeAnew:
+class RecreatedTopic:
     """A partition whose topic was deleted and made again, or whose log at least looks so.
 
     position    how far the old log was read
@@ -79,7 +79,7 @@ class MadeAnew:
         ended = "" if self.old_end is None else f" and ended at {max(self.old_end, self.position)}"
         cause = "" if self.is_known else ", or cut by an unclean election"
         return (
-            f"{self.topic_partition}: the topic was deleted and made anew{cause}: the old log was "
+            f"{self.topic_partition}: the topic was deleted and recreated{cause}: the old log was "
             f"read up to {self.position}{ended}, the new one has [{self.earliest}, {self.latest})"
         )
 
@@ -105,7 +105,7 @@ def clamp(
     return kept, losses
 
 
-def report(losses: Iterable[Loss | MadeAnew], *, fail: bool) -> None:
+def report(losses: Iterable[Loss | RecreatedTopic], *, fail: bool) -> None:
     """Raise DataLost with all of `losses`, or log each; nothing if there are none."""
     listed = list(losses)
     if not listed:

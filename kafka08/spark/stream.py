@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from kafka08.arrow.access import close_all
 from kafka08.arrow.committed import commit_offsets
 from kafka08.arrow.creations import TopicCreations
-from kafka08.arrow.data_loss import Loss, MadeAnew, clamp, report
+from kafka08.arrow.data_loss import Loss, RecreatedTopic, clamp, report
 from kafka08.arrow.options import ReadOptions
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
@@ -30,9 +30,9 @@ from kafka08.spark.stream_offsets import (
     Creations,
     StreamOffset,
     end_of_batch,
-    made_anew,
     offsets_between,
     ranges_between,
+    recreated_topics,
 )
 from kafka08.spark.tasks import RangePartition, RangeTasks
 from kafka08.structs import TopicPartition
@@ -99,18 +99,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
         """The end of the next batch; `start` itself if none is due. DataLost, listing every
-        partition, if some are gone, of a topic made anew, or end before `start`, and failOnDataLoss
+        partition, if some are gone, of a recreated topic, or end before `start`, and failOnDataLoss
         is on."""
         begin = StreamOffset.from_json(start)
         seen = self._last_seen
         created, latest = self._look(begin)
         self._last_seen = latest
-        anew = made_anew(begin, created)
+        recreated = recreated_topics(begin, created)
         if self._target is not None and begin.is_initial:
             # Messages may have arrived between the target and the first look-up.
             latest = {tp: max(end, begin.ends.get(tp, 0)) for tp, end in latest.items()}
-        latest = self._asked_again(begin, latest, anew)
-        again = self._report_lost(begin, latest, anew, seen)
+        latest = self._asked_again(begin, latest, recreated)
+        again = self._report_lost(begin, latest, recreated, seen)
         new = self._resolver.log_offsets.earliest(sorted(set(latest) - set(begin.ends)))
         starts = {**new, **again}
         everything = end_of_batch(begin, starts, latest, None)
@@ -168,7 +168,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _look(self, begin: StreamOffset) -> tuple[Creations, Mapping[TopicPartition, int]]:
         """Which transactions made the topics, and where their logs end, or the target of
-        AvailableNow. Asked again if a topic was found or made anew in between."""
+        AvailableNow. Asked again if a topic was found or recreated in between."""
         if self._target is not None and not self._creations.are_known:
             return {}, self._target
         topics = {tp.topic for tp in begin.ends}
@@ -180,24 +180,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
         if self._target is None:
             return created, latest
-        anew = made_anew(begin, created)
-        kept = {tp: end for tp, end in self._target.items() if tp.topic not in anew}
-        self._target = kept | {tp: end for tp, end in latest.items() if tp.topic in anew}
+        recreated = recreated_topics(begin, created)
+        kept = {tp: end for tp, end in self._target.items() if tp.topic not in recreated}
+        self._target = kept | {tp: end for tp, end in latest.items() if tp.topic in recreated}
         return created, self._target
 
     def _asked_again(
-        self, begin: StreamOffset, latest: Mapping[TopicPartition, int], anew: Set[str]
+        self, begin: StreamOffset, latest: Mapping[TopicPartition, int], recreated: Set[str]
     ) -> Mapping[TopicPartition, int]:
         """`latest`, asked for again while it is behind `begin` or has lost a partition: a broker
         that was just elected shows less for a moment, and one that just started knows of fewer.
-        What is found then has nothing new in this batch. Not for topics made `anew`."""
+        What is found then has nothing new in this batch. Not for `recreated` topics."""
         settings = self._options.settings
         found = dict(latest)
         for _ in range(settings.retries):
             behind = [
                 tp
                 for tp, offset in begin.ends.items()
-                if found.get(tp, -1) < offset and tp.topic not in anew
+                if found.get(tp, -1) < offset and tp.topic not in recreated
             ]
             if not behind:
                 break
@@ -211,24 +211,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self,
         begin: StreamOffset,
         latest: Mapping[TopicPartition, int],
-        anew: Set[str],
+        recreated: Set[str],
         seen: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int]:
-        """Raise or log what is gone, made anew, or cut. Returns where to begin again: the first
-        offset of each log of a topic made anew.
+        """Raise or log what is gone, recreated, or cut. Returns where to begin again: the first
+        offset of each log of a recreated topic.
 
-        anew   the topics that ZooKeeper says were made anew. Of a topic that it says nothing about
-               a log that ends before the stream and begins at 0 is taken for one: it may be new,
-               and to pass its messages over would lose them without a word
-        seen   where the logs ended when this process last looked
+        recreated   the topics that ZooKeeper says were recreated. Of a topic that it says nothing
+                    about a log that ends before the stream and begins at 0 is taken for one: it may
+                    be new, and to pass its messages over would lose them without a word
+        seen        where the logs ended when this process last looked
         """
         there = [tp for tp in sorted(begin.ends) if tp in latest]
-        cut = [tp for tp in there if latest[tp] < begin.ends[tp] and tp.topic not in anew]
-        again = [tp for tp in there if tp.topic in anew]
+        cut = [tp for tp in there if latest[tp] < begin.ends[tp] and tp.topic not in recreated]
+        again = [tp for tp in there if tp.topic in recreated]
         earliest = self._resolver.log_offsets.earliest([*cut, *again])
         unknown = [tp for tp in cut if tp.topic not in begin.created and not earliest[tp]]
         again += unknown
-        losses: list[Loss | MadeAnew] = [
+        losses: list[Loss | RecreatedTopic] = [
             Loss(OffsetRange(*tp, offset, offset + 1), None, None)
             for tp, offset in sorted(begin.ends.items())
             if tp not in latest
@@ -239,9 +239,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if tp not in unknown
         ]
         losses += [
-            MadeAnew(
+            RecreatedTopic(
                 *(tp, begin.ends[tp], seen.get(tp), earliest[tp], latest[tp]),
-                is_known=tp.topic in anew,
+                is_known=tp.topic in recreated,
             )
             for tp in again
         ]
@@ -251,16 +251,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _of_topics_as_planned(
         self, wanted: list[OffsetRange], end: StreamOffset
     ) -> list[OffsetRange]:
-        """`wanted` without the ranges of topics that were made anew since the batch was planned:
+        """`wanted` without the ranges of topics that were recreated since the batch was planned:
         their offsets mean other messages. Those are raised or logged."""
-        anew = made_anew(end, self._creations.of(end.created))
-        lost = [r for r in wanted if r.topic in anew]
+        recreated = recreated_topics(end, self._creations.of(end.created))
+        lost = [r for r in wanted if r.topic in recreated]
         offsets = self._resolver.log_offsets
         there = sorted(offsets.existing(r.topic_partition for r in lost))
         earliest, latest = offsets.earliest(there), offsets.latest(there)
         report(
             [
-                MadeAnew(
+                RecreatedTopic(
                     *(tp, r.from_offset, r.until_offset, earliest.get(tp, 0), latest.get(tp, 0)),
                     is_known=True,
                 )
@@ -269,7 +269,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ],
             fail=self._options.settings.fail_on_data_loss,
         )
-        return [r for r in wanted if r.topic not in anew]
+        return [r for r in wanted if r.topic not in recreated]
 
     def _report_missed(
         self, new: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]

@@ -69,7 +69,7 @@ class StreamOffset:
         return self.starts == self.ends
 
 
-def made_anew(position: StreamOffset, created: Creations) -> set[str]:
+def recreated_topics(position: StreamOffset, created: Creations) -> set[str]:
     """Topics of `position` that were deleted and made again since, by what is `created` now."""
     known = position.created
     return {topic for topic in known if created.get(topic, known[topic]) != known[topic]}
@@ -94,7 +94,7 @@ def end_of_batch(
 ) -> StreamOffset:
     """Where the batch from `start` ends.
 
-    new      where partitions begin that `start` does not have, or has of a topic made anew
+    new      where partitions begin that `start` does not have, or has of a recreated topic
     latest   where the log ends, of all partitions to go on with; below the start nothing is read,
              and the stream goes on from there
     limit    about so many offsets at most; None: all there are

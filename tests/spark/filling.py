@@ -97,7 +97,7 @@ class Topics:
             admin.close()
         until(lambda: name not in self.client.refresh().topics, f"the end of {name}")
 
-    def make_anew(self, name: str, partitions: int) -> None:
+    def recreate(self, name: str, partitions: int) -> None:
         """Delete a topic and create it again; `append` begins at 0."""
         self.delete(name)
 

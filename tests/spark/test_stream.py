@@ -174,7 +174,7 @@ def test_a_topic_is_deleted(spark: SparkSession, brokers: Topics, tmp_path: Path
     assert tolerant.rows() == sorted(rows_of(0, 0, 15) + rows_of(0, 0, 10) + rows_of(1, 0, 5))
 
 
-def test_a_topic_is_made_anew(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
+def test_a_topic_is_recreated(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
     """Between two runs, with more messages than before: found by ZooKeeper, and both ranges are in
     the error; with failOnDataLoss=false all messages of the new topic come. On the JVM's brokers
     and on ours."""
@@ -185,9 +185,9 @@ def test_a_topic_is_made_anew(spark: SparkSession, brokers: Topics, tmp_path: Pa
         "startingOffsets": "earliest",
     }
     Job(spark, brokers, tmp_path, **options).run()
-    brokers.make_anew(topic, 1)
+    brokers.recreate(topic, 1)
     brokers.append(topic, 0, 25)
-    said = rf"\[{topic},0\]: the topic was deleted and made anew: .* up to 10, .* \[0, 25\)"
+    said = rf"\[{topic},0\]: the topic was deleted and recreated: .* up to 10, .* \[0, 25\)"
     with pytest.raises(PySparkException, match=said):
         Job(spark, brokers, tmp_path, **options).run()
     tolerant = Job(spark, brokers, tmp_path, failOnDataLoss="false", **options)

@@ -228,7 +228,7 @@ class Creations(TopicCreations):
         return {topic: self.transactions[topic] for topic in topics if topic in self.transactions}
 
 
-def made_anew(stream: Stream, *counts: int) -> None:
+def recreate(stream: Stream, *counts: int) -> None:
     """Topic t is deleted and made again, with so many messages in its partitions."""
     for tp in (T0, T1):
         stream.cluster.logs[tp] = bytearray()
@@ -240,16 +240,16 @@ def made_anew(stream: Stream, *counts: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "other"), [(4, 0), (10, 20), (30, 0)])
-def test_a_topic_made_anew_is_no_gap(count: int, other: int) -> None:
+def test_a_recreated_topic_is_no_gap(count: int, other: int) -> None:
     """ZooKeeper tells it from the topic of that name that was read, whether the new log is shorter,
     as long or longer. An error with both ranges, or the new log from its start."""
     stream = Stream(Creations(t=7), failOnDataLoss="true")
     end = stream.next(stream.reader.initialOffset())
     assert end["$created"] == {"t": 7}
-    made_anew(stream, count, other)
+    recreate(stream, count, other)
     with pytest.raises(DataLost) as error:
         stream.next(end)
-    said = "the topic was deleted and made anew: the old log was read up to"
+    said = "the topic was deleted and recreated: the old log was read up to"
     assert f"[t,0]: {said} 10 and ended at 10, the new one has [0, {count})" in str(error.value)
     assert f"[t,1]: {said} 20 and ended at 20, the new one has [0, {other})" in str(error.value)
     assert not stream.cluster.clock.slept
@@ -265,33 +265,33 @@ def test_a_topic_made_anew_is_no_gap(count: int, other: int) -> None:
     assert stream.ranges(after, stream.next(after)) == [("t", 0, count, count + 5)]
 
 
-def test_a_topic_made_anew_under_available_now() -> None:
+def test_a_recreated_topic_under_available_now() -> None:
     """The target was that of the old topic; the new one is read to where it ends then."""
     stream = Stream(Creations(t=7), failOnDataLoss="false")
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 100)
     stream.reader = stream.restarted()
     stream.reader.prepareForTriggerAvailableNow()
-    made_anew(stream, 30)
+    recreate(stream, 30)
     after = stream.next(end)
     assert stream.ranges(end, after) == [("t", 0, 0, 30)]
     stream.write(T0, 5)
     assert stream.next(after) is after
 
 
-def test_a_topic_made_anew_before_a_planned_batch_is_read() -> None:
+def test_a_topic_recreated_before_a_planned_batch_is_read() -> None:
     """The batch is in the checkpoint, and its offsets mean other messages now: an error with both
     ranges, or nothing of it is read and the next batch begins at the start."""
     stream = Stream(Creations(t=7), failOnDataLoss="false")
     first = stream.reader.initialOffset()
     end = stream.next(first)
-    made_anew(stream, 30)
+    recreate(stream, 30)
     stream.reader = stream.restarted()
     assert stream.ranges(first, end) == []
     assert stream.ranges(end, stream.next(end)) == [("t", 0, 0, 30)]
     strict = Stream(Creations(t=7))
     end = strict.next(strict.reader.initialOffset())
-    made_anew(strict, 30)
+    recreate(strict, 30)
     said = r"\[t,0\]: .* up to 0 and ended at 10, the new one has \[0, 30\)"
     with pytest.raises(DataLost, match=said):
         strict.reader.partitions(first, end)
@@ -303,13 +303,13 @@ def test_a_log_that_went_back_without_zookeeper() -> None:
     topic, cut by an unclean election."""
     stream = Stream()
     end = stream.next(stream.reader.initialOffset())
-    made_anew(stream, 4)
-    said = r"\[t,0\]: .*anew, or cut by an unclean election: .*\[0, 4\)"
+    recreate(stream, 4)
+    said = r"\[t,0\]: .*recreated, or cut by an unclean election: .*\[0, 4\)"
     with pytest.raises(DataLost, match=said):
         stream.next(end)
     tolerant = Stream(failOnDataLoss="false")
     end = tolerant.next(tolerant.reader.initialOffset())
-    made_anew(tolerant, 4)
+    recreate(tolerant, 4)
     assert tolerant.ranges(end, tolerant.next(end)) == [("t", 0, 0, 4)]
     known = Stream(Creations(t=7), failOnDataLoss="false")
     end = known.next(known.reader.initialOffset())
@@ -326,7 +326,7 @@ def test_topics_made_while_offsets_are_asked_for() -> None:
     def meanwhile() -> dict[TopicPartition, int]:
         found = listed()
         stream.reader._latest = listed  # type: ignore[method-assign]
-        made_anew(stream, 30)
+        recreate(stream, 30)
         return found
 
     stream.reader._latest = meanwhile  # type: ignore[method-assign]
