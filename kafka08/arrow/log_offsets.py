@@ -101,6 +101,10 @@ class LogOffsets:
         """The high watermark: the first offset that consumers may not read yet."""
         return log_offsets.log_ends(self._cluster, partitions)
 
+    def written(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The leader's log end, above what consumers may read too."""
+        return log_offsets.leader_log_ends(self._cluster, partitions)
+
     def segments(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[int]]:
         """First offsets of all segments, ascending, then the log end."""
         return log_offsets.segment_starts(self._cluster, partitions)

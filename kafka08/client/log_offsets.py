@@ -15,7 +15,15 @@ from kafka08.client.retry import passes_at_leader
 from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, error_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, NO_OFFSET, Broker, TopicPartition
+from kafka08.structs import (
+    DEBUGGING_CONSUMER,
+    EARLIEST_OFFSET,
+    LATEST_OFFSET,
+    NO_OFFSET,
+    ORDINARY_CONSUMER,
+    Broker,
+    TopicPartition,
+)
 
 SEGMENTS_MAX: Final = 100_000
 """The most base offsets in one response; a log has fewer files."""
@@ -33,6 +41,14 @@ def log_ends(
 ) -> dict[TopicPartition, int]:
     """partition → the first offset that consumers may not read yet."""
     return _bounds(cluster, partitions, LATEST_OFFSET)
+
+
+def leader_log_ends(
+    cluster: ClusterClient, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """partition → its leader's log end offset, above the high watermark too: as `log_ends`, but
+    with messages that consumers may not read yet."""
+    return _bounds(cluster, partitions, LATEST_OFFSET, DEBUGGING_CONSUMER)
 
 
 def offsets_before(
@@ -92,9 +108,12 @@ def _ask_one(
 
 
 def _bounds(
-    cluster: ClusterClient, partitions: Iterable[TopicPartition], which: int
+    cluster: ClusterClient,
+    partitions: Iterable[TopicPartition],
+    which: int,
+    replica_id: int = ORDINARY_CONSUMER,
 ) -> dict[TopicPartition, int]:
-    answers = _ask(cluster, dict.fromkeys(partitions, which), 1)
+    answers = _ask(cluster, dict.fromkeys(partitions, which), 1, replica_id)
     for tp, offsets in answers.items():
         if not offsets:
             raise OffsetOutOfRange(f"{tp}: its leader has no offset at time {which}")
@@ -102,14 +121,18 @@ def _bounds(
 
 
 def _ask(
-    cluster: ClusterClient, times: Mapping[TopicPartition, int], max_offsets: int
+    cluster: ClusterClient,
+    times: Mapping[TopicPartition, int],
+    max_offsets: int,
+    replica_id: int = ORDINARY_CONSUMER,
 ) -> dict[TopicPartition, list[int]]:
     """partition → offsets, descending."""
 
     def ask(
         connection: Connection, of_broker: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, list[int] | ApiError]:
-        response = connection.send(offsets_request(of_broker, max_offsets=max_offsets))
+        request = offsets_request(of_broker, max_offsets=max_offsets, replica_id=replica_id)
+        response = connection.send(request)
         assert isinstance(response, OffsetsResponse)
         return {
             tp: error_of(answer.error_code, f"{tp} at {connection}") or list(answer.offsets)

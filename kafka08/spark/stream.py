@@ -190,7 +190,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Mapping[TopicPartition, int]:
         """`latest`, asked for again while it is behind `begin` or has lost a partition: a broker
         that was just elected shows less for a moment, and one that just started knows of fewer.
-        What is found then has nothing new in this batch. Not for `recreated` topics."""
+        What is found then has nothing new in this batch. Not for `recreated` topics.
+
+        In the end a leader's own log end counts: a high watermark may stay behind until a dead
+        follower has left the in-sync replicas, and nothing is lost then."""
         settings = self._options.settings
         found = dict(latest)
         for _ in range(settings.retries):
@@ -205,6 +208,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._clock.sleep(settings.retry_interval_ms / 1000)
             again = self._latest()
             found.update({tp: min(again[tp], begin.ends[tp]) for tp in behind if tp in again})
+        else:
+            behind = [
+                tp
+                for tp in found
+                if found[tp] < begin.ends.get(tp, 0) and tp.topic not in recreated
+            ]
+            written = self._resolver.log_offsets.written(behind)
+            found.update({tp: begin.ends[tp] for tp in behind if written[tp] >= begin.ends[tp]})
         return found
 
     def _report_lost(

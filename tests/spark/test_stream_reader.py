@@ -23,11 +23,12 @@ from kafka08.protocol.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitTopicResponse,
 )
+from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.spark.schema import default_schema
 from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition
-from kafka08.structs import TopicPartition
+from kafka08.structs import DEBUGGING_CONSUMER, TopicPartition
 from tests.arrow.logs import T0, LogCluster, LogShape
 from tests.client.fake_cluster import PORT
 
@@ -67,6 +68,12 @@ class Stream:
         if isinstance(request, MetadataRequest) and self.empty_answers:
             self.empty_answers -= 1
             return MetadataResponse([], [])
+        if isinstance(request, OffsetsRequest) and request.replica_id == DEBUGGING_CONSUMER:
+            shapes = self.cluster.shapes
+            self.cluster.shapes = {tp: replace(shapes[tp], visible=None) for tp in shapes}
+            answer = self.cluster.answer(broker_id, request)
+            self.cluster.shapes = shapes
+            return answer
         return self.cluster.answer(broker_id, request)
 
     def write(self, tp: TopicPartition, count: int) -> None:
@@ -375,6 +382,19 @@ def test_a_high_watermark_that_lags_is_no_loss(fail: str) -> None:
     at_sleep(stream, 3, lambda: setattr(stream.cluster.shapes[T0], "visible", None))
     assert stream.next(end) is end
     assert stream.cluster.clock.slept == [0.2] * 3
+    assert stream.ranges(end, stream.next(end)) == [("t", 0, 10, 12)]
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_high_watermark_that_stays_behind_is_no_loss(fail: str) -> None:
+    """A leader that has the messages, but may not show them while a dead follower is in sync: the
+    stream waits, and reads nothing twice."""
+    stream = Stream(failOnDataLoss=fail)
+    end = stream.next(stream.reader.initialOffset())
+    stream.write(T0, 2)
+    stream.cluster.shapes[T0].visible = 8
+    assert stream.next(end) is end
+    stream.cluster.shapes[T0].visible = None
     assert stream.ranges(end, stream.next(end)) == [("t", 0, 10, 12)]
 
 
