@@ -61,9 +61,9 @@ JOIN_MARGIN_MS: Final = 5000
 """Added to the longest rebalance: how long to wait for the response to a JoinGroup."""
 BUG_PAUSE_S: Final = 1.0
 REFRESH_MIN_S: Final = 0.1
-"""Between two requests for metadata, if metadata.max.age.ms is less."""
+"""Minimum time between two metadata requests, if metadata.max.age.ms is less."""
 MISSING_CHECK_S: Final = 1.0
-"""How often the leader of a group asks for topics that nobody has made yet."""
+"""How often the leader of a group looks for subscribed topics that do not exist yet."""
 
 
 class GroupMember:
@@ -103,9 +103,9 @@ class GroupMember:
         """The connection of the request in flight."""
         self._seen: object = None
         self._counts: Mapping[str, int] | None = None
-        """Partitions of the topics that the assignment was computed from, if this member leads."""
+        """topic → partition count that the assignment was computed from, if this member leads."""
         self._missing: set[str] = set()
-        """Of these topics, those without partitions."""
+        """Those of these topics that have no partitions."""
         self._joined_topics: Sequence[str] = ()
         self._is_logged = False
         self._task: Task | None = None
@@ -255,7 +255,7 @@ class GroupMember:
                 self._runtime.sleep(BUG_PAUSE_S)
 
     def _watch_metadata(self) -> None:
-        """Look from time to time whether the topics have changed."""
+        """Refresh the metadata periodically, and check whether the topics have changed."""
         while self._await_refresh():
             try:
                 wanted = self._wanted()
@@ -271,8 +271,8 @@ class GroupMember:
                 logger.exception("[group %s] Uncaught error in metadata", self._membership.group)
 
     def _await_refresh(self) -> bool:
-        """Until metadata.max.age.ms have passed, or less if a topic is missing that this member is
-        to share out: it may be made at any time, by the very request for it. False at the end."""
+        """Wait for metadata.max.age.ms; less at the leader while a subscribed topic is missing. It
+        may be created at any time, even by the request for it. False when the member stops."""
         with self._condition:
             is_missing = self._condition.wait_for(
                 lambda: self._stopping or 0 in (self._counts or {}).values(),
@@ -383,12 +383,12 @@ class GroupMember:
             self._condition.notify_all()
 
     def _log_missing(self, topics: Collection[str]) -> None:
-        """Once for each topic that is missing for the first time."""
+        """Log each missing topic once."""
         news = sorted(set(topics) - self._missing)
         self._missing = set(topics)
         if news:
             group, names = self._membership.group, some_of(news)
-            logger.warning("[group %s] no partitions of %s yet; asking again", group, names)
+            logger.warning("[group %s] No partitions of %s yet; retrying", group, names)
 
     def _call(self, assignor: Assignor, call: Callable[[], T]) -> T:
         """Call a method of an assignor, which may be the user's. Raises ConsumerRebalanceFailed."""

@@ -151,7 +151,7 @@ class _Sharing:
         return dict(sorted(owners.items()))
 
     def _partitions(self) -> Iterable[TopicPartition]:
-        """All that can be assigned; first those that the fewest members want."""
+        """All partitions to assign; those with the fewest subscribers first."""
         for topic in sorted(self._wanting, key=lambda topic: (len(self._wanting[topic]), topic)):
             if self._wanting[topic]:
                 for number in range(self._counts[topic]):
@@ -167,19 +167,19 @@ class _Sharing:
         self._loads[member] += 1
 
     def _balance(self) -> None:
-        """Move one partition along a way from a member with much to one with at least two fewer, as
-        long as there is such a way. Each move makes the sum of squares smaller, so it ends."""
-        while way := self._way_down():
-            for giver, taker in pairwise(way):
+        """Move one partition along a path from a member to one with at least two fewer, as long as
+        such a path exists. Each move lowers the sum of squares of the counts, so this ends."""
+        while path := self._path_down():
+            for giver, taker in pairwise(path):
                 self._move(giver, taker)
 
-    def _way_down(self) -> list[str]:
-        """The shortest way from a member with as much as possible to the one with the least that
-        can be reached from there, which has at least two fewer; empty if there is none. Each on
-        the way can give the next one a partition.
+    def _path_down(self) -> list[str]:
+        """The shortest path from the member with the most partitions that has one, to the reachable
+        member with the fewest, which has at least two fewer; empty without a path. Each member on
+        it can give a partition to the next.
 
-        Whoever was reached without success begins no way either: it reaches nobody else, and has no
-        more than the member from which it was reached."""
+        Members that a failed search has reached are skipped as starts: they reach no others, and
+        have no more partitions than the start of that search."""
         lowest = min(self._loads.values(), default=0)
         seen: set[str] = set()
         for start in sorted(self._members, key=lambda member: -self._loads[member]):
@@ -190,16 +190,16 @@ class _Sharing:
             came_from = self._reached_from(start, lowest)
             least = min(came_from, key=self._loads.__getitem__)
             if self._loads[least] <= self._loads[start] - 2:
-                way = [least]
-                while way[-1] != start:
-                    way.append(came_from[way[-1]])
-                return way[::-1]
+                path = [least]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                return path[::-1]
             seen.update(came_from)
         return []
 
     def _reached_from(self, start: str, lowest: int) -> dict[str, str]:
-        """member → the one that can give it a partition, on the shortest way from `start`; of all
-        that can be reached, or until one with no more than `lowest` is."""
+        """member → its predecessor on the shortest path from `start`, which can give it a
+        partition. The search ends at a member with at most `lowest` partitions."""
         came_from = {start: start}
         topics: set[str] = set()
         queue = deque([start])
