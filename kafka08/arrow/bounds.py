@@ -36,8 +36,8 @@ class Offsets:
 class Times:
     """A time in ms for each partition, or one for all (`by_partition` is None).
 
-    latest_if_later   a start later than everything there is means the log end, else an error
-    by_segment        by when segments were written; else by the timestamps of messages
+    latest_if_later   a start later than all messages means the log end; else it is an error
+    by_segment        by the times when segments were written; else by the timestamps of messages
     """
 
     by_partition: Mapping[TopicPartition, int] | None
@@ -103,7 +103,7 @@ def take_end(options: OptionText, *, segment_grain: bool) -> Bound:
 
 
 def _take_times(options: OptionText, which: str, segment_grain: bool) -> Times | None:
-    """By time, if an option asks for it."""
+    """The bound by time, if an option gives one."""
     names = f"{which}Timestamp", f"{which}OffsetsByTimestamp"
     of_all = options.take_number(names[0], low=0)
     text = options.take(names[1])

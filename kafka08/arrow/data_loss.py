@@ -49,7 +49,7 @@ class Loss:
 
     @property
     def accepted(self) -> str:
-        """What is logged where the loss is no error."""
+        """The log line if the loss is not an error."""
         return f"{self.missing} offsets are missing and passed over: {self}"
 
     def __str__(self) -> str:
@@ -60,12 +60,12 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class RecreatedTopic:
-    """A partition whose topic was deleted and made again, or whose log at least looks so.
+    """A partition whose topic was deleted and recreated, or whose log looks like that.
 
-    position    how far the old log was read
-    old_end     where it ended when it was last seen; None: it was not seen by this process
-    earliest, latest   what the new log has
-    is_known    ZooKeeper says so; else an unclean election may have cut the log
+    position    position of the stream in the old log
+    old_end     last known end of the old log; None: unknown to this process
+    earliest, latest   the offsets of the new log
+    is_known    ZooKeeper confirms it; else an unclean election may have truncated the log
     """
 
     topic_partition: TopicPartition

@@ -102,7 +102,7 @@ class LogOffsets:
         return log_offsets.log_ends(self._cluster, partitions)
 
     def written(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The leader's log end, above what consumers may read too."""
+        """The leader's log end offset, which may be above the high watermark."""
         return log_offsets.leader_log_ends(self._cluster, partitions)
 
     def segments(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[int]]:
@@ -117,8 +117,8 @@ class LogOffsets:
         return log_offsets.offsets_before_each(self._cluster, times)
 
     def first_since(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """Offset of the first message whose timestamp is at or after the time in ms, None if there
-        is none. UnsupportedVersion by brokers before 0.10.1, UnsupportedForMessageFormat of topics
+        """Offset of the first message whose timestamp is at or after the time in ms; None without
+        one. UnsupportedVersion from brokers before 0.10.1, UnsupportedForMessageFormat for topics
         whose messages have no timestamps."""
         found = log_offsets.messages_at(self._cluster, times)
         return {tp: None if message is None else message[0] for tp, message in found.items()}

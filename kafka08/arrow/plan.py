@@ -88,10 +88,9 @@ def split_by_bytes(
 ) -> list[OffsetRange]:
     """`ranges` in parts of about the same number of bytes, in order; empty ranges are dropped.
 
-    densities   of each range: bytes of an offset in its first part, its second, …, parts of the
-                same number of offsets
-    Each range has its share of `min_partitions` by bytes, at least one; then parts of more than
-    `max_records_per_partition` offsets are cut. ConfigError as `split`.
+    densities   for each range the bytes per offset in its consecutive parts of equal length
+    Each range gets a share of `min_partitions` in proportion to its bytes, at least one; then parts
+    of more than `max_records_per_partition` offsets are cut. ConfigError as in `split`.
     """
     pieces = [of_range for of_range in ranges if of_range.size]
     _check_count(pieces, min_partitions, max_records_per_partition)
@@ -136,8 +135,8 @@ def _bytes(piece: OffsetRange, densities: Sequence[float]) -> float:
 def move_to_borders(
     parts: Sequence[OffsetRange], borders: Mapping[TopicPartition, Sequence[int]]
 ) -> list[OffsetRange]:
-    """The same ranges, with cuts between neighbours moved to a segment's border that is near: two
-    tasks then read from different files, and neither scans what the other has read.
+    """The same ranges, with the cuts between neighbours moved to near segment borders: two tasks
+    then read from different files, and neither scans what the other has read.
 
     borders   first offsets of the segments of a partition, ascending
     """

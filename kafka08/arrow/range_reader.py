@@ -50,9 +50,9 @@ logger = logging.getLogger(__name__)
 class RangeReader:
     """Reads `wanted` from the partition's leader.
 
-    leader   who led when the read was planned; None: ask. Asked again after every error.
-    lost     leaders at which this process has failed, kept between readers: for them the metadata
-             of `cluster`, which was asked for since, knows better than the plan
+    leader   leader when the read was planned; None: unknown. Looked up again after every error.
+    lost     leaders at which this process has failed, shared by its readers: for their partitions
+             the newer metadata of `cluster` counts, not the plan
     negotiates   whether `pool` asks brokers for their versions; then messages have their timestamps
     """
 

@@ -130,7 +130,7 @@ class Resolver:
     def _by_time(
         self, times: Times, partitions: Sequence[TopicPartition], option: str
     ) -> dict[TopicPartition, int]:
-        """By the timestamps of messages, or by segments where that was asked for."""
+        """Offsets by the timestamps of messages, or by segments with that granularity."""
         at_end = option.startswith("end")
         if times.by_segment:
             return (self._segment_ends if at_end else self._segment_starts)(times, partitions)
@@ -148,7 +148,8 @@ class Resolver:
         return {tp: ends[tp] if (offset := found[tp]) is None else offset for tp in partitions}
 
     def _check_late(self, times: Times, late: Sequence[TopicPartition]) -> None:
-        """Refuse a start behind which `late` have no message, unless the latest was asked for."""
+        """Reject a start after which the partitions `late` have no message, unless the option
+        allows the log end."""
         if late and not times.latest_if_later:
             raise ConfigError(
                 f"no message is later than the starting time in {', '.join(map(str, late))}; "
@@ -204,7 +205,7 @@ class Resolver:
     def _segment_ends(
         self, times: Times, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, int]:
-        """The end of the segment that was open at that time."""
+        """The end of the segment that was active at that time."""
         before = self.log_offsets.last_segment_before({tp: times.of(tp) for tp in partitions})
         segments = self.log_offsets.segments(partitions)
         return {tp: by_segment_end(before[tp], segments[tp]) for tp in partitions}

@@ -128,8 +128,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(self._last_seen).to_json() if self._last_seen else None
 
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
-        """The tasks of a batch, the same ranges whenever it is asked for again. DataLost, listing
-        every missing range, if retention was faster and failOnDataLoss is on."""
+        """The tasks of a batch; the same ranges at each call for it. DataLost, listing every
+        missing range, if retention was faster and failOnDataLoss is on."""
         finish = StreamOffset.from_json(end)
         wanted = ranges_between(StreamOffset.from_json(start), finish)
         wanted = self._of_topics_as_planned(wanted, finish)
@@ -167,8 +167,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets.latest(offsets.subscribed(self._options.subscription, must_exist=False))
 
     def _look(self, begin: StreamOffset) -> tuple[Creations, Mapping[TopicPartition, int]]:
-        """Which transactions made the topics, and where their logs end, or the target of
-        AvailableNow. Asked again if a topic was found or recreated in between."""
+        """(topic → the transaction that created it, log ends or the target of AvailableNow).
+        Repeated if a topic appeared or was recreated in between."""
         if self._target is not None and not self._creations.are_known:
             return {}, self._target
         topics = {tp.topic for tp in begin.ends}
@@ -188,12 +188,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _asked_again(
         self, begin: StreamOffset, latest: Mapping[TopicPartition, int], recreated: Set[str]
     ) -> Mapping[TopicPartition, int]:
-        """`latest`, asked for again while it is behind `begin` or has lost a partition: a broker
-        that was just elected shows less for a moment, and one that just started knows of fewer.
-        What is found then has nothing new in this batch. Not for `recreated` topics.
+        """`latest`, looked up again while it is behind `begin` or lacks a partition: a leader that
+        was just elected has a lower high watermark for a moment, and a broker that just started
+        knows fewer partitions. Such partitions have no new messages in this batch. Ignores
+        `recreated` topics.
 
-        In the end a leader's own log end counts: a high watermark may stay behind until a dead
-        follower has left the in-sync replicas, and nothing is lost then."""
+        Finally the leader's log end counts: a high watermark may stay behind until a dead follower
+        has left the in-sync replicas, and then nothing is lost."""
         settings = self._options.settings
         found = dict(latest)
         for _ in range(settings.retries):
@@ -225,13 +226,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         recreated: Set[str],
         seen: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int]:
-        """Raise or log what is gone, recreated, or cut. Returns where to begin again: the first
-        offset of each log of a recreated topic.
+        """Raise or log deleted, recreated and truncated partitions. Returns new start offsets: the
+        first offset of each log of a recreated topic.
 
-        recreated   the topics that ZooKeeper says were recreated. Of a topic that it says nothing
-                    about a log that ends before the stream and begins at 0 is taken for one: it may
-                    be new, and to pass its messages over would lose them without a word
-        seen        where the logs ended when this process last looked
+        recreated   topics that were recreated according to ZooKeeper. If it has no information, a
+                    log that ends before the stream and begins at 0 counts as recreated, too: it may
+                    be new, and skipping its messages would lose them silently
+        seen        the log ends that this process last saw
         """
         there = [tp for tp in sorted(begin.ends) if tp in latest]
         cut = [tp for tp in there if latest[tp] < begin.ends[tp] and tp.topic not in recreated]
@@ -262,8 +263,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _of_topics_as_planned(
         self, wanted: list[OffsetRange], end: StreamOffset
     ) -> list[OffsetRange]:
-        """`wanted` without the ranges of topics that were recreated since the batch was planned:
-        their offsets mean other messages. Those are raised or logged."""
+        """`wanted` without topics that were recreated since the batch was planned: their offsets
+        mean other messages. Raises or logs these."""
         recreated = recreated_topics(end, self._creations.of(end.created))
         lost = [r for r in wanted if r.topic in recreated]
         offsets = self._resolver.log_offsets

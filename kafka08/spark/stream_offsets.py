@@ -1,18 +1,18 @@
-"""Positions of a stream as Spark keeps them in its checkpoint, and where a batch ends. Pure.
+"""The positions of a stream in Spark's checkpoint, and the end of a batch. Pure.
 
 A position is JSON, `{"topic":{"0":23}}`, as Spark's own connector writes it: the next offset of
 each partition. Spark keeps the *end* of a batch before it runs, and takes the end of the batch
-before as its start; but the start of batch 0, and of partitions that a later batch is the first to
-see, is nowhere in the checkpoint. Were it asked for again after a failure, the answer might be
-another one ("latest" surely is), and messages would be lost or come twice. So the end of a batch
-also carries the starts that no earlier end has, under a key that no topic can have:
+before as its start; but the checkpoint lacks the starts of batch 0, and of partitions that a later
+batch is the first to have. A new look-up after a failure might return other offsets ("latest"
+surely does), and messages would be lost or duplicated. So the end of a batch also has the starts
+that no earlier end has, under a key that no topic can have:
 
     {"t":{"0":105},"$starts":{"t":{"0":100}}}
 
-With it the ends of two batches are all it takes to read the later one again exactly.
+So the ends of two batches suffice to read the later one again exactly.
 
-Where ZooKeeper is known the end of a batch also has the transaction that made each topic, under
-another such key, `"$created":{"t":4294967333}`: offsets of a topic that was deleted and made again
+With ZooKeeper's address, the end of a batch also has the transaction that created each topic, under
+another such key, `"$created":{"t":4294967333}`: offsets of a topic that was deleted and recreated
 mean other messages.
 """
 
@@ -36,8 +36,8 @@ CREATED: Final = "$created"
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
     """ends     the next offset of each partition
-    starts   where the batch that ends here began, for partitions the one before did not have
-    created  topic → the transaction that made it, as far as known
+    starts   starts of this batch, for partitions that the one before did not have
+    created  topic → the transaction that created it, as far as known
     """
 
     ends: Numbers
@@ -46,7 +46,7 @@ class StreamOffset:
 
     @classmethod
     def initial(cls, offsets: Numbers, created: Creations | None = None) -> StreamOffset:
-        """Where a query begins: batch 0 may end here too, without a message."""
+        """The start of a query: batch 0 may also end here, without a message."""
         return cls(offsets, offsets, created or {})
 
     @classmethod
@@ -70,13 +70,13 @@ class StreamOffset:
 
 
 def recreated_topics(position: StreamOffset, created: Creations) -> set[str]:
-    """Topics of `position` that were deleted and made again since, by what is `created` now."""
+    """Topics of `position` that were recreated since, according to `created`, the state now."""
     known = position.created
     return {topic for topic in known if created.get(topic, known[topic]) != known[topic]}
 
 
 def ranges_between(start: StreamOffset, end: StreamOffset) -> list[OffsetRange]:
-    """What the batch from `start` to `end` reads, in order; empty ranges are left out."""
+    """The ranges of the batch from `start` to `end`, in order, without empty ones."""
     ranges = []
     for tp, until in sorted(end.ends.items()):
         begin = end.starts.get(tp, start.ends.get(tp, until))
@@ -92,13 +92,13 @@ def end_of_batch(
     limit: int | None,
     created: Creations | None = None,
 ) -> StreamOffset:
-    """Where the batch from `start` ends.
+    """The end of the batch from `start`.
 
-    new      where partitions begin that `start` does not have, or has of a recreated topic
-    latest   where the log ends, of all partitions to go on with; below the start nothing is read,
-             and the stream goes on from there
-    limit    about so many offsets at most; None: all there are
-    created  topic → the transaction that made it
+    new      starts of partitions that `start` does not have, or that belong to a recreated topic
+    latest   log ends of all partitions with which the stream continues; with one below the start
+             nothing is read, and the stream continues from there
+    limit    approximate maximum number of offsets; None: all
+    created  topic → the transaction that created it
     """
     begins = {**start.ends, **new}
     begins = {tp: min(begins[tp], end) for tp, end in latest.items()}
