@@ -552,6 +552,20 @@ def test_guarantee_7_close_leaves_the_group_at_once(cluster: EmbeddedCluster, to
         until(lambda: stays.poll(0.1) or len(stays.assignment()) == 4, "it has four", seconds=5)
 
 
+def test_guarantee_7_close_does_not_wait_for_other_members(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """A rebalance waits for a member that does not poll; who is about to join breaks that off."""
+    with consumer_of(cluster, f"g-{topic}") as slow, consumer_of(cluster, f"g-{topic}") as joining:
+        slow.subscribe([topic])
+        until(lambda: slow.poll(0.1) or slow.assignment(), "it has partitions")
+        joining.subscribe([topic])
+        assert joining.poll(1.0) == []
+        began = time.monotonic()
+        joining.close(timeout=40)
+        assert time.monotonic() - began < 20
+
+
 def test_guarantee_8_slow_work_keeps_its_place(cluster: EmbeddedCluster, topic: str) -> None:
     """Work that takes longer than the session: the member joins once, and may commit."""
     fill(cluster, topic, 4)
