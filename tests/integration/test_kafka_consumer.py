@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kafka08.admin import AdminClient
+from kafka08.admin.moves import MoveStatus
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer import KafkaConsumer, MemberAssignment
 from kafka08.consumer.polling.assignors import RangeAssignor
@@ -671,6 +672,39 @@ def test_guarantee_10_a_coordinator_that_dies_is_followed(
     assert set(found) == set(range(80))
     assert sum(one.offset for one in committed.values() if one is not None) == len(found)
     assert assigned == [4]
+
+
+def test_guarantee_10_a_coordinator_that_hands_over_is_followed(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """The former one lives on and answers that it coordinates the group no more. A member that did
+    not follow would never hear of the other one that joins."""
+    group = f"g-{topic}"
+    silent = {"enable_auto_commit": False}  # a commit would look for the coordinator, too
+    with (
+        consumer_of(cluster, group, **silent) as first,
+        consumer_of(cluster, group, **silent) as second,
+    ):
+        first.subscribe([topic])
+        until(lambda: first.poll(0.1) or len(first.assignment()) == 4, "it has all")
+        offsets = TopicPartition(OFFSETS_TOPIC, group_partition(group, 3))
+        former = cluster.leader_of(*offsets)
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            moves = {offsets: (1 - former.id, former.id)}
+            admin.move_partitions(moves)
+            until(
+                lambda: MoveStatus.COMPLETED is admin.move_statuses(moves)[offsets], "the new order"
+            )
+            admin.elect_preferred([offsets])
+        until(lambda: cluster.leader_of(*offsets) is not former, "another coordinator")
+        second.subscribe([topic])
+
+        def share() -> bool:
+            for consumer in (first, second):
+                consumer.poll(0.1)
+            return len(first.assignment()) == len(second.assignment()) == 2
+
+        until(share, "both to share the partitions")
 
 
 def filled(cluster: EmbeddedCluster, topic: str, start: int) -> bool:
