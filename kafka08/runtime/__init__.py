@@ -1,8 +1,8 @@
-"""The one door to the world: time, chance, tasks, sockets, disks and native threads.
+"""The interface to the operating system: time, randomness, tasks, sockets, disks, native threads.
 
-Brokers and clients take a Runtime and reach nothing of this but through it. There are two real
-ones: `greenlets.GeventRuntime` for brokers and `threads.ThreadRuntime` for clients. A test or a
-simulation passes its own, with a clock that it moves. Start reading in `interface.py`.
+Brokers and clients take a Runtime and use the operating system only through it. Brokers run on
+`greenlets.GeventRuntime`, clients on `threads.ThreadRuntime`. A test or a simulation passes a
+Runtime of its own, whose clock it moves. Start reading in `interface.py`.
 """
 
 from kafka08.runtime.disk import Disk, DiskLock, File, OpenMode, Syncable

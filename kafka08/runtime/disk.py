@@ -1,11 +1,11 @@
-"""What a Runtime gives to those who store: files and directories by name.
+"""Disk: files and directories by name, as a Runtime offers them.
 
 Errors are those of the operating system: OSError. The log room turns them into StorageError in one
-place (kafka08/log/files.py). No call here waits for another task; a disk that is slow holds up the
-thread that calls.
+place (kafka08/log/files.py). No call here waits for another task; a slow disk blocks the calling
+thread.
 
-What survives a power failure: the bytes of a file that `File.sync` has returned for, under a name
-that `sync` of its directory has returned for. Everything else may be old, new, torn or missing.
+A power failure leaves the bytes that a completed `File.sync` covered, under a name that a completed
+`sync` of its directory covered. Everything else may be old, new, torn or missing.
 Paths are `pathlib.Path`, of which only the arithmetic is used.
 """
 
@@ -17,32 +17,33 @@ from pathlib import Path
 from typing import Protocol
 
 Close = Callable[[], object]
-"""Closes a file; no argument, and nothing to wait for but the disk."""
+"""Closes a file. It takes no argument and waits for the disk alone."""
 
 
 class OpenMode(Enum):
-    """How a file is opened. All but READ allow writing too."""
+    """How a file is opened. Every mode but READ also allows writing."""
 
     READ = auto()
     UPDATE = auto()
     """FileNotFoundError if it is missing."""
     CREATE = auto()
-    """Made, empty, if it is missing."""
+    """Creates an empty file if it is missing."""
     REPLACE = auto()
-    """Made, or emptied."""
+    """Creates the file, or empties it."""
     PRIVATE = auto()
-    """Made, readable by its owner alone; FileExistsError if it is there."""
+    """Creates a file that its owner alone can read; FileExistsError if it exists."""
 
 
 class Syncable(Protocol):
-    """What can be put on disk: an open file or directory. It outlives its name."""
+    """An open file or directory, which can be synced. It remains usable after its name is
+    removed."""
 
     def sync(self) -> None:
-        """Return when all of it is on disk. May be called in any thread."""
+        """Returns once all of it is on disk. Any thread may call it."""
 
 
 class File(Syncable, Protocol):
-    """An open file, which closes when its last holder lets go of it.
+    """An open file, which closes when its last reference goes.
 
     A reader that was given a slice of a segment keeps the file open this way, so a segment can be
     renamed, deleted and forgotten while its bytes are still on their way to a socket.
@@ -52,7 +53,7 @@ class File(Syncable, Protocol):
         """Up to `size` bytes from `position`; fewer at the end of the file."""
 
     def pread_into(self, buffer: memoryview, position: int) -> int:
-        """As `pread`, into the buffer's start; how many bytes that were."""
+        """As `pread`, into the start of the buffer. Returns the number of bytes."""
 
     def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
         """Write all of `data`. After an OSError a part of it may be written."""
@@ -63,7 +64,7 @@ class File(Syncable, Protocol):
         """Cut the file, or extend it by a hole that reads as zeros."""
 
     def allocate(self, position: int, size: int) -> None:
-        """Give these bytes room on the disk: a store into a map cannot report that it is full."""
+        """Reserve disk space for these bytes: a store into a map cannot report a full disk."""
 
     def map(self, size: int) -> memoryview:
         """The first `size` bytes, shared with the file: a store is a write. `size` is above 0 and
@@ -73,15 +74,15 @@ class File(Syncable, Protocol):
         """Set the time of the last write, in ns since 1970."""
 
     def close_by(self, close: Callable[[Close], object]) -> None:
-        """Have `close` make the last call. The last close of a deleted file frees its pages, which
-        takes 0.1 s and more for a segment of 1 GB. It is called in any thread, by a destructor."""
+        """Let `close` close the file. The last close of a deleted file frees its pages, which
+        takes 0.1 s and more for a segment of 1 GB. A destructor calls it, in any thread."""
 
 
 class DiskLock(Protocol):
-    """A lock that others see until `release`."""
+    """A lock on a file, held until `release`."""
 
     def release(self) -> None:
-        """Does nothing the second time."""
+        """A second call does nothing."""
 
 
 class Disk(Protocol):
@@ -101,7 +102,7 @@ class Disk(Protocol):
         """When a file was last written, in ns since 1970."""
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file another name, which is taken from any other file that has it."""
+        """Rename a file; it replaces any file of the new name."""
 
     def remove(self, path: Path) -> None:
         """Delete a file if it is there."""
@@ -132,5 +133,5 @@ class Disk(Protocol):
         """Delete a directory and everything in it."""
 
     def lock(self, path: Path) -> DiskLock:
-        """Lock a file, made if it is missing. BlockingIOError if another process holds it, or
-        another part of this one."""
+        """Lock a file, which is created if it is missing. BlockingIOError if this process or
+        another one holds the lock."""

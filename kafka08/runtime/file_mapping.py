@@ -1,9 +1,8 @@
 """Maps of files that hold no descriptor.
 
 `mmap.mmap` duplicates the descriptor for as long as the map lives. A broker maps one index of each
-partition, two from 0.10.2 on, so its descriptors would be twice or three times those of a JVM
-broker, whose limit (ulimit -n) it must do with. So the C library is called. (From Python 3.13 on
-mmap has `trackfd`.)
+partition, two from 0.10.2 on, so it would need two or three times the descriptors of a JVM broker
+(ulimit -n). This module calls the C library instead. (From Python 3.13 on mmap has `trackfd`.)
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 MAP_FAILED: Final = ctypes.c_void_p(-1).value
 
 _classes: Final[WeakValueDictionary[int, type[ctypes.Array[ctypes.c_char]]]] = WeakValueDictionary()
-"""Of maps by their sizes: nearly all active indexes have one size."""
+"""The classes of maps, by size: nearly all active indexes have the same size."""
 
 
 def map_file(fd: int, size: int) -> memoryview:
-    """The first `size` bytes of a file, shared with it, which may be stored to; the map ends with
-    the last view of it. OSError; ValueError unless 0 < size <= the file's size."""
+    """A writable map of the first `size` bytes of a file. The map ends with its last view. OSError;
+    ValueError unless 0 < size <= the file's size."""
     length = os.fstat(fd).st_size
     if not 0 < size <= length:
         raise ValueError(f"cannot map {size} bytes of a file of {length}")
@@ -44,7 +43,7 @@ def map_file(fd: int, size: int) -> memoryview:
 def _class(size: int) -> type[ctypes.Array[ctypes.c_char]]:
     found = _classes.get(size)
     if found is None:
-        # Views hold the array, so that it goes when the last of them is gone.
+        # Views reference the array, so it lives as long as the last of them.
         methods = {"__del__": lambda self, unmap=_unmap: unmap(ctypes.addressof(self), size)}
         found = _classes[size] = type("MappedBytes", (ctypes.c_char * size,), methods)
     return found

@@ -1,9 +1,9 @@
-"""GreenStream: a connected socket for greenlets, whose waits cost no timer of their own.
+"""GreenStream: a connected socket for greenlets with one timer for all of its waits.
 
 gevent.socket starts and closes a timer for each call that waits with a timeout. A follower waits
-once for each fetch, and nearly always gets its answer long before the timeout; so here a stream has
-one alarm, which looks at the deadline of the present wait when it rings and is set again if that
-is later.
+once for each fetch, and nearly always gets the response long before the timeout. So a stream has
+one timer. When it fires it compares the time with the deadline of the current wait, and starts
+again if that is later.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ WRITE: Final = 2
 
 
 class GreenStream:
-    """Takes over a connected gevent socket. One greenlet at a time waits in it; `shutdown` wakes
-    it."""
+    """Wraps a connected gevent socket. One greenlet at a time may wait in it; `shutdown` wakes
+    that greenlet."""
 
     def __init__(self, connected: gevent.socket.socket) -> None:
         self._socket: socket.socket = original_socket(fileno=connected.detach())
@@ -84,8 +84,8 @@ class GreenStream:
         self._socket.close()
 
     def _wait(self, watcher: Any) -> None:
-        """Until the socket is ready. TimeoutError after the timeout; with one of 0 the
-        BlockingIOError that led here."""
+        """Wait until the socket is ready. TimeoutError after the timeout; with a timeout of 0 the
+        BlockingIOError that is being handled."""
         seconds = self._seconds
         if seconds is not None:
             if seconds <= 0:
@@ -108,7 +108,7 @@ class GreenStream:
         self._alarm.start(self._ring, update=True)
 
     def _ring(self) -> None:
-        """In the hub: end the present wait if it is due, look again when it will be."""
+        """In the hub: end the current wait if it is due, else start the timer for its deadline."""
         self._alarm.close()
         self._alarm, self._alarm_at = None, math.inf
         left = self._deadline - time.monotonic()

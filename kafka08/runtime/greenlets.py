@@ -1,4 +1,4 @@
-"""GeventRuntime: the real world for brokers, on gevent's event loop and its greenlets."""
+"""GeventRuntime: the Runtime of brokers, on gevent's event loop and greenlets."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ WRITE: Final = 2
 
 
 class GeventRuntime:
-    """The real world, on gevent's default loop of this thread (ARCHITECTURE.md, "Who runs
-    where")."""
+    """Uses gevent's default loop of this thread (ARCHITECTURE.md, "Threads and greenlets")."""
 
     def __init__(self, *, native_threads: int | None = None) -> None:
         self.random = random.Random()
@@ -173,8 +172,8 @@ class GeventRuntime:
         return on_gevent(settings)
 
     def serve_http(self, host: str, port: int, app: Callable[..., Any]) -> int:
-        """Serve a WSGI application until the process ends, each request in a greenlet, a bounded
-        number of connections at a time; the port. OSError if the address is taken."""
+        """Serve a WSGI application until the process ends, each request in a greenlet, over a
+        bounded number of connections. Returns the port. OSError if the address is taken."""
         from gevent.pool import Pool
         from gevent.pywsgi import WSGIServer
 
@@ -184,7 +183,7 @@ class GeventRuntime:
         return taken
 
     def on_signal(self, number: int, call: Callable[[], object]) -> None:
-        """Call it in a greenlet when the process gets the signal."""
+        """Call `call` in a greenlet when the process receives the signal."""
         gevent.signal_handler(number, call)
 
     def halt(self, status: int) -> None:
@@ -193,11 +192,11 @@ class GeventRuntime:
 
 
 def patch_process() -> None:
-    """Make the standard library's blocking calls wait like greenlets do, and set what a broker's
-    process runs best with. Only for the entry point of a process that is nothing else."""
+    """Patch the standard library's blocking calls to wait as greenlets do, and tune the process for
+    a broker. Only the entry point of a broker process may call this."""
     gevent.monkey.patch_all()
     gc.set_threshold(50_000, 20, 100)
-    # A native thread that finishes gets back to the hub within half a millisecond.
+    # The result of a native thread reaches the hub within half a millisecond.
     sys.setswitchinterval(0.0005)
 
 
@@ -225,10 +224,10 @@ class LoopTimer:
 
 
 class NativePool:
-    """Real threads that make one C call each and hand the result back to the hub.
+    """Native threads that make one C call each and return the result to the hub.
 
-    Results come through one queue of C and one async watcher, which is the only thing of an event
-    loop that another thread may touch. A hop costs about 45 µs, so small work is not worth one.
+    Results come through one queue, implemented in C, and one async watcher, the only part of an
+    event loop that another thread may use. A round trip costs about 45 µs, too much for small work.
     """
 
     def __init__(self, loop: Any, threads: int) -> None:
@@ -253,7 +252,8 @@ class NativePool:
         self._jobs.put((done, call, args))
 
     def _work(self) -> None:
-        """A thread's whole life: no gevent object, no logger, nothing shared but the queues."""
+        """The main function of a thread. It uses no gevent object and no logger, and shares only
+        the queues."""
         while True:
             done, call, args = self._jobs.get()
             outcome: tuple[Any, Any, BaseException | None]
@@ -266,11 +266,11 @@ class NativePool:
             del done, call, args, outcome
 
     def _drain(self) -> None:
-        """In the hub: one signal may stand for several results."""
+        """In the hub: take all results, since one signal may announce several."""
         while not self._results.empty():
             done, result, error = self._results.get()
             try:
                 done(result, error)
             except Exception:
-                # Root of a callback: the results behind it belong to others.
+                # Root of a callback: later results belong to other callers.
                 logger.exception("Uncaught exception in the end of a native job")

@@ -1,14 +1,14 @@
-"""Runtime: what brokers and clients ask of the world.
+"""Runtime: the interface of brokers and clients to the operating system.
 
-The entry point of a process makes one and hands it down; outside this room nothing imports time,
-random, threading, socket or gevent for itself, nor os for files (tests/test_layout.py has the list
-and its exceptions). Names and results are those of the standard library's `threading`, `queue` and
-`socket`, so that what a ThreadRuntime hands out is the library's own object.
+The entry point of a process creates one and passes it on. Outside this package nothing imports
+time, random, threading, socket or gevent, nor os for files (tests/test_layout.py has the list and
+its exceptions). Names and results are those of the standard library's `threading`, `queue` and
+`socket`, so that a ThreadRuntime can return the library's own objects.
 
-What may wait, that is let other tasks run before it returns: `sleep`, `Task.join`, `Event.wait`,
-`Condition.wait`, `Queue.get`, taking a lock, `connect`, `Poller.poll`, a Stream with a timeout, and
-`run_native`. Nothing else does. In a broker, what the event loop calls ("the hub": timers, native
-results, io watches) must not wait at all.
+These calls may wait, that is, let other tasks run before they return: `sleep`, `Task.join`,
+`Event.wait`, `Condition.wait`, `Queue.get`, taking a lock, `connect`, `Poller.poll`, a Stream with
+a timeout, and `run_native`. No other call does. In a broker, calls that the event loop makes (in
+"the hub": timers, native results, io watches) must not wait at all.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ WAIT_SECONDS_MAX: Final = threading.TIMEOUT_MAX
 
 
 class Cancellable(Protocol):
-    """A call that is still to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Forget the call. Harmless after it was made."""
+        """Do not make the call. Does nothing after the call."""
 
 
 class Task(Protocol):
-    """A thread or greenlet that somebody owns."""
+    """A thread or greenlet with an owner."""
 
     def join(self, timeout: float | None = None) -> object:
-        """Wait until it ended, or `timeout` seconds."""
+        """Wait until it has ended, at most `timeout` seconds."""
 
     def is_alive(self) -> bool:
         """Whether it has not ended."""
 
 
 class Greenlet(Task, Protocol):
-    """A task that can be ended from outside."""
+    """A task that another task can end."""
 
     def kill(self, block: bool = True, timeout: float | None = None) -> object:
-        """End it wherever it waits."""
+        """End it at the call in which it waits."""
 
 
 class Event(Protocol):
@@ -66,14 +66,15 @@ class Event(Protocol):
     def is_set(self) -> bool: ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the flag is set, or `timeout` seconds; whether it is set."""
+        """Wait until the flag is set, at most `timeout` seconds. Returns whether it is set."""
 
 
 class Lock(Protocol):
     """Held by one task at a time."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Wait for it, `timeout` seconds at most unless that is -1; whether it was taken."""
+        """Take the lock, after at most `timeout` seconds (-1: no limit). Returns whether it was
+        taken."""
 
     def release(self) -> None: ...
 
@@ -89,14 +90,14 @@ class Lock(Protocol):
 
 
 class Condition(Lock, Protocol):
-    """A lock, and a place to wait for a change of what it guards."""
+    """A lock, and a wait for changes of the data that it guards."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Let go of the lock, wait for `notify` or `timeout` seconds, take the lock again; False
+        """Release the lock, wait for `notify` or `timeout` seconds, take the lock again. False
         after the timeout."""
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        """Wait until `predicate()` is true; its last value."""
+        """Wait until `predicate()` is true. Returns its last value."""
 
     def notify(self, n: int = 1) -> None:
         """Wake tasks that wait. The caller holds the lock."""
@@ -114,7 +115,7 @@ class Queue(Protocol):
 
 
 class Runtime(Clock, Protocol):
-    """What brokers and clients share. Also a `kafka08.clock.Clock`."""
+    """The part that brokers and clients share. Also a `kafka08.clock.Clock`."""
 
     random: Random
 
@@ -125,11 +126,11 @@ class Runtime(Clock, Protocol):
         """Seconds that never go back."""
 
     def sleep(self, seconds: float) -> None:
-        """Let others run for a while."""
+        """Let other tasks run for so long."""
 
     def spawn(self, call: Callable[..., object], *args: object, name: str) -> Task:
-        """Run it in a task of that name, which does not keep the process alive. What it raises is
-        logged. RuntimeError if the system has no room for another thread."""
+        """Call it in a task of that name, which does not keep the process alive. Its exceptions are
+        logged. RuntimeError if the system cannot start another thread."""
 
     def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Cancellable:
         """Call it after `seconds`: in a task of its own, or, in a broker, in the hub."""
@@ -148,9 +149,9 @@ class Runtime(Clock, Protocol):
         send_buffer: int = 0,
     ) -> Stream:
         """A connected stream. Each address of the host is given `timeout` seconds. OSError;
-        UnicodeError for a name that cannot be one.
+        UnicodeError for an impossible host name.
 
-        receive_buffer, send_buffer   sizes in bytes; 0 and less leave the system's
+        receive_buffer, send_buffer   sizes in bytes; 0 and less: the system's defaults
         """
 
     def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
@@ -161,11 +162,11 @@ class ClientRuntime(Runtime, Protocol):
     """For clients: threads that wait for each other, and for many connections at once."""
 
     def host_name(self) -> str:
-        """What this machine calls itself."""
+        """The name of this machine."""
 
     def current_task(self) -> object:
-        """The task that asks: what `spawn` returned, or an object for a task that it did not make.
-        For comparisons by `is`."""
+        """The calling task: as `spawn` returned it, or an object for any other task. Compare it by
+        `is`."""
 
     def lock(self) -> Lock:
         """A lock that its holder must not take again."""
@@ -176,7 +177,7 @@ class ClientRuntime(Runtime, Protocol):
     def start_connect(
         self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
     ) -> Connecting:
-        """As `connect`, without waiting; only looking up a name may wait."""
+        """As `connect`, without waiting; only the lookup of a name may wait."""
 
     def poller(self) -> Poller: ...
 
@@ -187,7 +188,7 @@ class BrokerRuntime(Runtime, Protocol):
     disk: Disk
 
     def call_soon(self, call: Callable[..., object], *args: object) -> object:
-        """Call it in the hub after what is due there now. It must not wait."""
+        """Call it in the hub after the calls that are due now. It must not wait."""
 
     def every(
         self,
@@ -197,19 +198,19 @@ class BrokerRuntime(Runtime, Protocol):
         name: str,
         first: float | None = None,
     ) -> Greenlet:
-        """Call it again and again in a greenlet of its own, `first` seconds (default: `seconds`)
-        from now and then each `seconds`. What it raises is logged and does not end the series."""
+        """Call it repeatedly in a greenlet of its own: `first` seconds (default: `seconds`) from
+        now, then every `seconds`. An exception is logged and does not end the series."""
 
     def spawn(self, call: Callable[..., object], *args: object, name: str) -> Greenlet:
-        """Run it in a greenlet of that name; what it raises is logged."""
+        """Call it in a greenlet of that name; its exceptions are logged."""
 
     def queue(self) -> Queue: ...
 
     def thread_seconds(self) -> float:
-        """CPU time that the event loop's thread has used."""
+        """CPU time of the event loop's thread."""
 
     def canonical_host_name(self) -> str:
-        """What this machine calls itself, as far as it can be resolved."""
+        """The fully qualified name of this machine, if its name can be resolved."""
 
     # Network
 
@@ -219,7 +220,7 @@ class BrokerRuntime(Runtime, Protocol):
     def listen(
         self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0
     ) -> Listener:
-        """Listen there; port 0 takes any free one. OSError if it is taken.
+        """Listen on an address; port 0: any free port. OSError if the port is taken.
 
         receive_buffer, send_buffer   of accepted streams, as for `connect`
         """
@@ -234,15 +235,15 @@ class BrokerRuntime(Runtime, Protocol):
         """Calls in the hub while the stream has room."""
 
     def send_file(self, stream: Stream, file: File, position: int, size: int) -> int:
-        """Send bytes of a file without reading them. How many were
-        taken; 0 if the file ends at `position`. BlockingIOError."""
+        """Send bytes of a file without reading them. Returns the number of
+        bytes sent, 0 if the file ends at `position`. BlockingIOError."""
 
     # Native threads
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
-        """Run one native call in a thread while this greenlet waits. The call must spend its time
-        in C that releases the GIL and touch only what it is given. A greenlet that is killed ends
-        when the call has, so what comes after it may touch the same. Not in the hub."""
+        """Make a native call in a thread while this greenlet waits. The call must spend its time in
+        C that releases the GIL, and use only its arguments. A killed greenlet ends after the call
+        has, so its `finally` blocks may use the arguments. Not in the hub."""
 
     def run_native_later(
         self,
@@ -253,4 +254,4 @@ class BrokerRuntime(Runtime, Protocol):
         """As run_native, from the hub: `done(result, error)` is called in the hub afterwards."""
 
     def halt(self, status: int) -> None:
-        """End the process at once, as after a storage error: nothing more reaches the disk."""
+        """End the process at once, as after a storage error: it writes nothing more to the disk."""

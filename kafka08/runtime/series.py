@@ -1,4 +1,4 @@
-"""A series of calls, as `BrokerRuntime.every` promises it, in whichever world."""
+"""A series of calls, as `BrokerRuntime.every` promises it, for every Runtime."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def repeat(
     sleep: Callable[[float], object],
     on_error: Callable[[Exception], object] = lambda _: None,
 ) -> NoReturn:
-    """Call it after `first` seconds (None: `seconds`) and then each `seconds`, for ever. What it
-    raises is logged and given to `on_error`, and does not end the series."""
+    """Call it after `first` seconds (None: `seconds`) and then every `seconds`, without end. An
+    exception is logged and passed to `on_error`, and does not end the series."""
     sleep(seconds if first is None else first)
     while True:
         try:

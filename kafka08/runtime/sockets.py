@@ -33,7 +33,7 @@ def connect_socket(
 ) -> socket.socket:
     """A connected socket; OSError, UnicodeError.
 
-    A name below .localhost is this machine wherever nobody knows it (RFC 6761, section 6.3):
+    A name below .localhost that cannot be resolved means this machine (RFC 6761, section 6.3):
     docker-compose.yml gives brokers such names, which its network resolves and few hosts do.
     """
     try:
@@ -51,7 +51,7 @@ def connect_socket(
 
 
 def set_options(sock: socket.socket, receive_buffer: int, send_buffer: int) -> None:
-    """What every connection of Kafka's has: no delay, keep-alive, and the sizes asked for."""
+    """Set the options of every Kafka connection: no delay, keep-alive, and these buffer sizes."""
     if sock.family in {socket.AF_INET, socket.AF_INET6}:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -118,7 +118,7 @@ def resolve(address: Address) -> list[tuple[int, Any]]:
 
 
 class SocketPoller:
-    """A `Poller` on the system's best selector, with a socket pair to wake it."""
+    """A `Poller` on the system's best selector; a socket pair ends its wait."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -173,7 +173,7 @@ class SocketPoller:
 
 
 class SocketListener:
-    """A `Listener` on a socket of the class given: gevent needs the one it has not patched."""
+    """A `Listener` on a socket of the given class: gevent needs the unpatched one."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class SocketListener:
         try:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if receive_buffer > 0:
-                # Before it listens: the window of an accepted socket is settled by then.
+                # Before `listen`: it fixes the window of accepted sockets.
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
             self.socket.bind(address)
             self.socket.listen(BACKLOG)

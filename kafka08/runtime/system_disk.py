@@ -1,4 +1,4 @@
-"""SystemDisk: the real disk, by calls of the operating system."""
+"""SystemDisk: files through the operating system."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ FLAGS: Final = {
     OpenMode.PRIVATE: os.O_RDWR | os.O_CREAT | os.O_EXCL,
 }
 PERMISSIONS: Final = 0o666
-"""Of a new file, less the umask; as the JVM makes it."""
+"""Of a new file, less the umask; the same as the JVM's."""
 PRIVATE_PERMISSIONS: Final = 0o600
 
 
 class Descriptor:
-    """A descriptor that is closed when its last holder lets go of it: CPython's reference counts
-    make the close immediate."""
+    """A descriptor that is closed when its last reference goes; CPython does that at once."""
 
     __slots__ = ("_close", "_close_by", "fd")
 
     def __init__(self, path: Path, flags: int, permissions: int = PERMISSIONS) -> None:
         self.fd = os.open(path, flags | os.O_CLOEXEC, permissions)
-        # Kept here because module globals may be gone when the interpreter ends.
+        # An attribute, because module globals may be gone when the interpreter ends.
         self._close: Callable[[int], None] = os.close
         self._close_by: Callable[[Close], object] | None = None
 
@@ -53,7 +52,7 @@ class Descriptor:
 
 
 class SystemFile(Descriptor):
-    """An open file. `fd` is for sendfile, and for this room alone."""
+    """An open file. `fd` is for sendfile, and for this package alone."""
 
     __slots__ = ()
 
@@ -90,7 +89,7 @@ class SystemFile(Descriptor):
 
 
 class SystemLock:
-    """A POSIX record lock, which is what Java's FileChannel.tryLock takes.
+    """A POSIX record lock, as Java's FileChannel.tryLock takes.
 
     Such locks belong to the process and are lost when any of its descriptors of the file closes,
     so the process keeps its own list and never opens a locked file again.
@@ -175,4 +174,4 @@ class SystemDisk:
 
 
 SYSTEM_DISK: Final[Disk] = SystemDisk()
-"""What the tools use; a broker's is that of its Runtime."""
+"""The disk of the tools; a broker uses that of its Runtime."""

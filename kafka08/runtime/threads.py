@@ -1,7 +1,7 @@
-"""ThreadRuntime: the real world for clients, on plain threads and blocking sockets.
+"""ThreadRuntime: the Runtime of clients, on threads and blocking sockets.
 
-What it hands out are the standard library's own objects. In a program that gevent has patched they
-wait green. Importing this starts nothing.
+It returns the standard library's own objects. In a program that gevent has patched they wait as
+greenlets do. Importing this module starts nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 
 
 class ThreadRuntime:
-    """Threads, sockets and the system's clock; a test may give another clock, way to connect or
-    random source."""
+    """Threads, sockets and the system's clock; a test may pass another clock, `connect` or random
+    source."""
 
     def __init__(
         self,
@@ -115,4 +115,4 @@ class ThreadRuntime:
 
 
 THREADS: Final[ClientRuntime] = ThreadRuntime()
-"""What clients use unless they are given another."""
+"""The default of all clients."""

@@ -1,9 +1,9 @@
-"""What a Runtime gives to those who talk over a network: streams, listeners, pollers.
+"""Streams, listeners and pollers: the network, as a Runtime offers it.
 
-A Stream is the part of `socket.socket` that this package uses, so that a real one is a plain
-socket and costs nothing more. Every other implementation keeps the names and the errors: OSError
-when a connection fails, TimeoutError when a call waited too long, BlockingIOError when a stream
-that never waits has nothing to give or no room.
+A Stream is the part of `socket.socket` that this package uses, so a client's stream is a
+plain socket, at no further cost. Other implementations keep its names and errors: OSError when a
+connection fails, TimeoutError after the timeout of a call, BlockingIOError when a stream that never
+waits has no bytes to read or no room to write.
 """
 
 from __future__ import annotations
@@ -16,55 +16,56 @@ Address = tuple[str, int]
 """Host and port."""
 
 MORE: Final = socket.MSG_MORE
-"""Flag of `Stream.send`: more bytes follow at once, so let both share a segment."""
+"""Flag of `Stream.send`: more bytes follow at once, so both may share a segment."""
 PEEK: Final = socket.MSG_PEEK
-"""Flag of `Stream.recv`: leave the bytes where they are."""
+"""Flag of `Stream.recv`: do not remove the bytes."""
 
 BOTH_WAYS: Final = socket.SHUT_RDWR
 """For `Stream.shutdown`."""
 
 
 class Stream(Protocol):
-    """A connection over which bytes go both ways. `recv` gives b"" once the peer has ended it."""
+    """A connection for bytes in both directions. `recv` returns b"" once the peer has closed it."""
 
     def settimeout(self, seconds: float | None, /) -> None:
-        """How long each call may wait; 0: not at all, None: without end."""
+        """Limit the wait of each call; 0: no wait, None: no limit."""
 
     def recv(self, size: int, flags: int = ..., /) -> bytes: ...
 
     def recv_into(self, buffer: bytearray | memoryview, /) -> int:
-        """Bytes received into the buffer's start; 0 once the peer has ended the stream."""
+        """Receive into the start of the buffer. Returns the number of bytes, 0 once the peer has
+        closed the stream."""
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = ..., /) -> int:
-        """How many of the bytes were taken."""
+        """Returns the number of bytes that were taken."""
 
     def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
         """Send all of it, or raise."""
 
     def shutdown(self, how: int, /) -> None:
-        """BOTH_WAYS makes a call that another task waits in return at once."""
+        """BOTH_WAYS ends the wait of another task's call."""
 
     def close(self) -> None: ...
 
 
 class Connecting(Protocol):
-    """A connection on its way, made without waiting. A host may have several addresses, which are
-    tried one after the other."""
+    """A connection that is being made, without waiting. The addresses of a host are tried one after
+    the other."""
 
     @property
     def stream(self) -> Stream:
         """Wait for it with a Poller until it is writable; `finish` may replace it."""
 
     def finish(self) -> bool:
-        """To be called when `stream` is writable. True: it is connected. False: this address
+        """Call it when `stream` is writable. True: it is connected. False: this address
         failed and the next one is being tried. OSError: the last one failed."""
 
     def close(self) -> None:
-        """Give up. Harmless after `finish` was True: the stream is its owner's then."""
+        """Give up. Does nothing after `finish` returned True: then the caller owns the stream."""
 
 
 class Readiness(NamedTuple):
-    """One answer of a Poller. `key` is what the stream was watched with."""
+    """A stream that is ready, by the `key` of its `watch`."""
 
     key: Any
     readable: bool
@@ -75,10 +76,10 @@ class Poller(Protocol):
     """Waits for many streams at once. One task uses it; any may call `wake_up`."""
 
     def watch(self, stream: Stream, key: object, *, read: bool, write: bool) -> None:
-        """Wait for this of the stream, instead of what was said of it before."""
+        """Wait until the stream is readable or writable; replaces an earlier `watch` of it."""
 
     def forget(self, stream: Stream) -> None:
-        """Before it is closed. Nothing if it is not watched."""
+        """End the watch, before the stream is closed. Does nothing for an unwatched stream."""
 
     def poll(self, timeout: float | None) -> list[Readiness]:
         """Streams that are ready, after up to `timeout` seconds; none after `wake_up`."""
@@ -110,6 +111,6 @@ class Listener(Protocol):
     def port(self) -> int: ...
 
     def accept(self) -> tuple[Stream, Address]:
-        """The next connection and who made it; BlockingIOError if there is none."""
+        """The next connection and its peer's address; BlockingIOError if there is none."""
 
     def close(self) -> None: ...

@@ -1,13 +1,14 @@
-"""A ZooKeeper of values: requests and time in, replies and events out.
+"""A model of ZooKeeper: requests and times in, replies and events out.
 
 `server.Server` is one logical ZooKeeper (an ensemble that agrees at once): `tree` has the znodes,
-`sessions` the sessions, `watches` the watches, `messages` what goes over a connection. No socket,
-no thread, no clock, no chance: it can run behind a simulated network or ZooKeeper's wire protocol.
+`sessions` the sessions, `watches` the watches, `messages` the messages of a connection. It uses no
+socket, thread, clock or randomness, so it can run behind a simulated network or ZooKeeper's wire
+protocol.
 `session` is a client's session on it, a `ZooKeeper` for `ZkClient`; `in_process` drives both.
 
-Right means: as ZooKeeper 3.9 does, held by tests/zk/model/test_against_zookeeper.py. Left out:
-access lists (ignored), quotas, containers and TTLs, persistent watches, reconfiguration, followers
-that lag.
+It behaves as ZooKeeper 3.9; tests/zk/model/test_against_zookeeper.py compares the two. Not
+modelled: access lists (ignored), quotas, containers and TTLs, persistent watches, reconfiguration,
+lagging followers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The model with its sessions in one thread: a `World` in which messages take no time.
 
-Time moves while somebody waits and nothing is to be done: to the next timer, heartbeat or session's
-end. So a wait for what never comes is over at once, by this clock. `connect` is an adapter for
+While a caller waits and no message is due, time jumps to the next timer, heartbeat or session
+expiry. So a wait for an event that never comes takes no real time. `connect` is an adapter for
 `ZkClient`, whose clock must be the world itself.
 """
 
@@ -70,7 +70,7 @@ class InProcessWorld:
         return f"{hosts}: connection refused"
 
     def cut(self) -> None:
-        """All connections break, and no other is made; sessions end when their time is over."""
+        """Break all connections and refuse new ones; sessions expire after their timeouts."""
         self.is_reachable = False
         for link in list(self._links.values()):
             self.break_link(link)
@@ -79,27 +79,27 @@ class InProcessWorld:
         self.is_reachable = True
 
     def restart_server(self) -> None:
-        """It keeps znodes and sessions; clients connect again."""
+        """The server keeps znodes and sessions; clients connect again."""
         for link in list(self._links.values()):
             self.break_link(link)
         self.server.restart(self._instant())
 
     def break_link(self, link: InProcessLink) -> None:
-        """The connection is lost, with what is on its way."""
+        """The connection is lost, with the messages in flight."""
         self._links.pop(link.number, None)
         self.server.disconnect(link.number)
         self.call_later(0, lambda: link.owner.on_closed(link))
 
     def link_of(self, session: ModelSession) -> InProcessLink:
-        """The session's connection, to break or to set a fault on. KeyError: it has none."""
+        """The session's connection, for faults. KeyError if it has none."""
         for link in self._links.values():
             if link.owner is session:
                 return link
         raise KeyError(session)
 
     def run_until(self, is_done: Callable[[], bool], seconds: float) -> bool:
-        """Do what is due, and let time pass, until it is done or the time is over; whether it is
-        done. What is due at that moment is done as well."""
+        """Process messages and timers until `is_done()`, for at most so many seconds. Returns
+        whether it is done. Includes what is due at the end of that time."""
         deadline = self._now_ms + seconds * 1000
         while True:
             self._run_due()
@@ -157,9 +157,9 @@ class InProcessWorld:
 
 
 class InProcessLink:
-    """loses_next_reply   the server does the next request, and the connection breaks before its
-                       reply: what "connection lost but applied" means
-    is_silent          half-open: nothing arrives any more, and nobody is told
+    """loses_next_reply   the server applies the next request, and the connection breaks before its
+                       reply
+    is_silent          half-open: no message arrives any more, and neither end notices
     """
 
     def __init__(self, world: InProcessWorld, number: int, owner: LinkOwner) -> None:

@@ -1,4 +1,4 @@
-"""What goes over a connection to ZooKeeper, as values: requests, replies, watch events.
+"""The messages of a connection to ZooKeeper, as values: requests, replies, watch events.
 
 One class for each record of ZooKeeper's protocol that Kafka's clients use; access lists are left
 out (everything is open to all).
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 MAX_BUFFER_BYTES: Final = 0xFFFFF
-"""jute.maxbuffer: the server closes the connection on which a longer request comes."""
+"""jute.maxbuffer: the server closes the connection of a longer request."""
 PING_XID: Final = -2
 _OPEN_ACL_BYTES: Final = 4 + 4 + (4 + len("world")) + (4 + len("anyone"))
 _HEADER_BYTES: Final = 8
@@ -39,7 +39,8 @@ class EventType(enum.IntEnum):
 
 
 class ZnodeStat(NamedTuple):
-    """The record Stat, in its order. Times are wall-clock milliseconds of the server."""
+    """The record Stat, with its order of fields. Times are wall-clock milliseconds of the
+    server."""
 
     czxid: int
     mzxid: int
@@ -64,7 +65,7 @@ class GetDataRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExistsRequest:
-    """Reply: ZnodeStat. With NO_NODE the watch is set all the same."""
+    """Reply: ZnodeStat. With NO_NODE the watch is set too."""
 
     path: str
     watch: bool = False
@@ -80,7 +81,7 @@ class GetChildrenRequest:
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """Reply: the path made."""
+    """Reply: the created path."""
 
     path: str
     data: bytes | None
@@ -118,16 +119,16 @@ StepRequest: TypeAlias = CreateRequest | SetDataRequest | DeleteRequest | CheckV
 
 @dataclass(frozen=True, slots=True)
 class MultiRequest:
-    """Reply: one result for each step; if one could not be done, a Code for each: OK before it, its
-    own, RUNTIME_INCONSISTENCY behind it. The reply's own code is OK either way."""
+    """Reply: one result for each step; if a step failed, a Code for each: OK before it, its own
+    error, RUNTIME_INCONSISTENCY after it. The reply's own code is OK either way."""
 
     steps: tuple[StepRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SetWatchesRequest:
-    """Watches of an earlier connection again; what has changed after `relative_zxid` is told as an
-    event before the reply. Reply: None."""
+    """Sets the watches of an earlier connection again; changes after `relative_zxid` are sent as
+    events before the reply. Reply: None."""
 
     relative_zxid: int
     data_watches: tuple[str, ...] = ()
@@ -137,7 +138,7 @@ class SetWatchesRequest:
 
 @dataclass(frozen=True, slots=True)
 class PingRequest:
-    """A heartbeat. Reply: None, with PING_XID whatever the request's was."""
+    """A heartbeat. Reply: None, always with PING_XID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ class ConnectReply:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """xid: that of the request. zxid: the newest write the server had done."""
+    """xid: that of the request. zxid: that of the server's newest write."""
 
     xid: int
     zxid: int
@@ -193,7 +194,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """zxid: of the write that did it; -1 when a SetWatches found it."""
+    """zxid: that of the write; -1 for an event of SetWatches."""
 
     type: EventType
     path: str
@@ -204,7 +205,7 @@ FromServer: TypeAlias = ConnectReply | Reply | WatchEvent
 
 
 def wire_size(request: Request) -> int:
-    """Bytes of the request on the wire, its length prefix left out."""
+    """Bytes of the request on the wire, without its length prefix."""
     if isinstance(request, MultiRequest):
         steps = sum(_MULTI_HEADER_BYTES + _body_size(step) for step in request.steps)
         return _HEADER_BYTES + steps + _MULTI_HEADER_BYTES

@@ -1,12 +1,12 @@
 """One logical ZooKeeper: messages of connections in, messages to connections out.
 
-Its driver numbers the connections, delivers what the server sends (each connection's messages in
-order, as TCP does) and calls `expire` when `next_deadline_ms` has come. What one call gives out
-happened at once; the watch events of a write come before its reply.
+Its driver numbers the connections, delivers the server's messages (those of a connection in order,
+as TCP does) and calls `expire` at `next_deadline_ms`. All outputs of one call happen at once; the
+watch events of a write precede its reply.
 
-Sessions may move: a connection names the `member` of the ensemble it goes to. When another
-connection takes a session over, the old one is closed: at once if it goes to the same member, else
-with its next request, which is not done (SessionMoved).
+Sessions may move: a connection names the `member` of the ensemble that it leads to. When another
+connection takes a session over, the old one is closed: at once if it leads to the same member, else
+at its next request, which is not applied (SessionMoved).
 
 Source: ZooKeeperServer, FinalRequestProcessor, PrepRequestProcessor 3.9.
 """
@@ -50,7 +50,8 @@ NO_ZXID: Final = -1
 
 
 class Instant(NamedTuple):
-    """elapsed_ms never goes back and ends sessions; wall_ms is what znodes are stamped with."""
+    """elapsed_ms never goes back and determines when sessions expire; wall_ms is the time in
+    Stats."""
 
     elapsed_ms: int
     wall_ms: int
@@ -64,7 +65,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The server closes the connection, behind what it has sent on it."""
+    """The server closes the connection, after the messages that it has sent on it."""
 
     connection: int
 
@@ -105,7 +106,7 @@ class Server:
     def connect(
         self, connection: int, request: ConnectRequest, now: Instant, member: int = 0
     ) -> list[Output]:
-        """The first message of a connection, which `connection` names from now on."""
+        """The first message of a connection, whose number is `connection` from now on."""
         if request.last_zxid_seen > self.zxid:
             self._outputs.append(Close(connection))  # the client has seen a newer server
         elif request.session_id == 0:
@@ -115,7 +116,7 @@ class Server:
         return self._taken_outputs()
 
     def receive(self, connection: int, xid: int, request: Request, now: Instant) -> list[Output]:
-        """A request; the connection may have been closed by the server meanwhile."""
+        """A request. The server may have closed the connection meanwhile."""
         here = self._connections.get(connection)
         if here is None:
             return []
@@ -125,12 +126,12 @@ class Server:
         elif wire_size(request) > MAX_BUFFER_BYTES:
             self._close(connection)
         else:
-            self._sessions.hear(session, now.elapsed_ms)
+            self._sessions.touch(session, now.elapsed_ms)
             self._answer(connection, session, xid, request, now)
         return self._taken_outputs()
 
     def disconnect(self, connection: int) -> None:
-        """The connection is gone; its session lives on, without the watches."""
+        """The connection is gone; its session continues without the watches."""
         here = self._connections.pop(connection, None)
         self._watches.drop(connection)
         session = self._sessions.find(here.session_id) if here else None
@@ -138,7 +139,7 @@ class Server:
             session.connection = None
 
     def expire(self, now: Instant) -> list[Output]:
-        """End the sessions whose time is over, and close their connections."""
+        """Expire the sessions whose timeout has passed, and close their connections."""
         for session in self._sessions.overdue(now.elapsed_ms):
             self._end_session(session, now)
             if session.connection is not None:
@@ -146,7 +147,7 @@ class Server:
         return self._taken_outputs()
 
     def end_session(self, connection: int, now: Instant) -> list[Output]:
-        """End the session of a connection before its time, and close the connection."""
+        """Expire the session of a connection before its timeout, and close the connection."""
         here = self._connections.get(connection)
         session = self._sessions.find(here.session_id) if here else None
         if session is not None:
@@ -155,18 +156,18 @@ class Server:
         return self._taken_outputs()
 
     def restart(self, now: Instant) -> None:
-        """Every connection is gone; znodes and sessions stay, and each session has its whole
-        timeout again."""
+        """Every connection is gone; znodes and sessions remain, and the timeout of each session
+        begins again."""
         for connection in list(self._connections):
             self.disconnect(connection)
         self._sessions.hear_all(now.elapsed_ms)
 
     def find(self, path: str) -> Znode | None:
-        """A znode as it is now, for who looks on from outside; nobody may change it."""
+        """A znode as it is now, for observers, which must not change it."""
         return self._tree.find(path)
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` has something to do, in elapsed milliseconds; None: no sessions."""
+        """When the next session expires, in elapsed milliseconds; None without sessions."""
         return self._sessions.next_deadline_ms()
 
     def _begin_session(
@@ -183,7 +184,7 @@ class Server:
         session = self._sessions.find(request.session_id)
         if session is not None and self._member_of(session) == member:
             assert session.connection is not None, "a member holds it"
-            self._close(session.connection)  # before the password is looked at
+            self._close(session.connection)  # before the password is checked
         if session is None or request.password != password_of(session.id):
             self._outputs += [
                 Send(connection, ConnectReply(0, 0, bytes(16))),
@@ -192,7 +193,7 @@ class Server:
             return
         session.connection = connection
         session.timeout_ms = self._sessions.granted(request.timeout_ms)
-        self._sessions.hear(session, now.elapsed_ms)
+        self._sessions.touch(session, now.elapsed_ms)
         self._connections[connection] = _Connection(session.id, member)
         self._accept(connection, session)
 
@@ -249,7 +250,7 @@ class Server:
         assert_never(request)
 
     def _write(self, session: Session, request: WriteRequest, now: Instant) -> Result:
-        self.zxid += 1  # a refused write has its place in the order as well
+        self.zxid += 1  # a refused write has a zxid too
         transaction = Transaction(self.zxid, now.wall_ms, session.id)
         if isinstance(request, MultiRequest):
             results, changes = self._tree.write_all(request.steps, transaction)

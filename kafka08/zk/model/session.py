@@ -1,15 +1,15 @@
-"""A client's session on the model: messages in and out, no thread, time or chance of its own.
+"""A client's session on the model: messages in and out, without a thread, clock or randomness.
 
-It does what `ZooKeeper` (zookeeper.py) promises, as kazoo does it:
+It implements `ZooKeeper` (zookeeper.py) as kazoo does:
 
     closed ── start ──▶ connecting ── accepted ──▶ connected ── connection lost ──▶ connecting
                           ▲    │                                (outstanding: ConnectionLost;
                           │    │ session expired                 watchers called and dropped)
                           └────┘ (queued: SessionExpired)
 
-Operations queue while it connects. A heartbeat goes out after a third of the session timeout
-without a request; if nothing has come by the next one, the connection is given up. What runs it is
-its `World`: simulated, or in_process.py.
+Operations are queued while it connects. It sends a heartbeat after a third of the session timeout
+without a request; if no message has arrived by the next one, it drops the connection. A `World`
+runs it: that of a simulation, or in_process.py.
 
 Source: kazoo.protocol.connection and kazoo.client 2.11.
 """
@@ -39,7 +39,7 @@ from kafka08.zk.operations import Children, Exists, Get, Operation, Watcher
 from kafka08.zk.zookeeper import ConnectionState, Event, SessionSettings, StateListener
 
 ToServer: TypeAlias = ConnectRequest | tuple[int, Request]
-"""A connection's first message; the later ones with their xids."""
+"""A connection's first message; a later one with its xid."""
 
 RETRY_SECONDS: Final = 0.05
 RETRY_BACKOFF: Final = 1.5
@@ -58,22 +58,23 @@ class Link(Protocol):
     def send(self, message: ToServer) -> None: ...
 
     def close(self) -> None:
-        """Nothing more comes on it, `on_closed` neither."""
+        """Afterwards it delivers nothing, not even `on_closed`."""
 
 
 class LinkOwner(Protocol):
-    """Who hears what comes on a link; each call names it, for a late one may be of an old link."""
+    """The receiver of a link's messages. Each call names the link, since a late one may concern an
+    old link."""
 
     def on_open(self, link: Link) -> None: ...
 
     def on_message(self, link: Link, message: FromServer) -> None: ...
 
     def on_closed(self, link: Link) -> None:
-        """The connection could not be made, or was lost, or closed by the server."""
+        """The connection failed, was lost, or was closed by the server."""
 
 
 class World(Protocol):
-    """What runs sessions: time, connections, and waiting. It never calls back before it returns."""
+    """Runs sessions: time, connections and waits. No method calls back before it returns."""
 
     def monotonic(self) -> float: ...
 
@@ -82,7 +83,7 @@ class World(Protocol):
     def event(self) -> Event: ...
 
     def open(self, hosts: str, owner: LinkOwner) -> Link:
-        """Begin to connect to one of the hosts."""
+        """Start to connect to one of the hosts."""
 
     def why_unreachable(self, hosts: str) -> str: ...
 
@@ -113,7 +114,7 @@ class ModelSession:
         self._heartbeat_unanswered = False
         self._queue: deque[ModelAnswer] = deque()
         self._unanswered: deque[tuple[float, ModelAnswer | None]] = deque()
-        # path → watchers in the order in which they came
+        # path → watchers in the order of their registration
         self._data_watchers: dict[str, dict[Watcher, None]] = {}
         self._child_watchers: dict[str, dict[Watcher, None]] = {}
         self._ended = world.event()
@@ -198,13 +199,13 @@ class ModelSession:
         self._is_connected = True
         self._tries = 0
         self._xid = 0
-        self._tell(ConnectionState.CONNECTED)
+        self._notify(ConnectionState.CONNECTED)
         self._set_heartbeat()
         while self._queue:
             self._write_operation(self._queue.popleft())
 
     def _lose_connection(self) -> None:
-        """Connect again: at once if nothing is known against it, later the more often it failed."""
+        """Connect again after a pause, which grows with each failed attempt."""
         self._drop_link()
         if self._is_closing:
             self._ended.set()
@@ -212,7 +213,7 @@ class ModelSession:
         if self._is_connected:
             self._is_connected = False
             self._fail_all(ConnectionLost)
-            self._tell(ConnectionState.SUSPENDED)
+            self._notify(ConnectionState.SUSPENDED)
             self._drop_watchers()
         delay = min(RETRY_SECONDS * RETRY_BACKOFF**self._tries, RETRY_SECONDS_MAX)
         self._tries += 1
@@ -221,14 +222,14 @@ class ModelSession:
     def _lose_session(self) -> None:
         self._drop_link()
         self.session_id, self.session_password, self._last_zxid = None, bytes(16), 0
-        self._tell(ConnectionState.LOST)
+        self._notify(ConnectionState.LOST)
         self._fail_all(SessionExpired)
         self._set_timer(0, self._connect)
 
     def _stop(self) -> None:
         self._is_started = self._is_connected = False
         self._drop_link()
-        self._tell(ConnectionState.LOST)
+        self._notify(ConnectionState.LOST)
         self._fail_all(SessionLost)
         self._drop_watchers(call=False)
         self.session_id = None
@@ -282,20 +283,20 @@ class ModelSession:
             watchers.setdefault(path, {})[operation.watch] = None
 
     def _call_watchers(self, event: WatchEvent) -> None:
-        hearers: list[Watcher] = []
+        watchers: list[Watcher] = []
         if event.type is not EventType.CHILDREN_CHANGED:
-            hearers += self._data_watchers.pop(event.path, ())
+            watchers += self._data_watchers.pop(event.path, ())
         if event.type in {EventType.CHILDREN_CHANGED, EventType.DELETED}:
-            hearers += self._child_watchers.pop(event.path, ())
-        self._dispatch(hearers)
+            watchers += self._child_watchers.pop(event.path, ())
+        self._dispatch(watchers)
 
     def _drop_watchers(self, *, call: bool = True) -> None:
         tables = (self._data_watchers, self._child_watchers)
-        hearers = [w for table in tables for path in sorted(table) for w in table[path]]
+        watchers = [w for table in tables for path in sorted(table) for w in table[path]]
         for table in tables:
             table.clear()
         if call:
-            self._dispatch(hearers)
+            self._dispatch(watchers)
 
     def _dispatch(self, watchers: Iterable[Watcher]) -> None:
         for watcher in watchers:
@@ -309,7 +310,7 @@ class ModelSession:
         for answer in failed:
             answer.fail(kind)
 
-    def _tell(self, state: ConnectionState) -> None:
+    def _notify(self, state: ConnectionState) -> None:
         for listener in self._listeners:
             listener(state)
 

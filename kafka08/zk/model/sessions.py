@@ -1,7 +1,8 @@
-"""The sessions that live, and when each ends unless its client is heard.
+"""The live sessions, and when each expires without a message of its client.
 
-A session ends in buckets of one tick: heard at `now`, it lives until the first multiple of the tick
-that is after now + its timeout. Sessions of one bucket end in the order of their ids.
+Sessions expire in buckets of one tick: after a message at `now`, a session lives until the first
+multiple of the tick after now + its timeout. Sessions of one bucket expire in the order of their
+ids.
 
 Source: SessionTrackerImpl and ExpiryQueue 3.9; generatePasswd of ZooKeeperServer.
 """
@@ -16,7 +17,7 @@ _SUPER_SECRET: Final = 0xB3415C00
 
 @dataclass(slots=True)
 class Session:
-    """timeout_ms: as its newest connection negotiated it. connection: None while there is none."""
+    """timeout_ms: as its newest connection negotiated it. connection: None while it has none."""
 
     id: int
     timeout_ms: int
@@ -38,7 +39,7 @@ class Sessions:
         session = Session(self._next_id, self.granted(timeout_ms), 0, connection)
         self._next_id += 1
         self._live[session.id] = session
-        self.hear(session, now_ms)
+        self.touch(session, now_ms)
         return session
 
     def granted(self, timeout_ms: int) -> int:
@@ -47,19 +48,19 @@ class Sessions:
     def find(self, session_id: int) -> Session | None:
         return self._live.get(session_id)
 
-    def hear(self, session: Session, now_ms: int) -> None:
-        """A request or heartbeat has come from its client."""
+    def touch(self, session: Session, now_ms: int) -> None:
+        """A request or heartbeat of its client arrived."""
         session.deadline_ms = ((now_ms + session.timeout_ms) // self._tick_ms + 1) * self._tick_ms
 
     def hear_all(self, now_ms: int) -> None:
         for session in self._live.values():
-            self.hear(session, now_ms)
+            self.touch(session, now_ms)
 
     def end(self, session: Session) -> None:
         del self._live[session.id]
 
     def overdue(self, now_ms: int) -> list[Session]:
-        """Those whose time is over, in the order in which they end."""
+        """The sessions whose timeout has passed, in the order in which they expire."""
         late = [session for session in self._live.values() if session.deadline_ms <= now_ms]
         return sorted(late, key=lambda session: (session.deadline_ms, session.id))
 

@@ -1,4 +1,4 @@
-"""Operations as the model's requests, its results as those of operations; the chroot in between."""
+"""Translates operations to the model's requests, and its results back; applies the chroot."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Chroot:
         self._prefix = prefix
 
     def above(self, path: str) -> str:
-        """The server's path of one of ours."""
+        """The server's path for a path of the client."""
         return self._prefix or "/" if path == "/" else self._prefix + path
 
     def below(self, path: str) -> str:
-        """Ours of one of the server's."""
+        """The client's path for a path of the server."""
         return path.removeprefix(self._prefix) or "/"
 
 
@@ -95,7 +95,7 @@ def _to_write(
 
 
 def read_result(operation: Operation, result: Any, chroot: Chroot) -> Any:
-    """What the operation's class says; `result` is that of its request."""
+    """The result that the operation's class documents; `result` is that of its request."""
     if isinstance(operation, Get):
         data, stat = result
         return Node(decode(data), stat.version, stat.ephemeral_owner)

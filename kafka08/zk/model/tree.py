@@ -1,7 +1,7 @@
-"""The znodes, and what one write does to them.
+"""The znodes, and the effects of a write on them.
 
-A write gives its result and the changes that watches hear of, or raises Refused and leaves the tree
-as it was. The order of its checks is ZooKeeper's, since the first that fails names the error.
+A write returns its result and the changes that trigger watches, or raises Refused and changes
+nothing. It makes its checks in ZooKeeper's order, since the first that fails determines the error.
 
 Source: PrepRequestProcessor.pRequest2Txn, DataTree, DataNode, PathUtils 3.9.
 """
@@ -27,13 +27,13 @@ from kafka08.zk.model.messages import (
 
 ROOT: Final = "/"
 SPECIAL: Final = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
-"""There from the beginning, and cannot be deleted."""
+"""They always exist, and cannot be deleted."""
 ANY_VERSION: Final = -1
 _INVALID: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
 
 class Refused(Exception):
-    """The write was not done; `code` says why."""
+    """The write was not applied; `code` is the reason."""
 
     def __init__(self, code: Code) -> None:
         super().__init__(code.name)
@@ -41,15 +41,15 @@ class Refused(Exception):
 
 
 class Change(NamedTuple):
-    """What a write did, for watches."""
+    """A change by a write, which may trigger watches."""
 
     type: EventType
     path: str
 
 
 class Transaction(NamedTuple):
-    """Where and when a write is done: its place in the order of all writes, wall-clock time, and
-    the session that asked."""
+    """The transaction of a write: its zxid, its wall-clock time, and the session that requested
+    it."""
 
     zxid: int
     time_ms: int
@@ -58,8 +58,8 @@ class Transaction(NamedTuple):
 
 @dataclass(slots=True)
 class Znode:
-    """created_children counts the children ever made, which numbers sequential znodes; the version
-    that a Stat shows counts those deleted as well."""
+    """created_children counts all children ever created, for the numbers of sequential znodes; the
+    cversion of a Stat also counts the deleted ones."""
 
     data: bytes | None
     czxid: int = 0
@@ -89,7 +89,7 @@ class Znode:
 
 
 class Tree:
-    """path → znode. An ephemeral znode stands in `ephemerals` of its session as well."""
+    """path → znode. An ephemeral znode is also in `ephemerals` of its session."""
 
     def __init__(self) -> None:
         self._znodes = {path: Znode(b"") for path in SPECIAL}
@@ -106,7 +106,8 @@ class Tree:
         return sorted(self._ephemerals.get(session_id, ()))
 
     def write(self, step: StepRequest, transaction: Transaction) -> tuple[StepResult, list[Change]]:
-        """Its result, and the changes in the order in which watches hear of them. Refused."""
+        """Its result, and the changes in the order in which they trigger watches. Raises
+        Refused."""
         results, changes = self.write_all((step,), transaction)
         result = results[0]
         if isinstance(result, Code):
@@ -116,7 +117,8 @@ class Tree:
     def write_all(
         self, steps: tuple[StepRequest, ...], transaction: Transaction
     ) -> tuple[list[StepResult], list[Change]]:
-        """All or none. If one is refused: a Code for each (see MultiRequest), and no change."""
+        """Apply all steps or none. If one is refused: a Code for each (see MultiRequest), and no
+        change."""
         results: list[StepResult] = []
         changes: list[Change] = []
         self._undo.clear()

@@ -1,8 +1,8 @@
 """One-shot watches of connections on paths.
 
-A watch lasts until its event or the end of its connection. `exists` and `getData` set data
+A watch remains until its event or the end of its connection. `exists` and `getData` set data
 watches, `getChildren` sets child watches. A connection that watches both the data and the children
-of a znode hears of its deletion once.
+of a znode receives one event for its deletion.
 
 Source: WatchManager and DataTree 3.9.
 """
@@ -32,7 +32,7 @@ class Watches:
         self._children.drop(connection)
 
     def take(self, change: Change) -> Iterator[int]:
-        """The connections that hear of the change, ascending. Their watches are gone."""
+        """Remove and return the connections that the change triggers, ascending."""
         if change.type is EventType.CHILDREN_CHANGED:
             hearers: Set[int] = self._children.take(change.path)
         elif change.type is EventType.DELETED:

@@ -31,7 +31,7 @@ def test_a_session_ends_with_the_tick_after_its_timeout(
 def test_what_is_heard_puts_the_end_off(sessions: Sessions) -> None:
     """By its whole timeout."""
     session = sessions.open(1000, connection=1, now_ms=0)
-    sessions.hear(session, 1400)
+    sessions.touch(session, 1400)
     assert sessions.overdue(2400) == []
     assert sessions.overdue(2500) == [session]
 
