@@ -96,7 +96,7 @@ def simulate(
     failed = 0
     for one in _seeds(seed, runs, minutes):
         plan = given or _draw(one, profile, coordinated=coordinated)
-        outcome = run_seed(one, plan=plan, tell=click.echo if replay else None)
+        outcome = run_seed(one, plan=plan, on_line=click.echo if replay else None)
         failed += outcome.verdict is not None
         if as_json:
             show_json(asdict(outcome))

@@ -1,4 +1,4 @@
-"""Brokers and clients as simulated processes on hosts of their own, with what can befall them."""
+"""Brokers and clients as simulated processes on hosts of their own: start, kill, stop."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kafka08.broker.coordinator.offset_manager import OffsetManager
 from kafka08.broker.partition import Partition
 from kafka08.broker.server import KafkaServer
 from kafka08.errors import KafkaError
+from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.simulation.disk import SimDisk
 from kafka08.simulation.process import START_WALL_MS, Process
 from kafka08.simulation.runtime import SimBrokerRuntime, SimClientRuntime, World
@@ -20,21 +21,21 @@ from kafka08.structs import TopicPartition
 BROKER_PORT: Final = 9092
 LOG_DIRECTORY: Final = Path("/logs")
 LEFTOVER_SECONDS: Final = 5.0
-"""How long after its end a process may still have something open."""
+"""The time after which a process that has ended its work must have closed everything."""
 
 
 class Hosts:
-    """Makes processes and ends them.
+    """Starts processes and ends them.
 
-    seed       what each process draws from, with its name
-    uncaught   a sentence for each exception that nobody caught
+    seed       with a process's name, the seed of its random numbers
+    uncaught   a sentence for each exception that left a task
     """
 
     def __init__(self, seed: str, world: World, skew: Callable[[], tuple[int, float]]) -> None:
         self.world = world
         self.seed = seed
         self.processes: list[Process] = []
-        """All that ever lived."""
+        """All processes of the run, the dead ones included."""
         self.uncaught: list[str] = []
         self._skew = skew
 
@@ -60,7 +61,7 @@ class Hosts:
         return process
 
     def _show(self, process: Process) -> None:
-        """Have its life on the timeline, if there is one."""
+        """Show its lifetime on the timeline, if there is one."""
         scheduler = process.scheduler
         timeline = scheduler.trace.timeline
         if timeline is not None:
@@ -78,13 +79,13 @@ class Hosts:
         return Random(f"{self.seed}/{name}")
 
     def kill(self, process: Process, *, silently: bool) -> None:
-        """As SIGKILL does; silently: as if its host's plug was drawn."""
+        """As SIGKILL; silently: as a power failure of its host."""
         if silently:
             self.world.network.switch_off(process.host)
         process.die(silently=silently)
 
     def disconnect(self, process: Process, *, silently: bool) -> None:
-        """End what a process has open on the network."""
+        """Close a process's connections and listeners."""
         network = self.world.network
         for listener in [one for one in network.listeners.values() if one.process is process]:
             listener.vanish(silently=silently)
@@ -94,7 +95,7 @@ class Hosts:
             link.vanish(silently=silently)
 
     def leftovers(self, process: Process) -> list[str]:
-        """What a process that has done its work still has."""
+        """The resources that a process still holds after its work."""
         world = self.world
         return [
             *(f"task {task.name}" for task in process.tasks),
@@ -115,16 +116,16 @@ class Hosts:
             ),
         ]
 
-    def bury(self) -> None:
-        """After the run: let nothing of it stay in memory."""
+    def discard(self) -> None:
+        """Free all memory of the run."""
         for process in self.processes:
-            process.bury()
+            process.discard()
 
 
 class SimBroker:
-    """One broker id: its disk, and the process that runs it, if one does.
+    """One broker id: its disk, and its process, if it is running.
 
-    loses_writes   whether a loss of power takes what was not synced
+    loses_writes   whether a power failure loses unsynced writes
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class SimBroker:
         return lambda text: scheduler.trace.event(scheduler.now, text)
 
     def start(self) -> None:
-        """Begin to start; a process that cannot dies."""
+        """Start a process, which dies if the broker cannot start."""
         self.starts += 1
         name = f"{self.host}.{self.starts}"
         process = self.process = self.hosts.process(name, self.host)
@@ -186,8 +187,8 @@ class SimBroker:
         process.spawn(run, (), "main")
 
     def shutdown(self, seconds: float) -> list[str]:
-        """Stop it cleanly, from another process's task: what is wrong with it then, such as what it
-        has left over. Its process is dead afterwards."""
+        """Stop it cleanly, from a task of another process. Returns problems, such as leftovers. Its
+        process is dead afterwards."""
         process, server = self.process, self.server
         assert process is not None
         assert server is not None
@@ -202,30 +203,35 @@ class SimBroker:
             process.die()
             return [f"it did not stop in {seconds:g} s"]
         caller.process.sleep(LEFTOVER_SECONDS)
-        # One that was still starting ends itself once it has stopped.
+        # A broker that was still starting ends itself once it has stopped.
         leftovers = [] if process.is_dead else self.hosts.leftovers(process)
         process.die()
         return leftovers
 
-    # What one who looks on sees
+    # For checks
 
     def partitions(self) -> list[Partition]:
-        """Those of the process that runs; [] before it has loaded its logs."""
+        """The partitions of the running process; [] before it has loaded its logs."""
         return list(self._part("_replica_manager") or ())
 
     def partition(self, tp: TopicPartition) -> Partition | None:
         manager = self._part("_replica_manager")
         return None if manager is None else manager.find(tp)
 
+    def known_state(self, tp: TopicPartition) -> PartitionStateInfo | None:
+        """The state of a partition as its metadata has it; None if it has none."""
+        manager = self._part("_replica_manager")
+        return None if manager is None else manager._metadata_cache.partition_state(tp)
+
     def offset_manager(self) -> OffsetManager | None:
         found: OffsetManager | None = self._part("_offset_manager")
         return found
 
     def _part(self, name: str) -> Any:
-        """A part of the server, if it was started already."""
+        """A part of the running server; None before it exists."""
         return getattr(self.server, name, None) if self.is_running else None
 
-    # The clock that its files get their times from
+    # The clock of its files
 
     def time_ms(self) -> int:
         return START_WALL_MS if self.process is None else self.process.time_ms()

@@ -1,4 +1,4 @@
-"""The disk of one host in the simulated world: it may fail, be full or be slow for a while."""
+"""The disk of a simulated host, which may fail, be full or be slow for a while."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from kafka08.simulation.cluster import SimBroker
 
 ERROR_SHARE: Final = 0.2
-"""How often a disk that fails does so."""
+"""The share of calls that fail on a failing disk."""
 NEEDS_ROOM: Final = frozenset({"create", "write", "allocate", "make directory"})
 
 
 class SimDisk(MemoryDisk):
-    """A disk in memory, with what can befall it.
+    """A disk in memory, with faults.
 
-    is_full        whatever needs room fails; of a write, a part is done
+    is_full        calls that need space fail; a failed write may write a part
     fails          some reads, writes and syncs fail
-    slow_seconds   the longest that a call holds up the process; what a native thread does takes as
-                   long as its job, not longer
+    slow_seconds   the longest time for which a call suspends the process; calls of native threads
+                   take no longer than their jobs
+    on_truncate    called with a file that is about to be truncated
     """
 
     def __init__(self, owner: SimBroker, random: Random) -> None:
@@ -33,34 +34,35 @@ class SimDisk(MemoryDisk):
         self.is_full = False
         self.fails = False
         self.slow_seconds = 0.0
+        self.on_truncate: Callable[[Path], object] = lambda _: None
         self._owner = owner
         self._random = random
         self._is_held_up = False
-        self._is_looked_at = False
+        self._is_observed = False
         self.before = self._before
         self.before_read = lambda path: self._before("read", path)
         self.torn = lambda size: self._random.randrange(size) if size else 0
 
     def repair(self) -> None:
-        """End what is wrong with it."""
+        """End all faults of the disk."""
         self.is_full = self.fails = False
         self.slow_seconds = 0.0
 
     @contextmanager
-    def looked_at(self) -> Iterator[None]:
-        """While it lasts no process calls, but one who looks on: nothing goes wrong."""
-        self._is_looked_at = True
+    def without_faults(self) -> Iterator[None]:
+        """Calls of the checks, which have no faults and take no time."""
+        self._is_observed = True
         try:
             yield
         finally:
-            self._is_looked_at = False
+            self._is_observed = False
 
     def power_fails(self) -> None:
-        """See `lose_power`."""
+        """See `lose_power`; draws from the disk's own random numbers."""
         self.lose_power(self._random)
 
     def _before(self, action: str, path: Path) -> None:
-        if self._is_looked_at:
+        if self._is_observed:
             return
         if self.slow_seconds:
             self._hold_up()
@@ -68,9 +70,11 @@ class SimDisk(MemoryDisk):
             raise failure(errno.ENOSPC, path)
         if self.fails and self._random.random() < ERROR_SHARE:
             raise failure(errno.EIO, path)
+        if action == "truncate":
+            self.on_truncate(path)
 
     def _hold_up(self) -> None:
-        """The process takes no further step until the disk has answered."""
+        """Suspend the process until the disk responds."""
         process = self._owner.process
         if process is None or process.scheduler.running is not process or self._is_held_up:
             return

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: one fault after the other, drawn, each repaired after a while."""
+"""The faults of a run, one after the other, each with a repair after its duration."""
 
 from __future__ import annotations
 
@@ -15,19 +15,29 @@ from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.workload import TOPIC
-from kafka08.simulation.zookeeper import ADDRESS, SimLink
+from kafka08.simulation.zookeeper import ADDRESS, AtNextWrite, SimLink
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 
 CLOCK_STEP_MS: Final = 60_000
 STOP_SECONDS: Final = 60.0
+MIGRATIONS: Final = (
+    ("start",),
+    ("start", "verify", "finish"),
+    ("verify",),
+    ("finish",),
+    ("rollback",),
+    ("start", "rollback"),
+    ("start", "verify", "finish", "rollback"),
+)
+"""The steps of which one fault makes one series."""
 
 
 class Faults:
-    """Makes the faults of a plan, each with its repair.
+    """Injects the faults of a plan, and repairs them.
 
-    random_of  what a fault draws from, by its name
-    director   whose tasks wait for the time of a repair
-    members    consumers that may be stopped, with their hosts cut off
+    random_of  the random numbers of a fault, by its name
+    director   the process whose timers repair faults
+    members    consumers that may be killed
     say        called with a sentence for every fault and repair
     """
 
@@ -46,9 +56,9 @@ class Faults:
         self._plan = plan
         self._random_of = random_of
         self._random = random_of("fault")
-        """What the present fault draws from."""
+        """The random numbers of the current fault."""
         self._seconds = 0.0
-        """How long it lasts."""
+        """Its duration."""
         self._world = world
         self._hosts = hosts
         self._brokers = brokers
@@ -56,11 +66,13 @@ class Faults:
         self._director = director
         self._say = say
         self._is_over = False
-        self._admins = 0
+        self._tools = 0
+        self.running_tools: list[str] = []
+        """The processes of administration tools that have not ended."""
         self._stopping: dict[SimBroker | SimMember, None] = {}
-        """Those that are being stopped cleanly."""
+        """Brokers that are being stopped cleanly."""
         self._expected: dict[SimBroker | SimMember, None] = {}
-        """Those that will be started."""
+        """Brokers and members with a scheduled start."""
         self._suspended: dict[Process, None] = {}
         self._make: dict[Fault, Callable[[], object]] = {
             Fault.KILL: self._kill,
@@ -83,7 +95,7 @@ class Faults:
         }
 
     def run(self, seconds: float) -> None:
-        """Make faults for so long."""
+        """Inject faults for so long."""
         begin = self._director.monotonic()
         for fault in self._plan.faults:
             self._sleep_until(begin + fault.at)
@@ -97,33 +109,35 @@ class Faults:
         self._director.sleep(at - self._director.monotonic())
 
     def _start_what_ended(self) -> None:
-        """Brokers that ended by themselves, as after a disk error, start later."""
+        """Schedule a start of brokers that halted, as after a disk error."""
         for broker in self._brokers:
             if not broker.is_running and broker not in self._expected:
                 self._start_later(broker)
 
     def repair(self) -> None:
-        """End what is still broken."""
+        """Repair all faults."""
         self._is_over = True
         network = self._world.network
         network.heal()
-        network.settings = self._plan.calm_network
+        network.settings = self._plan.final_network
         if not self._world.zookeeper.is_up:
             self._world.zookeeper.start()
+        for link in self._world.zookeeper.links.values():
+            link.breaks = None
         for broker in self._brokers:
             broker.disk.repair()
         for process in list(self._suspended):
             self._resume(process)
 
     def keep_running(self) -> bool:
-        """Start the brokers and members that are down, for whatever reason; whether all run."""
+        """Start all brokers and members that are down. Returns whether all were running."""
         down = [one for one in self._places() if not one.is_running and one not in self._stopping]
         for place in down:
             self._start(place)
         return not down and not self._stopping
 
     def _later(self, call: Callable[[], object]) -> None:
-        """Make a call when the fault has lasted as long as it is to, unless all is repaired."""
+        """Make a call after the fault's duration, unless all faults were repaired before."""
 
         def repair() -> None:
             if not self._is_over:
@@ -148,7 +162,7 @@ class Faults:
         place = self._random.choice(running)
         silently = self._random.random() < self._plan.silent_share
         assert place.process is not None
-        self._note(f"{place.process.name} is {'unplugged' if silently else 'killed'}")
+        self._note(f"{place.process.name} {'loses power' if silently else 'is killed'}")
         self._hosts.kill(place.process, silently=silently)
         self._start_later(place)
 
@@ -169,13 +183,13 @@ class Faults:
             return
         broker = self._random.choice(running)
         assert broker.process is not None
-        self._note(f"{broker.process.name} is told to stop")
+        self._note(f"{broker.process.name} is stopped cleanly")
         self._stopping[broker] = None
         name = broker.process.name
 
         def stop() -> None:
-            wrong = broker.shutdown(STOP_SECONDS)
-            self._say(f"{name} has stopped" + (f", but: {', '.join(wrong)}" if wrong else ""))
+            problems = broker.shutdown(STOP_SECONDS)
+            self._say(f"{name} has stopped" + (f", but: {', '.join(problems)}" if problems else ""))
             del self._stopping[broker]
             self._start_later(broker)
 
@@ -199,11 +213,11 @@ class Faults:
         if process in self._suspended:
             del self._suspended[process]
             if not process.is_dead:
-                self._say(f"{process.name} goes on")
+                self._say(f"{process.name} resumes")
                 process.resume()
 
     def _cut(self) -> None:
-        """Between two hosts or around one, in one direction or both."""
+        """Between two hosts or around one host, in one direction or both."""
         hosts = self._host_names()
         one = self._random.choice(hosts)
         servers = [ZOOKEEPER_HOST, *(broker.host for broker in self._brokers)]
@@ -220,7 +234,7 @@ class Faults:
         self._later(lambda: self._mend(ways))
 
     def _mend(self, ways: Sequence[tuple[str, str]]) -> None:
-        self._say(f"mended: {', '.join(f'{source} > {target}' for source, target in ways)}")
+        self._say(f"end of cut: {', '.join(f'{source} > {target}' for source, target in ways)}")
         for source, target in ways:
             self._world.network.mend(source, target)
 
@@ -242,11 +256,14 @@ class Faults:
         if links:
             link = self._random.choice(links)
             loses = self._random.random() < 0.5
-            self._note(
-                f"{link.process.name} loses its connection to ZooKeeper"
-                + ("" if loses else ", after its requests were done")
-            )
-            self._world.zookeeper.break_link(link, loses_requests=loses)
+            at_write = self._random.random() < 0.5
+            what = f"{link.process.name} loses its connection to ZooKeeper"
+            if at_write:
+                link.breaks = AtNextWrite.BEFORE if loses else AtNextWrite.AFTER
+                self._note(f"{what} at its next write, {link.breaks.value}")
+            else:
+                self._note(what + ("" if loses else ", after its requests were processed"))
+                self._world.zookeeper.break_link(link, loses_requests=loses)
 
     def _stop_zookeeper(self) -> None:
         zookeeper = self._world.zookeeper
@@ -263,17 +280,17 @@ class Faults:
     def _elect_in_ensemble(self) -> None:
         zookeeper = self._world.zookeeper
         if zookeeper.is_up:
-            self._note("the leader of the ensemble is gone")
+            self._note("the ZooKeeper ensemble loses its leader")
             zookeeper.elect(lambda count: self._random.randint(0, count))
             self._later(self._start_zookeeper)
 
     def _expire_session(self) -> None:
-        # A member trusts its session until its timeout: one that ends before would break rules.
+        # A member relies on its session's timeout, so an earlier end would break rules.
         members = {member.host for member in self._members}
         links = [link for link in self._links() if link.process.host not in members]
         if links:
             link = self._random.choice(links)
-            self._note(f"the ZooKeeper session of {link.process.name} is ended")
+            self._note(f"the ZooKeeper session of {link.process.name} expires")
             self._world.zookeeper.expire_session(link)
 
     def _half_open(self) -> None:
@@ -302,7 +319,7 @@ class Faults:
         self._later(broker.disk.repair)
 
     def _links(self) -> list[SimLink]:
-        """Connections to ZooKeeper, but the director's."""
+        """All connections to ZooKeeper but the director's."""
         return [
             one
             for one in self._world.zookeeper.links.values()
@@ -310,7 +327,7 @@ class Faults:
         ]
 
     def _move_partitions(self) -> None:
-        """Onto other brokers, in a process of its own that may fail."""
+        """Move partitions to other brokers, in a process of its own, which may fail."""
         brokers = [broker.id for broker in self._brokers]
 
         def move(admin: AdminClient) -> None:
@@ -322,14 +339,16 @@ class Faults:
         self._administer("preferred replicas are elected", lambda admin: admin.elect_preferred())
 
     def _migrate(self) -> None:
-        """One step, whether or not it is the next: a tool may be used wrongly, or again."""
-        step = self._random.choice(["start", "start", "verify", "finish", "rollback"])
+        """Some steps, whether or not they are the next ones: a tool may be misused, or used
+        again."""
+        steps = self._random.choice(MIGRATIONS)
 
         def migrate(runtime: SimClientRuntime) -> None:
             with OffsetMigration(ADDRESS, GROUP, runtime=runtime) as migration:
-                getattr(migration, step)()
+                for step in steps:
+                    getattr(migration, step)()
 
-        self._run_tool(f"a migration of the group: {step}", migrate)
+        self._run_tool(f"a migration of the group: {', '.join(steps)}", migrate)
 
     def _administer(self, what: str, call: Callable[[AdminClient], object]) -> None:
         def administer(runtime: SimClientRuntime) -> None:
@@ -339,16 +358,19 @@ class Faults:
         self._run_tool(what, administer)
 
     def _run_tool(self, what: str, call: Callable[[SimClientRuntime], object]) -> None:
-        """In a process of its own, which may fail."""
+        """Run an administration tool in a process of its own, which may fail."""
         self._note(what)
-        self._admins += 1
-        runtime = self._hosts.client(f"admin-{self._admins}")
+        self._tools += 1
+        runtime = self._hosts.client(f"admin-{self._tools}")
+        name = runtime.process.name
+        self.running_tools.append(name)
 
         def run() -> None:
             try:
                 call(runtime)
             except KafkaError as error:
-                self._say(f"{runtime.process.name}: {error}")
+                self._say(f"{name}: {error}")
+            self.running_tools.remove(name)
             runtime.process.die()
 
         runtime.spawn(run, name="main")

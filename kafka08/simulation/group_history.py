@@ -1,16 +1,16 @@
-"""GroupHistory: what the members of a group with a coordinator were handed and have committed, and
-the rules for it. Pure: events come in the order in which they happened.
+"""GroupHistory: the messages and commits of the members of a group with a coordinator, and the
+rules for them. Pure; events are recorded in the order in which they happened.
 
-1. A member is handed messages of partitions that it has, by its own callbacks.
-2. Between `assigned` and `revoked` the messages of a partition come one after the other: none is
-   left out and none comes twice.
-3. An assignment begins no later than behind what somebody was handed, and not before an offset
-   whose commit was acknowledged when it was made.
-4. Nobody commits an offset behind messages that nobody was handed.
+1. A member receives messages only of partitions that it owns, by its own callbacks.
+2. Between `assigned` and `revoked` a partition's messages are consecutive: none is skipped or
+   repeated.
+3. The first message of an assignment is at most the one after all that members have received, and
+   at least the last offset whose commit was acknowledged before the assignment.
+4. A committed offset is at most the one after all that members have received.
 
-Rules 2 to 4 hold where the logs lose nothing. That every message is processed in the end is for the
-caller to ask, by `missing`. A message is processed when its work is done: a member that is killed
-in between has not done it, and somebody else must.
+Rules 2 to 4 hold where the logs lose no messages. The caller checks with `missing` that every
+message is processed in the end. A message is processed when its work is done: if a member is killed
+before, another member must process it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kafka08.structs import TopicPartition
 
 
 class GroupEvents(Protocol):
-    """Told by a member what happens to it. `member` names one KafkaConsumer."""
+    """The events of a member. `member` names one KafkaConsumer."""
 
     def assigned(self, member: str, partitions: Iterable[TopicPartition]) -> None:
-        """In on_assigned."""
+        """Call it in on_assigned."""
 
     def revoked(self, member: str, partitions: Iterable[TopicPartition]) -> None:
-        """In on_revoked, or before it unsubscribes or closes."""
+        """Call it in on_revoked, and before the consumer unsubscribes or closes."""
 
     def handed(self, member: str, tp: TopicPartition, offset: int) -> None: ...
 
@@ -41,23 +41,23 @@ class GroupEvents(Protocol):
 class GroupHistory:
     """See the module.
 
-    wrong    told of a rule that was broken, in a sentence
-    is_safe  whether the logs lose nothing
+    on_violation   called with a sentence that describes a violation
+    is_safe        whether the logs lose no messages
     """
 
-    def __init__(self, wrong: Callable[[str], object], *, is_safe: bool) -> None:
-        self._wrong = wrong
+    def __init__(self, on_violation: Callable[[str], object], *, is_safe: bool) -> None:
+        self._on_violation = on_violation
         self._is_safe = is_safe
         self._next: dict[str, dict[TopicPartition, int | None]] = {}
-        """member → what it has → the next offset; None: nothing was handed yet."""
+        """member → its partitions → the next offset; None before the first message."""
         self._floors: dict[str, dict[TopicPartition, int]] = {}
-        """member → what it has → what was committed when it was assigned."""
+        """member → its partitions → the committed offset at the time of the assignment."""
         self._processed: dict[TopicPartition, set[int]] = {}
         self._ends: dict[TopicPartition, int] = {}
-        """Behind the last message that anybody was handed."""
+        """The offset after the last message that any member received."""
         self._committed: dict[TopicPartition, int] = {}
         self.repetitions = 0
-        """How many messages were processed again."""
+        """The number of messages that were processed again."""
 
     def assigned(self, member: str, partitions: Iterable[TopicPartition]) -> None:
         has = self._next.setdefault(member, {})
@@ -73,7 +73,9 @@ class GroupHistory:
     def handed(self, member: str, tp: TopicPartition, offset: int) -> None:
         has = self._next.get(member, {})
         if tp not in has:
-            self._wrong(f"{member} was handed {tp} offset {offset}, which it has not")
+            self._on_violation(
+                f"{member} was handed {tp} offset {offset} of a partition that it does not own"
+            )
             return
         if self._is_safe:
             self._check_order(member, tp, offset, has[tp])
@@ -83,11 +85,11 @@ class GroupHistory:
     def _check_order(self, member: str, tp: TopicPartition, offset: int, due: int | None) -> None:
         floor, end = self._floors[member][tp], self._ends.get(tp, 0)
         if due is not None and offset != due:
-            self._wrong(f"{member} was handed {tp} offset {offset} instead of {due}")
+            self._on_violation(f"{member} was handed {tp} offset {offset} instead of {due}")
         elif offset < floor:
-            self._wrong(f"{member} begins {tp} at {offset}, though {floor} was committed")
+            self._on_violation(f"{member} begins {tp} at {offset}, though {floor} was committed")
         elif offset > end:
-            self._wrong(f"{member} begins {tp} at {offset}, and nobody was handed {end}")
+            self._on_violation(f"{member} begins {tp} at {offset}, but no member was handed {end}")
 
     def processed(self, tp: TopicPartition, offset: int) -> None:
         done = self._processed.setdefault(tp, set())
@@ -97,14 +99,16 @@ class GroupHistory:
     def committed(self, member: str, offsets: Mapping[TopicPartition, int]) -> None:
         for tp, offset in offsets.items():
             if self._is_safe and offset > self._ends.get(tp, 0):
-                self._wrong(f"{member} committed {tp} offset {offset}, which nobody was handed")
+                self._on_violation(
+                    f"{member} committed {tp} offset {offset}, which no member was handed"
+                )
             self._committed[tp] = max(self._committed.get(tp, 0), offset)
 
     def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
-        """How many of these nobody has processed."""
+        """The number of these messages that no member has processed."""
         return len(offsets - self._processed.get(tp, set()))
 
     @property
     def count(self) -> int:
-        """How many messages were processed."""
+        """The number of processed messages."""
         return sum(map(len, self._processed.values()))

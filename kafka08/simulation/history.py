@@ -1,21 +1,20 @@
-"""What a workload did to a cluster and saw of it, and whether a log that loses nothing allows that.
+"""The sends and reads of a workload, and a check that a log without losses allows them.
 
     history = History()
-    history.acknowledged(tp, offset, value)     a send was answered with this offset
-    history.unknown(tp, value)                  no answer, or "timed out": it may be there or not
-    history.record_read(reader, tp, offset, value)     some reader was given this message
+    history.acknowledged(tp, offset, value)     the response to a send has this offset
+    history.unknown(tp, value)                  sent, outcome unknown: it may be there or not
+    history.record_read(reader, tp, offset, value)     a reader received this message
     problems = history.problems(final)          `final`: partition → offset → value, read at the end
 
-A value is sent at most once, so that every message can be told from every other. What must hold
-(after jepsen's kafka workload):
+Every value is sent at most once, so all messages differ. The rules (after jepsen's kafka workload):
 
-1. Lost: each acknowledged value stands at its offset in the end.
-2. Changed: an offset never has two contents, whoever read it and whenever.
-3. Vanished: what was read once is there in the end.
-4. Repeated: no value stands at two offsets; not if senders try again (`repeats`).
-5. Out of order: a sender's acknowledged offsets rise (if that is promised: `ordered`), and a
-   reader's offsets rise.
-6. Invented: no value is read that was not sent.
+1. Lost: in the end each acknowledged value is at its offset.
+2. Changed: an offset never has two values, for any readers at any times.
+3. Vanished: a message that was read is there in the end.
+4. Repeated: no value is at two offsets; not checked if senders retry (`repeats`). 5. Out of order:
+a sender's acknowledged offsets rise in the order of its sends (checked if `ordered`),
+   and a reader's offsets rise.
+6. Invented: no value is in the log that was not sent.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Final = Mapping[TopicPartition, Mapping[int, bytes]]
 
 
 class Event(NamedTuple):
-    """One message seen by `who`, a sender or a reader."""
+    """One message of the sender or reader `who`."""
 
     who: str
     tp: TopicPartition
@@ -42,7 +41,7 @@ class Event(NamedTuple):
 
 
 class History:
-    """Events in the order in which they were noted; any thread may note one."""
+    """Events in the order in which they were recorded, by any thread."""
 
     def __init__(self, *, ordered: bool = True, repeats: bool = False) -> None:
         self._ordered = ordered
@@ -50,7 +49,8 @@ class History:
         self._lock = threading.Lock()
         self.acknowledgements: list[Event] = []
         self.reads: list[Event] = []
-        self._unknown: dict[TopicPartition, set[bytes]] = {}
+        self._unknown: dict[TopicPartition, dict[bytes, int]] = {}
+        """Each value sent, with its number in the order of the calls."""
 
     def acknowledged(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
         with self._lock:
@@ -58,7 +58,8 @@ class History:
 
     def unknown(self, tp: TopicPartition, value: bytes) -> None:
         with self._lock:
-            self._unknown.setdefault(tp, set()).add(value)
+            sent = self._unknown.setdefault(tp, {})
+            sent.setdefault(value, len(sent))
 
     def unknown_count(self) -> int:
         return sum(map(len, self._unknown.values()))
@@ -68,15 +69,28 @@ class History:
             self.reads.append(Event(who, tp, offset, value))
 
     def problems(self, final: Final) -> list[str]:
-        """A sentence for each thing that does not hold; [] for a sound history."""
+        """A sentence for each violation; [] for a sound history."""
         return [
             *self._lost(final),
             *self._changed_or_vanished(final),
             *([] if self._repeats else _repeated(final)),
-            *(_out_of_order(self.acknowledgements, "acknowledged") if self._ordered else []),
+            *(_out_of_order(self._in_order_of_sends(), "acknowledged") if self._ordered else []),
             *_out_of_order(self.reads, "read"),
             *self._invented(final),
         ]
+
+    def _in_order_of_sends(self) -> list[Event]:
+        """The acknowledgements, by the calls of `unknown` for their values. A value without such a
+        call keeps its place."""
+        last: dict[TopicPartition, int] = {}
+        order: list[tuple[int, int, Event]] = []
+        for number, event in enumerate(self.acknowledgements):
+            sent = self._unknown.get(event.tp, {}).get(event.value)
+            if sent is None:
+                sent = last.get(event.tp, -1)
+            last[event.tp] = sent
+            order.append((sent, number, event))
+        return [event for *_, event in sorted(order, key=lambda item: item[:2])]
 
     def _lost(self, final: Final) -> list[str]:
         return [

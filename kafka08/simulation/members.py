@@ -1,4 +1,4 @@
-"""Members of a consumer group in a run, and the rules that hold for what they are handed."""
+"""Members of a consumer group in a run, and the rules for the messages that they receive."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from kafka08.zk import paths
 
 GROUP = "g"
 LONG_WORK_SECONDS: Final = 12.0
-"""Longer than a session, and than some max.poll.interval.ms."""
+"""Longer than a session timeout, and than some max.poll.interval.ms."""
 
 
 def polling_config(target: Target, random: Random) -> KafkaConsumerConfig:
-    """Of a KafkaConsumer in the group."""
+    """The configuration of a KafkaConsumer in the group."""
     return KafkaConsumerConfig(
         {
             "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in target.bootstrap),
@@ -44,42 +44,43 @@ def polling_config(target: Target, random: Random) -> KafkaConsumerConfig:
     )
 
 
-class Handed:
-    """What members of a group of ZooKeeper's were handed.
+class Deliveries:
+    """The messages that the members of a ZooKeeper group received.
 
-    wrong   told of a message that a member was handed without having its partition
+    on_violation   called with a sentence if a member receives a message of a partition that it
+                   does not own
     """
 
-    def __init__(self, zookeeper: SimZooKeeper, wrong: Callable[[str], object]) -> None:
+    def __init__(self, zookeeper: SimZooKeeper, on_violation: Callable[[str], object]) -> None:
         self._zookeeper = zookeeper
-        self._wrong = wrong
+        self._on_violation = on_violation
         self._offsets: dict[TopicPartition, set[int]] = {}
 
     def note(self, consumer: str, tp: TopicPartition, offset: int) -> None:
-        """A member has just been handed this message."""
+        """A member has just received this message."""
         self._offsets.setdefault(tp, set()).add(offset)
         node = self._zookeeper.server.find(paths.owner(GROUP, tp.topic, tp.partition))
         owner = None if node is None or node.data is None else node.data.decode()
         if owner is None or not owner.startswith(consumer):
-            self._wrong(f"{consumer} was handed {tp} offset {offset}, which {owner} owns")
+            self._on_violation(f"{consumer} was handed {tp} offset {offset}, which {owner} owns")
 
     def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
-        """How many of these nobody was handed."""
+        """The number of these messages that no member received."""
         return len(offsets - self._offsets.get(tp, set()))
 
 
 class SimMember:
-    """One place in the group, and the process that has it, if one does."""
+    """One place in the group, and its process, if it is running."""
 
     def __init__(
         self,
         hosts: Hosts,
         number: int,
         target: Target,
-        handed: Handed | GroupHistory,
+        handed: Deliveries | GroupHistory,
         storage: StorageName,
     ) -> None:
-        """It is a KafkaConsumer, if it tells a GroupHistory."""
+        """With a GroupHistory the member is a KafkaConsumer."""
         self.host = f"member-{number}"
         self.process: Process | None = None
         self._member: Member | PollingMember | None = None
@@ -115,16 +116,16 @@ class SimMember:
         runtime.spawn(self._member.run, name="main")
 
     def end(self) -> None:
-        """Have it leave the group in its own time."""
+        """Let it leave the group soon."""
         if self._member is not None:
             self._member.end()
 
 
 class Member:
-    """One member of the group, which reads until it is told to end."""
+    """One member of the group, which reads until `end` is called."""
 
     def __init__(
-        self, runtime: SimClientRuntime, target: Target, handed: Handed, storage: StorageName
+        self, runtime: SimClientRuntime, target: Target, handed: Deliveries, storage: StorageName
     ) -> None:
         self.runtime = runtime
         self.is_ending = False

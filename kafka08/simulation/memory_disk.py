@@ -1,17 +1,18 @@
-"""MemoryDisk: files in memory, and what a power failure leaves of them.
+"""MemoryDisk: files in memory, with power failures.
 
-A `kafka08.runtime.disk.Disk` that keeps its promises and not one more:
+A `kafka08.runtime.disk.Disk` that guarantees only what the interface promises:
 
-- `lose_power` leaves what was synced. Of bytes that were not, each sector of 512 is old or new, and
-  zeros where only the file's size got to the disk; sizes are old, new or between.
-- A truncation that was not synced may be undone; what was written after it is lost then.
-- Of the changes of a directory's names since its last sync, the last ones are lost, any number of
-  them: a file system with a journal keeps their order, and logs rely on that where they delete
-  several segments. Nothing else keeps an order, between directories and files least of all.
+- `lose_power` keeps everything that was synced. Of unsynced bytes, each sector of 512 is old or
+new,
+  or zeros where only the file's size reached the disk; sizes are old, new or between.
+- An unsynced truncation may be undone; then the writes after it are lost.
+- Of the changes of a directory's names since its last sync, any number of the last ones are lost: a
+  file system with a journal keeps their order, and logs rely on that where they delete several
+  segments. No other order is kept, least of all between directories and files.
 - `kill` ends the process alone: all files are as the process saw them, and its locks are gone.
 
-Both leave the files that the process had open unusable: a use raises Gone. Maps of them have no
-effect any more.
+After both, the process's open files are unusable and raise Gone. Stores into its maps have no
+effect.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ SECTOR_BYTES: Final = 512
 
 
 class Gone(BaseException):
-    """A file was used by a process that has ended."""
+    """A process that has ended used a file."""
 
 
 class Content:
     """The bytes of a file.
 
-    now       as the process sees them
+    now       as the process reads them
     durable   as of the last sync
     cuts      (the bytes before, the size after) of each truncation since then
     """
@@ -60,7 +61,7 @@ class Content:
     sync_everything = sync
 
     def detach(self) -> None:
-        """Leave what the process has mapped to itself."""
+        """Detach the process's maps from the file."""
         self.now = bytearray(self.now)
 
     def lose_power(self, random: Random) -> None:
@@ -74,7 +75,7 @@ class Content:
 
 
 def mixed(old: bytes, new: bytes, random: Random) -> bytes:
-    """What is on disk when some of what made `new` of `old` has got there."""
+    """The bytes on disk after some of the writes that changed `old` to `new`."""
     low, high = sorted((len(old), len(new)))
     size = random.choice((low, high, random.randint(low, high)))
     sectors = []
@@ -86,11 +87,11 @@ def mixed(old: bytes, new: bytes, random: Random) -> bytes:
 
 
 class Directory:
-    """Names.
+    """The names in a directory.
 
-    now       as the process sees them
+    now       as the process reads them
     durable   as of the last sync
-    changes   what made `now` of `durable`, in order
+    changes   the changes since then, in order
     """
 
     def __init__(self) -> None:
@@ -129,7 +130,7 @@ Node: TypeAlias = Content | Directory
 
 
 class NameChange(NamedTuple):
-    """`node` is called `new` and no longer `old`; None where there is no such name."""
+    """Renames `node` from `old` to `new`; None for a file that is created or removed."""
 
     old: str | None
     new: str | None
@@ -144,13 +145,13 @@ def apply(change: NameChange, names: dict[str, Node]) -> None:
 
 
 class MemoryDisk:
-    """A disk of its own, empty but for the root directory.
+    """A disk with an empty root directory.
 
-    time_ms       where files get their times from: ms since 1970
-    before        called ahead of each change: its name, and the file or directory. What it raises,
-                  an OSError say, is what the change does instead
-    before_read   called ahead of each read of a file, likewise
-    torn          how many bytes of so many are written by a write that fails
+    time_ms       the clock of the files: ms since 1970
+    before        called before each change with its name and the file or directory. If it raises an
+                  error, such as an OSError, the change fails with it
+    before_read   called before each read of a file, likewise
+    torn          given the size of a failing write, the number of bytes that it writes
     """
 
     def __init__(self, time_ms: Callable[[], int]) -> None:
@@ -163,13 +164,13 @@ class MemoryDisk:
         self._locked: set[Path] = set()
 
     def kill(self) -> None:
-        """The process that uses the disk ends."""
+        """The process ends."""
         self.processes_ended += 1
         self._locked = set()
         self._root.detach()
 
     def lose_power(self, random: Random) -> None:
-        """The machine stops, and starts again with what is on disk."""
+        """The machine loses power and starts again."""
         self.kill()
         self._root.lose_power(random)
 
@@ -318,7 +319,7 @@ class MemoryLock:
 
 
 class MemoryDirectory:
-    """A directory that is open to be synced."""
+    """An open directory, for `sync`."""
 
     def __init__(self, disk: MemoryDisk, path: Path, node: Directory) -> None:
         self._disk = disk
@@ -380,7 +381,7 @@ class MemoryFile:
         content.truncate(max(len(content.now), position + size))
 
     def map(self, size: int) -> memoryview:
-        """Of the bytes themselves: a truncation while somebody holds it is a BufferError."""
+        """A map of the bytes themselves: truncating the file under a map is a BufferError."""
         content = self._opened()
         if not 0 < size <= len(content.now):
             raise ValueError(f"cannot map {size} of {len(content.now)} bytes of {self._path}")

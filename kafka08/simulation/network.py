@@ -1,8 +1,7 @@
 """The network between hosts: delays, cuts in one or both directions, and hosts that are off.
 
-What is sent in one direction of a connection arrives in order, after a delay that is drawn. A cut
-holds it back, as TCP does, until the cut is healed. Nothing else is lost: a connection breaks only
-by a reset.
+Bytes sent in one direction of a connection arrive in order, after random delays. A cut delays them
+until it ends, as TCP does. Nothing is lost otherwise: only a reset breaks a connection.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
 
 FIRST_PORT: Final = 32_768
 DIAL_AGAIN_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""When a connection that gets no answer is tried again, as Linux does."""
+"""The pauses between SYNs without a response, as on Linux."""
 
 
 @dataclass(frozen=True)
 class NetworkSettings:
     """delay_seconds      the usual delay in one direction
-    slow_share         how often a message takes up to `slow_seconds` instead
-    piece_share        how often a send or a message is cut in two
-    buffer_bytes       what a direction of a connection holds before it is full
+    slow_share         the share of messages that take up to `slow_seconds` instead
+    piece_share        the share of sends and of messages that are split in two
+    buffer_bytes       the capacity of one direction of a connection
     """
 
     delay_seconds: float = 0.0002
@@ -42,7 +41,7 @@ class NetworkSettings:
 
 
 class Network:
-    """All hosts, and what is between them."""
+    """All hosts, their connections and their listeners."""
 
     def __init__(self, scheduler: Scheduler, random: Random, settings: NetworkSettings) -> None:
         self.scheduler = scheduler
@@ -50,21 +49,21 @@ class Network:
         self.settings = settings
         self.listeners: dict[Address, SimListener] = {}
         self.streams: dict[SimStream, None] = {}
-        """Those that are open, in the order in which they were made."""
+        """The open ones, in the order in which they were made."""
         self._off: set[str] = set()
         self._cuts: dict[tuple[str, str], None] = {}
         self._held: list[Pipe] = []
         self._next_port = FIRST_PORT
 
     def delay(self) -> float:
-        """How long the next message takes."""
+        """The delay of the next message, in seconds."""
         settings, draw = self.settings, self.random.random
         if settings.slow_share and draw() < settings.slow_share:
             return draw() * settings.slow_seconds
         return settings.delay_seconds * (0.5 + draw())
 
     def piece(self, size: int) -> int:
-        """How many of so many bytes go at once: at least one."""
+        """The number of these bytes, at least one, that are sent together."""
         draw = self.random.random
         if size > 1 and self.settings.piece_share and draw() < self.settings.piece_share:
             return 1 + int(draw() * (size - 1))
@@ -74,11 +73,11 @@ class Network:
         return (source, target) in self._cuts
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing through in that direction."""
+        """Hold back all bytes in that direction."""
         self._cuts[source, target] = None
 
     def heal(self) -> None:
-        """End all cuts; what was held back arrives."""
+        """End all cuts; the bytes that were held back arrive."""
         self._cuts.clear()
         self.let_through()
 
@@ -96,7 +95,7 @@ class Network:
         self._held.append(pipe)
 
     def switch_off(self, host: str) -> None:
-        """As if its plug was drawn: what is sent to it meets silence."""
+        """As a power failure: the host does not respond any more."""
         self._off.add(host)
 
     def switch_on(self, host: str) -> None:
@@ -117,7 +116,7 @@ class Network:
         return listener
 
     def dial(self, process: Process, address: Address) -> SimStream:
-        """A stream that is being connected: writable once it is, or once that has failed."""
+        """Start to connect. The stream is writable once it is connected, or has failed."""
         stream = SimStream(self, process, (process.host, self.free_port()), address)
         self._dial(stream, 0)
         return stream
@@ -126,7 +125,7 @@ class Network:
         self.scheduler.call_later(self.delay(), self._arrive, stream, tries)
 
     def _arrive(self, stream: SimStream, tries: int) -> None:
-        """A connection request reaches its host, or nobody."""
+        """A SYN arrives at its host, or is lost."""
         if stream.is_closed:
             return
         source, target = stream.address[0], stream.peer_address[0]
@@ -149,9 +148,9 @@ class Network:
 
 
 class Pipe:
-    """One direction of a connection: what is put in arrives at the other end, in order.
+    """One direction of a connection: items arrive at the other end in order.
 
-    name   what an item is called for people; "" for what they need not see
+    name   the name of an item on the timeline; "" if it is not shown
     """
 
     __slots__ = (
@@ -176,7 +175,7 @@ class Pipe:
         self.source = source
         self.target = target
         self.is_broken = False
-        """Whatever is in it, or will be put in, is lost."""
+        """All items in it, and all later ones, are lost."""
         self._network = network
         self._arrive = arrive
         self._name = name
@@ -193,7 +192,7 @@ class Pipe:
             timeline.messages.append(Message(*sent))
 
     def try_again(self) -> None:
-        """What was held back goes on, unless the cut is still there."""
+        """Deliver the items that were held back, unless the cut remains."""
         held, self._held = self._held, []
         for item in held:
             self._out(item)

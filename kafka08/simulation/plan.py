@@ -1,7 +1,7 @@
-"""What a run consists of: sizes, settings and faults, drawn from its seed.
+"""The plan of a run: sizes, settings and faults, drawn from its seed.
 
-Swarm testing: a run does not have a little of everything but much of some things and nothing of
-others, so that over many runs each combination comes up.
+Swarm testing: a run has many faults of some kinds and none of others, so that many runs together
+have each combination.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from kafka08.simulation.zookeeper import ADDRESS
 
 
 class Fault(enum.Enum):
-    """What may befall a run."""
+    """A kind of fault."""
 
     KILL = "a broker or member is killed, or its host loses power"
     RESTART = "a broker is stopped cleanly and started again"
     SUSPEND = "a process does nothing for a while, as after SIGSTOP"
     CUT = "nothing goes from one host to others, or back"
     RESET = "a connection is reset"
-    SESSION = "a connection to ZooKeeper is lost, with its replies"
+    SESSION = "a connection to ZooKeeper is lost, with its replies, now or at the next write"
     ZOOKEEPER = "ZooKeeper is down"
     CLOCK = "a wall clock steps"
     MOVE = "partitions are moved to other brokers"
     ELECT = "preferred replicas are elected"
-    MIGRATE = "a step of a migration of the group's offsets"
+    MIGRATE = "steps of a migration of the group's offsets"
     EXPIRE = "a ZooKeeper session is ended at once"
     ENSEMBLE = "the ensemble loses its leader; requests on their way may be done"
     HALF_OPEN = "a connection carries nothing any more, and neither end hears of it"
@@ -43,17 +43,17 @@ class Fault(enum.Enum):
 
 WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
     Fault.CLOCK: (0, 1),
-    Fault.MIGRATE: (0, 0, 1),
+    Fault.MIGRATE: (0, 0, 1, 3),
     **dict.fromkeys((Fault.DISK_FULL, Fault.DISK_ERROR, Fault.DISK_SLOW), (0, 0, 0, 1)),
 }
-"""How frequent a kind may be beside the others, where that is not 0, 1 or 5."""
+"""The weights of a kind among the others, where they are not 0, 0, 1 and 5."""
 
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """at        when it begins, in seconds from the beginning of the phase with faults
-    seconds   how long it lasts, where that means something
-    number    names what is drawn for it: a run without the faults before it draws the same
+    """at        its time, in seconds since the start of the phase with faults
+    seconds   its duration, if it has one
+    number    names its random numbers: they are the same in a run without the earlier faults
     """
 
     number: int
@@ -65,19 +65,18 @@ class PlannedFault:
 @dataclass(frozen=True)
 class Plan:
     """disorder         see Scheduler
-    salt             another one draws everything but the plan otherwise
-    windows          the times in which there is disorder: (from, to) in seconds; None: always
+    salt             changes all random numbers but those of the plan
+    windows          the times with disorder: (from, to) in seconds; None: always
     native_seconds   see World
-    skew_ms          how far wall clocks may be apart from the world's
-    trouble_seconds  how long the phase with faults lasts
+    skew_ms          the largest difference of a wall clock from the simulated time
+    faults_seconds   the duration of the phase with faults
     faults           in the order of their times
-    silent_share     how often a host loses power instead of a process being killed
-    loses_writes     whether a disk loses what was not synced then. Under the safe profile brokers
-                     sync each message before they acknowledge it, if so
-    calm_network     what the network is like afterwards: as bad as before, a large log would not be
-                     copied within any time-out
-    members          of the consumer group
-    offsets_storage  the group's
+    silent_share     the share of kills in which the host loses power
+    loses_writes     whether a disk then loses unsynced writes. If so, brokers with the safe profile
+                     sync each message before they acknowledge it
+    final_network    the network after the faults; a bad one would not copy a large log in time
+    members          the number of members of the consumer group
+    offsets_storage  of the group
     coordinated      whether the members are KafkaConsumers, of a group with a coordinator
     """
 
@@ -93,9 +92,9 @@ class Plan:
     disorder: float
     native_seconds: float
     skew_ms: int
-    trouble_seconds: float
+    faults_seconds: float
     network: NetworkSettings
-    calm_network: NetworkSettings
+    final_network: NetworkSettings
     profile: str
     level: str
     broker_properties: Mapping[str, str]
@@ -109,29 +108,29 @@ class Plan:
     salt: int = 0
 
     def to_json(self) -> str:
-        """For a file from which `from_json` makes the same plan."""
+        """The text from which `from_json` makes the same plan."""
         return json.dumps(asdict(self), default=lambda kind: kind.name, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Raises ValueError for what is no plan."""
+        """ValueError if the text is not a plan."""
         try:
             found = json.loads(text)
-            networks = {key: NetworkSettings(**found[key]) for key in ("network", "calm_network")}
+            networks = {key: NetworkSettings(**found[key]) for key in ("network", "final_network")}
             faults = tuple(
                 PlannedFault(**{**fault, "kind": Fault[fault["kind"]]}) for fault in found["faults"]
             )
             windows = found["windows"] and tuple((start, end) for start, end in found["windows"])
             return cls(**{**found, **networks, "faults": faults, "windows": windows})
         except (KeyError, TypeError, json.JSONDecodeError) as error:
-            raise ValueError(f"it is no plan of a run: {error}") from error
+            raise ValueError(f"it does not contain the plan of a run: {error}") from error
 
 
 def draw_plan(seed: int, profile: str) -> Plan:
     """The plan of a seed."""
     random = Random(f"{seed}/plan")
     loses_writes = random.random() < 0.3
-    trouble_seconds = random.choice([10.0, 30.0, 60.0])
+    faults_seconds = random.choice([10.0, 30.0, 60.0])
     brokers = random.choice([1, 2, 3, 3, 3])
     session_ms = random.choice([4000, 6000])
     level = random.choice(["0.8.2", "0.8.2", "0.9.0", "0.10.2"])
@@ -149,7 +148,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
         # A sync takes as long as a native job.
         native_seconds=random.choice([0.001, 0.05, 0.05 if loses_writes else 1.0]),
         skew_ms=random.choice([0, 100, 10_000]),
-        trouble_seconds=trouble_seconds,
+        faults_seconds=faults_seconds,
         network=NetworkSettings(
             delay_seconds=random.choice([0.0001, 0.001, 0.02]),
             slow_share=random.choice([0.0, 0.0, 0.001, 0.02]),
@@ -157,7 +156,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
             piece_share=random.choice([0.0, 0.01, 0.5]),
             buffer_bytes=random.choice([1000, 16_384, 262_144]),
         ),
-        calm_network=NetworkSettings(),
+        final_network=NetworkSettings(),
         profile=profile,
         level=level,
         broker_properties={
@@ -175,7 +174,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "log.cleaner.dedupe.buffer.size": "4194304",
             **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
-        faults=draw_faults(random, trouble_seconds),
+        faults=draw_faults(random, faults_seconds),
         silent_share=random.choice([0.0, 0.5]),
         loses_writes=loses_writes,
         members=random.choice([0, 1, 2, 3]),
@@ -184,7 +183,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
 
 
 def with_coordinator(plan: Plan, level: str) -> Plan:
-    """The same on brokers of `level`, with KafkaConsumers as members of the group."""
+    """The same plan with brokers of `level`, and KafkaConsumers as members of the group."""
     properties = {**plan.broker_properties, "api.level": level}
     return replace(
         plan,
@@ -198,14 +197,14 @@ def with_coordinator(plan: Plan, level: str) -> Plan:
     )
 
 
-def draw_faults(random: Random, trouble_seconds: float) -> tuple[PlannedFault, ...]:
-    """Faults for so long: each kind frequent, rare or absent."""
+def draw_faults(random: Random, faults_seconds: float) -> tuple[PlannedFault, ...]:
+    """Faults for so many seconds: each kind is frequent, rare or absent."""
     weights = {kind: random.choice(WEIGHTS.get(kind, (0, 0, 1, 5))) for kind in Fault}
     pause_seconds = random.choice([0.5, 2.0, 10.0])
     fault_seconds = random.choice([0.1, 1.0, 5.0, 15.0])
     faults: list[PlannedFault] = []
     at = random.expovariate(1 / pause_seconds)
-    while any(weights.values()) and at < trouble_seconds:
+    while any(weights.values()) and at < faults_seconds:
         [kind] = random.choices(list(weights), list(weights.values()))
         faults.append(PlannedFault(len(faults), kind, at, random.expovariate(1 / fault_seconds)))
         at += random.expovariate(1 / pause_seconds)

@@ -12,9 +12,9 @@ from kafka08.simulation.task import Ticket
 
 
 class Watcher(Protocol):
-    """Told when a stream may have become ready."""
+    """Notified when a stream may have become ready."""
 
-    def look(self) -> None: ...
+    def notify(self) -> None: ...
 
 
 class SimPoller:
@@ -49,9 +49,9 @@ class SimPoller:
 
     def wake_up(self) -> None:
         self._is_woken = True
-        self.look()
+        self.notify()
 
-    def look(self) -> None:
+    def notify(self) -> None:
         waiters, self._waiters = self._waiters, []
         for ticket in waiters:
             ticket.wake()
@@ -83,7 +83,7 @@ class SimIoWatch:
         self._call = call
         self.active = True
         self._stream.watchers[self] = None
-        self.look()
+        self.notify()
 
     def stop(self) -> None:
         self.active = False
@@ -93,7 +93,7 @@ class SimIoWatch:
         self.stop()
         self._call = None
 
-    def look(self) -> None:
+    def notify(self) -> None:
         if self.active and not self._is_due and self._is_ready():
             self._is_due = True
             self._stream.process.call_soon(self._make_call)
@@ -105,4 +105,4 @@ class SimIoWatch:
         self._is_due = False
         if self.active and self._call is not None and self._is_ready():
             self._call()
-            self.look()
+            self.notify()

@@ -1,5 +1,5 @@
-"""PollingMember: a member of a group with a coordinator, which uses its KafkaConsumer in all the
-ways there are, as chance has it, until it is told to end.
+"""PollingMember: a member of a group with a coordinator, which uses its KafkaConsumer in random
+ways.
 
 It runs on simulated time and, in a process of its own, on real time (tests/histories).
 """
@@ -22,20 +22,20 @@ from kafka08.structs import OffsetAndMetadata, TopicPartition
 CLOSE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.2
 WORK_SECONDS: Final = 30.0
-"""How long the messages of a member may take in all, unless it is told otherwise."""
+"""The default limit of a member's work, over all messages."""
 WHIMS: Final = 20
-"""Of one member. Whoever leaves again and again without a commit reads the same again and again."""
+"""The limit of one member: one that always leaves without a commit would make no progress."""
 BATCH_MESSAGES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """ways            of reading, each as frequent as it is in here: poll, iterate, batch
-    work_seconds    a message takes
-    long_work       how often a message takes `long_seconds`
-    commit          after work: "" leaves it to the consumer, sync, async
+    """ways            of reading, one of which is drawn each time: poll, iterate, batch
+    work_seconds    the work for a message
+    long_work       the share of messages with `long_seconds` of work
+    commit          after work: sync, async, or "" for auto-commit
     commits_in_revoked   whether on_revoked commits
-    whims           how often it pauses, seeks to where it is, unsubscribes, is woken up
+    whims           how often it pauses, seeks to its position, unsubscribes or calls wakeup
     """
 
     ways: tuple[str, ...]
@@ -60,7 +60,7 @@ class Habits:
 
 
 class PollingMember:
-    """`run` returns when `is_ending` was set; `end` sets it, and ends what waits."""
+    """`run` returns once `is_ending` is set; `end` sets it and ends waits."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class PollingMember:
         self._consumer: KafkaConsumer | None = None
 
     def end(self) -> None:
-        """Have it leave the group soon. In any thread."""
+        """Let it leave the group soon. Any thread may call it."""
         self.is_ending = True
         if self._consumer is not None:
             self._consumer.wakeup()
 
     def work(self, seconds: float) -> None:
-        """Take so long, unless it has been busy for long enough in all: it is to get done."""
+        """Work for so long, but not beyond the limit of all work: the run must end."""
         if seconds and self._work_left > 0:
             self._work_left -= seconds
             self.runtime.sleep(seconds)
@@ -112,7 +112,7 @@ class PollingMember:
 
 
 class Use:
-    """One KafkaConsumer, from its first poll to its end."""
+    """One KafkaConsumer, from its first poll to its close."""
 
     def __init__(self, member: PollingMember, name: str) -> None:
         self._member = member
@@ -125,7 +125,8 @@ class Use:
         self.consumer = KafkaConsumer(member._config, interceptors=[self], runtime=member.runtime)
 
     def read(self) -> None:
-        """Until the member is to end, or an error after which it takes another consumer."""
+        """Read until the member must end, or until an error after which it makes another
+        consumer."""
         self._subscribe()
         while not self._member.is_ending:
             try:

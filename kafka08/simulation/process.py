@@ -1,5 +1,4 @@
-"""A simulated process: tasks and an event loop with a clock of their own, which live and die
-together."""
+"""A simulated process: its clock, tasks and event loop, which end together."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ START_WALL_MS: Final = 1_400_000_000_000
 
 
 class Process:
-    """wall_offset_ms     how far its wall clock is from the world's; may be changed
-    monotonic_offset   what its monotonic clock showed when the run began, in seconds
-    on_uncaught        told of an exception that left a task, with the task's name
+    """wall_offset_ms     the difference of its wall clock from the simulated time; may change
+    monotonic_offset   its monotonic clock at the start of the run, in seconds
+    on_uncaught        called with the name of a task and the exception that left it
     """
 
     def __init__(
@@ -45,15 +44,15 @@ class Process:
         self.is_dead = False
         self.is_stopped = False
         self.held: list[tuple[str, Callable[..., object], tuple[object, ...]]] = []
-        """Steps that became due while it was stopped."""
+        """Steps that became ready while it was stopped."""
         self.tasks: dict[SimTask, None] = {}
-        """Those that live, in the order in which they began."""
+        """The live ones, in the order in which they began."""
         self.on_death: list[Callable[[bool], object]] = []
-        """Called when it dies: its host ends its connections. True: the host lost power."""
+        """Called when it dies, for instance to close its connections. True: its host lost power."""
         self._stops = 0
         self._loop_calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
 
-    # What it sees of time
+    # Its clocks
 
     def monotonic(self) -> float:
         return self.scheduler.now + self.monotonic_offset
@@ -70,7 +69,7 @@ class Process:
         return task
 
     def call_soon(self, call: Callable[..., object], *args: object) -> None:
-        """Make the call in its event loop, after those that are due there."""
+        """Make the call in its event loop, after the ones that are due."""
         if not self.is_dead:
             self._loop_calls.append((call, args))
             self.scheduler.make_ready(self, "loop", self._make_loop_call)
@@ -82,8 +81,8 @@ class Process:
         return timer
 
     def wait(self, waiters: list[Ticket], timeout: float | None) -> Any:
-        """Let the task that runs wait in a list of tickets: what it was woken with, or False after
-        `timeout` seconds, no longer in the list then."""
+        """Suspend the running task with a ticket in this list. Returns the value of the wake-up, or
+        False after `timeout` seconds; the ticket is then removed from the list."""
         self.check_alive()
         task = self.scheduler.current
         assert task is not None, "the event loop must not wait"
@@ -103,15 +102,14 @@ class Process:
         self.wait([], max(seconds, 1e-6))
 
     def check_alive(self) -> None:
-        """End the task that asks, if the process is dead: its stack is being unwound."""
+        """Raise GreenletExit in a dead process, whose stacks are being unwound."""
         if self.is_dead:
             raise GreenletExit
 
-    # Its life
+    # Stop and end
 
     def stop(self) -> None:
-        """As SIGSTOP does: it does nothing until `resume`, once for each `stop`, and does not
-        know."""
+        """As SIGSTOP: it takes no step until `resume` was called once for each `stop`."""
         self._stops += 1
         self.is_stopped = True
 
@@ -125,8 +123,8 @@ class Process:
             self.scheduler.make_ready(self, name, call, *args)
 
     def die(self, *, silently: bool = False) -> None:
-        """End it where it is: no task takes another step. A task of its own that calls this does
-        not return. Silently: its host lost power."""
+        """End it: no task takes another step. If one of its own tasks calls this, the call does not
+        return. Silently: its host lost power."""
         if self.is_dead:
             return
         self.is_dead = True
@@ -139,8 +137,8 @@ class Process:
             self.scheduler.loop.switch()
             raise GreenletExit
 
-    def bury(self) -> None:
-        """After the run: unwind what its tasks have left on their stacks."""
+    def discard(self) -> None:
+        """After the run: unwind the stacks of its tasks."""
         self.is_dead = True
         for task in list(self.tasks):
             task.abandon()
@@ -152,6 +150,6 @@ class Process:
             call(*args)
         except (Exception, Gone, GreenletExit) as error:
             if self.is_dead:
-                return  # It ended itself in this call.
+                return  # This call ended the process.
             logger.exception("Uncaught exception in the event loop of %s", self.name)
             self.on_uncaught("the event loop", error)

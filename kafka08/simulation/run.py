@@ -1,10 +1,10 @@
-"""One run: a cluster with clients, faults for a while, then peace, in which all must come right."""
+"""One run: a cluster with clients, a phase with faults, and a phase in which all must recover."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Final, get_args
@@ -17,7 +17,6 @@ from kafka08.log.check import check_log
 from kafka08.log.files import read_file
 from kafka08.log.names import LOG_SUFFIX, partition_directory
 from kafka08.profile import SAFE
-from kafka08.simulation.checks import ZooKeeperChecks
 from kafka08.simulation.cluster import (
     BROKER_PORT,
     LEFTOVER_SECONDS,
@@ -25,11 +24,12 @@ from kafka08.simulation.cluster import (
     Hosts,
     SimBroker,
 )
+from kafka08.simulation.controller_check import ControllerCheck
 from kafka08.simulation.faults import Faults
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.history import History
 from kafka08.simulation.log_checks import LogChecks
-from kafka08.simulation.members import GROUP, Handed, SimMember
+from kafka08.simulation.members import GROUP, Deliveries, SimMember
 from kafka08.simulation.network import Network
 from kafka08.simulation.plan import Plan, draw_plan
 from kafka08.simulation.runtime import SimClientRuntime, World
@@ -48,25 +48,26 @@ from kafka08.simulation.workload import (
     read_partition,
 )
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
-from kafka08.structs import TopicPartition
+from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
+from kafka08.structs import NO_LEADER, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.model.server import Server
 
 STEPS_MAX: Final = 20_000_000
 START_SECONDS: Final = 60.0
-CALM_SECONDS: Final = 180.0
+RECOVERY_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """The result of a run.
 
-    verdict             one sentence; None: nothing was wrong
-    is_early            whether it ended where a rule was broken, not at a limit or in the end
-    digest              the hash of all that happened
-    simulated_seconds, real_seconds   how long it took, by its own clock and by ours
-    story               the last lines of what happened
+    verdict             a sentence about the violation; None if no rule was broken
+    is_early            whether a violation ended the run, not a time limit or a check at the end
+    digest              the hash of all events
+    simulated_seconds, real_seconds   its duration in simulated and in real time
+    story               the last lines about its faults and its processes
     """
 
     seed: int
@@ -82,8 +83,8 @@ class Outcome:
     story: list[str]
 
 
-class Wrong(Exception):
-    """A rule is broken; its text is the verdict."""
+class Violation(Exception):
+    """A rule was broken; the text is the verdict."""
 
 
 def simulate(
@@ -91,18 +92,23 @@ def simulate(
     *,
     profile: str = SAFE,
     plan: Plan | None = None,
-    tell: Callable[[str], object] | None = None,
+    on_line: Callable[[str], object] | None = None,
     timeline: Timeline | None = None,
     until: float | None = None,
 ) -> Outcome:
-    """One run. `tell` is called with each line of its story; `plan`: None draws one; `timeline`
-    takes note of what happens; `until` ends it early, at that second."""
+    """Make one run.
+
+    plan       None: the plan of the seed
+    on_line    called with each line about its faults and processes
+    timeline   records its events
+    until      the second at which it ends early
+    """
     started = time.perf_counter()
-    # When garbage is found must decide nothing, and looking for it takes a fifth of the time.
+    # The times of garbage collections must not influence a run, and they take a fifth of its time.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        run = Run(seed, plan or draw_plan(seed, profile), Trace(tell, timeline))
+        run = Run(seed, plan or draw_plan(seed, profile), Trace(on_line, timeline))
         if until is not None:
             run.scheduler.call_at(until, run.end)
         verdict = run.go()
@@ -127,11 +133,12 @@ def simulate(
 
 
 class Run:
-    """The world of one run, and its director: the task that makes things happen."""
+    """One run, and its director: the process that starts clients, injects faults and checks the
+    end."""
 
     def __init__(self, seed: int, plan: Plan, trace: Trace) -> None:
         self.plan = plan
-        # Another salt: the same plan, and everything else drawn otherwise.
+        # The salt changes all random numbers but those of the plan.
         name = f"{seed}/{plan.salt}" if plan.salt else str(seed)
         self.random = Random(f"{name}/director")
         self.trace = trace
@@ -155,29 +162,30 @@ class Run:
         self.observed = Observed(History(ordered=plan.in_flight == 1, repeats=True))
         self.readers: list[Reader] = []
         self.broken: list[str] = []
-        """Rules that were broken, in sentences."""
-        ZooKeeperChecks(self.zookeeper, self._on_wrong, is_safe=plan.profile == SAFE)
+        """A sentence for each violation."""
+        ZooKeeperChecks(self.zookeeper, self._on_violation, is_safe=plan.profile == SAFE)
+        ControllerCheck(self.scheduler, self.zookeeper, self.brokers, self._on_violation)
         LogChecks(
             self.scheduler,
             self.zookeeper,
             self.brokers,
             GROUP,
-            self._on_wrong,
+            self._on_violation,
             is_safe=plan.profile == SAFE,
         )
         is_safe = plan.profile == SAFE
-        self.handed: Handed | GroupHistory = (
-            GroupHistory(self._on_wrong, is_safe=is_safe)
+        self.handed: Deliveries | GroupHistory = (
+            GroupHistory(self._on_violation, is_safe=is_safe)
             if plan.coordinated
-            else Handed(self.zookeeper, self._on_wrong)
+            else Deliveries(self.zookeeper, self._on_violation)
         )
         self.members = [
             SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
             for number in range(plan.members)
         ]
         self.verdict: str | None = None
-        self._is_calm = False
-        """Whether processes that ended are started again at once."""
+        self._is_recovering = False
+        """Whether processes that end are started again at once."""
         self.director: SimClientRuntime = self.hosts.client("director")
         self.faults = Faults(
             plan,
@@ -191,13 +199,13 @@ class Run:
         )
 
     def go(self) -> str | None:
-        """Run to the end: the verdict."""
+        """Make the run. Returns the verdict."""
         self.director.process.spawn(self._direct, (), "director")
         try:
             if not self.scheduler.run(STEPS_MAX) and self.verdict is None:
                 self.verdict = "the run came to a standstill"
         finally:
-            self.hosts.bury()
+            self.hosts.discard()
         if self.verdict is None:
             self.verdict = next(iter([*self.broken, *self.hosts.uncaught]), None)
         return self.verdict
@@ -211,13 +219,13 @@ class Run:
     def _direct(self) -> None:
         try:
             self._set_up()
-            self._trouble()
-            self._calm()
+            self._run_faults()
+            self._recover()
             self._check()
             self._stop()
-        except Wrong as wrong:
-            self.verdict = str(wrong)
-            self.say(f"wrong: {wrong}")
+        except Violation as violation:
+            self.verdict = str(violation)
+            self.say(f"violation: {violation}")
         finally:
             self.scheduler.is_over = True
 
@@ -275,61 +283,63 @@ class Run:
         for member in self.members:
             member.start()
 
-    def _on_wrong(self, text: str) -> None:
-        self.say(f"wrong: {text}")
+    def _on_violation(self, text: str) -> None:
+        self.say(f"violation: {text}")
         self.broken.append(text)
         self.scheduler.is_over = True
 
-    def _trouble(self) -> None:
-        self.faults.run(self.plan.trouble_seconds)
+    def _run_faults(self) -> None:
+        self.faults.run(self.plan.faults_seconds)
 
-    def _calm(self) -> None:
-        """Everything works again, and everything must come right."""
-        self.say("calm")
+    def _recover(self) -> None:
+        """Repair all faults, and wait until the cluster has recovered."""
+        self.say("all faults are repaired")
         if self.trace.timeline is not None:
-            self.trace.timeline.calm_at = self.scheduler.now
-        self.observed.is_ending = self._is_calm = True
+            self.trace.timeline.repaired_at = self.scheduler.now
+        self.observed.is_ending = self._is_recovering = True
         self.faults.repair()
         self._await(
             "brokers to run and register",
-            CALM_SECONDS,
+            RECOVERY_SECONDS,
             self._are_registered,
         )
         self._await(
             "partitions to be moved",
-            CALM_SECONDS,
+            RECOVERY_SECONDS,
             lambda: self.zookeeper.server.find(paths.REASSIGN_PARTITIONS) is None,
         )
-        self._await("replicas to be in sync", CALM_SECONDS, self._are_in_sync)
-        self._await("producers to end", CALM_SECONDS, lambda: not self.observed.writers)
+        self._await("replicas to be in sync", RECOVERY_SECONDS, self._are_in_sync)
+        self._await("brokers to know the leaders", RECOVERY_SECONDS, self._know_leaders)
+        self._await("producers to end", RECOVERY_SECONDS, lambda: not self.observed.writers)
+        self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
 
     def _check(self) -> None:
         final = {tp: self._final(tp) for tp in self.target.partitions}
         if self.plan.profile == SAFE and (problems := self._problems(final)):
-            raise Wrong(problems[0])
+            raise Violation(problems[0])
         for reader, tp in zip(self.readers, self.target.partitions, strict=True):
             self._await(
                 f"the reader of {tp} to reach its end",
-                CALM_SECONDS,
+                RECOVERY_SECONDS,
                 lambda: reader.position > max(final[tp], default=-1),  # noqa: B023 - used at once
             )
 
         if self.members:
             self._await(
                 "the group to be handed every message",
-                CALM_SECONDS,
+                RECOVERY_SECONDS,
                 lambda: not any(self.handed.missing(tp, set(final[tp])) for tp in final),
             )
 
             ends = {tp: max(final[tp]) + 1 for tp in final if final[tp]}
             self._await(
                 "the group to commit the end of every partition",
-                CALM_SECONDS,
+                RECOVERY_SECONDS,
                 lambda: self._has_committed(ends),
             )
 
     def _problems(self, final: dict[TopicPartition, dict[int, bytes]]) -> list[str]:
-        """What the history breaks. Under the classic profile a log may lose messages."""
+        """The violations of the history, under the safe profile."""
         values = {value for messages in final.values() for value in messages.values()}
         return [
             *self.observed.history.problems(final),
@@ -341,9 +351,9 @@ class Run:
         ]
 
     def _has_committed(self, ends: dict[TopicPartition, int]) -> bool:
-        """Whether the group has committed these ends, in either store: a migration may have moved
-        its offsets. A member also commits where it began: offset 0 of an empty partition. A log may
-        have grown behind its end, by a request whose producer had given up: `ends` follows it."""
+        """Whether the group has committed these ends, in either store, since a migration may have
+        moved its offsets. A member also commits its start: offset 0 of an empty partition. A late
+        request of a producer that gave up may still extend a log; then `ends` is updated."""
         for storage in get_args(StorageName):
             committed = self._committed(storage)
             for tp, offset in committed.items():
@@ -356,7 +366,7 @@ class Run:
         return False
 
     def _committed(self, storage: StorageName) -> dict[TopicPartition, int]:
-        """What the group has committed; {} while that cannot be asked."""
+        """The group's committed offsets; {} while no broker returns them."""
         [host, port] = self.target.bootstrap[0]
         consumer = SimpleConsumer(host, port, TIMEOUT_MS, runtime=self.director)
         try:
@@ -368,23 +378,23 @@ class Run:
         return {tp: committed.offset for tp, committed in found.items()}
 
     def _final(self, tp: TopicPartition) -> dict[int, bytes]:
-        end = self.scheduler.now + CALM_SECONDS
+        end = self.scheduler.now + RECOVERY_SECONDS
         while True:
             try:
                 return read_partition(self.director, self.target, tp)
             except KafkaError as error:
                 if self.scheduler.now > end:
-                    raise Wrong(f"{tp} cannot be read in the end: {error}") from None
+                    raise Violation(f"{tp} cannot be read in the end: {error}") from None
                 self.director.sleep(1.0)
 
     def _stop(self) -> None:
-        self._is_calm = False
+        self._is_recovering = False
         for reader in self.readers:
             reader.is_ended = True
         for member in self.members:
             member.end()
         self._await(
-            "members to end", CALM_SECONDS, lambda: all(one.has_ended for one in self.members)
+            "members to end", RECOVERY_SECONDS, lambda: all(one.has_ended for one in self.members)
         )
         self.director.sleep(LEFTOVER_SECONDS)
         for process in self.hosts.processes:
@@ -398,14 +408,11 @@ class Run:
 
     def _check_leftovers(self, name: str, leftovers: list[str]) -> None:
         if leftovers:
-            raise Wrong(f"{name} has stopped, but: {', '.join(leftovers)}")
+            raise Violation(f"{name} has stopped, but: {', '.join(leftovers)}")
 
     def _check_logs(self) -> None:
-        """Each log is sound; under the safe profile replicas are the same byte for byte."""
-        topic = self.zookeeper.server.find(paths.topic(TOPIC))
-        assert topic is not None
-        assert topic.data is not None
-        assignment = nodes.decode_assignment(topic.data.decode())
+        """Check that each log is sound and, under the safe profile, that replicas are equal."""
+        assignment = self._assignment()
         for tp in self.target.partitions:
             logs = {}
             # 0.8: a broker that was down while a partition moved away keeps its log.
@@ -416,40 +423,65 @@ class Run:
                 if not broker.disk.exists(directory):
                     continue
                 if problems := check_log(directory, broker.disk):
-                    raise Wrong(f"{broker.host}: {problems[0]}")
+                    raise Violation(f"{broker.host}: {problems[0]}")
                 files = broker.disk.files_in(directory)
                 logs[broker.host] = b"".join(
                     read_file(broker.disk, file) for file in files if file.suffix == LOG_SUFFIX
                 )
             if self.plan.profile == SAFE and len(set(logs.values())) > 1:
                 sizes = ", ".join(f"{host}: {len(data)} bytes" for host, data in logs.items())
-                raise Wrong(f"{tp}: the logs of its replicas differ: {sizes}")
+                raise Violation(f"{tp}: the logs of its replicas differ: {sizes}")
 
-    # What it looks at
+    # Conditions
 
     def _await(self, what: str, seconds: float, is_done: Callable[[], bool]) -> None:
         end = self.scheduler.now + seconds
-        while (self._is_calm and not self.faults.keep_running()) or not is_done():
+        while (self._is_recovering and not self.faults.keep_running()) or not is_done():
             self._check_rules()
             if self.scheduler.now > end:
-                raise Wrong(f"waited {seconds:g} s in vain for {what}")
+                raise Violation(f"waited {seconds:g} s in vain for {what}")
             self.director.sleep(0.1)
 
     def _check_rules(self) -> None:
         if self.broken or self.hosts.uncaught:
-            raise Wrong((self.broken or self.hosts.uncaught)[0])
+            raise Violation((self.broken or self.hosts.uncaught)[0])
 
     def _are_registered(self) -> bool:
         ids = self.zookeeper.server.find("/brokers/ids")
         return ids is not None and len(ids.children) == len(self.brokers)
 
     def _are_in_sync(self) -> bool:
-        with AdminClient(ADDRESS, runtime=self.director) as admin:
-            [topic] = admin.describe_topics([TOPIC])
-        return all(
-            p.leader is not None and p.leader >= 0 and set(p.isr) == set(p.replicas)
-            for p in topic.partitions
-        )
+        assignment = self._assignment()
+        for tp in self.target.partitions:
+            state = self.zookeeper.leader_and_isr(tp)
+            if (
+                state is None
+                or state.leader == NO_LEADER
+                or set(state.isr) != set(assignment[tp.partition])
+            ):
+                return False
+        return True
+
+    def _assignment(self) -> Mapping[int, tuple[int, ...]]:
+        """partition → assigned replicas."""
+        topic = self.zookeeper.server.find(paths.topic(TOPIC))
+        assert topic is not None
+        assert topic.data is not None
+        return nodes.decode_assignment(topic.data.decode())
+
+    def _know_leaders(self) -> bool:
+        """Whether all brokers have the leaders and leader epochs that are in ZooKeeper."""
+        for tp in self.target.partitions:
+            state = self.zookeeper.leader_and_isr(tp)
+            for broker in self.brokers:
+                known = broker.known_state(tp)
+                if (
+                    state is None
+                    or known is None
+                    or (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch)
+                ):
+                    return False
+        return True
 
     def _skew(self) -> tuple[int, float]:
         draw = self.random.random

@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class World:
-    """What all processes share.
+    """The parts that all processes share.
 
-    native_seconds   the longest that a native job takes to begin, and to be heard of
+    native_seconds   the longest delay before a native job begins, and before its result arrives
     """
 
     network: Network
@@ -45,7 +45,7 @@ class World:
 
 
 class SimRuntime:
-    """What brokers and clients share: a `kafka08.runtime.Runtime`."""
+    """The common part of both: a `kafka08.runtime.Runtime`."""
 
     def __init__(self, world: World, process: Process, random: Random) -> None:
         self.random = random
@@ -124,7 +124,7 @@ class SimClientRuntime(SimRuntime):
 class SimBrokerRuntime(SimRuntime):
     """A `kafka08.runtime.BrokerRuntime`.
 
-    on_halt   called when the broker ends its own process, with the status
+    on_halt   called with the exit status when the broker ends its own process
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class SimBrokerRuntime(SimRuntime):
         call: Callable[..., object],
         args: tuple[object, ...],
     ) -> None:
-        """What a thread does: it takes no step of the process, which may be stopped meanwhile."""
+        """Run the job as a thread would: it is no step of the process, which may be stopped."""
         if self.process.is_dead:
             return
         result, failed = None, None

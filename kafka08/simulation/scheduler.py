@@ -1,9 +1,8 @@
-"""Who runs next, and what time it is: greenlets on a virtual clock.
+"""The scheduler: runs simulated tasks, in an order drawn from the seed, on a virtual clock.
 
-A simulated thread, greenlet or process is a greenlet that gives control back where it waits, and
-nowhere else. While something is ready it runs, in an order drawn from the seed; when nothing is,
-time jumps to the next timer. Each step costs a little time, so that a loop that never waits for
-anything but its turn cannot hold the clock.
+A simulated thread or greenlet is a greenlet, which switches only where it waits. While tasks are
+ready the scheduler runs them; when none is, time jumps to the next timer. Each step takes a little
+time, so a loop that only yields cannot stop the clock.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ STEP_SECONDS: Final = 2e-6
 
 
 class Timer:
-    """A call that is still to come."""
+    """A scheduled call."""
 
     __slots__ = ("args", "call")
 
@@ -45,8 +44,8 @@ class Timer:
 
 
 class Scheduler:
-    """disorder   how often the next to run is drawn from all that are ready, instead of being the
-    one that has been ready longest: 0 to 1
+    """disorder   the share of steps, 0 to 1, whose task is drawn from all ready ones; the others
+    run the task that has been ready longest
     """
 
     def __init__(self, random: Random, trace: Trace, *, disorder: float) -> None:
@@ -55,12 +54,12 @@ class Scheduler:
         self.steps = 0
         self.trace = trace
         self.current: SimTask | None = None
-        """The task that runs; None in the event loop of a process, and between steps."""
+        """The running task; None in the event loop of a process, and between steps."""
         self.running: Process | None = None
-        """Whose code runs."""
+        """The process of the current step."""
         self.is_over = False
         self.loop: greenlet = getcurrent()
-        """Where tasks switch to when they wait."""
+        """The greenlet to which tasks switch when they wait."""
         self._draw = random.random
         self._disorder = disorder
         self._ready: list[tuple[Process, str, Callable[..., object], tuple[object, ...]]] = []
@@ -68,7 +67,7 @@ class Scheduler:
         self._numbers = itertools.count()
 
     def disorder_within(self, windows: Iterable[tuple[float, float]]) -> None:
-        """Draw the next to run at these times alone: (from, to), in order, not overlapping."""
+        """Use disorder at these times alone: (from, to), in order, not overlapping."""
         disorder, self._disorder = self._disorder, 0.0
         for start, end in windows:
             self.call_at(start, self._set_disorder, disorder)
@@ -79,7 +78,8 @@ class Scheduler:
         self._disorder = disorder
 
     def call_at(self, at: float, call: Callable[..., object], *args: object) -> Timer:
-        """Make a call of the world itself at that time. Calls of one time keep their order."""
+        """Make a call, outside of all processes, at that time. Calls of one time keep their
+        order."""
         timer = Timer(call, args)
         heapq.heappush(self._timers, (at, next(self._numbers), timer))
         return timer
@@ -90,11 +90,11 @@ class Scheduler:
     def make_ready(
         self, process: Process, name: str, call: Callable[..., object], *args: object
     ) -> None:
-        """Have the call made as a step of a process. `name` is what the trace calls it."""
+        """Make the call as a step of a process. `name` is its name in the trace."""
         self._ready.append((process, name, call, args))
 
     def run(self, steps_max: int) -> bool:
-        """Go on until `is_over`; False: nothing was left to do, or the steps were used up."""
+        """Run until `is_over`. False if no task or timer was left, or after `steps_max` steps."""
         timers, ready = self._timers, self._ready
         while not self.is_over:
             while timers and timers[0][0] <= self.now:

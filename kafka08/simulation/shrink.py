@@ -1,15 +1,15 @@
-"""Makes a failing run smaller: fewer actors, fewer faults, fewer deviations from plain order.
+"""Shrinks a failing run: fewer processes, fewer faults, less disorder.
 
-Each pass tries a smaller plan and keeps it if the run still breaks a rule of the same kind. A
-smaller plan changes all that follows, so it is tried with several salts.
+Each pass tries smaller plans and keeps one whose run still breaks the same kind of rule. A smaller
+plan changes all later random choices, so each is tried with several salts.
 
-1. What comes after the rule is broken.
-2. Simplifications, one after the other: they take the most away, and make every later try faster.
-3. Faults, by halves (ddmin): first half of them at once, in the end one at a time.
-4. Deviations: the times in which the next task is drawn at random, by halves likewise.
-5. Simplifications again: one that a fault needed may be possible now.
+1. Remove the faults after the violation.
+2. Simplify the plan, one setting at a time: that removes the most, and speeds up every later try.
+3. Remove faults by halves (ddmin): first half of them at once, in the end one at a time.
+4. Remove disorder: the times in which tasks run in random order, by halves likewise.
+5. Simplify again: a setting that a removed fault needed may be simpler now.
 
-A plan names its faults one by one, so what is left out changes nothing about the others.
+Each fault has its own random numbers, so a fault that is removed does not change the others.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from kafka08.simulation.run import Outcome
 T = TypeVar("T")
 
 WINDOWS: Final = 16
-"""How many parts the time of a run is divided into, to find those in which order matters."""
+"""The number of parts of a run, for the search of those in which disorder matters."""
 SALTS: Final = 4
-"""How often a smaller plan is tried."""
+"""The number of tries of a smaller plan."""
 END_SECONDS: Final = 1.0
-"""What a shortened run goes on after its last fault."""
+"""The duration of a shortened run after its last fault."""
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """plan     the smallest that was found
-    outcome  of its run
-    runs     how many were tried
+    """plan     the smallest plan that was found
+    outcome  the outcome of its run
+    runs     the number of runs
     """
 
     plan: Plan
@@ -46,7 +46,7 @@ class Shrunk:
 
 
 def kind_of(verdict: str) -> str:
-    """What two verdicts have in common that tell of the same defect: all but names and numbers."""
+    """The text of a verdict without names and numbers: the same for verdicts on one defect."""
     text = re.sub(r"b'[^']*'|\[[^]]*\]|\([^)]*\)|\S*\d\S*", "", verdict)
     return " ".join(text.split())[:60]
 
@@ -71,16 +71,16 @@ SIMPLER: Final[Sequence[Callable[[Plan], Plan]]] = (
     lambda plan: replace(plan, pause_seconds=max(plan.pause_seconds, 0.2)),
     lambda plan: replace(
         plan,
-        trouble_seconds=min(
-            plan.trouble_seconds, max((fault.at for fault in plan.faults), default=0) + END_SECONDS
+        faults_seconds=min(
+            plan.faults_seconds, max((fault.at for fault in plan.faults), default=0) + END_SECONDS
         ),
     ),
 )
 
 
 class Shrinker:
-    """run          simulates a plan, up to a second if that is not None
-    is_in_time   asked before each run; False ends the search with what was found
+    """run          simulates a plan, until a given second if that is not None
+    is_in_time   called before each run; False ends the search
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class Shrinker:
             self._try(simpler(self.found.plan))
 
     def _less(self, parts: Sequence[T], with_parts: Callable[[Sequence[T]], Plan]) -> None:
-        """Leave out as many parts as can be: first all, then halves, then quarters, in the end
-        single ones, again and again until each is needed."""
+        """Remove as many parts as possible: first all, then halves, then quarters, in the end
+        single ones, until each is needed."""
         if self._try(with_parts([])):
             return
         kept = list(parts)
@@ -140,12 +140,13 @@ class Shrinker:
             size = max(1, min(size, len(kept)) // 2)
 
     def _until(self) -> float | None:
-        """When a run may end: a rule that was broken at once is broken by then again, or not."""
+        """When a run may end: if a violation ended the original run, it would happen before
+        then."""
         found = self.found.outcome
         return found.simulated_seconds * 1.2 + END_SECONDS if found.is_early else None
 
     def _try(self, plan: Plan) -> bool:
-        """Whether the run of this plan fails likewise; it is kept then."""
+        """Keep the plan if its run fails likewise. Returns whether it does."""
         if plan == self.found.plan:
             return False
         for salt in range(plan.salt, plan.salt + SALTS):
@@ -161,7 +162,7 @@ class Shrinker:
 
 
 def windows(seconds: float) -> list[tuple[float, float]]:
-    """The parts of so many seconds, and all that comes after."""
+    """Equal parts of so many seconds, and the time after them."""
     size = seconds / WINDOWS
     parts = [(number * size, (number + 1) * size) for number in range(WINDOWS)]
     return [*parts, (seconds, float("inf"))]

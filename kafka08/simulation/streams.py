@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from kafka08.simulation.polling import Watcher
 
 END: Final = object()
-"""On its way: the sender sends nothing more."""
+"""An item of a pipe: the sender has closed its direction."""
 RESET: Final = object()
-"""On its way: the connection is broken."""
+"""An item of a pipe: the connection is reset."""
 
 
 class SimStream:
     """One end of a connection: a `kafka08.runtime.Stream`.
 
-    Of the two directions each end owns the pipe that it sends into. What has arrived waits in
-    `_inbox`; a direction is full when pipe and inbox together hold the network's buffer_bytes.
+    Each end owns the pipe into which it sends. `_inbox` has the bytes that have arrived. A
+    direction is full when pipe and inbox together contain the network's buffer_bytes.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class SimStream:
         self._inbox = bytearray()
         self._on_its_way = 0
         self._has_ended = False
-        """The peer sends nothing more."""
+        """The peer has closed its direction."""
         self._is_shut = False
         self._timeout: float | None = None
         self._waiters: list[Ticket] = []
@@ -54,7 +54,7 @@ class SimStream:
     # For the network
 
     def join(self, peer: SimStream) -> None:
-        """The other end exists from now on; this one hears of it a moment later."""
+        """Connect to the other end; this end notices it after a delay."""
         from kafka08.simulation.network import Pipe
 
         self._peer, peer._peer = peer, self
@@ -65,15 +65,15 @@ class SimStream:
         peer._pipe.put(b"")
 
     def fail(self, error: OSError) -> None:
-        """The connection is broken, or could not be made."""
+        """The connection broke, or could not be made."""
         if self.is_closed or self.error is not None:
             return
         self.error = error
         self.is_connected = True
-        self._tell()
+        self._notify()
 
     def receive(self, item: Any) -> None:
-        """Something arrives."""
+        """An item arrives."""
         network, peer = self._network, self._peer
         assert peer is not None
         if isinstance(item, bytes):
@@ -90,16 +90,16 @@ class SimStream:
             self.fail(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
         else:
             self._has_ended = True
-        self._tell()
+        self._notify()
 
     def _answer_for_a_closed_one(self, item: bytes) -> None:
-        """Bytes for an end that is gone: its host says so, if it is on."""
+        """Bytes arrived for a closed end: its host sends a reset, if it is on."""
         assert self._pipe is not None
         if item and not self._network.is_off(self.address[0]):
             self._pipe.put(RESET)
 
     def reset(self) -> None:
-        """Break the connection, as a firewall that sends resets to both ends."""
+        """Break the connection, as a firewall does that sends resets to both ends."""
         for end in (self, self._peer):
             if end is not None:
                 if end._pipe is not None:
@@ -107,13 +107,13 @@ class SimStream:
                 end.fail(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
 
     def go_dark(self) -> None:
-        """Carry nothing any more, in both directions, without a word to either end."""
+        """Lose all bytes in both directions; neither end notices."""
         for end in (self, self._peer):
             if end is not None and end._pipe is not None:
                 end._pipe.is_broken = True
 
     def vanish(self, *, silently: bool) -> None:
-        """Its process died. Silently: its host did, so the peer hears nothing."""
+        """Its process died. Silently: its host lost power, so the peer does not notice."""
         if self.is_closed:
             return
         if not silently and self._pipe is not None:
@@ -159,7 +159,7 @@ class SimStream:
             self._is_shut = self._has_ended = True
             assert self._pipe is not None
             self._pipe.put(END)
-            self._tell()
+            self._notify()
 
     def close(self) -> None:
         if self.is_closed:
@@ -184,7 +184,7 @@ class SimStream:
         )
 
     def await_connection(self, timeout: float | None) -> None:
-        """Until it is connected; the OSError of one that could not be made, or TimeoutError."""
+        """Wait until it is connected. Raises the OSError of the failure, or TimeoutError."""
         if not self.is_connected:
             self._wait_for("is_connected", timeout)
         if self.error is not None:
@@ -237,15 +237,15 @@ class SimStream:
         if count:
             del self._inbox[:count]
             if self._peer is not None:
-                self._peer._tell()
+                self._peer._notify()
 
-    def _tell(self) -> None:
-        """Something may have become possible."""
+    def _notify(self) -> None:
+        """Notify waiters and watchers that the stream may be ready."""
         waiters, self._waiters = self._waiters, []
         for ticket in waiters:
             ticket.wake()
         for watcher in list(self.watchers):
-            watcher.look()
+            watcher.notify()
 
     def _check_open(self) -> None:
         self.process.check_alive()
@@ -282,10 +282,10 @@ class SimListener:
         return False
 
     def arrive(self, stream: SimStream) -> None:
-        """Somebody has connected."""
+        """A peer has connected."""
         self._backlog.append(stream)
         for watcher in list(self.watchers):
-            watcher.look()
+            watcher.notify()
 
     def accept(self) -> tuple[SimStream, Address]:
         while self._backlog:

@@ -1,4 +1,4 @@
-"""Simulated threads and greenlets, and the tickets with which they wait."""
+"""Simulated threads and greenlets, and the tickets of their waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Ticket:
-    """One wait of one task: it is woken once, by what it waits for or by its timeout."""
+    """One wait of one task, which ends once: by a wake-up or by its timeout."""
 
     __slots__ = ("is_done", "task", "timer")
 
@@ -27,7 +27,7 @@ class Ticket:
         self.is_done = False
 
     def wake(self, value: Any = True) -> bool:
-        """Let the task go on, with this as the result of its wait. False: it does already."""
+        """End the wait with this result. False if it has ended already."""
         if self.is_done:
             return False
         self.end()
@@ -41,8 +41,7 @@ class Ticket:
 
 
 class SimTask:
-    """A `kafka08.runtime.Greenlet`. What it raises is logged, and counts as a failure of the
-    run."""
+    """A `kafka08.runtime.Greenlet`. An exception that leaves it is logged, and fails the run."""
 
     def __init__(
         self, process: Process, call: Callable[..., object], args: tuple[object, ...], name: str
@@ -66,7 +65,7 @@ class SimTask:
             self.process.wait(self._joiners, timeout)
 
     def kill(self, block: bool = True, timeout: float | None = None) -> None:
-        """Raise GreenletExit where it waits."""
+        """Raise GreenletExit at the call in which it waits."""
         if self.is_ended:
             return
         if self._scheduler.current is self:
@@ -79,8 +78,8 @@ class SimTask:
             self.join(timeout)
 
     def park(self, ticket: Ticket, timeout: float | None) -> Any:
-        """Wait for `ticket`: what it was woken with, False after `timeout` seconds. Only the task
-        itself calls it."""
+        """Wait for `ticket`. Returns the value of the wake-up, False after `timeout` seconds. Only
+        the task itself calls it."""
         if timeout is not None:
             ticket.timer = self._scheduler.call_later(timeout, ticket.wake, False)
         self._ticket = ticket
@@ -93,12 +92,11 @@ class SimTask:
         return value
 
     def go_on(self, value: Any) -> None:
-        """Have it run on, in its turn."""
+        """Make it ready to continue with this value."""
         self._scheduler.make_ready(self.process, self.name, self._resume, value)
 
     def abandon(self) -> None:
-        """Unwind its stack, when its process is dead and the run is over: nobody sees it any
-        more, and what it holds is given back."""
+        """Unwind its stack after the run, to free what it references."""
         if self._greenlet:
             self._greenlet.throw(GreenletExit)
         self._work = None
@@ -115,7 +113,7 @@ class SimTask:
         except GreenletExit:
             pass
         except (KeyboardInterrupt, SystemExit):
-            raise  # Whoever runs the simulation wants it to end.
+            raise  # They end the simulation.
         except BaseException as error:
             if not self.process.is_dead:
                 logger.exception("Uncaught exception in task '%s'", self.name)

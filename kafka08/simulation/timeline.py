@@ -1,6 +1,6 @@
 """A run as a page: a lane for each host, arrows for messages, bands for faults.
 
-`Timeline` collects while a run goes on; `page` makes one HTML file of it that needs nothing else.
+`Timeline` records the events of a run; `page` returns one self-contained HTML file.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple
 from kafka08.protocol.apis import APIS
 
 MESSAGES_MAX: Final = 20_000
-"""How many messages are kept: those before the end of the run."""
+"""The limit of recorded messages; the last ones of the run are kept."""
 TEMPLATE: Final = Path(__file__).with_name("timeline.html")
 NAMES: Final = {api.key: api.name for api in APIS}
 DATA: Final = "/*DATA*/null"
 
 
 class Message(NamedTuple):
-    """On its way from `sent` to `arrives`, in seconds. A cut may hold it back for longer."""
+    """Sent at `sent`, due at `arrives`, in seconds. A cut may delay it further."""
 
     sent: float
     source: str
@@ -34,12 +34,12 @@ class Timeline:
 
     def __init__(self) -> None:
         self.lanes: dict[str, list[list[Any]]] = {}
-        """Host → [name, from, to] of its processes; to: None if it lived to the end."""
+        """Host → [name, from, to] of its processes; to: None if the process outlived the run."""
         self.messages: deque[Message] = deque(maxlen=MESSAGES_MAX)
         self.faults: list[tuple[float, float, str]] = []
         """(from, to, text)."""
         self.notes: list[tuple[float, str]] = []
-        self.calm_at: float | None = None
+        self.repaired_at: float | None = None
 
     def begins(self, now: float, host: str, process: str) -> None:
         self.lanes.setdefault(host, []).append([process, now, None])
@@ -61,7 +61,7 @@ class Timeline:
             "title": title,
             "verdict": verdict,
             "end": end,
-            "calm": self.calm_at,
+            "repaired": self.repaired_at,
             "lanes": [{"host": host, "processes": found} for host, found in self.lanes.items()],
             "messages": list(self.messages),
             "faults": self.faults,
@@ -73,7 +73,7 @@ class Timeline:
 
 
 def name_of_request(item: object) -> str:
-    """What a client sends, if a frame begins here."""
+    """The API of a client's request, if a frame begins here."""
     if not isinstance(item, bytes):
         return "end of connection"
     if not item:
@@ -82,7 +82,7 @@ def name_of_request(item: object) -> str:
 
 
 def name_of_response(item: object) -> str:
-    """What a broker sends."""
+    """The name of a broker's bytes."""
     if not isinstance(item, bytes):
         return "end of connection"
     return f"response, {len(item)} bytes" if item else "connected"

@@ -1,7 +1,7 @@
-"""What happened in a run, as one hash and as the last lines of a story.
+"""The trace of a run: a hash of all events, and the last lines about faults and processes.
 
-The hash covers each step and each message in their order, with their times: two runs are the same
-if and only if their hashes are.
+The hash covers all steps and messages in their order, with their times: two runs are equal if and
+only if their hashes are.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ LINES_KEPT: Final = 400
 
 
 class Trace:
-    """tell       called with each line of the story, if anybody wants it all
-    timeline   takes note of what happens, if somebody wants a page of it
+    """on_line       called with each line; None: no call
+    timeline   records the events; None: no timeline
     """
 
     def __init__(
         self,
-        tell: Callable[[str], object] | None = None,
+        on_line: Callable[[str], object] | None = None,
         timeline: Timeline | None = None,
     ) -> None:
         self.timeline = timeline
         self._hash = hashlib.blake2b(digest_size=16)
-        self._tell = tell
+        self._on_line = on_line
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
-        """The story's last lines: faults, and what processes did, without single steps."""
+        """The last lines: faults, and starts and ends of processes."""
 
     @property
     def digest(self) -> str:
@@ -41,15 +41,15 @@ class Trace:
         self._hash.update(f"{now!r} {process} {name}\n".encode())
 
     def message(self, now: float, source: str, target: str, checksum: int) -> None:
-        """Something arrived over the network."""
+        """A message arrived over the network."""
         self._hash.update(f"{now!r} {source} > {target} {checksum}\n".encode())
 
     def event(self, now: float, text: str) -> None:
-        """Something that belongs to the story."""
+        """A fault, or an event of a process."""
         line = f"{now:10.4f}  {text}"
         self._hash.update(line.encode())
         self.lines.append(line)
         if self.timeline is not None:
             self.timeline.note(now, text)
-        if self._tell is not None:
-            self._tell(line)
+        if self._on_line is not None:
+            self._on_line(line)

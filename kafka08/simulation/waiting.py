@@ -39,7 +39,7 @@ class SimEvent:
 
 
 class SimLock:
-    """A lock. Whoever asks first after a release has it: one that waits may be overtaken."""
+    """A lock. The first caller after a release takes it, so a waiting task may be overtaken."""
 
     def __init__(self, process: Process, *, reentrant: bool) -> None:
         self._process = process
@@ -66,9 +66,9 @@ class SimLock:
         if self._process.is_dead:
             return
         if self._holder is None:
-            raise RuntimeError("release of a lock that nobody holds")
+            raise RuntimeError("release of a lock that is not held")
         if self._reentrant and self._holder is not self._asker():
-            raise RuntimeError("release of a lock by another than its holder")
+            raise RuntimeError("release of a lock that another task holds")
         self._depth -= 1
         if not self._depth:
             self._holder = None
@@ -76,11 +76,11 @@ class SimLock:
                 pass
 
     def is_held_here(self) -> bool:
-        """Whether the asker holds it; of a plain lock, whether anybody does."""
+        """Whether the caller holds it; of a plain lock, whether any task does."""
         return self._holder is not None and (not self._reentrant or self._holder is self._asker())
 
     def release_all(self) -> int:
-        """How deep it was held."""
+        """Release it completely. Returns its depth."""
         depth, self._depth = self._depth, 1
         self.release()
         return depth

@@ -1,4 +1,4 @@
-"""What clients do in a run: each is a process that writes or reads, and notes what it saw."""
+"""The clients of a run: each is a process that writes or reads, and records its messages."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.structs import TopicPartition
 
 TOPIC: Final = "t"
-"""What everybody writes and reads."""
+"""The topic of all clients."""
 POLL_SECONDS: Final = 0.05
 TIMEOUT_MS: Final = 4000
 
 
 @dataclass
 class Observed:
-    """What clients did and saw.
+    """The sends and reads of all clients.
 
-    stored       values that the old producer's `send` returned for: nobody said where they are
-    is_ending    writers write nothing more
+    stored       values whose `send` of the old producer returned, which has no offsets
+    is_ending    whether writers must stop
     """
 
     history: History
     stored: list[bytes] = field(default_factory=list)
     is_ending: bool = False
     writers: int = 0
-    """Those that have not ended."""
+    """The number of writers that have not ended."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What clients are given: where to begin, and what to write and read."""
+    """The addresses of the cluster, and the partitions that clients write and read."""
 
     bootstrap: Sequence[tuple[str, int]]
     zookeeper: str
@@ -134,8 +134,8 @@ def old_producer(
 def async_producer(
     runtime: SimClientRuntime, target: Target, observed: Observed, *, pause: float
 ) -> None:
-    """Write with an asynchronous Producer of 0.8 until the run ends. It says of no message whether
-    it was stored."""
+    """Write with an asynchronous Producer of 0.8 until the run ends. It does not
+    report which messages were stored."""
     config = ProducerConfig(
         {
             "metadata.broker.list": target.broker_list,
@@ -169,7 +169,7 @@ def _by_key(key: int, count: int) -> int:
 
 
 class Reader:
-    """Follows one partition from offset 0 with SimpleConsumers, at whoever leads it."""
+    """Reads one partition from offset 0 with SimpleConsumers, always from its leader."""
 
     def __init__(
         self, runtime: SimClientRuntime, target: Target, history: History, tp: TopicPartition
@@ -189,7 +189,7 @@ class Reader:
             try:
                 self._read_on()
             except OffsetOutOfRange:
-                # A log that lost messages may be shorter than what was read: the checks say so.
+                # A log that lost messages may end before the position; the checks report that.
                 self._runtime.sleep(POLL_SECONDS)
             except KafkaError:
                 self._close_consumer()
@@ -221,7 +221,7 @@ class Reader:
 def read_partition(
     runtime: SimClientRuntime, target: Target, tp: TopicPartition
 ) -> dict[int, bytes]:
-    """All that can be read of a partition now: offset → value. Raises KafkaError."""
+    """All readable messages of a partition: offset → value. Raises KafkaError."""
     cluster = ClusterClient(target.bootstrap, timeout_ms=TIMEOUT_MS, runtime=runtime)
     try:
         cluster.refresh([tp.topic])

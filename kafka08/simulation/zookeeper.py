@@ -1,7 +1,8 @@
-"""ZooKeeper in the simulated world: the model's server, and sessions with it over the network."""
+"""Simulated ZooKeeper: the model's server, and sessions with it over the simulated network."""
 
 from __future__ import annotations
 
+import enum
 import zlib
 from collections.abc import Callable
 from typing import Final
@@ -10,7 +11,9 @@ from kafka08.simulation.network import Network, Pipe
 from kafka08.simulation.process import START_WALL_MS, Process
 from kafka08.simulation.scheduler import Timer
 from kafka08.simulation.waiting import SimEvent
-from kafka08.zk.model.messages import ConnectRequest, FromServer
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
+from kafka08.zk.model.messages import ConnectRequest, FromServer, Request, WriteRequest
 from kafka08.zk.model.server import Close, Instant, Output, Server
 from kafka08.zk.model.session import LinkOwner, ModelSession, ToServer
 from kafka08.zk.zookeeper import SessionSettings
@@ -19,10 +22,17 @@ HOST: Final = "zookeeper"
 ADDRESS: Final = "zookeeper:2181"
 
 
+class AtNextWrite(enum.Enum):
+    """When a connection breaks at its next write."""
+
+    BEFORE = "before the server processes it"
+    AFTER = "after that, without a reply"
+
+
 class SimZooKeeper:
     """One logical ZooKeeper on a host of its own.
 
-    on_done   told of each message once it is done, with the process that sent it
+    on_done   called after each message was processed, with the process that sent it
     """
 
     def __init__(self, network: Network, server: Server) -> None:
@@ -30,9 +40,11 @@ class SimZooKeeper:
         self.server = server
         self.is_up = True
         self.links: dict[int, SimLink] = {}
-        """Connections that the server has not lost, by number."""
+        """The server's connections, by number."""
         self.on_done: Callable[[Process, ToServer], object] = lambda *_: None
         self._next_number = 1
+        self._states: dict[TopicPartition, tuple[bytes, LeaderAndIsr]] = {}
+        """Partition states by the data of their znodes."""
         self._expiry: Timer | None = None
 
     def session(self, process: Process, settings: SessionSettings) -> ModelSession:
@@ -45,21 +57,32 @@ class SimZooKeeper:
         return link
 
     def stop(self) -> None:
-        """End the server: connections break, and none is made."""
+        """Stop the server: connections break, and new ones are refused."""
         self.is_up = False
         for link in list(self.links.values()):
             self.break_link(link, loses_requests=True)
 
     def start(self) -> None:
-        """The server is back with its znodes and sessions."""
+        """Start the server with its znodes and sessions."""
         self.is_up = True
         self.server.restart(self._now())
         self._await_expiry()
 
+    def leader_and_isr(self, tp: TopicPartition) -> LeaderAndIsr | None:
+        """The state of a partition; None if it has none."""
+        znode = self.server.find(paths.partition_state(tp.topic, tp.partition))
+        if znode is None or znode.data is None:
+            return None
+        known = self._states.get(tp)
+        if known is None or known[0] is not znode.data or known[1].zk_version != znode.version:
+            state = nodes.decode_leader_and_isr(znode.data.decode(), znode.version)
+            known = self._states[tp] = (znode.data, state)
+        return known[1]
+
     def elect(self, draw: Callable[[int], int]) -> None:
-        """The leader of the ensemble is gone: no server answers until `start`. Of the requests on
-        their way in each connection, the first `draw(count)` reached the servers that go on: they
-        are done, and their replies are lost."""
+        """The ensemble loses its leader, and does not respond until `start`. Of the requests in
+        flight on each connection, the first `draw(count)` are applied, and their replies are
+        lost."""
         self.is_up = False
         for link in list(self.links.values()):
             for message in link.requests[: draw(len(link.requests))]:
@@ -67,13 +90,13 @@ class SimZooKeeper:
             self.break_link(link, loses_requests=True)
 
     def expire_session(self, link: SimLink) -> None:
-        """End the session of a connection at once, as if the servers had not heard of it."""
+        """Expire the session of a connection at once."""
         self._deliver(self.server.end_session(link.number, self._now()))
         self._await_expiry()
 
     def break_link(self, link: SimLink, *, loses_requests: bool) -> None:
-        """The connection is lost, with the replies on their way; the requests on their way are
-        done first, or lost."""
+        """Break a connection and lose the replies in flight. The requests in flight are processed
+        first, or lost."""
         if not loses_requests:
             for message in list(link.requests):
                 self.take(link, message)
@@ -82,21 +105,31 @@ class SimZooKeeper:
         link.process.call_soon(link.owner.on_closed, link)
 
     def take(self, link: SimLink, message: ToServer) -> None:
-        """A message of a client is here."""
+        """Process a message of a client."""
         if link.requests and link.requests[0] is message:
             link.requests.pop(0)
         if link.number not in self.links:
             return
         if isinstance(message, ConnectRequest):
             outputs = self.server.connect(link.number, message, self._now())
+        elif link.breaks is not None and isinstance(message[1], WriteRequest):
+            outputs = self._last_write(link, message)
         else:
             outputs = self.server.receive(link.number, *message, self._now())
         self.on_done(link.process, message)
         self._deliver(outputs)
         self._await_expiry()
 
+    def _last_write(self, link: SimLink, message: tuple[int, Request]) -> list[Output]:
+        """Break the connection before or after this write, as `link.breaks` says."""
+        outputs = []
+        if link.breaks is AtNextWrite.AFTER:
+            outputs = self.server.receive(link.number, *message, self._now())
+        self.break_link(link, loses_requests=True)
+        return outputs
+
     def lose(self, link: SimLink) -> None:
-        """The client has closed it."""
+        """The client has closed the connection."""
         self._lose(link)
 
     def _lose(self, link: SimLink) -> None:
@@ -104,12 +137,12 @@ class SimZooKeeper:
             self.server.disconnect(link.number)
 
     def _arrive(self, link: SimLink) -> None:
-        """A connection is asked for."""
+        """A SYN arrives."""
         network, host = self.network, link.process.host
         if link.is_closed or link.process.is_dead:
             return
         if network.is_cut(host, HOST) or network.is_cut(HOST, host):
-            return  # the session itself gives up in time
+            return  # the session has its own timeout for that
         if self.is_up:
             self.links[link.number] = link
             link.down.put(None)
@@ -141,7 +174,7 @@ class SimZooKeeper:
         self._await_expiry()
 
     def _now(self) -> Instant:
-        # Rounded: a timer at a deadline must find that it has come.
+        # Rounded, so that a timer at a deadline is not early.
         elapsed_ms = round(self.network.scheduler.now * 1000)
         return Instant(elapsed_ms, START_WALL_MS + elapsed_ms)
 
@@ -156,8 +189,10 @@ class SimLink:
         self.number = number
         self.owner = owner
         self.is_closed = False
+        self.breaks: AtNextWrite | None = None
+        """None: it does not break at its next write."""
         self.requests: list[ToServer] = []
-        """Those on their way."""
+        """The requests in flight."""
         self._zookeeper = zookeeper
         self.up = Pipe(zookeeper.network, process.host, HOST, self._take, name_of_message)
         self.down = Pipe(zookeeper.network, HOST, process.host, self._hand_over, name_of_message)
@@ -175,7 +210,7 @@ class SimLink:
         self.is_closed = self.up.is_broken = self.down.is_broken = True
 
     def vanish(self, *, silently: bool) -> None:
-        """Its process died. Silently: its host did, so the server hears nothing."""
+        """Its process died. Silently: its host lost power, so the server does not notice."""
         if silently:
             self.up.is_broken = self.is_closed = True
         else:
@@ -204,14 +239,14 @@ class SimLink:
 
 
 def name_of_message(message: object) -> str:
-    """A request by its type; of a reply or event that it is one."""
+    """The type of a request; for others that it is a reply or an event."""
     if isinstance(message, tuple) and len(message) == 2:
         message = message[1]
     return type(message).__name__.removesuffix("Request") if message is not None else "connection"
 
 
 class ProcessWorld:
-    """What a session of one process asks of the world."""
+    """The `World` of the sessions of one process."""
 
     def __init__(self, zookeeper: SimZooKeeper, process: Process) -> None:
         self._zookeeper = zookeeper

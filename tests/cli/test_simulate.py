@@ -29,14 +29,14 @@ def test_a_run_for_machines() -> None:
 def test_a_plan_is_run_and_shown(tmp_path: Path) -> None:
     """--plan: what --shrink wrote, or an error that says what to do. --timeline: a page."""
     plan, page = tmp_path / "plan.json", tmp_path / "run.html"
-    plan.write_text(replace(draw_plan(7, SAFE), faults=(), trouble_seconds=1.0).to_json())
+    plan.write_text(replace(draw_plan(7, SAFE), faults=(), faults_seconds=1.0).to_json())
     done = simulate("--plan", str(plan), "--timeline", str(page))
     assert (0, True) == (done.returncode, b" 0 faults" in done.stdout)
     assert "<canvas" in page.read_text()
     plan.write_text("{}")
     done = simulate("--plan", str(plan))
     assert 1 == done.returncode
-    assert b"plan.json: it is no plan of a run" in done.stderr
+    assert b"plan.json: it does not contain the plan of a run" in done.stderr
 
 
 def test_a_group_with_a_coordinator() -> None:

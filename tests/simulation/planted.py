@@ -1,9 +1,11 @@
-"""Defects to plant: each a small patch, what a run must say of it, and a seed that finds it.
+"""Planted defects: each has a small patch, what the verdict of a run must contain, and a seed whose
+run finds it.
 
     scripts/simulate --planted [name …]    searches seeds 0 to 999 and prints a table
 
-Historic ones name their issue; "ours" are defects of this project that were mended. A patch undoes
-the cure, or breaks the rule the way the defect did.
+Historic defects name their issue; "ours" are defects of this project that were fixed. A patch
+reverts the fix, or breaks the rule as the defect did. The search skips seeds whose plans cannot
+show the defect: they lack the faults or the settings that it needs.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from kafka08.broker.controller.leadership import Leadership
 from kafka08.broker.controller.reassignment import Reassignments
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
-from kafka08.broker.coordinator.offset_manager import OffsetManager
+from kafka08.broker.coordinator.offset_loader import OffsetLoader
 from kafka08.broker.handlers import fetch
 from kafka08.broker.isr_changes import IsrChanges
 from kafka08.broker.partition import Partition
@@ -32,12 +34,11 @@ from kafka08.broker.replica_fetcher import ReplicaFetcher
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.committed import committed_in_kafka
-from kafka08.consumer import offset_store
+from kafka08.consumer import offset_store, registry
 from kafka08.consumer.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore
 from kafka08.consumer.ownership import Ownership
-from kafka08.consumer.registry import GroupRegistry
 from kafka08.consumer.session import SessionGate
-from kafka08.errors import NodeExists
+from kafka08.errors import KafkaError
 from kafka08.log.log import Log
 from kafka08.log.manager import LogManager
 from kafka08.log.segment import LogSegment
@@ -46,24 +47,27 @@ from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.sender import Sender
 from kafka08.profile import CLASSIC, SAFE
 from kafka08.simulation import workload
+from kafka08.simulation.plan import Fault, Plan, draw_plan
 from kafka08.simulation.run import simulate
 from kafka08.structs import LeaderAndIsr
 from kafka08.zk import nodes, paths
 from kafka08.zk.election import ControllerElection
 from kafka08.zk.model.session import ModelSession
-from kafka08.zk.operations import ANY_VERSION
+from kafka08.zk.operations import ANY_VERSION, Create
 from kafka08.zk.store import ClusterStore
 
 SEEDS_MAX: Final = 1000
 Patch = Callable[[pytest.MonkeyPatch], object]
+Needs = Callable[[Plan], bool]
 
 
 @dataclass(frozen=True)
 class Planted:
-    """name      of the defect, in a few words
-    origin    where it comes from
-    verdict   what a run says of it begins with, or has in it
-    seed      the first that finds it; None: none did of those that were tried
+    """name      the defect in a few words
+    origin    the issue or component that it comes from
+    verdict   a part of the verdict of a run that finds it
+    seed      the first seed that finds it; None if none of those tried does
+    needs     whether a run of this plan can show it
     """
 
     name: str
@@ -71,28 +75,60 @@ class Planted:
     verdict: str
     seed: int | None
     plant: Patch
-    profile: str = SAFE
+    profile: str
+    needs: Needs
 
 
 PLANTED: Final[list[Planted]] = []
 
 
-def planted(
-    name: str, origin: str, verdict: str, seed: int | None, profile: str = SAFE
-) -> Callable[[Patch], Patch]:
-    """Take the patch into the list."""
+def any_plan(_: Plan) -> bool:
+    return True
 
-    def take(plant: Patch) -> Patch:
-        PLANTED.append(Planted(name, origin, verdict, seed, plant, profile))
+
+def planted(
+    name: str,
+    origin: str,
+    verdict: str,
+    seed: int | None,
+    profile: str = SAFE,
+    needs: Needs = any_plan,
+) -> Callable[[Patch], Patch]:
+    """Add the patch to the list."""
+
+    def add(plant: Patch) -> Patch:
+        PLANTED.append(Planted(name, origin, verdict, seed, plant, profile, needs))
         return plant
 
-    return take
+    return add
+
+
+def has(plan: Plan, *kinds: Fault) -> bool:
+    """Whether the plan has faults of each of these kinds."""
+    return set(kinds) <= {fault.kind for fault in plan.faults}
+
+
+def replicated(plan: Plan) -> bool:
+    return plan.replication_factor > 1
+
+
+def group_in_zookeeper(plan: Plan) -> bool:
+    return plan.members > 0 and plan.offsets_storage == "zookeeper"
+
+
+def group_in_kafka(plan: Plan) -> bool:
+    return plan.members > 0 and plan.offsets_storage == "kafka"
+
+
+def loses_power(plan: Plan) -> bool:
+    """Whether brokers lose power, and with it what they have not synced."""
+    return plan.loses_writes and plan.silent_share > 0 and has(plan, Fault.KILL)
 
 
 # Replication
 
 
-@planted("the leader acknowledges alone", "acks=1", "lost", 3)
+@planted("the leader acknowledges alone", "acks=1", "lost", None)
 def _(patch: pytest.MonkeyPatch) -> None:
     def with_acks_1(properties: dict[str, object]) -> KafkaProducerConfig:
         return KafkaProducerConfig({**properties, "acks": "1"})
@@ -100,7 +136,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(workload, "KafkaProducerConfig", with_acks_1)
 
 
-@planted("a follower cuts its log to its HW", "KAFKA-1211, KIP-101", "lost", None)
+@planted(
+    "a follower cuts its log to its HW", "KAFKA-1211, KIP-101", "the HW of", 3, needs=replicated
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     make_follower = Partition.make_follower
 
@@ -114,7 +152,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "a follower keeps what its new leader does not have", "KAFKA-1561", "different messages", None
+    "a follower keeps what its new leader does not have",
+    "KAFKA-1561",
+    "differ",
+    0,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     add = ReplicaFetcher.add
@@ -140,7 +182,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "the HW does not wait for members that are joining the ISR", "replication", "the HW of", 16
+    "the HW does not wait for members that are joining the ISR", "replication", "the HW of", None
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     begin = Partition.begin_isr_change
@@ -153,7 +195,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "begin_isr_change", begin_at_once)
 
 
-@planted("any follower joins the ISR", "replication", "the HW of", 3)
+@planted("any follower joins the ISR", "replication", "the HW of", 0)
 def _(patch: pytest.MonkeyPatch) -> None:
     def joins(self: Partition, broker_id: int) -> bool:
         return self.is_leader and self.isr_change is None and broker_id not in self.isr
@@ -161,7 +203,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "joins_isr", joins)
 
 
-@planted("a new leader lets its HW fall", "KAFKA-1647", "fell from", 0)
+@planted("a new leader lets its HW fall", "KAFKA-1647", "fell from", 3)
 def _(patch: pytest.MonkeyPatch) -> None:
     record = Partition.record_follower_fetch
 
@@ -174,7 +216,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "record_follower_fetch", fall)
 
 
-@planted("ISR writes have no condition", "KAFKA-1382", "the leader epoch fell", 4)
+@planted("ISR writes have no condition", "KAFKA-1382", "the leader epoch fell", None)
 def _(patch: pytest.MonkeyPatch) -> None:
     update = ClusterStore.update_leader_and_isr
 
@@ -186,7 +228,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClusterStore, "update_leader_and_isr", blindly)
 
 
-@planted("a refused ISR change is kept as if it was written", "ours", "", None)
+@planted(
+    "a refused ISR change is kept as if it was written",
+    "ours",
+    "",
+    None,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.SESSION),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def keep(self: IsrChanges, conflicts: Any) -> Any:
         for partition, change in conflicts.values():
@@ -197,7 +245,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "an answer for a partition followed no more is appended", "replication", "to be in sync", 11
+    "an answer for a partition followed no more is appended", "replication", "to be in sync", None
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def whatever(self: replica_fetcher.ReplicaFetcher, partitions: Any) -> None:
@@ -209,13 +257,21 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaFetcher, "remove", whatever)
 
 
-@planted("one refused partition ends the copying of all", "0.8.2.2; ours", "in sync", None)
+@planted(
+    "one refused partition ends the copying of all",
+    "0.8.2.2; ours",
+    "in sync",
+    None,
+    needs=lambda plan: plan.replication_factor < plan.brokers and has(plan, Fault.MOVE, Fault.KILL),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def all_or_nothing(broker: Any, replica_id: int, wanted: Any, reads: Any, call: Any) -> None:
+        manager = broker.replica_manager
         for tp, data in reads.items():
             if data.message_set is not None:
                 offset = wanted[tp].offset
-                broker.replica_manager.record_follower_fetch(tp, replica_id, offset)
+                manager.partition(tp).check_replica(replica_id, offset)
+                manager.record_follower_fetches([manager.partition(tp)], [offset], replica_id)
 
     patch.setattr(fetch, "record_positions", all_or_nothing)
 
@@ -223,12 +279,18 @@ def _(patch: pytest.MonkeyPatch) -> None:
 # The controller
 
 
-@planted("a replica that is not in sync may lead", "KAFKA-1028", "though", 0)
+@planted(
+    "a replica that is not in sync may lead",
+    "KAFKA-1028",
+    "had HW",
+    None,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopicUncleanElections, "allowed", lambda *_: True)
 
 
-@planted("a former controller goes on electing", "KAFKA-1096", "elected", 8)
+@planted("a former controller goes on electing", "KAFKA-1096", "elected", 0)
 def _(patch: pytest.MonkeyPatch) -> None:
     update = Leadership._while_in_office
 
@@ -238,31 +300,49 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leadership, "_while_in_office", always)
 
 
-@planted("brokers obey a former controller", "KAFKA-1188", "", None)
+@planted(
+    "brokers obey a former controller",
+    "KAFKA-1188",
+    "",
+    None,
+    needs=lambda plan: (
+        plan.brokers > 1 and (has(plan, Fault.CUT) or has(plan, Fault.SUSPEND, Fault.ELECT))
+    ),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaManager, "_is_stale", lambda *_: False)
 
 
-@planted("the election of a controller sets no watch", "KAFKA-1451", "waited", None)
+@planted(
+    "a broker that loses the election of a controller sets no watch",
+    "KAFKA-1451",
+    "no controller",
+    None,
+    needs=lambda plan: plan.brokers > 1 and has(plan, Fault.KILL),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def refresh(self: ControllerElection) -> bool:
+        if self._elected and self._holds_znode():
+            return True
         self._lose_office(None)
-        try:
-            return self._take_office() if self._try() else False
-        except NodeExists:
-            return False
+        return self._try() and self._take_office()
 
     patch.setattr(ControllerElection, "refresh", refresh)
 
 
-@planted("the ISR keeps a leader's dead followers", "ours", "the ISR is not among", 3)
+@planted("the ISR keeps a leader's dead followers", "ours", "the ISR is not among", 4)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateChanges, "replicas_to_offline", lambda *_: None)
     patch.setattr(ReplicaManager, "shrink_isrs", lambda *_: None)
 
 
 @planted(
-    "a widened assignment that a refused move left is not sent", "ours", "in sync", None, CLASSIC
+    "a widened assignment that a refused move left is not sent",
+    "ours",
+    "in sync",
+    None,
+    CLASSIC,
+    needs=lambda plan: plan.replication_factor < plan.brokers and has(plan, Fault.MOVE, Fault.KILL),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reassignments, "_may_be_widened", lambda *_: False)
@@ -273,7 +353,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateChanges, "resend_with_next_epoch", lambda *_: None)
 
 
-@planted("a leader outside of the ISR is elected", "elections", "not in the ISR", 0)
+@planted("a leader outside of the ISR is elected", "elections", "not in the ISR", None)
 def _(patch: pytest.MonkeyPatch) -> None:
     def elect(self: StateChanges, tp: Any, current: LeaderAndIsr) -> Election:
         context = self._context
@@ -297,7 +377,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RegistrationKeeper, "_register_again", lambda _: True)
 
 
-@planted("watches are lost with a connection", "kazoo-style clients", "no leader", 2)
+@planted("watches are lost with a connection", "kazoo-style clients", "no leader", None)
 def _(patch: pytest.MonkeyPatch) -> None:
     drop = ModelSession._drop_watchers
 
@@ -310,24 +390,26 @@ def _(patch: pytest.MonkeyPatch) -> None:
 # The disk
 
 
-@planted("an acknowledged message is not synced", "durability", "lost", None)
+@planted("an acknowledged message is not synced", "durability", "had HW", 35, needs=loses_power)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "owed_flush", lambda _: None)
 
 
-@planted("the name of a synced file is not synced", "ours", "with log end", 25)
+@planted("the name of a synced file is not synced", "ours", "with log end", None)
 def _(patch: pytest.MonkeyPatch) -> None:
     from kafka08.simulation.memory_disk import MemoryDirectory
 
     patch.setattr(MemoryDirectory, "sync", lambda _: None)
 
 
-@planted("recovery keeps a torn end", "recovery", "", None)
+@planted("recovery keeps a torn end", "recovery", "", 36, CLASSIC, needs=loses_power)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LogSegment, "repair", lambda self, found, index_bytes: 0)
 
 
-@planted("every start counts as one after a clean stop", "recovery", "", None)
+@planted(
+    "every start counts as one after a clean stop", "recovery", "", None, CLASSIC, needs=loses_power
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     job = LogManager._load_job
     patch.setattr(
@@ -360,7 +442,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sender, "_lost_one", stored)
 
 
-@planted("what is sent again overtakes", "producers", "out of order", None)
+@planted(
+    "what is sent again is overtaken",
+    "producers",
+    "out of order",
+    0,
+    needs=lambda plan: plan.in_flight == 1 and plan.retries > 0,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def at_five(properties: dict[str, object]) -> KafkaProducerConfig:
         key = "max.in.flight.requests.per.connection"
@@ -383,13 +471,25 @@ def _(patch: pytest.MonkeyPatch) -> None:
 # Consumers
 
 
-@planted("a member goes on after its session", "kafka-pixy 30", "was handed", None)
+@planted(
+    "a member goes on after its session",
+    "kafka-pixy 30",
+    "was handed",
+    11,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.SUSPEND),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SessionGate, "deadline", lambda self: self._clock.monotonic() + 1000)
     patch.setattr(SessionGate, "check", lambda self: None)
 
 
-@planted("the end of a session is told by the wall clock", "clients", "was handed", None)
+@planted(
+    "a member does not know that its session may have ended",
+    "clients",
+    "was handed",
+    11,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.SUSPEND),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         SessionGate, "is_open", property(lambda self: self._zk.session_id == self._session_id)
@@ -401,12 +501,27 @@ def _(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@planted("claims are left behind", "kafka-node 981", "the group to", None)
+@planted(
+    "claims are left behind",
+    "kafka-node 981",
+    "the group to",
+    2,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.KILL),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(GroupRegistry, "release", lambda *_: None)
+    def persistent(path: str, data: str, *, ephemeral: bool) -> Create:
+        return Create(path, data, ephemeral=ephemeral and "/owners/" not in path)
+
+    patch.setattr(registry, "Create", persistent)
 
 
-@planted("a partition is released before its reader stops", "consumers", "was handed", None)
+@planted(
+    "a partition is released before its reader stops",
+    "consumers",
+    "was handed",
+    None,
+    needs=lambda plan: plan.members > 1,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     give_up = Ownership.give_up
 
@@ -416,19 +531,32 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ownership, "give_up", later)
 
 
-@planted("a commit may go back", "ours", "went back", None)
+@planted(
+    "a commit that failed is repeated after a later one",
+    "clients",
+    "went back",
+    None,
+    needs=lambda plan: group_in_zookeeper(plan) and has(plan, Fault.SESSION),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     commit = ZooKeeperOffsetStore.commit
 
-    def late(self: ZooKeeperOffsetStore, offsets: Any) -> None:
-        held = self.__dict__.setdefault("held", [])
-        held.append(dict(offsets))
-        commit(self, held.pop(0) if len(held) > 2 else held[0])
+    def repeated(self: ZooKeeperOffsetStore, offsets: Any) -> None:
+        failed = self.__dict__.setdefault("failed", [])
+        try:
+            commit(self, offsets)
+        except KafkaError:
+            failed.append(dict(offsets))
+            raise
+        if failed:
+            commit(self, failed.pop())
 
-    patch.setattr(ZooKeeperOffsetStore, "commit", late)
+    patch.setattr(ZooKeeperOffsetStore, "commit", repeated)
 
 
-@planted("'unknown partition' means nothing committed", "0.8.2.2; ours", "", None)
+@planted(
+    "'unknown partition' means nothing committed", "0.8.2.2; ours", "", None, needs=group_in_kafka
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     committed = committed_in_kafka
 
@@ -438,13 +566,20 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(offset_store, "committed_in_kafka", unknown_is_none)
 
 
-@planted("offsets are answered before they are loaded", "offsets", "", None)
+@planted("offsets are answered before they are loaded", "offsets", "", None, needs=group_in_kafka)
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OffsetManager, "_load_log", lambda *_: 0)
+    patch.setattr(OffsetLoader, "_load_log", lambda *_: 0)
 
 
-@planted("a commit to Kafka is not fenced", "kafka-pixy 30", "", None)
+@planted(
+    "a commit to Kafka is not fenced",
+    "kafka-pixy 30",
+    "",
+    None,
+    needs=lambda plan: group_in_kafka(plan) and plan.members > 1 and has(plan, Fault.SUSPEND),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SessionGate, "check", lambda _: None)
     init = KafkaOffsetStore.__init__
 
     def unfenced(self: KafkaOffsetStore, *args: Any, **kwargs: Any) -> None:
@@ -456,7 +591,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
 # Tools
 
 
-@planted("a rollback rewinds both stores", "ours", "went back", None)
+@planted(
+    "a rollback rewinds both stores",
+    "ours",
+    "went back",
+    2,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.MIGRATE),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     from kafka08.migration import offset_migration
     from kafka08.migration.rollback import Rollback
@@ -476,14 +617,16 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 def found_by(one: Planted, seed: int) -> str | None:
-    """What a run with the defect says; None if it finds nothing."""
+    """The verdict of a run with the defect; None if it finds nothing, or cannot."""
+    if not one.needs(draw_plan(seed, one.profile)):
+        return None
     with pytest.MonkeyPatch.context() as patch:
         one.plant(patch)
         return simulate(seed, profile=one.profile).verdict
 
 
 def main(names: list[str]) -> None:
-    """Search, and print a row for each defect."""
+    """Search for these defects, by default for all, and print a row for each."""
     logging.getLogger().setLevel(logging.CRITICAL + 1)
     for one in PLANTED:
         if names and not any(name in one.name for name in names):

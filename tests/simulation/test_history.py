@@ -69,6 +69,16 @@ def test_5_out_of_order(history: History) -> None:
     assert ["out of order", "out of order"] == kinds(history, SOUND)
 
 
+def test_5_the_order_is_that_of_the_sends(history: History) -> None:
+    """The first of two values was sent again after the second was stored, and acknowledged later:
+    acknowledgements alone would be in order."""
+    history.unknown(TP, b"first")
+    history.unknown(TP, b"second")
+    history.acknowledged("sender", TP, 3, b"second")
+    history.acknowledged("sender", TP, 4, b"first")
+    assert ["out of order"] == kinds(history, {**SOUND, 3: b"second", 4: b"first"})
+
+
 def test_6_invented(history: History) -> None:
     """Nobody sent d."""
     assert ["invented"] == kinds(history, {**SOUND, 3: b"d"})

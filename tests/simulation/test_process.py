@@ -35,7 +35,7 @@ def test_a_dead_process_takes_no_step_and_no_finally() -> None:
     process.scheduler.call_at(1.0, process.die)
     process.scheduler.run(STEPS)
     assert seen == []
-    process.bury()
+    process.discard()
     assert seen == ["cleaned up"]
 
 

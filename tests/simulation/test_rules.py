@@ -1,4 +1,4 @@
-"""Planted defects are found: each rule is looked at, and a run can break it."""
+"""Planted defects are found: each rule is checked, and a run can break it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pytest
 from tests.simulation.planted import PLANTED, Planted, found_by
 
 OFTEN = [one for one in PLANTED if one.seed is not None and one.seed == 0]
-"""Those that one run finds as a rule; scripts/simulate --planted looks for all."""
+"""Defects that the first run finds; scripts/simulate --planted searches for all."""
 MORE_SEEDS = 20
-"""After a change of anything another seed may find it: each changes what follows."""
+"""Any change of the code changes all runs, so another seed may find a defect then."""
 
 
 @pytest.mark.parametrize("one", OFTEN, ids=lambda one: one.name)
 def test_a_planted_defect_is_found(one: Planted) -> None:
-    """By the seed that found it before, or by one of the next."""
+    """By its seed, or by one of the next."""
     assert one.seed is not None
     seeds = range(one.seed, one.seed + MORE_SEEDS)
     assert any(one.verdict in (found_by(one, seed) or "-") for seed in seeds)

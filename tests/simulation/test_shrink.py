@@ -11,7 +11,7 @@ from kafka08.simulation.shrink import Shrinker, kind_of
 
 FAULTS = tuple(PlannedFault(number, Fault.KILL, float(number), 1.0) for number in range(20))
 PLAN = replace(
-    draw_plan(1, SAFE), faults=FAULTS, brokers=3, members=2, disorder=0.5, trouble_seconds=60.0
+    draw_plan(1, SAFE), faults=FAULTS, brokers=3, members=2, disorder=0.5, faults_seconds=60.0
 )
 
 
@@ -40,7 +40,7 @@ def test_what_is_not_needed_goes() -> None:
     small, _ = shrunk(PLAN, {3, 16})
     assert {3, 16} == {fault.number for fault in small.faults}
     assert (1, 2, 0.0, 1) == (small.members, small.brokers, small.disorder, small.partitions)
-    assert small.trouble_seconds < PLAN.trouble_seconds
+    assert small.faults_seconds < PLAN.faults_seconds
 
 
 def test_a_run_that_needs_no_fault_keeps_none() -> None:

@@ -23,7 +23,7 @@ def data_of(page: str) -> dict[str, Any]:
 def test_a_run_is_on_its_page() -> None:
     """Hosts with their processes, messages, faults, notes."""
     fault = PlannedFault(0, Fault.ZOOKEEPER, 1.0, 2.0)
-    plan = replace(draw_plan(1, SAFE), faults=(fault,), trouble_seconds=5.0, members=0)
+    plan = replace(draw_plan(1, SAFE), faults=(fault,), faults_seconds=5.0, members=0)
     timeline = Timeline()
     run = simulate(1, plan=plan, timeline=timeline)
     assert run.verdict is None

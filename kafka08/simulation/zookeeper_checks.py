@@ -1,10 +1,10 @@
-"""Rules that are looked at with every write to ZooKeeper, while a run goes on.
+"""The rules that a run checks after every write to ZooKeeper.
 
 1. /controller_epoch rises by one with each controller, and one process writes each epoch.
 2. A partition's leader is elected by the controller of the newest epoch alone.
 3. Leader epochs never fall; the leader is in the ISR, and the ISR among the replicas.
-4. An offset that a group committed in ZooKeeper never falls (under the safe profile: a log that
-   loses messages sends members back).
+4. An offset that a group committed in ZooKeeper never falls (safe profile only: members go back in
+   a log that loses messages).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ OFFSET: Final = re.compile(r"/consumers/[^/]+/offsets/[^/]+/\d+")
 
 
 class ZooKeeperChecks:
-    """wrong   told of a rule that was broken, in a sentence"""
+    """on_violation   called with a sentence that describes a violation"""
 
     def __init__(
-        self, zookeeper: SimZooKeeper, wrong: Callable[[str], object], *, is_safe: bool
+        self, zookeeper: SimZooKeeper, on_violation: Callable[[str], object], *, is_safe: bool
     ) -> None:
         self._zookeeper = zookeeper
         self._is_safe = is_safe
-        self._wrong = wrong
+        self._on_violation = on_violation
         self._epoch = 0
         self._controllers: dict[int, str] = {}
         self._states: dict[str, LeaderAndIsr] = {}
@@ -44,23 +44,23 @@ class ZooKeeperChecks:
             return
         for path in _written(message[1]):
             if path == paths.CONTROLLER_EPOCH:
-                self._look_at_epoch(process.name)
+                self._check_epoch(process.name)
             elif match := STATE.fullmatch(path):
-                self._look_at_state(process.name, path, match[1], int(match[2]))
+                self._check_state(process.name, path, match[1], int(match[2]))
             elif self._is_safe and OFFSET.fullmatch(path):
-                self._look_at_offset(process.name, path)
+                self._check_offset(process.name, path)
 
-    def _look_at_epoch(self, writer: str) -> None:
+    def _check_epoch(self, writer: str) -> None:
         text = self._text(paths.CONTROLLER_EPOCH)
         epoch = nodes.decode_controller_epoch(text)
         if epoch == self._epoch:
             return
         if epoch != self._epoch + 1:
-            self._wrong(f"/controller_epoch went from {self._epoch} to {epoch}, by {writer}")
+            self._on_violation(f"/controller_epoch went from {self._epoch} to {epoch}, by {writer}")
         self._epoch = epoch
         self._controllers[epoch] = writer
 
-    def _look_at_state(self, writer: str, path: str, topic: str, partition: int) -> None:
+    def _check_state(self, writer: str, path: str, topic: str, partition: int) -> None:
         znode = self._zookeeper.server.find(path)
         if znode is None:
             self._states.pop(path, None)
@@ -71,26 +71,30 @@ class ZooKeeperChecks:
             return
         self._states[path] = state
         if before is not None and state.leader_epoch < before.leader_epoch:
-            self._wrong(f"{path}: the leader epoch fell from {before} to {state}, by {writer}")
+            self._on_violation(
+                f"{path}: the leader epoch fell from {before} to {state}, by {writer}"
+            )
         if state.leader != NO_LEADER and state.leader not in state.isr:
-            self._wrong(f"{path}: the leader is not in the ISR: {state}, by {writer}")
+            self._on_violation(f"{path}: the leader is not in the ISR: {state}, by {writer}")
         replicas = nodes.decode_assignment(self._text(paths.topic(topic)))[partition]
         if not set(state.isr) <= set(replicas):
-            self._wrong(f"{path}: the ISR is not among replicas {replicas}: {state}, by {writer}")
+            self._on_violation(
+                f"{path}: the ISR is not among replicas {replicas}: {state}, by {writer}"
+            )
         is_election = before is None or state.leader_epoch > before.leader_epoch
         if is_election and self._controllers.get(self._epoch) != writer:
-            self._wrong(
+            self._on_violation(
                 f"{path}: {writer} elected {state}, while epoch {self._epoch} is "
                 f"{self._controllers.get(self._epoch)}'s"
             )
 
-    def _look_at_offset(self, writer: str, path: str) -> None:
+    def _check_offset(self, writer: str, path: str) -> None:
         if self._zookeeper.server.find(path) is None:
             return
         offset = nodes.decode_offset(self._text(path))
         before = self._offsets.get(path, -1)
         if offset < before:
-            self._wrong(f"{path} went back from {before} to {offset}, by {writer}")
+            self._on_violation(f"{path} went back from {before} to {offset}, by {writer}")
         self._offsets[path] = offset
 
     def _text(self, path: str) -> str | None:
