@@ -128,7 +128,13 @@ def loses_power(plan: Plan) -> bool:
 # Replication
 
 
-@planted("the leader acknowledges alone", "acks=1", "lost", None)
+@planted(
+    "the leader acknowledges alone",
+    "acks=1",
+    "lost",
+    12,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def with_acks_1(properties: dict[str, object]) -> KafkaProducerConfig:
         return KafkaProducerConfig({**properties, "acks": "1"})
@@ -182,7 +188,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "the HW does not wait for members that are joining the ISR", "replication", "the HW of", None
+    "the HW does not wait for members that are joining the ISR",
+    "replication",
+    "the HW of",
+    17,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     begin = Partition.begin_isr_change
@@ -216,7 +226,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "record_follower_fetch", fall)
 
 
-@planted("ISR writes have no condition", "KAFKA-1382", "the leader epoch fell", None)
+@planted(
+    "ISR writes have no condition",
+    "KAFKA-1382",
+    "the leader epoch fell",
+    24,
+    needs=replicated,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     update = ClusterStore.update_leader_and_isr
 
@@ -245,7 +261,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "an answer for a partition followed no more is appended", "replication", "to be in sync", None
+    "an answer for a partition followed no more is appended",
+    "replication",
+    "to be in sync",
+    11,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def whatever(self: replica_fetcher.ReplicaFetcher, partitions: Any) -> None:
@@ -283,7 +303,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a replica that is not in sync may lead",
     "KAFKA-1028",
     "had HW",
-    None,
+    30,
     needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -317,7 +337,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a broker that loses the election of a controller sets no watch",
     "KAFKA-1451",
     "no controller",
-    None,
+    34,
     needs=lambda plan: plan.brokers > 1 and has(plan, Fault.KILL),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -353,7 +373,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateChanges, "resend_with_next_epoch", lambda *_: None)
 
 
-@planted("a leader outside of the ISR is elected", "elections", "not in the ISR", None)
+@planted(
+    "a leader outside of the ISR is elected",
+    "elections",
+    "not in the ISR",
+    14,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def elect(self: StateChanges, tp: Any, current: LeaderAndIsr) -> Election:
         context = self._context
@@ -377,7 +403,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RegistrationKeeper, "_register_again", lambda _: True)
 
 
-@planted("watches are lost with a connection", "kazoo-style clients", "no leader", None)
+@planted(
+    "watches are lost with a connection",
+    "kazoo-style clients",
+    "waited",
+    8,
+    needs=lambda plan: has(plan, Fault.SESSION),
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     drop = ModelSession._drop_watchers
 
@@ -395,7 +427,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "owed_flush", lambda _: None)
 
 
-@planted("the name of a synced file is not synced", "ours", "with log end", None)
+@planted(
+    "the name of a synced file is not synced",
+    "ours",
+    "with log end",
+    35,
+    needs=loses_power,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     from kafka08.simulation.memory_disk import MemoryDirectory
 
@@ -519,7 +557,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a partition is released before its reader stops",
     "consumers",
     "was handed",
-    None,
+    12,
     needs=lambda plan: plan.members > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -535,7 +573,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a commit that failed is repeated after a later one",
     "clients",
     "went back",
-    None,
+    71,
     needs=lambda plan: group_in_zookeeper(plan) and has(plan, Fault.SESSION),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -566,7 +604,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(offset_store, "committed_in_kafka", unknown_is_none)
 
 
-@planted("offsets are answered before they are loaded", "offsets", "", None, needs=group_in_kafka)
+@planted("offsets are answered before they are loaded", "offsets", "", 30, needs=group_in_kafka)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OffsetLoader, "_load_log", lambda *_: 0)
 
