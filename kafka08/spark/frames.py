@@ -50,8 +50,12 @@ def read_ranges(
         (*piece, *_address(resolver.leader(piece.topic_partition)))
         for piece in resolver.tasks(resolver.batch())
     ]
-    rows = spark.sparkContext.parallelize(plan, max(1, len(plan)))
-    frame = spark.createDataFrame(rows, _PLAN)
+    tasks = max(1, len(plan))
+    context = getattr(spark, "_sc", None)
+    if context is None:  # Spark Connect, which has no RDDs
+        frame = spark.createDataFrame(plan, _PLAN).repartition(tasks)
+    else:
+        frame = spark.createDataFrame(context.parallelize(plan, tasks), _PLAN)
     return frame.mapInArrow(_Tasks(parsed.address, parsed.settings, schema), schema)
 
 
