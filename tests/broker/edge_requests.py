@@ -45,12 +45,20 @@ ASKED = pack(">iqi", 0, -1, 1)
 PARTITION = pack(">i", 0)
 
 
-def produce(*named: tuple[str | None, list[bytes]], acks: int = 1) -> bytes:
-    return frame(0, 0, pack(">hi", acks, 1000) + topics(*named))
+def produce(*named: tuple[str | None, list[bytes]], acks: int = 1, version: int = 0) -> bytes:
+    return frame(0, version, pack(">hi", acks, 1000) + topics(*named))
+
+
+def fetch(
+    version: int, replica_id: int, max_bytes: int, *named: tuple[str | None, list[bytes]]
+) -> bytes:
+    limit = pack(">i", max_bytes) if version >= 3 else b""
+    return frame(1, version, pack(">iii", replica_id, 0, 0) + limit + topics(*named))
 
 
 def commit(version: int, group: str | None, *named: tuple[str | None, list[bytes]]) -> bytes:
     member = pack(">i", -1) + text("") if version else b""
+    member += pack(">q", -1) if version >= 2 else b""
     return frame(8, version, text(group) + member + topics(*named))
 
 
