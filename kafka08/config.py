@@ -261,9 +261,10 @@ def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
     high = INT_MAX if declared.high is None else declared.high
     if kind is int and not low <= parsed <= high:
         raise ConfigError(f"{name}: {value!r} is outside the range {low} to {high}")
-    if kind is float and declared.low is not None and parsed < declared.low:
+    # Not a number is neither below nor above anything.
+    if kind is float and declared.low is not None and not parsed >= declared.low:
         raise ConfigError(f"{name}: {value!r} is below {declared.low}")
-    if kind is float and declared.high is not None and parsed > declared.high:
+    if kind is float and declared.high is not None and not parsed <= declared.high:
         raise ConfigError(f"{name}: {value!r} is above {declared.high}")
     return parsed
 

@@ -187,6 +187,8 @@ class TestFetch:
         """After it nothing is left, so that the next partition gets its first message."""
         found = sizes(fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=-1))
         assert [("a", 0, -1, 0), ("b", 0, 0, len(SET))] == found
+        found = sizes(fetch(world, ("a", 7, 9999), ("b", 0, 9999), max_bytes=-1))
+        assert [("a", 7, 3, 0), ("b", 0, 0, len(SET))] == found
 
     def test_a_debugging_consumer_asks_for_an_unknown_topic(self, world: World) -> None:
         """3, not 9."""

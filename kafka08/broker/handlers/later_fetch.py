@@ -104,9 +104,16 @@ class LimitedReading(LaterReading):
         self._left = request.max_bytes
         self._is_empty = True
 
+    def read_partition(
+        self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition
+    ) -> tuple[LogSlice, int]:
+        try:
+            return super().read_partition(manager, tp, wanted)
+        finally:
+            self._left = max(0, self._left)  # 0.10: a negative limit fails only what is read first
+
     def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
         limit = min(wanted.max_bytes, self._left)
-        self._left = max(0, self._left)  # 0.10: a negative limit fails only what is read first
         found = self._up_to(partition, wanted, limit)
         if found.size == limit:
             head = self._up_to(partition, wanted, ENTRY_HEADER.size).bytes()
