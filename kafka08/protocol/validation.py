@@ -9,15 +9,18 @@ kafka.log.LogValidator and kafka.log.Log.append 0.10.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08 import kernel
 from kafka08.kernel.types import (
+    ANY_DIFFERENCE_MS,
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     ENTRY_HEADER,
     MAGIC_POSITION,
     MAX_MAGIC,
     NO_TIMESTAMP,
+    TIMESTAMP_BYTES,
     TIMESTAMP_TYPE_BIT,
     Rules,
 )
@@ -34,6 +37,9 @@ from kafka08.protocol.message_set import (
     wrapper_value,
 )
 from kafka08.protocol.types import Buffer
+
+OLD_MAGIC_ALONE: Final = 1
+"""SetSummary.magics of a set of magic 0."""
 
 
 def prepare(
@@ -58,6 +64,9 @@ def prepare(
     allow, or typed LogAppendTime. MessageSizeTooLarge, MessageSetSizeTooLarge and UnknownError as
     `message_set.prepare`. After an error the offsets in `data` are undefined.
     """
+    raised = None if target_codec else _with_magic_1(data, base_offset, rules, max_message_bytes)
+    if raised is not None:
+        return fitting(raised, max_set_bytes)
     try:
         if target_codec:
             summary = kernel.validate(data, max_message_bytes)
@@ -75,6 +84,32 @@ def prepare(
     if rules.log_append_time and prepared.count:
         prepared.log_append_time_ms = now_ms
     return fitting(prepared, max_set_bytes)
+
+
+def _with_magic_1(
+    data: Buffer, base_offset: int, rules: Rules, max_message_bytes: int
+) -> PreparedSet | None:
+    """A plain set of magic 0 for a topic that takes it without a question, which is what old
+    producers send: what `_Leader` would make, in two passes. None for any other set, and for one
+    that may be refused."""
+    if (
+        not rules.magic
+        or rules.log_append_time
+        or rules.keys_required
+        or rules.max_difference_ms < ANY_DIFFERENCE_MS
+        or len(data) <= MAGIC_POSITION
+        or data[MAGIC_POSITION]
+    ):
+        return None
+    try:
+        summary = kernel.validate_and_assign(data, base_offset, max_message_bytes - TIMESTAMP_BYTES)
+        if summary.codec or summary.magics != OLD_MAGIC_ALONE:
+            return None
+        entries = memoryview(data)[: summary.size]
+        messages = convert_plain(entries, summary.count, rules.magic)
+    except ValueError:
+        return None
+    return PreparedSet(messages, base_offset, summary.last_offset, summary.count, compression.NONE)
 
 
 def _was_taken_in(summary: kernel.SetSummary, codec: int, rules: Rules) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.errors import ApiError, InvalidMessage, InvalidTimestamp, MessageSizeTooLarge
+from kafka08.errors import (
+    ApiError,
+    InvalidMessage,
+    InvalidTimestamp,
+    KafkaError,
+    MessageSizeTooLarge,
+)
 from kafka08.kernel import Rules, build_set, entries, wrap
 from kafka08.protocol import compression, message_set, validation
 from kafka08.protocol.compression import GZIP, LZ4, NONE, SNAPPY
@@ -326,3 +333,32 @@ def test_bit_of_the_wrapper() -> None:
     with pytest.raises(InvalidTimestamp):
         prepare(data)
     assert prepare(data, Rules(magic=0)).count == 3
+
+
+@given(
+    values=st.lists(st.one_of(st.none(), st.binary(max_size=30)), max_size=5),
+    cut=st.integers(0, 20),
+    damaged=st.integers(0, 300),
+    most=st.sampled_from([60, 68, 1 << 20]),
+)
+def test_old_producers_take_the_short_way(
+    values: list[bytes | None], cut: int, damaged: int, most: int
+) -> None:
+    """Sets of magic 0, cut and damaged ones too: what the long way makes of them, and its error."""
+    data = bytearray(message_set.encode([(b"k", value) for value in values], 0, 9))
+    del data[len(data) - min(cut, len(data)) :]
+    if damaged < len(data):
+        data[damaged] ^= 1
+
+    def outcome() -> object:
+        copy = bytearray(data)
+        try:
+            made = validation.prepare(copy, 70, 1000, Rules(), most, 1 << 20)
+        except KafkaError as error:
+            return type(error), str(error)
+        return replace(made, data=bytes(made.data))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validation, "_with_magic_1", lambda *arguments: None)
+        long_way = outcome()
+    assert long_way == outcome()
