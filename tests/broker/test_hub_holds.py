@@ -19,6 +19,7 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.coordinator.offset_cache import OffsetCache
+from kafka08.broker.turns import PARTITIONS_AT_ONCE
 from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.log.names import parse_partition_directory
@@ -237,11 +238,22 @@ def converting(tmp_path_factory: pytest.TempPathFactory) -> Hub:
     return hub_that_leads(root, TOPICS // FEWER, api_level="0.10.2")
 
 
-@pytest.mark.parametrize(("codec", "min_bytes"), [(0, 0), (1, 0), (0, 1 << 30)])
-def test_fetch_of_sets_to_convert(converting: Hub, codec: int, min_bytes: int) -> None:
+@pytest.mark.parametrize(
+    ("codec", "min_bytes", "topics", "value_bytes"),
+    [
+        (0, 0, TOPICS // FEWER, 20),
+        (1, 0, TOPICS // FEWER, 20),
+        (0, 1 << 30, TOPICS // FEWER, 20),
+        (1, 0, PARTITIONS_AT_ONCE // EACH, 10_000),
+    ],
+)
+def test_fetch_of_sets_to_convert(
+    converting: Hub, codec: int, min_bytes: int, topics: int, value_bytes: int
+) -> None:
     """A set of magic 1 in every partition, for an old consumer; also after it has waited."""
-    names = [f"topic-{t}" for t in range(TOPICS // FEWER)]
-    data = message_set.encode([(None, bytes(20))] * 2, codec, magic=1, timestamps=[7] * 2)
+    names = [f"topic-{t}" for t in range(topics)]
+    values = [(None, bytes(value_bytes))] * 2
+    data = message_set.encode(values, codec, magic=1, timestamps=[7] * 2)
     produced = [ProduceTopic(name, [ProducePartition(n, data) for n in NUMBERS]) for name in names]
     client = Client(converting.world)
     starts = client.call(ProduceRequest(1, 1000, produced, version=2)).topics
@@ -260,7 +272,7 @@ def test_fetch_of_sets_to_convert(converting: Hub, codec: int, min_bytes: int) -
     held = min(converting.held(fetch) for _ in range(TRIES))
     assert held < HOLD_SECONDS / FEWER
     answers = [decode_response(FetchRequest, frame)[1] for frame in client.frames()]
-    assert [{0: PARTITIONS // FEWER}] * TRIES == [codes(answer) for answer in answers]
+    assert [{0: topics * EACH}] * TRIES == [codes(answer) for answer in answers]
     sets = [p.message_set for topic in answers[0].topics for p in topic.partitions]
     assert {0} == {entry.magic for one in sets for entry in kernel.entries(one)}
     assert 2 * len(sets) == sum(len(list(message_set.decode(one))) for one in sets)

@@ -18,7 +18,7 @@ from kafka08.broker.call import Call, Later
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.converted_set import LOOKED_AT_AT_ONCE_BYTES, OldResponse
 from kafka08.broker.handlers import fetch
-from kafka08.broker.turns import in_turns_if_many
+from kafka08.broker.turns import PER_TURN, in_turns
 from kafka08.errors import UnknownTopicOrPartition
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
@@ -71,8 +71,8 @@ class OldReading(LaterReading):
     def finish(
         self, reads: fetch.Reads, call: Call, respond: fetch.Respond
     ) -> ResponseFrame | Later:
-        """Later if a thread looks at the sets, for they are large, or converts the first messages
-        of one. Switches if there are more than PARTITIONS_AT_ONCE."""
+        """Later if the sets are many, or a thread looks at them, for they are large, or converts
+        the first messages of one."""
         old = OldResponse(reads, self._runtime)
 
         def sized() -> ResponseFrame | Later:
@@ -84,12 +84,17 @@ class OldReading(LaterReading):
             self._runtime.run_native(old.convert, list(reads))
             return sized()
 
+        def take_turns() -> ResponseFrame | Later:
+            for turn in in_turns(list(reads), self._runtime):
+                old.convert(turn)
+            return sized()
+
         found = (data.message_set for data in reads.values())
         if sum(one.size for one in found if one is not None) > LOOKED_AT_AT_ONCE_BYTES:
             return call.run_in_greenlet("Fetch", look)
-        for turn in in_turns_if_many(list(reads), self._runtime):
-            old.convert(turn)
-        return sized()
+        if len(reads) > PER_TURN:
+            return call.run_in_greenlet("Fetch", take_turns)
+        return take_turns()
 
 
 class LimitedReading(LaterReading):
