@@ -15,6 +15,7 @@ from scripts.benchmarks.broker_cases import CASES, Case
 from scripts.benchmarks.consumer_cases import consumer_cases
 from scripts.benchmarks.failovers import failover_cases
 from scripts.benchmarks.group_cases import group_cases
+from scripts.benchmarks.level_cases import level_cases
 from scripts.benchmarks.migration import migration_case
 from scripts.benchmarks.producers import producer_cases
 from scripts.benchmarks.recovery import recovery_case, start_case
@@ -53,6 +54,7 @@ def main() -> int:
         rows += failover_cases(directory, connect_string, options.only, rounds)
         rows += consumer_cases(directory, connect_string, options.only, rounds)
         rows += group_cases(directory, connect_string, options.only, rounds, options.seconds)
+        rows += level_cases(directory, connect_string, options.only, rounds, options.seconds)
         rows += migration_case(options.only)
     if options.json_file:
         Path(options.json_file).write_text(json.dumps(rows, indent=1))
