@@ -410,7 +410,7 @@ class BrokerConfig(LaterKeys):
 
     def _check_listeners(self) -> None:
         alternatives = ("inter.broker.listener.name", "security.inter.broker.protocol")
-        if self.keys[alternatives[0]].exists and self.given.issuperset(alternatives):
+        if self.level >= V0_10_2 and self.given.issuperset(alternatives):
             raise ConfigError(f"Only one of {' and '.join(alternatives)} may be set")
         if PLAINTEXT not in self._protocols and self.listeners is None:
             raise ConfigError(
