@@ -264,7 +264,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "an answer for a partition followed no more is appended",
     "replication",
     "to be in sync",
-    11,
+    None,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
