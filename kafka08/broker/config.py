@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from kafka08 import profile
 from kafka08.broker.endpoints import EVERY_PROTOCOL, parse_endpoints, parse_protocol_map
-from kafka08.broker.later_keys import V0_9_0, V0_10_2, LaterKeys
+from kafka08.broker.later_keys import V0_9_0, V0_10_2, LaterKeys, in_later_spelling
 from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, Key, key
 from kafka08.errors import ConfigError
 from kafka08.kernel.types import MIN_MESSAGE_BYTES
@@ -328,7 +328,7 @@ class BrokerConfig(LaterKeys):
         properties = properties or {}
         chosen = keywords.get("kafka08_profile", properties.get("kafka08.profile"))
         given = {**profile.broker_defaults(str(chosen)), **properties}
-        super().__init__(in_later_spelling(given), **keywords)
+        super().__init__(in_later_spelling(given, self._types), **keywords)
 
     @classmethod
     def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:
@@ -621,25 +621,6 @@ class BrokerConfig(LaterKeys):
             min_compaction_lag_ms=self.log_cleaner_min_compaction_lag_ms,
             preallocate=self.log_preallocate,
         )
-
-
-SPELLINGS: Final = {"compression.type": str.lower, "security.inter.broker.protocol": str.upper}
-"""Keys whose values brokers from 0.9 on read in any case, and how they are declared here."""
-
-
-def in_later_spelling(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The pairs; from 0.9 on with true, false and the values of SPELLINGS in their case."""
-    if given.get("api.level", LEVELS[0]) == LEVELS[0]:
-        return dict(given)
-
-    def spelled(name: str, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if BrokerConfig._types.get(name) is bool:
-            return value.strip().lower()
-        return SPELLINGS[name](value) if name in SPELLINGS else value
-
-    return {name: spelled(name, value) for name, value in given.items()}
 
 
 KEYS_AT: Final[Mapping[Level, Mapping[str, Key]]] = {

@@ -6,7 +6,8 @@ default. Source: kafka.server.KafkaConfig 0.9.0.1 and 0.10.2.2.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kafka08.config import LONG_MAX, Config, key
 from kafka08.levels import LEVELS, Level
@@ -18,6 +19,25 @@ V0_9_0, V0_10_2 = Level.V0_9_0, Level.V0_10_2
 NO_QUOTAS: Final = "There are no quotas."
 NO_SSL: Final = "There are PLAINTEXT listeners only."
 NO_METRICS: Final = "There are no metrics reporters."
+
+
+SPELLINGS: Final = {"compression.type": str.lower, "security.inter.broker.protocol": str.upper}
+"""Keys whose values brokers from 0.9 on read in any case, and how they are declared here."""
+
+
+def in_later_spelling(given: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    """The pairs; from 0.9 on with true, false and the values of SPELLINGS in their case."""
+    if given.get("api.level", LEVELS[0]) == LEVELS[0]:
+        return dict(given)
+
+    def spelled(name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if types.get(name) is bool:
+            return value.strip().lower()
+        return SPELLINGS[name](value) if name in SPELLINGS else value
+
+    return {name: spelled(name, value) for name, value in given.items()}
 
 
 def _latest(level: Level) -> dict[str, str]:
