@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Later(enum.Enum):
+class NoResponse(enum.Enum):
     """Returned by a handler without a response: not yet, or never."""
 
     PARKED = "the call keeps its connection until `answer` or `close` is called on it"
@@ -33,7 +33,7 @@ class ApiHandler(Protocol):
 
     def __call__(
         self, broker: BrokerContext, request: Any, call: Call, /
-    ) -> Response | ResponseFrame | Later: ...
+    ) -> Response | ResponseFrame | NoResponse: ...
 
 
 class Refuse(Protocol):
@@ -119,8 +119,8 @@ class Call:
         return self._refuse(self.request, code_of(error))
 
     def run_in_greenlet(
-        self, name: str, run: Callable[[], Response | ResponseFrame | Later]
-    ) -> Later:
+        self, name: str, run: Callable[[], Response | ResponseFrame | NoResponse]
+    ) -> NoResponse:
         """Park the call, and respond with the result of `run`, which runs in a greenlet of that
         name and may switch; an exception becomes the refusal. For ZooKeeper, changes of the whole
         broker, fsync, and requests with very many partitions."""
@@ -133,13 +133,13 @@ class Call:
                     response = self.refusal(error)
                 if isinstance(response, Response):
                     self.answer(response)
-                elif not isinstance(response, Later):
+                elif not isinstance(response, NoResponse):
                     self.answer_encoded(response)
-                elif response is Later.SILENT:
+                elif response is NoResponse.SILENT:
                     self.answer_encoded(b"")
             except Exception:  # root of a greenlet: a client without a response must notice
                 logger.exception("error when answering request %s", self.request)
                 self.close("its request failed without a response")
 
         self._broker.runtime.spawn(answer, name=f"{name} for {self.peer}")
-        return Later.PARKED
+        return NoResponse.PARKED

@@ -12,7 +12,7 @@ from functools import partial
 from struct import Struct
 from typing import Final
 
-from kafka08.broker.call import ApiHandler, Call, Later, Refuse
+from kafka08.broker.call import ApiHandler, Call, NoResponse, Refuse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
 from kafka08.broker.fast_path import API_NUMBER, FastPath
@@ -214,6 +214,6 @@ class Dispatcher:
             outcome = call.refusal(error)
         if isinstance(outcome, Response):
             return encode_response(outcome, header.correlation_id, request.version)
-        if isinstance(outcome, Later):
-            return None if outcome is Later.PARKED else b""
+        if isinstance(outcome, NoResponse):
+            return None if outcome is NoResponse.PARKED else b""
         return outcome

@@ -17,7 +17,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.fast_fetch import FastFetch
 from kafka08.broker.fast_produce import FastProduce
 from kafka08.broker.handlers import fetch, later_fetch
@@ -93,5 +93,5 @@ class FastPath:
         call = Call(self._broker, link, header, request, fetch.refuse)
         complete = later_fetch.complete if self._has_magic_1 else fetch.complete
         response = complete(self._broker, request, call)
-        if not isinstance(response, Later):
+        if not isinstance(response, NoResponse):
             call.answer_encoded(response)

@@ -3,15 +3,15 @@
 Every module has two functions, listed in kafka08/broker/dispatcher.py:
 
     handle(broker: BrokerContext, request: SomeRequest, call: Call)
-        -> Response | ResponseFrame | Later
+        -> Response | ResponseFrame | NoResponse
     refuse(request: SomeRequest, code: int) -> Response
 
 `handle` runs in the hub and may not switch: it reads and changes memory, appends to logs, and
 returns the response (a Response, or a frame in pieces, as Fetch does), or
 
-    Later.PARKED    `call.answer(response)` follows later, from the hub or a greenlet
+    NoResponse.PARKED    `call.answer(response)` follows later, from the hub or a greenlet
                     (`call.when_closed(abandon)` is called if the client goes away)
-    Later.SILENT    there is no response
+    NoResponse.SILENT    there is no response
 
 A handler that waits for ZooKeeper, other brokers or many files does so in a greenlet:
 

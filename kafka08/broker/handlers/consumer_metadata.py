@@ -7,7 +7,7 @@ correlation id 0; here the response has the request's id.
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import NO_ERROR, ConsumerCoordinatorNotAvailable
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
@@ -15,7 +15,9 @@ from kafka08.protocol.types import NULL_NAME, Response
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
 
-def handle(broker: BrokerContext, request: ConsumerMetadataRequest, call: Call) -> Response | Later:
+def handle(
+    broker: BrokerContext, request: ConsumerMetadataRequest, call: Call
+) -> Response | NoResponse:
     if request.group is NULL_NAME:
         return not_available()
     if OFFSETS_TOPIC in broker.metadata_cache:

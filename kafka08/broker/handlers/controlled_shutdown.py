@@ -7,7 +7,7 @@ there are none. Any failure (not the controller, unknown broker) is -1 without p
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import NO_ERROR, UnknownError
 from kafka08.protocol.controlled_shutdown import (
@@ -18,7 +18,7 @@ from kafka08.protocol.controlled_shutdown import (
 from kafka08.protocol.types import Response
 
 
-def handle(broker: BrokerContext, request: ControlledShutdownRequest, call: Call) -> Later:
+def handle(broker: BrokerContext, request: ControlledShutdownRequest, call: Call) -> NoResponse:
     def shut_down() -> Response:
         remaining = sorted(broker.controller.controlled_shutdown(request.broker_id))
         return ControlledShutdownResponse(NO_ERROR, [RemainingPartition(*tp) for tp in remaining])

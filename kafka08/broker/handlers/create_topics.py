@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.topic_requests import (
     assignment_of,
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 def handle(
     broker: BrokerContext, request: CreateTopicsRequest, call: Call
-) -> CreateTopicsResponse | Later:
+) -> CreateTopicsResponse | NoResponse:
     if not broker.controller.is_active:
         return refuse(request, NotController.code)
     return call.run_in_greenlet("CreateTopics", lambda: create(broker, request, call))

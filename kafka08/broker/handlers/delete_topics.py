@@ -7,7 +7,7 @@ ZooKeeper in any case. Source: KafkaApis.handleDeleteTopicsRequest 0.10.2.2.
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import (
     NO_ERROR,
@@ -28,7 +28,7 @@ from kafka08.zk import nodes, paths
 
 def handle(
     broker: BrokerContext, request: DeleteTopicsRequest, call: Call
-) -> DeleteTopicsResponse | Later:
+) -> DeleteTopicsResponse | NoResponse:
     if not broker.controller.is_active:
         return refuse(request, NotController.code)
     return call.run_in_greenlet("DeleteTopics", lambda: delete(broker, request))

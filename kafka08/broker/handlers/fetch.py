@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
 from kafka08.broker.grouped_errors import GroupedErrors
@@ -65,7 +65,7 @@ class Reading(Protocol):
     ) -> tuple[LogSlice, int]:
         """Slice and HW of one partition; raises what ReplicaManager.read_from_log raises."""
 
-    def finish(self, reads: Reads, call: Call, respond: Respond, /) -> ResponseFrame | Later:
+    def finish(self, reads: Reads, call: Call, respond: Respond, /) -> ResponseFrame | NoResponse:
         """The response that `respond` makes of the sets to send, now or later."""
 
 
@@ -89,7 +89,7 @@ def handle(
     request: FetchRequest,
     call: Call,
     reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
-) -> ResponseFrame | Later:
+) -> ResponseFrame | NoResponse:
     wanted = by_partition(request.topics)
     if len(wanted) <= PARTITIONS_AT_ONCE:
         return read(broker, request, wanted, call, reading)
@@ -102,7 +102,7 @@ def read(
     wanted: dict[TopicPartition, FetchPartition],
     call: Call,
     reading: Callable[[FetchRequest], Reading],
-) -> ResponseFrame | Later:
+) -> ResponseFrame | NoResponse:
     """Switches if there are more than PARTITIONS_AT_ONCE partitions."""
     first = reading(request)
     reads = read_all(broker, request, wanted, call, first)
@@ -156,12 +156,12 @@ def park(
     reads: Reads,
     call: Call,
     reading: Callable[[FetchRequest], Reading],
-) -> ResponseFrame | Later:
+) -> ResponseFrame | NoResponse:
     """Wait for more data, then read everything again."""
 
     def done() -> None:
         response = complete(broker, request, call, reading)
-        if not isinstance(response, Later):
+        if not isinstance(response, NoResponse):
             call.answer_encoded(response)
 
     starts = {
@@ -180,7 +180,7 @@ def park(
     waits = manager.follower_fetch_purgatory if request.replica_id >= 0 else manager.fetch_purgatory
     if not waits.add(wait, list(wanted), request.max_wait_ms):
         call.when_closed(lambda: waits.abandon(wait))
-    return Later.PARKED
+    return NoResponse.PARKED
 
 
 def complete(
@@ -188,11 +188,11 @@ def complete(
     request: FetchRequest,
     call: Call,
     reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
-) -> ResponseFrame | Later:
+) -> ResponseFrame | NoResponse:
     """The response to a parked request, with the data available now."""
     wanted = by_partition(request.topics)
 
-    def read_again() -> ResponseFrame | Later:
+    def read_again() -> ResponseFrame | NoResponse:
         last = reading(request)
         found = read_all(broker, request, wanted, call, last)
         return respond(broker, request, found, call, last)
@@ -204,7 +204,7 @@ def complete(
 
 def respond(
     broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: Reading
-) -> ResponseFrame | Later:
+) -> ResponseFrame | NoResponse:
     """The response with all sets, which are counted if it goes to a consumer."""
 
     def with_sets(sets: Sets) -> ResponseFrame:

@@ -5,21 +5,21 @@ Source: kafka.server.KafkaApis.handleJoinGroupRequest 0.9.0.1 and 0.10.2.2.
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.group_events import JoinResult
 from kafka08.protocol.join_group import JoinGroupMember, JoinGroupRequest, JoinGroupResponse
 from kafka08.protocol.types import Response
 
 
-def handle(broker: BrokerContext, request: JoinGroupRequest, call: Call) -> Later:
+def handle(broker: BrokerContext, request: JoinGroupRequest, call: Call) -> NoResponse:
     broker.group_coordinator.join(
         request,
         call.header.client_id or "",
         f"/{call.peer.rpartition(':')[0]}",
         lambda result: call.answer(respond(result)),
     )
-    return Later.PARKED
+    return NoResponse.PARKED
 
 
 def refuse(request: JoinGroupRequest, code: int) -> Response:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.converted_set import LOOKED_AT_AT_ONCE_BYTES, OldResponse
 from kafka08.broker.handlers import fetch
@@ -54,7 +54,7 @@ class LaterReading:
 
     def finish(
         self, reads: fetch.Reads, call: Call, respond: fetch.Respond
-    ) -> ResponseFrame | Later:
+    ) -> ResponseFrame | NoResponse:
         return respond(reads)
 
     def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
@@ -70,21 +70,21 @@ class OldReading(LaterReading):
 
     def finish(
         self, reads: fetch.Reads, call: Call, respond: fetch.Respond
-    ) -> ResponseFrame | Later:
-        """Later if the sets are many, or a thread looks at them, for they are large, or converts
-        the first messages of one."""
+    ) -> ResponseFrame | NoResponse:
+        """NoResponse if there are many sets, or a thread must examine large ones or convert the
+        first messages of one."""
         old = OldResponse(reads, self._runtime)
 
-        def sized() -> ResponseFrame | Later:
+        def sized() -> ResponseFrame | NoResponse:
             if old.find_sizes(lambda: call.answer_encoded(respond(old.sets))):
                 return respond(old.sets)
-            return Later.PARKED
+            return NoResponse.PARKED
 
-        def look() -> ResponseFrame | Later:
+        def look() -> ResponseFrame | NoResponse:
             self._runtime.run_native(old.convert, list(reads))
             return sized()
 
-        def take_turns() -> ResponseFrame | Later:
+        def take_turns() -> ResponseFrame | NoResponse:
             for turn in in_turns(list(reads), self._runtime):
                 old.convert(turn)
             return sized()
@@ -132,11 +132,13 @@ class LimitedReading(LaterReading):
         return found
 
 
-def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> ResponseFrame | Later:
+def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> ResponseFrame | NoResponse:
     return fetch.handle(broker, request, call, reading_of(broker, request))
 
 
-def complete(broker: BrokerContext, request: FetchRequest, call: Call) -> ResponseFrame | Later:
+def complete(
+    broker: BrokerContext, request: FetchRequest, call: Call
+) -> ResponseFrame | NoResponse:
     """As fetch.complete."""
     return fetch.complete(broker, request, call, reading_of(broker, request))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.handlers.metadata import REMEMBERED_TOPICS_MAX
 from kafka08.errors import (
@@ -31,7 +31,9 @@ from kafka08.protocol.metadata import (
 from kafka08.structs import INTERNAL_TOPICS
 
 
-def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> MetadataResponse | Later:
+def handle(
+    broker: BrokerContext, request: MetadataRequest, call: Call
+) -> MetadataResponse | NoResponse:
     cache = broker.metadata_cache
     topics = sorted(cache.topics) if request.topics is None else [*dict.fromkeys(request.topics)]
     unknown = [topic for topic in topics if topic not in cache]

@@ -7,7 +7,7 @@ configurations from ZooKeeper and creates logs. Source: KafkaApis.handleLeaderAn
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
@@ -16,7 +16,7 @@ from kafka08.protocol.leader_and_isr import (
 )
 
 
-def handle(broker: BrokerContext, request: LeaderAndIsrRequest, call: Call) -> Later:
+def handle(broker: BrokerContext, request: LeaderAndIsrRequest, call: Call) -> NoResponse:
     return call.run_in_greenlet(
         "LeaderAndIsr", lambda: broker.replica_manager.become_leader_or_follower(request)
     )

@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from typing import Final
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.handlers import offsets
 from kafka08.errors import ApiError, CorruptLog, InvalidRequest, code_of
@@ -40,7 +40,9 @@ refuse = offsets.refuse
 NOT_FOUND: Final = TimestampOffset(NO_TIMESTAMP, NO_OFFSET)
 
 
-def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse | Later:
+def handle(
+    broker: BrokerContext, request: OffsetsRequest, call: Call
+) -> OffsetsResponse | NoResponse:
     if request.version == 0:
         return offsets.handle(broker, request, call)
     times = Counter(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.protocol.codec import encoded_exchange
@@ -26,7 +26,9 @@ REMEMBERED_TOPICS_MAX: Final = 1000
 """The response to a request with more topics is not worth caching."""
 
 
-def handle(broker: BrokerContext, request: MetadataRequest, call: Call) -> MetadataResponse | Later:
+def handle(
+    broker: BrokerContext, request: MetadataRequest, call: Call
+) -> MetadataResponse | NoResponse:
     # Without duplicates, as the JVM reads it, but in the order of the request.
     if request.topics is None:
         topics = sorted(broker.metadata_cache.topics)

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.append_codes import CODES_OF_GROUPS
 from kafka08.broker.coordinator.offset_manager import java_length
@@ -43,7 +43,9 @@ ZOOKEEPER_VERSION: Final = 0
 """The version that stores offsets in ZooKeeper."""
 
 
-def handle(broker: BrokerContext, request: OffsetCommitRequest, call: Call) -> Response | Later:
+def handle(
+    broker: BrokerContext, request: OffsetCommitRequest, call: Call
+) -> Response | NoResponse:
     if request.version == ZOOKEEPER_VERSION:
         return call.run_in_greenlet("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
     answers: list[Response] = []
@@ -64,7 +66,7 @@ def handle(broker: BrokerContext, request: OffsetCommitRequest, call: Call) -> R
     else:
         broker.offset_manager.commit(request.group, offsets, done)
     parked = True
-    return answers[0] if answers else Later.PARKED
+    return answers[0] if answers else NoResponse.PARKED
 
 
 def commit_to_coordinator(

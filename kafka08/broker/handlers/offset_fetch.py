@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.offset_manager import FetchedOffset
 from kafka08.errors import UnknownError, UnknownTopicOrPartition, ZooKeeperError
@@ -42,7 +42,7 @@ VERSION_WITH_ERROR_CODE: Final = 2
 UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
 
 
-def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Response | Later:
+def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Response | NoResponse:
     if request.version == ZOOKEEPER_VERSION:
         return call.run_in_greenlet("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
     if request.group is NULL_NAME:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns
@@ -28,7 +28,9 @@ from kafka08.structs import DEBUGGING_CONSUMER, ORDINARY_CONSUMER, TopicPartitio
 logger = logging.getLogger(__name__)
 
 
-def handle(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse | Later:
+def handle(
+    broker: BrokerContext, request: OffsetsRequest, call: Call
+) -> OffsetsResponse | NoResponse:
     wanted = list(by_partition(request.topics).items())
     if len(wanted) > PARTITIONS_AT_ONCE:
         return call.run_in_greenlet("Offsets", lambda: respond(broker, request, call, wanted))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.grouped_errors import GroupedErrors
@@ -34,7 +34,9 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 logger = logging.getLogger(__name__)
 
 
-def handle(broker: BrokerContext, request: ProduceRequest, call: Call) -> ProduceResponse | Later:
+def handle(
+    broker: BrokerContext, request: ProduceRequest, call: Call
+) -> ProduceResponse | NoResponse:
     if request.required_acks not in {-1, 0, 1}:
         logger.warning(
             "Client %s from %s sent a produce request with request.required.acks of %d, which is "
@@ -57,7 +59,7 @@ def append(
     request: ProduceRequest,
     call: Call,
     sets: Mapping[TopicPartition, Buffer],
-) -> ProduceResponse | Later:
+) -> ProduceResponse | NoResponse:
     """Switches if there are more than PARTITIONS_AT_ONCE sets."""
     finished: list[AppendResults] = []
     parked = False
@@ -79,12 +81,12 @@ def append(
     if finished:
         return outcome(request, finished[0], call)
     parked = True
-    return Later.PARKED
+    return NoResponse.PARKED
 
 
 def handle_legal_acks(
     broker: BrokerContext, request: ProduceRequest, call: Call
-) -> ProduceResponse | Later:
+) -> ProduceResponse | NoResponse:
     """From 0.9 on: acks other than -1, 0 and 1 are refused (21), and nothing is appended. From
     0.10.2 on topics that are unknown here have error 3."""
     if request.required_acks in {-1, 0, 1}:
@@ -104,7 +106,9 @@ def handle_legal_acks(
     )
 
 
-def outcome(request: ProduceRequest, results: AppendResults, call: Call) -> ProduceResponse | Later:
+def outcome(
+    request: ProduceRequest, results: AppendResults, call: Call
+) -> ProduceResponse | NoResponse:
     """The immediate response for these results."""
     report(results, call)
     if request.required_acks != 0:
@@ -115,7 +119,7 @@ def outcome(request: ProduceRequest, results: AppendResults, call: Call) -> Prod
             f"{call.header.correlation_id}, topicAndPartition = {','.join(map(str, results))}] "
             "with Ack=0"
         )
-    return Later.SILENT
+    return NoResponse.SILENT
 
 
 def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:

@@ -6,13 +6,13 @@ greenlet, because it removes directories. Source: KafkaApis.handleStopReplicaReq
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.protocol.leader_and_isr import PartitionError
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
 
 
-def handle(broker: BrokerContext, request: StopReplicaRequest, call: Call) -> Later:
+def handle(broker: BrokerContext, request: StopReplicaRequest, call: Call) -> NoResponse:
     return call.run_in_greenlet(
         "StopReplica", lambda: broker.replica_manager.stop_replicas(request)
     )

@@ -5,19 +5,19 @@ Source: kafka.server.KafkaApis.handleSyncGroupRequest 0.9.0.1 and 0.10.2.2.
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call, Later
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.group_events import NO_ASSIGNMENT
 from kafka08.protocol.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafka08.protocol.types import Response
 
 
-def handle(broker: BrokerContext, request: SyncGroupRequest, call: Call) -> Later:
+def handle(broker: BrokerContext, request: SyncGroupRequest, call: Call) -> NoResponse:
     def reply(assignment: bytes, error_code: int) -> None:
         call.answer(SyncGroupResponse(error_code, assignment))
 
     broker.group_coordinator.sync(request, reply)
-    return Later.PARKED
+    return NoResponse.PARKED
 
 
 def refuse(request: SyncGroupRequest, code: int) -> Response:
