@@ -99,8 +99,9 @@ class FastFetch:
         wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, *fields)
         manager = self._replica_manager
         if wanted.is_of_follower:
-            if not all(p.has_replica(wanted.replica_id) for p in wanted.partitions):
-                return NOTHING_DONE
+            for partition in wanted.partitions:
+                if not partition.has_replica(wanted.replica_id):
+                    return NOTHING_DONE
         elif wanted.replica_id != ORDINARY_CONSUMER:
             return NOTHING_DONE
         reads = read(wanted)
@@ -181,23 +182,18 @@ class FastFetch:
 def read(wanted: Wanted) -> Reads | None:
     """Read every partition; None if one of them needs the handler."""
     follows, left = wanted.is_of_follower, wanted.max_bytes
-    high_watermarks: list[int] = []
-    sizes: list[int] = []
+    found_news = kernel.find_news(wanted.partitions, wanted.offsets, wanted.limits, follows)
+    if found_news is None:
+        return None
+    high_watermarks, news = found_news
+    sizes = [0] * len(high_watermarks)
     all_found: dict[int, LogSlice] = {}
-    for partition, offset, limit in zip(
-        wanted.partitions, wanted.offsets, wanted.limits, strict=True
-    ):
-        log = partition.log
-        if not partition.is_leader or log is None:
-            return None
-        high_watermark = partition.high_watermark
-        high_watermarks.append(high_watermark)
-        end = log.log_end_offset if follows else high_watermark
-        if offset == end and limit >= 0 and offset >= log.log_start_offset:
-            sizes.append(0)
-            continue
+    for number in news:
+        partition, limit = wanted.partitions[number], wanted.limits[number]
         try:
-            found = partition.read(offset, min(limit, left), committed_only=not follows)
+            found = partition.read(
+                wanted.offsets[number], min(limit, left), committed_only=not follows
+            )
         except ApiError:
             return None  # the handler meets the same error and reports it
         size = found.size
@@ -205,6 +201,6 @@ def read(wanted: Wanted) -> Reads | None:
             if size >= min(limit, left):
                 return None
             left -= size
-        all_found[len(sizes)] = found
-        sizes.append(size)
+        sizes[number] = size
+        all_found[number] = found
     return Reads(high_watermarks, sizes, all_found)

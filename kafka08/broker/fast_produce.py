@@ -1,8 +1,8 @@
 """FastProduce: Produce of any number of partitions, without objects for topics and partitions.
 
-The kernel cuts the request into sets, appends them from the receive buffer and writes the response.
-A set that kernel.append_plain_sets skips goes through Partition.append. handlers.produce handles
-the rest, and gets the results of the sets that were appended:
+The kernel cuts the request into sets, appends them from the receive buffer and writes the response
+(kernel.append_produced). A set that it skips goes through Partition.append. handlers.produce
+handles the rest, and gets the results of the sets that were appended:
 
     an unknown or repeated partition
     an internal topic
@@ -16,6 +16,7 @@ With acks -1 the response is written at once, and sent when the replicas have ev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
@@ -38,11 +39,11 @@ from kafka08.protocol.produce import ProduceRequest
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.broker.partition import Partition
+    from kafka08.log.slices import AppendInfo
     from kafka08.network.server_connection import ResponseFrame, ServerConnection
     from kafka08.structs import TopicPartition
 
 ALL_IN_SYNC: Final = -1
-LEGAL_ACKS: Final = (1, ALL_IN_SYNC, 0)
 
 
 class FastProduce:
@@ -59,39 +60,26 @@ class FastProduce:
     ) -> ResponseFrame | Unfinished | None:
         """The response, None if the request is parked, or Unfinished with what the handler must
         finish. Never switches."""
-        request = kernel.read_produce(payload, self._partitions)
+        now_ms = self._time_ms()
+        request = kernel.append_produced(payload, self._partitions, now_ms, PARTITIONS_AT_ONCE)
         if request is None:
             return NOTHING_DONE
-        acks, timeout_ms, found, sets = request
-        if acks not in LEGAL_ACKS or len(found) > PARTITIONS_AT_ONCE:
-            return NOTHING_DONE
-        now_ms = self._time_ms()
-        segments = [partition.segment_for(acks) for partition in found]
-        base_offsets = kernel.append_plain_sets(segments, sets, now_ms)
-        appended = names, firsts, ends, times_ms = Appended([], [], [], [])
-        for partition, segment, data, base_offset in zip(
-            found, segments, sets, base_offsets, strict=True
-        ):
-            if base_offset < 0 or segment is None:
-                append_alone(partition, data, acks, now_ms, appended)
-                continue
-            end_offset = segment.end_offset
-            partition.note_appended(end_offset - base_offset, len(data), end_offset)
-            if segment.index_is_due:
-                segment.index_last_set()
-            names.append(partition.topic_partition)
-            firsts.append(base_offset)
-            ends.append(end_offset)
-            times_ms.append(NO_TIMESTAMP)
+        acks, timeout_ms, found, base_offsets, left, due, answer = request
+        for segment in due:
+            segment.index_last_set()
+        waits = acks == ALL_IN_SYNC and any(len(one.maximal_isr) > 1 for one in found)
+        if answer is not None and not waits:
+            self._replica_manager.wake_all([one.topic_partition for one in found])
+            return answer if acks else b""
+        appended = append_left(found, base_offsets, left, acks, now_ms)
         self._replica_manager.wake_all(appended.names)
         if len(appended.names) < len(found):
             return Unfinished(appended.results())
-        if acks == 0:
-            return b""
-        answer = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
-        if acks == ALL_IN_SYNC and any(len(partition.maximal_isr) > 1 for partition in found):
+        if answer is None:
+            answer = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
+        if waits:
             return self._wait(payload, link, timeout_ms, appended, answer)
-        return answer
+        return answer if acks else b""
 
     def _wait(
         self,
@@ -134,18 +122,37 @@ class Appended(NamedTuple):
         }
 
 
-def append_alone(
-    partition: Partition, data: Buffer, acks: int, now_ms: int, appended: Appended
-) -> None:
-    """Append a set that the kernel skipped, unless the handler must take it."""
-    if partition.append_queue is None and not partition.is_internal:
-        if needs_queue(partition, data):
-            return
-        try:
-            info = partition.append(data, acks, now_ms)
-        except ApiError:
-            return  # nothing was appended; the handler meets the same error
+def append_left(
+    found: Sequence[Partition],
+    base_offsets: Sequence[int],
+    left: Sequence[tuple[int, memoryview]],
+    acks: int,
+    now_ms: int,
+) -> Appended:
+    """Append the sets that the kernel has left, as (number, set), unless they are left to the
+    handler; what is appended now of all."""
+    infos = {number: append_alone(found[number], data, acks, now_ms) for number, data in left}
+    appended = Appended([], [], [], [])
+    for number, (partition, base_offset) in enumerate(zip(found, base_offsets, strict=True)):
+        if base_offset >= 0:
+            end_offset, time_ms = partition.leader_log().log_end_offset, NO_TIMESTAMP
+        elif (info := infos[number]) is not None:
+            base_offset, end_offset = info.first_offset, info.last_offset + 1
+            time_ms = info.log_append_time_ms
+        else:
+            continue
         appended.names.append(partition.topic_partition)
-        appended.base_offsets.append(info.first_offset)
-        appended.end_offsets.append(info.last_offset + 1)
-        appended.times_ms.append(info.log_append_time_ms)
+        appended.base_offsets.append(base_offset)
+        appended.end_offsets.append(end_offset)
+        appended.times_ms.append(time_ms)
+    return appended
+
+
+def append_alone(partition: Partition, data: Buffer, acks: int, now_ms: int) -> AppendInfo | None:
+    """Append a set that is not the rule; None if it is left to the handler."""
+    if partition.append_queue is not None or partition.is_internal or needs_queue(partition, data):
+        return None
+    try:
+        return partition.append(data, acks, now_ms)
+    except ApiError:
+        return None  # nothing was appended; the handler meets the same error

@@ -27,13 +27,13 @@ from kafka08.errors import (
     NotLeaderForPartition,
     UnknownError,
 )
+from kafka08.kernel import LeaderState
 from kafka08.protocol.types import Buffer
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, LeaderAndIsr, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.broker.append_queue import AppendQueue
     from kafka08.log.log import Log
-    from kafka08.log.segment import LogSegment
     from kafka08.log.slices import AppendInfo, LogSlice
 
 logger = logging.getLogger(__name__)
@@ -76,8 +76,9 @@ class FollowerReplica:
         self.last_fetch = now
 
 
-class Partition:
-    """A partition that is assigned to this broker.
+class Partition(LeaderState):
+    """A partition that is assigned to this broker. `kernel.append_produced` changes the fields of
+    LeaderState too.
 
     leader            broker id of the known leader; NO_LEADER before the first request
     leader_epoch      of the last accepted change; -1 at first. A change must have a higher one
@@ -102,23 +103,14 @@ class Partition:
     """
 
     __slots__ = (
-        "append_queue",
         "broker_id",
-        "bytes_in",
-        "bytes_out",
         "controller_epoch",
         "followers",
-        "high_watermark",
-        "is_internal",
-        "is_leader",
         "isr",
         "isr_change",
         "leader",
         "leader_epoch",
         "least_in_sync",
-        "log",
-        "maximal_isr",
-        "messages_in",
         "reached_in_sync",
         "replicas",
         "topic_partition",
@@ -232,12 +224,16 @@ class Partition:
         of_topic = self.log.config.min_insync_replicas
         return self.reached_in_sync if of_topic is None else of_topic
 
+    def has_enough_in_sync(self) -> bool:
+        """Whether the ISR is large enough for acks=-1."""
+        return len(self.isr) >= self.min_insync_replicas
+
     def check_append(self, required_acks: int) -> Log:
         """The log to append to. NotLeaderForPartition, or NotEnoughReplicas when acks are -1 and
         the ISR is smaller than the topic's min.insync.replicas."""
         log = self.leader_log()
         # 0.8: only exactly -1 is refused here; acks below -1 are appended and then get error 20.
-        if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
+        if required_acks == -1 and not self.has_enough_in_sync():
             raise NotEnoughReplicas(
                 f"Number of insync replicas for partition {self.topic_partition} is "
                 f"{len(self.isr)}, below required minimum {self.min_insync_replicas}"
@@ -253,20 +249,6 @@ class Partition:
         info = self.check_append(required_acks).append(message_set, now_ms)
         self.note_appended(info.count, info.size, info.last_offset + 1)
         return info
-
-    def segment_for(self, required_acks: int) -> LogSegment | None:
-        """Where `kernel.append_plain_sets` may append as the leader, as `append` would; then
-        `note_appended` is called. None: it may not."""
-        log = self.log
-        if (
-            log is None
-            or not self.is_leader
-            or self.is_internal
-            or self.append_queue is not None
-            or (required_acks == -1 and len(self.isr) < self.min_insync_replicas)
-        ):
-            return None
-        return log.active_segment
 
     def note_appended(self, count: int, size: int, end_offset: int) -> None:
         """So many messages, of so many bytes, were appended as the leader."""
@@ -285,13 +267,15 @@ class Partition:
     def maybe_raise_high_watermark(self) -> bool:
         """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""
         assert self.log is not None
-        lowest = self.log.log_end_offset
+        high_watermark, lowest = self.high_watermark, self.log.active_segment.end_offset
         if len(self.maximal_isr) > 1:
             for broker_id in self.maximal_isr:
                 follower = self.followers.get(broker_id)  # None for this broker
-                if follower is not None and follower.log_end_offset < lowest:
-                    lowest = follower.log_end_offset
-        if lowest <= self.high_watermark:
+                if follower is not None:
+                    if follower.log_end_offset <= high_watermark:
+                        return False
+                    lowest = min(lowest, follower.log_end_offset)
+        if lowest <= high_watermark:
             return False
         self.high_watermark = lowest
         return True
@@ -305,7 +289,7 @@ class Partition:
         if required_acks < 0:
             if self.high_watermark < required_offset:
                 return False
-            if len(self.isr) < self.min_insync_replicas:
+            if not self.has_enough_in_sync():
                 raise NotEnoughReplicasAfterAppend(str(self.topic_partition))
             return True
         return required_acks <= sum(

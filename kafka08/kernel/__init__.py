@@ -10,8 +10,8 @@ here the one list of its names.
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`, all big-endian; an entry whose
 message is a whole set, compressed, is called a wrapper. Every length is checked against what is
-left of the data before anything is read or allocated. Nothing here does I/O; `append_plain_sets`
-calls what writes.
+left of the data before anything is read or allocated. Nothing here does I/O but
+`append_produced`, which writes to the ends of logs.
 """
 
 # ruff: noqa: F405
@@ -44,6 +44,7 @@ __all__ = [
     "Converted",
     "CorruptMessage",
     "EntryTooLarge",
+    "LeaderState",
     "MessageAndMetadata",
     "MessageAndOffset",
     "MessageIterator",
@@ -59,7 +60,7 @@ __all__ = [
     "SetSummary",
     "UnknownCodec",
     "Unpacker",
-    "append_plain_sets",
+    "append_produced",
     "build_from_columns",
     "build_set",
     "check_messages",
@@ -67,6 +68,7 @@ __all__ = [
     "convert",
     "crc32",
     "entries",
+    "find_news",
     "find_offset",
     "find_timestamp",
     "has_compressed",
@@ -74,7 +76,6 @@ __all__ = [
     "murmur2",
     "read_fetch",
     "read_fetched",
-    "read_produce",
     "recover",
     "runs",
     "scan",

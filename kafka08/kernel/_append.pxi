@@ -1,51 +1,165 @@
-# Plain sets to the ends of many logs. Part of _native.pyx; the docstrings are in _python_append.py.
+# Produce requests to the ends of their logs. Part of _native.pyx; the docstrings are in
+# _python_append.py.
 
 cdef class SegmentTail:
     cdef public int64_t size, end_offset, tail_offset, tail_position, bytes_since_index
     cdef public int64_t created_ms, first_ms, max_timestamp_ms, max_timestamp_offset
     cdef public int64_t max_entry_bytes, segment_bytes, index_interval_bytes, age_max_ms
     cdef public bint takes_plain_sets, is_full, index_is_due
+    cdef public int descriptor
     cdef public object rules, write
 
 
-def append_plain_sets(list tails, list sets, int64_t now_ms):
-    cdef Py_ssize_t i
-    cdef SegmentTail tail
-    cdef list base_offsets = []
-    if len(tails) != len(sets):
-        raise ValueError("as many tails as sets")
-    for i in range(len(tails)):
-        tail = <SegmentTail?>tails[i] if tails[i] is not None else None
-        base_offsets.append(-1 if tail is None else append_plain(tail, sets[i], now_ms))
-    return base_offsets
+cdef class LeaderState:
+    cdef public object log, append_queue, maximal_isr
+    cdef public bint is_leader, is_internal
+    cdef public int64_t high_watermark, messages_in, bytes_in, bytes_out
 
 
-cdef int64_t append_plain(SegmentTail tail, object data, int64_t now_ms) except -2:
-    # The base offset; -1 if it is left.
+def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_max):
     cdef Py_buffer view
-    cdef Walk walk
-    cdef int64_t size, base_offset = tail.end_offset
-    cdef bint is_taken
-    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
+    cdef Body body
+    cdef int32_t acks, timeout_ms
+    cdef Py_ssize_t i, count
+    cdef SetPlace* places = NULL
+    cdef list found = [], base_offsets = [], left = [], due = []
+    cdef bytes answer = None
+    PyObject_GetBuffer(payload, &view, PyBUF_WRITABLE)
     try:
-        size = view.len
-        is_taken = (
-            has_room(tail, &view)
-            and number_plain(tail, &view, now_ms, &walk)
-            and age_of(tail, &walk, now_ms) <= tail.age_max_ms
-        )
+        open_body(&body, &view)
+        acks = take16(&body)
+        timeout_ms = take32(&body)
+        if body.at < 0 or not -1 <= acks <= 1:
+            return None
+        places = <SetPlace*>malloc(max(count_max, 1) * sizeof(SetPlace))
+        if places == NULL:
+            raise MemoryError
+        count = find_sets(&body, partitions, found, places, count_max)
+        if count <= 0:
+            return None
+        for i in range(count):
+            append_set(<LeaderState?>found[i], payload, &view, &places[i], acks, now_ms, due)
+            base_offsets.append(places[i].base_offset)
+            if places[i].base_offset < 0:
+                left.append((i, payload[places[i].start : places[i].start + places[i].size]))
+        if not left:
+            answer = produced_frame(&view, places, NULL, count)
     finally:
+        free(places)
         PyBuffer_Release(&view)
-    if not is_taken:
+    return acks, timeout_ms, found, base_offsets, left, due, answer
+
+
+cdef Py_ssize_t find_sets(
+    Body* body, dict partitions, list found, SetPlace* places, Py_ssize_t count_max
+) except -2:
+    # How many sets the request has; -1 if it is left.
+    cdef int32_t topics, count, number, topic, i
+    cdef Py_ssize_t n = 0
+    cdef dict known
+    cdef set names
+    topics = take32(body)
+    names = set() if topics > 1 else None
+    for topic in range(topics):
+        known = next_topic(body, partitions, names, &count)
+        if known is None:
+            return -1
+        for i in range(count):
+            number = take32(body)
+            if n == count_max:
+                return -1
+            places[n].size = take32(body)
+            places[n].start = body.at
+            skip(body, places[n].size)
+            partition = known.get(number)
+            if body.at < 0 or partition is None:
+                return -1
+            found.append(partition)
+            n += 1
+    if body.at < 0 or (n > 1 and len(set(found)) != n):
         return -1
-    try:
-        tail.write(data, tail.size)
-    except OSError:
-        return -1
+    return n
+
+
+cdef int append_set(
+    LeaderState partition, object payload, const Py_buffer* view, SetPlace* place, int acks,
+    int64_t now_ms, list due,
+) except -1:
+    cdef SegmentTail tail
+    cdef int64_t end_offset
+    place.base_offset = -1
+    if (
+        not partition.is_leader
+        or partition.is_internal
+        or partition.append_queue is not None
+        or partition.log is None
+        or (acks < 0 and not (<object>partition).has_enough_in_sync())
+    ):
+        return 0
+    tail = <SegmentTail?>partition.log.active_segment
+    if not append_plain(tail, payload, view, place, now_ms):
+        return 0
+    end_offset = tail.end_offset
+    partition.messages_in += end_offset - place.base_offset
+    partition.bytes_in += place.size
+    if len(partition.maximal_isr) > 1:
+        (<object>partition).maybe_raise_high_watermark()
+    elif end_offset > partition.high_watermark:
+        partition.high_watermark = end_offset
+    if tail.index_is_due:
+        due.append(tail)
+    return 0
+
+
+def find_news(list partitions, list offsets, list limits, bint is_follower):
+    cdef Py_ssize_t i
+    cdef LeaderState partition
+    cdef SegmentTail tail
+    cdef int64_t offset, end_offset
+    cdef list high_watermarks = [], news = []
+    for i in range(len(partitions)):
+        partition = <LeaderState?>partitions[i]
+        log = partition.log
+        if not partition.is_leader or log is None:
+            return None
+        tail = <SegmentTail?>log.active_segment
+        offset = offsets[i]
+        end_offset = tail.end_offset if is_follower else partition.high_watermark
+        high_watermarks.append(partition.high_watermark)
+        if (
+            offset != end_offset
+            or <int64_t>limits[i] < 0
+            or (end_offset != tail.end_offset and offset < <int64_t>log.log_start_offset)
+        ):
+            news.append(i)
+    return high_watermarks, news
+
+
+cdef bint append_plain(
+    SegmentTail tail, object payload, const Py_buffer* view, SetPlace* place, int64_t now_ms
+) except -1:
+    # Whether the set was appended. If it was, place.base_offset is set.
+    cdef uint8_t* data = <uint8_t*>view.buf + place.start
+    cdef int64_t size = place.size
+    cdef Walk walk
+    if (
+        not has_room(tail, data, size)
+        or not number_plain(tail, data, size, now_ms, &walk)
+        or age_of(tail, &walk, now_ms) > tail.age_max_ms
+    ):
+        return False
+    if tail.descriptor >= 0:
+        if not write_all(tail.descriptor, data, size, tail.size):
+            return False
+    else:
+        try:
+            tail.write(payload[place.start : place.start + size], tail.size)
+        except OSError:
+            return False
     if tail.rules is not None and walk.max_timestamp_ms > tail.max_timestamp_ms:
         tail.max_timestamp_ms = walk.max_timestamp_ms
         tail.max_timestamp_offset = walk.max_timestamp_offset
-    tail.tail_offset = base_offset
+    place.base_offset = tail.tail_offset = tail.end_offset
     tail.tail_position = tail.size
     if tail.bytes_since_index > tail.index_interval_bytes:
         tail.index_is_due = True
@@ -53,41 +167,58 @@ cdef int64_t append_plain(SegmentTail tail, object data, int64_t now_ms) except 
     tail.bytes_since_index += size
     tail.size += size
     tail.end_offset = walk.last_offset + 1
-    return base_offset
+    return True
 
 
-cdef inline bint has_room(SegmentTail tail, const Py_buffer* view):
+cdef bint write_all(int descriptor, const uint8_t* data, int64_t size, int64_t position) noexcept:
+    # False: something failed, and a part may be written. The GIL is kept: a page cache takes 256 KB
+    # in less time than it takes to get the GIL back from another thread.
+    cdef ssize_t written
+    while size > 0:
+        written = pwrite(descriptor, data, size, position)
+        if written < 0:
+            if errno != EINTR:
+                return False
+            continue
+        if written == 0:
+            return False
+        data += written
+        position += written
+        size -= written
+    return True
+
+
+cdef inline bint has_room(SegmentTail tail, const uint8_t* data, int64_t size):
     return (
         tail.takes_plain_sets
         and not tail.is_full
         and tail.size > 0
-        and ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES <= view.len < GIL_RELEASE_BYTES
-        and view.len <= tail.segment_bytes - tail.size
-        and not (<const uint8_t*>view.buf)[ATTRIBUTES_POSITION] & CODEC_MASK
-        and 0 <= tail.end_offset <= INT64_MAX - view.len
+        and ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES <= size < GIL_RELEASE_BYTES
+        and size <= tail.segment_bytes - tail.size
+        and not data[ATTRIBUTES_POSITION] & CODEC_MASK
+        and 0 <= tail.end_offset <= INT64_MAX - size
     )
 
 
 cdef bint number_plain(
-    SegmentTail tail, const Py_buffer* view, int64_t now_ms, Walk* walk
+    SegmentTail tail, uint8_t* data, int64_t size, int64_t now_ms, Walk* walk
 ) except -1:
     # Whether the whole set was checked and numbered, and is such as the topic keeps.
-    cdef uint8_t* data = <uint8_t*>view.buf
     cdef RuleSet rules
     cdef Refusal refusal
     if tail.rules is None:
-        walk_set(data, view.len, tail.max_entry_bytes, True, tail.end_offset, walk)
+        walk_set(data, size, tail.max_entry_bytes, True, tail.end_offset, walk)
     else:
         rules = read_rules(tail.rules, now_ms)
         # Stamped twice, a set would be refused: whoever gets one that is left stamps it.
         if rules.log_append_time or data[MAGIC_POSITION] != rules.magic:
             return False
         take_in_and_stamp(
-            data, view.len, tail.end_offset, tail.max_entry_bytes, &rules, walk, &refusal
+            data, size, tail.end_offset, tail.max_entry_bytes, &rules, walk, &refusal
         )
         if refusal.fault != SOUND or magics_of(walk) != 1 << rules.magic:
             return False
-    return walk.fault == SOUND and not walk.codec and walk.size == view.len
+    return walk.fault == SOUND and not walk.codec and walk.size == size
 
 
 cdef inline int64_t age_of(SegmentTail tail, const Walk* walk, int64_t now_ms):

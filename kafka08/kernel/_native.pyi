@@ -1,7 +1,7 @@
 """The interface of both kernels, for type checkers: `_native.pyx` and `_python.py` are checked
 against it by tests/kernel/test_interface.py. The docstrings are in the Python twin."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from kafka08.kernel.types import (
@@ -21,6 +21,7 @@ from kafka08.kernel.types import (
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
+L = TypeVar("L", bound="LeaderState")
 
 INTERFACE: Final[int]
 NAME: Final[str]
@@ -254,13 +255,36 @@ class SegmentTail:
     index_is_due: bool
     rules: Rules | None
     write: Callable[[Buffer, int], object]
+    descriptor: int
 
-def append_plain_sets(
-    tails: Sequence[SegmentTail | None], sets: Sequence[Buffer], now_ms: int
-) -> list[int]: ...
-def read_produce(
-    payload: memoryview, partitions: dict[bytes, dict[int, T]]
-) -> tuple[int, int, list[T], list[memoryview]] | None: ...
+class LeaderState:
+    log: Any
+    append_queue: Any
+    maximal_isr: Sequence[int]
+    is_leader: bool
+    is_internal: bool
+    high_watermark: int
+    messages_in: int
+    bytes_in: int
+    bytes_out: int
+
+def append_produced(
+    payload: memoryview, partitions: Mapping[bytes, Mapping[int, L]], now_ms: int, count_max: int
+) -> (
+    tuple[
+        int,
+        int,
+        list[L],
+        list[int],
+        list[tuple[int, memoryview]],
+        list[Any],
+        bytes | None,
+    ]
+    | None
+): ...
+def find_news(
+    partitions: list[L], offsets: list[int], limits: list[int], is_follower: bool
+) -> tuple[list[int], list[int]] | None: ...
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None: ...

@@ -10,8 +10,8 @@ _messages.pxi  the messages of a set, wrappers unpacked on the way
 _columns.pxi   the same as Arrow buffers, and back
 _compaction.pxi  the last offset of each key, and what stays of a set
 _builder.pxi   sets that grow message by message; murmur2
-_requests.pxi  Produce and Fetch requests of many partitions, and their answers
-_append.pxi    plain sets to the ends of many logs
+_requests.pxi  Fetch requests of many partitions, and the answers to these and to Produce
+_append.pxi    Produce requests to the ends of their logs
 
 Bytes are reached through buffers that are held while they are read, each length is read once and
 checked against what is left before it is used, and loops over much data run without the GIL.
@@ -29,7 +29,8 @@ from cpython.bytearray cimport (
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.errno cimport EINTR, errno
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from types import GenericAlias
@@ -45,10 +46,13 @@ cdef extern from "crc32.h" nogil:
     uint32_t kafka08_crc32(uint32_t crc, const uint8_t* data, size_t size)
     const char* kafka08_crc32_select(const char* wanted)
 
+cdef extern from "unistd.h" nogil:
+    ssize_t pwrite(int descriptor, const void* data, size_t size, int64_t position)
+
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
 
-INTERFACE = 9
+INTERFACE = 10
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -78,6 +82,7 @@ cdef enum:
     REQUEST_CORRELATION_ID = 4
     REQUEST_CLIENT = 8
     FETCH_PARTITION_BYTES = 16
+    PRODUCED_BYTES = 14
     FETCHED_PARTITION_BYTES = 18
     THROTTLED = 1
     TIMED_PRODUCE = 2

@@ -1,9 +1,12 @@
-"""Plain sets to the ends of many logs: checked, numbered, written, in one call (twin)."""
+"""Produce requests to the ends of their logs: read, checked, numbered, written and answered in one
+call (twin)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from kafka08.kernel._python_requests import find_sets, write_produced
 from kafka08.kernel._python_sets import validate_and_assign
 from kafka08.kernel._python_validation import validate_and_stamp
 from kafka08.kernel.types import (
@@ -11,6 +14,7 @@ from kafka08.kernel.types import (
     CODEC_MASK,
     EMPTY_ENTRY_BYTES,
     MAGIC_POSITION,
+    NO_TIMESTAMP,
     Buffer,
     Rules,
 )
@@ -30,7 +34,7 @@ class SegmentTail:
     max_timestamp_ms, max_timestamp_offset      the largest timestamp, and where it is
     index_is_due             the last set is to get an index entry: its owner adds one at once
 
-    What may be appended by `append_plain_sets`:
+    What may be appended by `append_produced`:
 
     takes_plain_sets         False: nothing
     is_full                  True: nothing, for an index has no room
@@ -40,6 +44,8 @@ class SegmentTail:
     rules                    what a topic asks of messages; None: magic 0 as 0.8 takes it in
     index_interval_bytes     an index entry is due when more was appended since the last
     write                    (data, position): writes all of it, or raises OSError
+    descriptor               of the file that `write` writes to and keeps open: the native kernel
+                             writes to it instead; -1: it has none
     """
 
     size: int
@@ -60,27 +66,148 @@ class SegmentTail:
     index_is_due: bool
     rules: Rules | None
     write: Callable[[Buffer, int], object]
+    descriptor: int
 
     __slots__ = tuple(__annotations__)
 
 
-def append_plain_sets(
-    tails: list[SegmentTail | None], sets: list[Buffer], now_ms: int
-) -> list[int]:
-    """Append each set to the tail beside it; the offsets that their first messages got, -1 for a
-    set that is left.
+class LeaderState:
+    """What a partition's leader must know to append, and what an append changes. Its owner sets
+    every field before it is used, and has two methods:
 
-    Left is whatever is not the rule: a set for no tail (None), for an empty segment or one that is
-    to be rolled, a compressed one, one that ends inside an entry or has 256 KB and more, and what
-    is refused or cannot be written, and under LogAppendTime every set. Its offsets may have been
-    overwritten then, nothing else was. `now_ms` is the present time. The sets are writable.
+    has_enough_in_sync()             whether an append with acks -1 is allowed
+    maybe_raise_high_watermark()     called after an append if the ISR has other members
+
+    log                      None, or an object whose `active_segment` is a SegmentTail, and
+                             `log_start_offset` the first offset that it has
+    append_queue             None: appends go to the log at once
+    maximal_isr              ids of the replicas that the HW waits for
+    is_leader                False: nothing is appended
+    is_internal              True: nothing is appended by a Produce request
+    high_watermark           the end of what consumers may see
+    messages_in, bytes_in    of all appends; bytes_out    of all reads by consumers
     """
-    if len(tails) != len(sets):
-        raise ValueError("as many tails as sets")
-    return [
-        -1 if tail is None else _append(tail, data, now_ms)
-        for tail, data in zip(tails, sets, strict=True)
-    ]
+
+    log: Any
+    append_queue: Any
+    maximal_isr: Sequence[int]
+    is_leader: bool
+    is_internal: bool
+    high_watermark: int
+    messages_in: int
+    bytes_in: int
+    bytes_out: int
+
+    __slots__ = tuple(__annotations__)
+
+    def has_enough_in_sync(self) -> bool:
+        raise NotImplementedError
+
+    def maybe_raise_high_watermark(self) -> bool:
+        raise NotImplementedError
+
+
+Left = tuple[int, memoryview]
+"""A set that was not appended: its number in the request, and its bytes there."""
+Produced = tuple[
+    int, int, list[LeaderState], list[int], list[Left], list[SegmentTail], bytes | None
+]
+
+
+def append_produced(
+    payload: memoryview,
+    partitions: dict[bytes, dict[int, Any]],
+    now_ms: int,
+    count_max: int,
+) -> Produced | None:
+    """Append the sets of a Produce request, which is writable, to the ends of their logs:
+
+    acks, timeout in ms
+    what `partitions` has for each set (topic's name → partition's number → its LeaderState)
+    for each set the offset of its first message, -1 if it was left
+    the sets that were left
+    segments in which the set just appended must get an index entry
+    the frame of the answer; None if a set was left
+
+    None, with nothing appended, if the bytes are not the layout, acks are not -1, 0 or 1, there are
+    more than `count_max` sets, or a partition is unknown or named twice, or none is.
+
+    Left is whatever is not the rule: a set for a partition that takes none now, for an empty
+    segment or one that is to be rolled, a compressed one, one that ends inside an entry or has
+    256 KB and more, and what is refused or cannot be written, and under LogAppendTime every set.
+    Its offsets may have been overwritten then, nothing else was. `now_ms` is the present time.
+    """
+    request = find_sets(payload, partitions)
+    if request is None:
+        return None
+    acks, timeout_ms, found, sets = request
+    if not -1 <= acks <= 1 or len(found) > count_max:
+        return None
+    base_offsets: list[int] = []
+    left: list[Left] = []
+    due: list[SegmentTail] = []
+    for number, (partition, data) in enumerate(zip(found, sets, strict=True)):
+        base_offset = _append_set(partition, data, acks, now_ms, due)
+        base_offsets.append(base_offset)
+        if base_offset < 0:
+            left.append((number, data))
+    times_ms = [NO_TIMESTAMP] * len(found)
+    answer = None if left else write_produced(payload, base_offsets, times_ms)
+    return acks, timeout_ms, found, base_offsets, left, due, answer
+
+
+def find_news(
+    partitions: list[Any], offsets: list[int], limits: list[int], is_follower: bool
+) -> tuple[list[int], list[int]] | None:
+    """The HWs of these LeaderStates, and the numbers of those that must be looked at for a fetch of
+    these offsets: where the end is another, which is the LEO for a follower and the HW for a
+    consumer, and where the offset or the most bytes to fetch (`limits`) may be wrong.
+
+    None if one of them is not led here.
+    """
+    high_watermarks: list[int] = []
+    news: list[int] = []
+    for number, (partition, offset, limit) in enumerate(
+        zip(partitions, offsets, limits, strict=True)
+    ):
+        log = partition.log
+        if not partition.is_leader or log is None:
+            return None
+        log_end_offset = log.active_segment.end_offset
+        end_offset = log_end_offset if is_follower else partition.high_watermark
+        high_watermarks.append(partition.high_watermark)
+        if (
+            offset != end_offset
+            or limit < 0
+            or (end_offset != log_end_offset and offset < log.log_start_offset)
+        ):
+            news.append(number)
+    return high_watermarks, news
+
+
+def _append_set(
+    partition: LeaderState, data: Buffer, acks: int, now_ms: int, due: list[SegmentTail]
+) -> int:
+    if (
+        not partition.is_leader
+        or partition.is_internal
+        or partition.append_queue is not None
+        or partition.log is None
+        or (acks < 0 and not partition.has_enough_in_sync())
+    ):
+        return -1
+    tail: SegmentTail = partition.log.active_segment
+    base_offset = _append(tail, data, now_ms)
+    if base_offset >= 0:
+        partition.messages_in += tail.end_offset - base_offset
+        partition.bytes_in += len(data)
+        if len(partition.maximal_isr) > 1:
+            partition.maybe_raise_high_watermark()
+        elif tail.end_offset > partition.high_watermark:
+            partition.high_watermark = tail.end_offset
+        if tail.index_is_due:
+            due.append(tail)
+    return base_offset
 
 
 def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:

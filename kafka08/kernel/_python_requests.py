@@ -41,11 +41,11 @@ class _Other(Exception):
     """The request is not one that these functions read."""
 
 
-def read_produce(
+def find_sets(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, list[T], list[memoryview]] | None:
-    """Acks, timeout in ms, what `partitions` has for each partition (topic's name → partition's
-    number → it), and the sets, which are slices of the payload.
+    """Of a Produce request: acks, timeout in ms, what `partitions` has for each partition (topic's
+    name → partition's number → it), and the sets, which are slices of the payload.
 
     None if the bytes are not the layout, or if a partition is unknown or named twice, or none is.
     """
@@ -77,7 +77,7 @@ def read_fetch(
     """Replica id, longest wait in ms, least bytes, most bytes (MAX_SET_BYTES where the version has
     none), then for each partition what `partitions` has, its offset and its most bytes.
 
-    None as for `read_produce`.
+    None as for `find_sets`.
     """
     try:
         position = _body(payload)
@@ -111,7 +111,7 @@ def read_fetch(
 
 
 def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes:
-    """The frame that answers a Produce request that `read_produce` has read, every partition
+    """The frame that answers a Produce request that `append_produced` has read, every partition
     without an error. `times_ms`: what the broker gave as timestamps, for versions that have it.
 
     ValueError if those are not as many as the request's partitions.
@@ -196,7 +196,7 @@ def read_fetched(
     """The response to a Fetch of `version`, without its size in front: what `partitions` has for
     each partition, its error code, its HW, and its set, which is a slice of the payload.
 
-    None as for `read_produce`, but a response may have no partitions.
+    None as for `find_sets`, but a response may have no partitions.
     """
     found: list[T] = []
     codes: list[int] = []

@@ -1,11 +1,18 @@
-# Produce and Fetch requests of many partitions, without an object for each. Part of _native.pyx;
-# the docstrings are in _python_requests.py.
+# Fetch requests of many partitions, and answers to Produce, without an object for each. Part of
+# _native.pyx; the docstrings are in _python_requests.py.
 
 cdef struct Body:
     # A request's bytes, and how far they are read. `at` is -1 after they were not the layout.
     const uint8_t* data
     Py_ssize_t size
     Py_ssize_t at
+
+
+cdef struct SetPlace:
+    # Where a request has a set, and the offset of the set's first message, -1 if it was left.
+    Py_ssize_t start
+    Py_ssize_t size
+    int64_t base_offset
 
 
 cdef inline int32_t take16(Body* body) noexcept nogil:
@@ -69,44 +76,6 @@ cdef dict next_topic(Body* body, dict partitions, set names, int32_t* count):
     return partitions.get(name)
 
 
-def read_produce(payload, dict partitions):
-    cdef Py_buffer view
-    cdef Body body
-    cdef int32_t acks, timeout_ms, topics, count, number, size, topic, i
-    cdef Py_ssize_t start
-    cdef dict known
-    cdef set names
-    cdef list found = [], sets = []
-    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
-    try:
-        open_body(&body, &view)
-        acks = take16(&body)
-        timeout_ms = take32(&body)
-        topics = take32(&body)
-        names = set() if topics > 1 else None
-        for topic in range(topics):
-            known = next_topic(&body, partitions, names, &count)
-            if known is None:
-                return None
-            for i in range(count):
-                number = take32(&body)
-                size = take32(&body)
-                start = body.at
-                skip(&body, size)
-                if body.at < 0:
-                    return None
-                partition = known.get(number)
-                if partition is None:
-                    return None
-                found.append(partition)
-                sets.append(payload[start:body.at])
-    finally:
-        PyBuffer_Release(&view)
-    if body.at < 0 or not found or (len(found) > 1 and len(set(found)) != len(found)):
-        return None
-    return acks, timeout_ms, found, sets
-
-
 def read_fetch(payload, dict partitions):
     cdef Py_buffer view
     cdef Body body
@@ -158,7 +127,7 @@ cdef Py_ssize_t copy_topic(Body* body, uint8_t* target, int32_t* count) noexcept
 
 
 cdef Py_ssize_t fill_produced(
-    Body* body, uint8_t* target, Py_ssize_t fixed, int64_t* base_offsets, int64_t* times,
+    Body* body, uint8_t* target, Py_ssize_t fixed, const SetPlace* places, const int64_t* times,
     Py_ssize_t partitions,
 ) noexcept nogil:
     # The topics of an answer; how many bytes those are. -1 if the layout has other partitions.
@@ -180,9 +149,9 @@ cdef Py_ssize_t fill_produced(
             if target != NULL:
                 memcpy(target + size, body.data + body.at, 4)
                 memset(target + size + 4, 0, 2)
-                store64(target + size + 6, base_offsets[n])
-                if times != NULL:
-                    store64(target + size + 14, times[n])
+                store64(target + size + 6, places[n].base_offset)
+                if fixed > PRODUCED_BYTES:
+                    store64(target + size + 14, times[n] if times != NULL else NO_TIMESTAMP)
             size += fixed
             body.at += 4
             skip(body, take32(body))
@@ -192,59 +161,57 @@ cdef Py_ssize_t fill_produced(
     return size if n == partitions and body.at >= 0 else -1
 
 
-cdef int64_t* as_numbers(list numbers) except NULL:
-    # The caller frees them.
-    cdef Py_ssize_t i
-    cdef int64_t* copy = <int64_t*>calloc(len(numbers) + 1, sizeof(int64_t))
-    if copy == NULL:
-        raise MemoryError
-    try:
-        for i in range(len(numbers)):
-            copy[i] = numbers[i]
-    except BaseException:
-        free(copy)
-        raise
-    return copy
+cdef bytes produced_frame(
+    const Py_buffer* view, const SetPlace* places, const int64_t* times, Py_ssize_t partitions
+):
+    # Of the places only the offsets are looked at; without times all are NO_TIMESTAMP.
+    cdef Body body
+    cdef Py_ssize_t fixed = PRODUCED_BYTES, size, frame
+    cdef int version
+    cdef uint8_t* at
+    cdef bytes answer
+    open_body(&body, view)
+    if body.at < 0:
+        raise ValueError("not a request")
+    version = body.data[REQUEST_VERSION + 1]
+    if version >= TIMED_PRODUCE:
+        fixed += 8
+    size = fill_produced(&body, NULL, fixed, places, times, partitions)
+    if size < 0:
+        raise ValueError("the request has other partitions")
+    frame = 8 + size + (4 if version >= THROTTLED else 0)
+    answer = PyBytes_FromStringAndSize(NULL, frame)
+    at = <uint8_t*>PyBytes_AS_STRING(answer)
+    store32(at, <uint32_t>(frame - 4))
+    memcpy(at + 4, body.data + REQUEST_CORRELATION_ID, 4)
+    open_body(&body, view)
+    fill_produced(&body, at + 8, fixed, places, times, partitions)
+    if version >= THROTTLED:
+        memset(at + 8 + size, 0, 4)
+    return answer
 
 
 def write_produced(payload, list base_offsets, list times_ms):
     cdef Py_buffer view
-    cdef Body body
-    cdef Py_ssize_t fixed = 14, size, frame
-    cdef int version
-    cdef int64_t* offsets = NULL
+    cdef Py_ssize_t i, count = len(base_offsets)
+    cdef SetPlace* places = NULL
     cdef int64_t* times = NULL
-    cdef uint8_t* at
-    cdef bytes answer
-    if len(base_offsets) != len(times_ms):
+    if len(times_ms) != count:
         raise ValueError("as many times as offsets")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
-        offsets = as_numbers(base_offsets)
-        open_body(&body, &view)
-        if body.at < 0:
-            raise ValueError("not a request")
-        version = body.data[REQUEST_VERSION + 1]
-        if version >= TIMED_PRODUCE:
-            times = as_numbers(times_ms)
-            fixed += 8
-        size = fill_produced(&body, NULL, fixed, offsets, times, len(base_offsets))
-        if size < 0:
-            raise ValueError("the request has other partitions")
-        frame = 8 + size + (4 if version >= THROTTLED else 0)
-        answer = PyBytes_FromStringAndSize(NULL, frame)
-        at = <uint8_t*>PyBytes_AS_STRING(answer)
-        store32(at, <uint32_t>(frame - 4))
-        memcpy(at + 4, body.data + REQUEST_CORRELATION_ID, 4)
-        open_body(&body, &view)
-        fill_produced(&body, at + 8, fixed, offsets, times, len(base_offsets))
-        if version >= THROTTLED:
-            memset(at + 8 + size, 0, 4)
+        places = <SetPlace*>calloc(count + 1, sizeof(SetPlace))
+        times = <int64_t*>calloc(count + 1, sizeof(int64_t))
+        if places == NULL or times == NULL:
+            raise MemoryError
+        for i in range(count):
+            places[i].base_offset = base_offsets[i]
+            times[i] = times_ms[i]
+        return produced_frame(&view, places, times, count)
     finally:
-        free(offsets)
+        free(places)
         free(times)
         PyBuffer_Release(&view)
-    return answer
 
 
 def write_fetched(payload, list high_watermarks, list sizes):

@@ -81,6 +81,7 @@ class Log:
     `_cut_unsynced`: the active segment was truncated, and no completed flush has put that on disk.
     If a power failure undid the truncation after a roll, two segments would have the same offsets.
 
+    active_segment     takes the appends, also those of `kernel.append_produced`
     is_being_cleaned   a cleaner works on it; retention waits
 
     `sealed_changes` rises when sealed segments are truncated or deleted; a cleaning in progress
@@ -134,10 +135,10 @@ class Log:
             disk=disk,
         )
         self._bases = [segment.base_offset for segment in self._segments]
-        self._active = self._segments[-1]
-        self._active.activate(config.segment_index_bytes)
-        self._active.take_limits(config)
-        self._active.end_offset = log_end_offset
+        self.active_segment = self._segments[-1]
+        self.active_segment.activate(config.segment_index_bytes)
+        self.active_segment.take_limits(config)
+        self.active_segment.end_offset = log_end_offset
         self.recovery_point = (
             log_end_offset if clean_shutdown else min(recovery_point, log_end_offset)
         )
@@ -153,12 +154,7 @@ class Log:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        self._active.take_limits(config)
-
-    @property
-    def active_segment(self) -> LogSegment:
-        """The one that takes the appends, also those of `kernel.append_plain_sets`."""
-        return self._active
+        self.active_segment.take_limits(config)
 
     @property
     def name(self) -> str:
@@ -173,12 +169,12 @@ class Log:
     @property
     def log_end_offset(self) -> int:
         """The next offset to be written (LEO)."""
-        return self._active.end_offset
+        return self.active_segment.end_offset
 
     @property
     def log_end(self) -> LogOffset:
         """The LEO with its position."""
-        active = self._active
+        active = self.active_segment
         return LogOffset(self.log_end_offset, active.base_offset, active.size)
 
     @property
@@ -207,7 +203,7 @@ class Log:
     @property
     def active_base_offset(self) -> int:
         """The base offset of the active segment."""
-        return self._active.base_offset
+        return self.active_segment.base_offset
 
     def base_offset_of(self, offset: int) -> int:
         """The base offset of the segment of `offset`; the log start if it is below."""
@@ -232,7 +228,7 @@ class Log:
         """
         if now_ms is None:
             now_ms = self._clock.time_ms()
-        config, first_offset = self._config, self._active.end_offset
+        config, first_offset = self._config, self.active_segment.end_offset
         summary = config.number(message_set_data, first_offset, now_ms)
         if summary is None:
             prepared = config.prepare(message_set_data, first_offset, now_ms)
@@ -280,7 +276,7 @@ class Log:
         summary = config.check_fetched(message_set_data, self.log_end_offset, self.name)
         if not summary.count:
             return NOTHING_APPENDED
-        active = self._active
+        active = self.active_segment
         first_offset, last_offset = self.log_end_offset, summary.last_offset
         if active.size and last_offset - active.base_offset > INT_MAX:
             # The indexes store offsets relative to the base in 32 bits.
@@ -320,7 +316,7 @@ class Log:
     ) -> None:
         """Write a set of `size` bytes, which `summary` describes."""
         assert not self._closed, f"{self.name} is closed"
-        segment = self._active
+        segment = self.active_segment
         config = self._config
         largest_ms = summary.max_timestamp_ms
         if segment.size:
@@ -333,7 +329,7 @@ class Log:
                 or segment.is_full
             ):
                 self.roll()
-                segment = self._active
+                segment = self.active_segment
         segment.append(data, first_offset, largest_ms, summary.max_timestamp_offset)
         segment.end_offset = end_offset = summary.last_offset + 1
         if flush and end_offset - self.recovery_point >= config.flush_messages:
@@ -344,7 +340,9 @@ class Log:
         flushed in the background."""
         if base_offset is None:
             base_offset = self.log_end_offset
-        assert base_offset > self._active.base_offset, f"{self.name}: roll of an empty segment"
+        assert base_offset > self.active_segment.base_offset, (
+            f"{self.name}: roll of an empty segment"
+        )
         if self._cut_unsynced:
             self.flush()
         for path in segment_files(self.directory, base_offset):
@@ -353,7 +351,7 @@ class Log:
                     "Newly rolled segment file %s already exists; deleting it first", path
                 )
                 remove(self.disk, path)
-        self._active.seal()
+        self.active_segment.seal()
         self._crash(crashpoints.ROLL_SEALED)
         self._add_segment(base_offset)
         self._crash(crashpoints.ROLL_CREATED)
@@ -371,7 +369,7 @@ class Log:
         up to it are deleted, the slice is empty. OffsetOutOfRange below the log start or above the
         LEO; UnknownError for a negative size or a `max_offset` below `offset`, as from 0.8.2.2.
         """
-        active = self._active
+        active = self.active_segment
         log_end_offset = active.end_offset
         if offset == log_end_offset:
             return LogSlice(offset, active.base_offset, active.file, active.size, 0)
@@ -427,7 +425,7 @@ class Log:
             position = segment.position_of(offset)
             if position is not None:
                 return segment, position
-        return self._active, None
+        return self.active_segment, None
 
     # Flushing
 
@@ -532,13 +530,13 @@ class Log:
             # A power failure must not restore the old segments after messages written later.
             sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
-        self._active = self._segments[-1]
-        self._active.truncate_to(
+        self.active_segment = self._segments[-1]
+        self.active_segment.truncate_to(
             offset, position, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
         )
         self._cut_unsynced = self._cut_unsynced or position is not None
-        self._active.end_offset = offset
-        self._active.take_limits(self.config)
+        self.active_segment.end_offset = offset
+        self.active_segment.take_limits(self.config)
         self.recovery_point = min(offset, self.recovery_point)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -551,13 +549,13 @@ class Log:
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._add_segment(offset)
         self._cut_unsynced = False
-        self._active.end_offset = offset
+        self.active_segment.end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)
 
     def close(self) -> None:
         """Trim the indexes. The operating system writes unflushed messages."""
         self._closed = True
-        self._active.takes_plain_sets = False
+        self.active_segment.takes_plain_sets = False
         for segment in self._segments:
             segment.close()
 
@@ -566,7 +564,7 @@ class Log:
         keep this object until the directory is removed, then Background.close_soon frees the pages
         of its files."""
         self._closed = True
-        self._active.takes_plain_sets = False
+        self.active_segment.takes_plain_sets = False
         for segment in self._segments:
             segment.forget()
             segment.file.close_by(self._background.close_soon)
@@ -599,10 +597,10 @@ class Log:
         segment.activate(self.config.segment_index_bytes)
         segment.take_limits(self.config)
         segment.end_offset = self.log_end_offset
-        self._active.takes_plain_sets = False
+        self.active_segment.takes_plain_sets = False
         self._segments.append(segment)
         self._bases.append(base_offset)
-        self._active = segment
+        self.active_segment = segment
         self._name_changes += 1
 
     def _open_segment(self, base_offset: int) -> LogSegment:

@@ -49,7 +49,7 @@ NEXT_SCAN_BYTES: Final = 64 << 10
 class LogSegment(kernel.SegmentTail):
     """The open segment of `directory` that starts at `base_offset`; missing files are created.
 
-    Besides the fields of SegmentTail, which `kernel.append_plain_sets` changes:
+    Besides the fields of SegmentTail, which `kernel.append_produced` changes:
 
     size           bytes of messages, without the remains of a failed write
     created_ms     when this object was created: the age for rolling starts over with every start of
@@ -91,7 +91,7 @@ class LogSegment(kernel.SegmentTail):
         self.jitter_ms = jitter_ms
         self.log_path = log_file(directory, base_offset)
         self.file = open_file(disk, self.log_path, OpenMode.CREATE)
-        self.write = self.file.pwrite
+        self.write, self.descriptor = self.file.pwrite, self.file.descriptor
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
         self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
@@ -139,7 +139,7 @@ class LogSegment(kernel.SegmentTail):
         return self.index.is_full or (time_index is not None and time_index.is_full)
 
     def take_limits(self, config: LogConfig) -> None:
-        """What may be appended by `kernel.append_plain_sets`."""
+        """What may be appended by `kernel.append_produced`."""
         self.takes_plain_sets = config.flush_messages == LONG_MAX and not config.target_codec
         self.rules = config.rules
         self.max_entry_bytes = config.max_message_bytes

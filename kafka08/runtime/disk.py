@@ -47,7 +47,12 @@ class File(Syncable, Protocol):
 
     A reader that was given a slice of a segment keeps the file open this way, so a segment can be
     renamed, deleted and forgotten while its bytes are still on their way to a socket.
+
+    descriptor   the operating system's, good for as long as this object is held; -1 if it has none
     """
+
+    @property
+    def descriptor(self) -> int: ...
 
     def pread(self, size: int, position: int) -> bytes:
         """Up to `size` bytes from `position`; fewer at the end of the file."""

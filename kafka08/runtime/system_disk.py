@@ -56,6 +56,10 @@ class SystemFile(Descriptor):
 
     __slots__ = ()
 
+    @property
+    def descriptor(self) -> int:
+        return self.fd
+
     def pread(self, size: int, position: int) -> bytes:
         return os.pread(self.fd, size, position)
 

@@ -345,6 +345,10 @@ class MemoryFile:
         self._process = disk.processes_ended
         self._close_by: Callable[[Close], object] | None = None
 
+    @property
+    def descriptor(self) -> int:
+        return -1
+
     def pread(self, size: int, position: int) -> bytes:
         content = self._opened()
         self._disk.before_read(self._path)

@@ -1,9 +1,12 @@
-"""Plain sets at the ends of many logs: what is appended, what is left, and what both kernels do."""
+"""Produce requests at the ends of logs: what is appended, what is left, what both kernels do."""
 
 from __future__ import annotations
 
+import os
 import random
-from types import ModuleType
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ import pytest
 from kafka08.kernel import _python
 from kafka08.kernel._python_append import SegmentTail
 from kafka08.kernel.types import Buffer, Rules
+from kafka08.protocol.codec import encode_request
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, wrapper
 
@@ -52,10 +57,67 @@ def a_tail(kernel: ModuleType, file: File, **fields: Any) -> Any:
         "index_is_due": False,
         "rules": None,
         "write": file.write,
+        "descriptor": -1,
     }
     for name, value in (values | fields).items():
         setattr(tail, name, value)
     return tail
+
+
+def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
+    """A partition whose log ends with `tail`; `raised` counts the calls that move its HW."""
+
+    class Leader(kernel.LeaderState):  # type: ignore[misc, name-defined]
+        is_large_enough = True
+        raised = 0
+
+        def has_enough_in_sync(self) -> bool:
+            return self.is_large_enough
+
+        def maybe_raise_high_watermark(self) -> bool:
+            self.raised += 1
+            return True
+
+    leader = Leader()
+    values = {
+        "log": None if tail is None else SimpleNamespace(active_segment=tail),
+        "append_queue": None,
+        "maximal_isr": (1,),
+        "is_leader": True,
+        "is_internal": False,
+        "high_watermark": 0,
+        "messages_in": 0,
+        "bytes_in": 0,
+        "bytes_out": 0,
+    }
+    for name, value in (values | fields).items():
+        setattr(leader, name, value)
+    return leader
+
+
+def produce(
+    kernel: ModuleType,
+    leaders: Sequence[Any],
+    sets: Sequence[Buffer],
+    now_ms: int = NOW_MS,
+    acks: int = 1,
+    count_max: int = 10,
+) -> Any:
+    """What `append_produced` says to a request of a set for each of these."""
+    partitions = [ProducePartition(number, bytes(data)) for number, data in enumerate(sets)]
+    request = ProduceRequest(acks, 100, [ProduceTopic("t", partitions)])
+    payload = memoryview(bytearray(encode_request(request, 1, "")))[4:]
+    known = {b"t": dict(enumerate(leaders))}
+    return kernel.append_produced(payload, known, now_ms, count_max)
+
+
+def append(
+    kernel: ModuleType, tails: Sequence[Any], sets: Sequence[Buffer], now_ms: int = NOW_MS
+) -> list[int]:
+    """The offsets that were given."""
+    leaders = [a_leader(kernel, tail) for tail in tails]
+    base_offsets: list[int] = produce(kernel, leaders, sets, now_ms)[3]
+    return base_offsets
 
 
 def state(tail: Any) -> dict[str, Any]:
@@ -67,7 +129,7 @@ def test_sets_go_to_their_tails(kernel: ModuleType) -> None:
     first, second = File(), File()
     tails = [a_tail(kernel, first), a_tail(kernel, second, end_offset=7, size=10)]
     sets = [bytearray(plain([(None, b"a"), (None, b"b")])), bytearray(plain([(b"k", b"c")]))]
-    assert [40, 7] == kernel.append_plain_sets(tails, sets, NOW_MS)
+    assert [40, 7] == append(kernel, tails, sets)
     assert [(1000, plain([(None, b"a"), (None, b"b")], 40))] == first.written
     assert [(10, plain([(b"k", b"c")], 7))] == second.written
     size = len(sets[0])
@@ -86,7 +148,7 @@ def test_an_index_entry_is_due_above_the_interval(kernel: ModuleType) -> None:
     data = bytearray(plain([(None, b"a")]))
     for since, is_due in ((200, False), (201, True)):
         tail = a_tail(kernel, File(), bytes_since_index=since)
-        kernel.append_plain_sets([tail], [data], NOW_MS)
+        append(kernel, [tail], [data])
         expected = len(data) if is_due else since + len(data)
         assert (is_due, expected) == (tail.index_is_due, tail.bytes_since_index)
 
@@ -96,10 +158,10 @@ def test_timestamps_are_checked_and_kept(kernel: ModuleType) -> None:
     data = plain([(None, b"a"), (None, b"b")], magic=1)
     file = File()
     tail = a_tail(kernel, file, rules=Rules(magic=1), max_timestamp_ms=900)
-    assert [40] == kernel.append_plain_sets([tail], [bytearray(data)], NOW_MS)
+    assert [40] == append(kernel, [tail], [data])
     assert (1001, 41) == (tail.max_timestamp_ms, tail.max_timestamp_offset)
     tail = a_tail(kernel, file, rules=Rules(magic=1, max_difference_ms=10))
-    assert [-1] == kernel.append_plain_sets([tail], [bytearray(data)], NOW_MS)
+    assert [-1] == append(kernel, [tail], [data])
 
 
 PLAIN = plain([(None, b"a"), (None, b"b")])
@@ -138,14 +200,14 @@ def test_what_is_not_the_rule_is_left(kernel: ModuleType, reason: str) -> None:
     file, other = File(), File()
     tail = a_tail(kernel, file, **fields)
     before = state(tail)
-    tails = [tail, None, a_tail(kernel, other)]
-    sets = [bytearray(data), bytearray(PLAIN), bytearray(PLAIN)]
-    assert [-1, -1, 40] == kernel.append_plain_sets(tails, sets, NOW_MS)
+    leaders = [a_leader(kernel, one) for one in (tail, None, a_tail(kernel, other))]
+    _, _, _, base_offsets, left, _, answer = produce(kernel, leaders, [data, PLAIN, PLAIN])
+    assert ([-1, -1, 40], [0, 1], None) == (base_offsets, [number for number, _ in left], answer)
     assert before == state(tail)
-    assert data[8:30] == sets[0][8:30]
+    assert data[8:30] == left[0][1][8:30]
     assert ([], 1) == (file.written, len(other.written))
     if data is PLAIN and "rules" not in fields:
-        assert [40] == kernel.append_plain_sets([a_tail(kernel, file)], [sets[0]], NOW_MS)
+        assert [40] == append(kernel, [a_tail(kernel, file)], [data])
 
 
 def test_what_cannot_be_written_is_left(kernel: ModuleType) -> None:
@@ -154,22 +216,119 @@ def test_what_cannot_be_written_is_left(kernel: ModuleType) -> None:
     file.fails = True
     tail = a_tail(kernel, file)
     before = state(tail)
-    assert [-1] == kernel.append_plain_sets([tail], [bytearray(PLAIN)], NOW_MS)
+    assert [-1] == append(kernel, [tail], [PLAIN])
     assert before == state(tail)
 
 
 def test_bugs_are_loud(kernel: ModuleType) -> None:
-    """Of a caller, and of what writes."""
+    """Of what writes, and of a caller who knows something else under a partition's number."""
     tail = a_tail(kernel, File())
-    with pytest.raises(ValueError, match="as many"):
-        kernel.append_plain_sets([tail], [], NOW_MS)
 
     def fail(data: Buffer, position: int) -> None:
         raise RuntimeError("a bug")
 
     tail.write = fail
     with pytest.raises(RuntimeError):
-        kernel.append_plain_sets([tail], [bytearray(PLAIN)], NOW_MS)
+        append(kernel, [tail], [PLAIN])
+    with pytest.raises((TypeError, AttributeError)):
+        produce(kernel, [object()], [PLAIN])
+
+
+def test_a_file_with_a_descriptor_has_what_was_written(kernel: ModuleType, tmp_path: Path) -> None:
+    """At its place, whoever writes it; a descriptor that takes nothing leaves the set."""
+    path = tmp_path / "00.log"
+    path.write_bytes(b"x" * 1000)
+    with path.open("r+b", buffering=0) as file:
+        descriptor = file.fileno()
+        tail = a_tail(kernel, File(), descriptor=descriptor)
+        tail.write = lambda data, position: os.pwrite(descriptor, data, position)
+        assert [40] == append(kernel, [tail], [PLAIN])
+    assert b"x" * 1000 + plain([(None, b"a"), (None, b"b")], 40) == path.read_bytes()
+    with path.open("rb", buffering=0) as file:
+        tail = a_tail(kernel, File(), descriptor=file.fileno())
+        tail.write = lambda data, position: os.pwrite(file.fileno(), data, position)
+        before = state(tail)
+        assert [-1] == append(kernel, [tail], [PLAIN])
+        assert before == state(tail)
+
+
+def test_an_append_is_counted(kernel: ModuleType) -> None:
+    """Messages and bytes; the HW follows where nobody else has to have them, and otherwise the
+    partition is asked."""
+    data = plain([(None, b"a"), (None, b"b")])
+    alone = a_leader(kernel, a_tail(kernel, File()), messages_in=5, bytes_in=100)
+    other = a_leader(kernel, a_tail(kernel, File()), maximal_isr=(1, 2))
+    produce(kernel, [alone, other], [data, data])
+    assert (7, 100 + len(data), 42, 0) == (
+        alone.messages_in,
+        alone.bytes_in,
+        alone.high_watermark,
+        alone.raised,
+    )
+    assert (2, len(data), 0, 1) == (
+        other.messages_in,
+        other.bytes_in,
+        other.high_watermark,
+        other.raised,
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"is_leader": False}, {"is_internal": True}, {"append_queue": object()}, {"log": None}],
+)
+def test_a_partition_that_takes_none_now_is_left(
+    kernel: ModuleType, fields: dict[str, Any]
+) -> None:
+    """Its set comes back as it is, and there is no answer yet."""
+    leader = a_leader(kernel, a_tail(kernel, File()), **fields)
+    _, _, found, base_offsets, left, due, answer = produce(kernel, [leader], [PLAIN])
+    assert ([leader], [-1], [], None) == (found, base_offsets, due, answer)
+    assert [(0, PLAIN)] == [(number, bytes(data)) for number, data in left]
+
+
+def test_acks_of_all_need_enough_in_sync(kernel: ModuleType) -> None:
+    """Asked of the partition, with acks -1 alone."""
+    for acks, expected in ((-1, [-1]), (1, [40]), (0, [40])):
+        leader = a_leader(kernel, a_tail(kernel, File()))
+        leader.is_large_enough = False
+        assert expected == produce(kernel, [leader], [PLAIN], acks=acks)[3]
+
+
+def test_segments_with_a_due_index_entry_are_named(kernel: ModuleType) -> None:
+    """Those and no others."""
+    tails = [a_tail(kernel, File(), bytes_since_index=since) for since in (500, 0, 500)]
+    due = produce(kernel, [a_leader(kernel, tail) for tail in tails], [PLAIN] * 3)[5]
+    assert [tails[0], tails[2]] == due
+
+
+def test_more_sets_than_allowed_are_left(kernel: ModuleType) -> None:
+    """All of them, with nothing appended."""
+    files = [File(), File()]
+    leaders = [a_leader(kernel, a_tail(kernel, file)) for file in files]
+    assert produce(kernel, leaders, [PLAIN] * 2, count_max=1) is None
+    assert [[], []] == [file.written for file in files]
+    assert produce(kernel, leaders, [PLAIN] * 2, count_max=2) is not None
+
+
+@pytest.mark.parametrize(("is_follower", "expected"), [(True, [1, 2, 3, 5]), (False, [0, 2, 3, 4])])
+def test_partitions_with_news_are_found(
+    kernel: ModuleType, is_follower: bool, expected: list[int]
+) -> None:
+    """Followers read to the LEO (40), consumers to the HW; odd numbers, and a HW below the start of
+    the log, are for who says what is wrong with them."""
+    asked = [(40, 39, 9), (39, 39, 9), (40, 40, -1), (7, 40, 9), (40, 3, 9), (3, 3, 9)]
+    leaders = [a_leader(kernel, a_tail(kernel, File()), high_watermark=hw) for _, hw, _ in asked]
+    for leader in leaders:
+        leader.log.log_start_offset = 3
+    offsets, limits = [offset for offset, _, _ in asked], [limit for _, _, limit in asked]
+    found = kernel.find_news(leaders, offsets, limits, is_follower)
+    assert ([39, 39, 40, 40, 3, 3], expected) == found
+    leaders[-1].log.log_start_offset = 4
+    found = kernel.find_news(leaders, offsets, limits, is_follower)
+    assert ([39, 39, 40, 40, 3, 3], sorted({*expected, 5})) == found
+    leaders[2].is_leader = False
+    assert kernel.find_news(leaders, offsets, limits, is_follower) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -188,12 +347,8 @@ def test_both_kernels_append_the_same(seed: int) -> None:
             data[drawn.randrange(len(data))] ^= 1 << drawn.randrange(8)
         if drawn.random() < 0.1:
             del data[drawn.randrange(len(data) + 1) :]
-        copies = {kernel: bytearray(data) for kernel in tails}
         now_ms = NOW_MS + drawn.randrange(1000)
-        results = [
-            kernel.append_plain_sets([tail], [copies[kernel]], now_ms)
-            for kernel, tail in tails.items()
-        ]
+        results = [append(kernel, [tail], [data], now_ms) for kernel, tail in tails.items()]
         assert results[0] == results[1], data.hex()
         assert state(tails[native]) == state(tails[_python])
     assert files[native].written == files[_python].written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,12 +32,24 @@ from tests.kernel.conftest import native_or_skip
 
 NAMES = ("a", "bc", "ü", "topic-with-a-longer-name")
 KNOWN = {name.encode(): {number: f"{name}-{number}" for number in range(5)} for name in NAMES}
+COUNT_MAX = 100
 int32 = st.integers(-(1 << 31), (1 << 31) - 1)
 int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 chosen = st.dictionaries(
     st.sampled_from(NAMES), st.lists(st.integers(0, 4), unique=True, max_size=5), max_size=4
 )
 clients = st.sampled_from(("", "client", None))
+
+
+def without_leaders(kernel: ModuleType) -> dict[bytes, dict[int, Any]]:
+    """The same partitions as ones that take no appends."""
+
+    def follower() -> Any:
+        partition = kernel.LeaderState()
+        partition.is_leader = False
+        return partition
+
+    return {name: {number: follower() for number in known} for name, known in KNOWN.items()}
 
 
 def body(frame: bytes) -> memoryview:
@@ -79,15 +92,17 @@ def test_a_produce_request_is_read_and_answered_as_by_the_codec(
     """Its fields, its sets as slices of the payload, and the answer without errors."""
     request, payload = asked
     named = [(t.topic, p) for t in request.topics for p in t.partitions]
-    read = kernel.read_produce(payload, KNOWN)
-    if not named:
+    known = without_leaders(kernel)
+    read = kernel.append_produced(payload, known, 0, COUNT_MAX)
+    if named and request.required_acks in (-1, 0, 1):
+        acks, timeout_ms, found, base_offsets, left, due, answer = read
+        assert (acks, timeout_ms) == (request.required_acks, request.timeout_ms)
+        assert found == [known[topic.encode()][p.partition] for topic, p in named]
+        assert (base_offsets, due, answer) == ([-1] * len(named), [], None)
+        assert [(n, bytes(s)) for n, s in left] == list(enumerate(p.message_set for _, p in named))
+        assert all(s.obj is payload.obj and not s.readonly for _, s in left)
+    else:
         assert read is None
-        return
-    acks, timeout_ms, found, sets = read
-    assert (acks, timeout_ms) == (request.required_acks, request.timeout_ms)
-    assert found == [f"{topic}-{p.partition}" for topic, p in named]
-    assert [bytes(s) for s in sets] == [p.message_set for _, p in named]
-    assert all(s.obj is payload.obj and not s.readonly for s in sets)
     offsets = data.draw(st.lists(int64, min_size=len(named), max_size=len(named)))
     times = data.draw(st.lists(int64, min_size=len(named), max_size=len(named)))
     results = iter(zip(offsets, times, strict=True))
@@ -152,7 +167,8 @@ def test_unknown_and_repeated_partitions_are_left_to_the_codec(
     kernel: ModuleType, request_: ProduceRequest
 ) -> None:
     """So is the same topic twice, for an answer names it once."""
-    assert kernel.read_produce(body(encode_request(request_, 1, "")), KNOWN) is None
+    payload = body(encode_request(request_, 1, ""))
+    assert kernel.append_produced(payload, without_leaders(kernel), 0, COUNT_MAX) is None
 
 
 @given(st.one_of(produce_requests(), fetch_requests()), st.data())
@@ -167,8 +183,9 @@ def test_both_kernels_read_broken_requests_alike(
     elif broken:
         broken[data.draw(st.integers(8, len(broken) - 1))] = data.draw(st.integers(0, 255))
     payload = memoryview(broken)
-    for read, name in (("read_produce", "write_produced"), ("read_fetch", "write_fetched")):
-        ours, theirs = (getattr(k, read)(payload, KNOWN) for k in (native, _python))
+    produced = [read_produced(kernel, payload) for kernel in (native, _python)]
+    fetched = [kernel.read_fetch(payload, KNOWN) for kernel in (native, _python)]
+    for (ours, theirs), name in ((produced, "write_produced"), (fetched, "write_fetched")):
         assert ours == theirs
         if ours is None:
             continue  # it is answered without the kernel
@@ -177,6 +194,18 @@ def test_both_kernels_read_broken_requests_alike(
             assert outcome(native, name, payload, numbers) == outcome(
                 _python, name, payload, numbers
             )
+
+
+def read_produced(kernel: ModuleType, payload: memoryview) -> object:
+    """What is read of a Produce request, with names for the partitions."""
+    known = without_leaders(kernel)
+    names = {id(p): KNOWN[topic][n] for topic, of in known.items() for n, p in of.items()}
+    read = kernel.append_produced(payload, known, 0, COUNT_MAX)
+    if read is None:
+        return None
+    acks, timeout_ms, found, base_offsets, left, due, answer = read
+    sets = [(number, bytes(data)) for number, data in left]
+    return acks, timeout_ms, [names[id(p)] for p in found], base_offsets, sets, due, answer
 
 
 def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[int]) -> object:

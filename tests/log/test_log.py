@@ -632,7 +632,7 @@ def test_no_index_entry_stays_behind_a_truncation(open_log: OpenLog, target: int
     log.append_as_follower(a_set(b"a", base_offset=9))
     log.append_as_follower(a_set(b"b", b"c", b"d", codec=1, base_offset=11))
     log.truncate_to(target)
-    assert [] == index_entries(log._active.index)
+    assert [] == index_entries(log.active_segment.index)
     log.append_as_follower(a_set(b"e", base_offset=13))
     assert [(9, b"a"), (13, b"e")] == all_values(log)
 
@@ -671,4 +671,4 @@ def test_the_tail_is_found_without_reading(
     log.append(a_set(b"z"))
     monkeypatch.delattr(os, "pread")
     assert [2, 4, 6, 8] == [log.read(offset, 10).offset for offset in (2, 4, 6, 8)]
-    assert IndexEntry(8, 612) == log._active.index.last
+    assert IndexEntry(8, 612) == log.active_segment.index.last

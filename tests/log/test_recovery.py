@@ -57,7 +57,7 @@ def test_a_live_index_is_that_of_0_8_2_2(open_log: OpenLog) -> None:
             log.append_as_follower(entries.pop(0))
         wrapper = 3
     live = [IndexEntry(offset, position) for offset, position in FACTS["index live"]]
-    assert live == index_entries(log._active.index)
+    assert live == index_entries(log.active_segment.index)
 
 
 def test_a_rebuilt_index_is_that_of_0_8_2_2(tmp_path: Path) -> None:
@@ -160,4 +160,4 @@ def test_an_offset_that_no_index_can_hold_is_not_indexed(open_log: OpenLog, offs
     path.write_bytes(data)
     again = open_log(index_interval_bytes=0)
     assert offset + 1 == again.log_end_offset
-    assert [IndexEntry(1, len(data) // 3)] == index_entries(again._active.index)
+    assert [IndexEntry(1, len(data) // 3)] == index_entries(again.active_segment.index)
