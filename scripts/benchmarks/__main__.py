@@ -22,6 +22,7 @@ from scripts.benchmarks.recovery import recovery_case, start_case
 from scripts.benchmarks.replicated import replicated_cases
 from scripts.benchmarks.rounds import run_case
 from scripts.benchmarks.subjects import JvmSubject, OurSubject, Subject
+from scripts.benchmarks.tails import tail_cases
 from tests.interop.jvm import JvmZooKeeper
 
 
@@ -48,6 +49,7 @@ def main() -> int:
         if cases or options.only in "start":
             rows += one_broker_cases(cases, directory, zookeeper, options)
         connect_string, rounds = zookeeper.connect_string, options.rounds
+        rows += tail_cases(directory, connect_string, options.only, rounds)
         rows += recovery_case(directory, connect_string, options.only)
         rows += producer_cases(directory, connect_string, options.only, rounds)
         rows += replicated_cases(directory, connect_string, options.only, rounds, options.seconds)

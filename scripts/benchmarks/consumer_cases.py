@@ -38,7 +38,7 @@ SET_BYTES = 16_384
 """What a producer of 0.8.2.2 sends at once by default (batch.size). It matters: a log has an index
 entry for a set at most, and the JVM broker finds an offset by reading on from there."""
 MEMBERS = 100
-SPEED_GOALS = {"iterator": 1.5, "batches": 5.0}
+SPEED_GOALS = {"iterator": 3.0, "batches": 8.0}
 POLLING_GOALS = {"messages": 3.0, "lists": 3.0, "polled batches": 8.0, "bare fetches": 8.0}
 """Bare fetches show what the broker and one connection allow: batches cannot be faster."""
 EVENTS = {"join": "a member joins", "leave": "a member leaves", "kill": "a member is killed"}

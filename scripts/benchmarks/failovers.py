@@ -208,9 +208,11 @@ def leaders_known_to(broker: Broker, topic: str) -> list[int]:
     return [partition.leader for partition in response.topics[0].partitions]
 
 
-def await_other_leaders(survivors: Sequence[Broker], topic: str, victim: int) -> None:
+def await_other_leaders(
+    survivors: Sequence[Broker], topic: str, victim: int, patience_s: float = PATIENCE_SECONDS
+) -> None:
     """Until they all name leaders for all partitions of the topic, none of which is the victim."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + patience_s
     for broker in survivors:
         while not {-1, victim}.isdisjoint(leaders_known_to(broker, topic)):
             assert time.monotonic() < deadline, f"{broker.address} still names dead leaders"

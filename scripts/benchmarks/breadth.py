@@ -1,0 +1,288 @@
+"""Breadth: what a broker with very many partitions costs, beside the JVM's.
+
+    .venv/bin/python -m scripts.benchmarks.breadth [--partitions 10000] [--also 1000]
+    .venv/bin/python -m scripts.benchmarks.breadth --replicated    # three brokers, three replicas
+
+Not part of `scripts/bench`: the JVM needs minutes to create 10,000 partitions. Each kind runs
+alone. The same steps are done with fewer partitions too, and the growth of each step's time from
+one to the other is printed beside the growth of the partitions.
+
+    created      until the broker names a leader for each partition
+    longest      the longest time that a question about a topic of one partition took meanwhile
+    memory       resident
+    idle         CPU in percent of a core while nothing comes
+    produced     requests of 250 partitions each to 1,000 of them, CPU of each request
+    stopped      from SIGTERM to the end of the process
+    started      from the start until it leads all partitions again
+    elected      (three brokers) kill -9 of a leader of a third of them: from the end of its session
+                 until every other broker names a new leader for all
+    controlled   (three brokers) the same for the controller
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kafka08.admin import AdminClient
+from kafka08.protocol import codec
+from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.produce import ProduceRequest
+from kafka08.zk.client import ZkClient
+from kafka08.zk.store import ClusterStore
+from scripts.benchmarks import load, scratch
+from scripts.benchmarks.clusters import BROKERS, Cluster
+from scripts.benchmarks.failovers import SessionEnd, await_other_leaders
+from scripts.benchmarks.report import Goal, report
+from scripts.benchmarks.subjects import (
+    JvmSubject,
+    OurSubject,
+    await_leaders,
+    cpu_seconds,
+    resident_megabytes,
+)
+from tests.interop.jvm import JvmZooKeeper
+
+SETTINGS: Final = {
+    "log.index.size.max.bytes": "4096",
+    "log.segment.bytes": str(1 << 20),
+    "controlled.shutdown.enable": "false",
+    "auto.leader.rebalance.enable": "false",
+    "zookeeper.session.timeout.ms": "6000",
+}
+"""A segment preallocates its index, which for 10,000 of them is memory here."""
+EACH_TOPIC: Final = 1000
+PATIENCE_SECONDS: Final = 1800.0
+IDLE_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 5.0
+LED: Final = 1000
+AT_ONCE: Final = 250
+PRODUCE_SECONDS: Final = 3.0
+PING_SECONDS: Final = 0.01
+SET_BYTES: Final = 126
+
+Figures = dict[str, float]
+
+
+class Latency(threading.Thread):
+    """Asks a broker about a small topic again and again; `worst` is the longest answer so far."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(daemon=True)
+        self.worst = 0.0
+        self._address = address
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        frame = codec.encode_request(MetadataRequest(["small"]), 1, load.CLIENT_ID)
+        with load.connect(self._address) as connection:
+            while not self._ended.wait(PING_SECONDS):
+                began = time.perf_counter()
+                load.exchange(connection, frame)
+                self.worst = max(self.worst, time.perf_counter() - began)
+
+    def end(self) -> float:
+        """Its last figure."""
+        self._ended.set()
+        self.join()
+        return self.worst
+
+
+@contextmanager
+def asking(address: str, figures: Figures) -> Iterator[None]:
+    """The longest answer within the block, in ms, as `longest`."""
+    latency = Latency(address)
+    latency.start()
+    try:
+        yield
+    finally:
+        figures["longest"] = latency.end() * 1e3
+
+
+def topics(partitions: int) -> Mapping[str, int]:
+    """Topic → its partitions."""
+    full, rest = divmod(partitions, EACH_TOPIC)
+    sizes = [EACH_TOPIC] * full + [rest] * bool(rest)
+    return {f"wide-{number}": size for number, size in enumerate(sizes)}
+
+
+def one_broker(kind: str, partitions: int, directory: Path, zookeeper: str) -> Figures:
+    """All steps of one broker."""
+    subject_class = JvmSubject if kind == "jvm" else OurSubject
+    broker = subject_class(directory / f"{kind}-{partitions}", zookeeper, SETTINGS)
+    figures: Figures = {}
+    broker.start()
+    try:
+        with AdminClient(zookeeper) as admin:
+            admin.create_topic("small", 1, 1)
+            await_leaders(broker, "small", 1)
+            with asking(broker.address, figures):
+                figures["created"] = timed(lambda: create_all(admin, broker, partitions))
+        time.sleep(SETTLE_SECONDS)
+        figures["memory"] = resident_megabytes(broker.pid)
+        figures["idle"] = idle_percent(broker)
+        figures["produced"] = produce_wide(broker, min(partitions, LED))
+        figures["stopped"] = timed(lambda: broker.stop(PATIENCE_SECONDS))
+        figures["started"] = timed(lambda: start_again(broker, partitions))
+    finally:
+        broker.kill()
+    return figures
+
+
+def timed(step: Callable[[], object]) -> float:
+    """Seconds that it takes."""
+    began = time.monotonic()
+    step()
+    return time.monotonic() - began
+
+
+def create_all(admin: AdminClient, broker: JvmSubject | OurSubject, partitions: int) -> None:
+    for topic, count in topics(partitions).items():
+        admin.create_topic(topic, count, 1)
+    for topic, count in topics(partitions).items():
+        await_leaders(broker, topic, count, PATIENCE_SECONDS)
+
+
+def start_again(broker: JvmSubject | OurSubject, partitions: int) -> None:
+    broker.start()
+    for topic, count in topics(partitions).items():
+        await_leaders(broker, topic, count, PATIENCE_SECONDS)
+
+
+def idle_percent(broker: JvmSubject | OurSubject) -> float:
+    before = cpu_seconds(broker.pid)
+    time.sleep(IDLE_SECONDS)
+    return (cpu_seconds(broker.pid) - before) / IDLE_SECONDS * 100
+
+
+def produce_wide(broker: JvmSubject | OurSubject, count: int) -> float:
+    """CPU milliseconds of a request of one message for each of AT_ONCE partitions."""
+    data = load.plain_set(100, SET_BYTES)
+    frames = [
+        load.wide_produce_frame(
+            topic, [(number, data) for number in range(first, min(first + AT_ONCE, size))]
+        )
+        for topic, size in topics(count).items()
+        for first in range(0, size, AT_ONCE)
+    ]
+    with load.connect(broker.address) as connection:
+        answers = [load.exchange(connection, frame) for frame in frames]
+    for answer in answers:
+        load.check_answer(ProduceRequest, answer)
+    streams = [
+        load.Stream(broker.address, [frame], len(answer), 2)
+        for frame, answer in zip(frames, answers, strict=True)
+    ]
+    before = cpu_seconds(broker.pid)
+    requests, _ = load.drive(streams, PRODUCE_SECONDS)
+    return (cpu_seconds(broker.pid) - before) / requests * 1000
+
+
+def three_brokers(kind: str, partitions: int, directory: Path, zookeeper: str) -> Figures:
+    """Creation, a leader's death and the controller's, with three replicas of each partition."""
+    cluster = Cluster(kind, directory / f"{kind}-{partitions}", zookeeper, SETTINGS)
+    figures: Figures = {}
+    try:
+        cluster.start()
+        cluster.create_topic("small", 1)
+        with asking(cluster.broker(1).address, figures):
+            figures["created"] = timed(lambda: create_replicated(cluster, partitions))
+        time.sleep(SETTLE_SECONDS)
+        figures["memory"] = max(resident_megabytes(one.pid) for one in cluster.brokers)
+        figures["idle"] = max(idle_percent(one) for one in cluster.brokers)
+        for name in ("elected", "controlled"):
+            figures[name] = killed(cluster, partitions, is_controller=name == "controlled")
+    finally:
+        cluster.kill()
+    return figures
+
+
+def create_replicated(cluster: Cluster, partitions: int) -> None:
+    with AdminClient(cluster.zookeeper) as admin:
+        for topic, count in topics(partitions).items():
+            admin.create_topic(topic, count, len(BROKERS))
+    for broker in cluster.brokers:
+        for topic, count in topics(partitions).items():
+            await_leaders(broker, topic, count, PATIENCE_SECONDS)
+
+
+def killed(cluster: Cluster, partitions: int, *, is_controller: bool) -> float:
+    """Seconds from the end of the session until the others name other leaders for all; then it is
+    started again, and leads nothing."""
+    with ZkClient(cluster.zookeeper) as zk:
+        found = ClusterStore(zk).controller()
+        assert found is not None, "no broker is controller"
+        victim = next(n for n in BROKERS if (n == found.broker_id) == is_controller)
+        ended = SessionEnd(zk, victim)
+        cluster.broker(victim).kill()
+        ended_at = ended.wait()
+        survivors = [cluster.broker(n) for n in BROKERS if n != victim]
+        for topic in topics(partitions):
+            await_other_leaders(survivors, topic, victim, PATIENCE_SECONDS)
+        told_at = time.time()
+    cluster.broker(victim).start()
+    time.sleep(SETTLE_SECONDS)
+    return told_at - ended_at
+
+
+UNITS: Final = {
+    "created": "s",
+    "longest": "ms",
+    "memory": "MB",
+    "idle": "%",
+    "produced": "ms/rq",
+    "stopped": "s",
+    "started": "s",
+    "elected": "s",
+    "controlled": "s",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="scripts.benchmarks.breadth",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--also", type=int, default=1000, help="the smaller number, 0: none")
+    parser.add_argument("--replicated", action="store_true", help="three brokers, three replicas")
+    parser.add_argument("--kinds", default="jvm,ours", help="which brokers (default: jvm,ours)")
+    scratch.add_option(parser)
+    options = parser.parse_args()
+    run = three_brokers if options.replicated else one_broker
+    counts = [count for count in (options.also, options.partitions) if count]
+    found: dict[tuple[str, int], Figures] = {}
+    with scratch.scratch(options) as directory, JvmZooKeeper(directory / "zk") as zookeeper:
+        for count in counts:
+            for kind in options.kinds.split(","):
+                connect = f"{zookeeper.connect_string}/{kind}-{count}"
+                found[kind, count] = run(kind, count, directory, connect)
+                print(f"{kind} with {count:,} partitions: {found[kind, count]}", flush=True)
+    show(found, counts)
+    return 0
+
+
+def show(found: Mapping[tuple[str, int], Figures], counts: list[int]) -> None:
+    """Ours beside the JVM's, and how our figures grow."""
+    most = counts[-1]
+    if ("jvm", most) in found and ("ours", most) in found:
+        for name, jvm in found["jvm", most].items():
+            goal = Goal(name, UNITS[name], 1, False)
+            report(f"{most:,} partitions", goal, jvm=jvm, ours=found["ours", most][name])
+    if len(counts) > 1 and ("ours", most) in found:
+        grown = most / counts[0]
+        for name, few in found["ours", counts[0]].items():
+            many = found["ours", most][name]
+            times = f"{many / few:6.1f}" if few else "     ?"
+            print(f"{name:12} {few:10.2f} → {many:10.2f}: {times} of {grown:.0f} times")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
