@@ -50,6 +50,7 @@ def test_the_process_ends_at_once(
     world.partition("t").append(bytearray(message_set.encode([(None, b"m")])), 1)
     assert log is not None
     monkeypatch.setattr(log.active_segment, "write", no_space)
+    monkeypatch.setattr(log.active_segment, "descriptor", -1)
     monkeypatch.setattr(log, "read", fail)
     with pytest.raises(Halted):
         world.client.send(encode_request(request_, 1, "test"))
