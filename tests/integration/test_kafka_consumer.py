@@ -1,4 +1,4 @@
-"""The guarantees of docs/kafka-consumer.md, on brokers of ours at each level that has groups."""
+"""Guarantees 1 to 8 of docs/kafka-consumer.md, on brokers of ours at each level that has groups."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import count
 from typing import Any
 
 import pytest
 
-from kafka08.admin import AdminClient
-from kafka08.admin.moves import MoveStatus
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.consumer import KafkaConsumer, MemberAssignment
 from kafka08.consumer.polling.assignors import RangeAssignor
@@ -25,79 +22,37 @@ from kafka08.errors import (
     ConfigError,
     ConsumerRebalanceFailed,
     InvalidSessionTimeout,
-    KafkaError,
     NoOffsetForPartition,
     OffsetOutOfRange,
     PollIntervalExceeded,
     WokenUp,
 )
 from kafka08.groups import GroupReader
-from kafka08.hashing import group_partition
-from kafka08.kernel import MessageAndMetadata
-from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.leave_group import LeaveGroupRequest
-from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
+from kafka08.structs import OffsetAndMetadata, TopicPartition
+from tests.integration.polling_cluster import (
+    LEVELS,
+    Message,
+    cluster_of,
+    consumer_of,
+    fill,
+    new_topic,
+    numbers,
+    partitions_of,
+    read,
+)
 from tests.waiting import until
 
-Message = MessageAndMetadata[Any, Any]
-_names = count()
 
-
-@pytest.fixture(scope="module", params=["0.9.0", "0.10.2"])
+@pytest.fixture(scope="module", params=LEVELS)
 def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
-    config = {
-        "api.level": request.param,
-        "offsets.topic.num.partitions": 3,
-        "group.min.session.timeout.ms": 500,
-        "offsets.topic.replication.factor": 2,
-    }
-    with EmbeddedCluster(brokers=2, config=config) as running:
+    with cluster_of(request.param) as running:
         yield running
 
 
 @pytest.fixture
 def topic(cluster: EmbeddedCluster) -> str:
-    """A topic of this test's own, with four partitions."""
-    name = f"t{next(_names)}"
-    cluster.create_topic(name, partitions=4, replication_factor=2)
-    return name
-
-
-def fill(cluster: EmbeddedCluster, topic: str, messages: int, start: int = 0) -> None:
-    """Numbers from `start` on, dealt to the partitions in turn; all may be seen by consumers."""
-    config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, acks="all")
-    with KafkaProducer(config) as producer:
-        for number in range(start, start + messages):
-            producer.send(ProducerRecord(topic, b"%d" % number, partition=number % 4))
-
-
-def consumer_of(cluster: EmbeddedCluster, group: str = "", **keys: Any) -> KafkaConsumer:
-    defaults = {
-        "bootstrap_servers": cluster.bootstrap,
-        "group_id": group,
-        "auto_offset_reset": "earliest",
-        "session_timeout_ms": 3000,
-        "heartbeat_interval_ms": 200,
-        "fetch_max_wait_ms": 100,
-    }
-    return KafkaConsumer(**{**defaults, **keys})
-
-
-def read(consumer: KafkaConsumer, messages: int, seconds: float = 20) -> list[Message]:
-    """As many, or as come in that time."""
-    found: list[Message] = []
-    end = time.monotonic() + seconds
-    while len(found) < messages and time.monotonic() < end:
-        found += consumer.poll(0.2)
-    return found
-
-
-def numbers(messages: list[Message]) -> list[int]:
-    return sorted(int(message.value or b"") for message in messages)
-
-
-def partitions_of(topic: str) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for number in range(4)]
+    return new_topic(cluster)
 
 
 # ------------------------------------------------------------------------------ without a group
@@ -615,104 +570,3 @@ def test_guarantee_8_a_consumer_that_does_not_poll_says_so(
         with pytest.raises(PollIntervalExceeded, match=r"max\.poll\.interval\.ms"):
             consumer.poll(1.0)
         assert len(read(consumer, 40)) == 40
-
-
-def test_guarantee_10_new_topics_of_a_pattern_are_read(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
-    """As metadata.max.age.ms says."""
-    fill(cluster, topic, 4)
-    with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
-        consumer.subscribe(re.compile(f"{topic}(-new)?"))
-        found = read(consumer, 4)
-        cluster.create_topic(f"{topic}-new", partitions=4, replication_factor=2)
-        fill(cluster, f"{topic}-new", 8)
-        found += read(consumer, 8)
-        assert len(found) == 12
-        assert consumer.subscription() == {topic, f"{topic}-new"}
-
-
-def test_guarantee_10_a_topic_is_read_as_soon_as_it_is_made(cluster: EmbeddedCluster) -> None:
-    """By the member's own request for it; the metadata would live for five minutes."""
-    name = "made-by-its-reader"
-    with consumer_of(cluster, name) as consumer:
-        consumer.subscribe([name])
-        until(lambda: consumer.poll(0.1) or consumer.assignment(), "it has the new partitions")
-
-
-def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: str) -> None:
-    """By whom the leader of the group gives them."""
-    fill(cluster, topic, 4)
-    with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
-        consumer.subscribe([topic])
-        read(consumer, 4)
-        with AdminClient(cluster.zookeeper.connect_string) as admin:
-            admin.alter_topic(topic, partitions=6)
-        until(lambda: consumer.poll(0.1) or len(consumer.assignment()) == 6, "it has six")
-
-
-def test_guarantee_10_a_coordinator_that_dies_is_followed(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
-    """The member keeps its place at the next one, and what it commits there counts."""
-    group = f"g-{topic}"
-    fill(cluster, topic, 40)
-    assigned: list[int] = []
-    with consumer_of(cluster, group, session_timeout_ms=6000) as consumer:
-        consumer.subscribe([topic], on_assigned=lambda found: assigned.append(len(found)))
-        found = numbers(read(consumer, 40))
-        consumer.commit()
-        victim = cluster.leader_of(OFFSETS_TOPIC, group_partition(group, 3))
-        cluster.kill(victim)
-        until(lambda: filled(cluster, topic, 40), "the other brokers lead")
-        found += numbers(read(consumer, 40, seconds=40))
-        consumer.commit()
-        cluster.restart(victim)
-        committed = consumer.committed()
-    assert set(found) == set(range(80))
-    assert sum(one.offset for one in committed.values() if one is not None) == len(found)
-    assert assigned == [4]
-
-
-def test_guarantee_10_a_coordinator_that_hands_over_is_followed(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
-    """The former one lives on and answers that it coordinates the group no more. A member that did
-    not follow would never hear of the other one that joins."""
-    group = f"g-{topic}"
-    silent = {"enable_auto_commit": False}  # a commit would look for the coordinator, too
-    with (
-        consumer_of(cluster, group, **silent) as first,
-        consumer_of(cluster, group, **silent) as second,
-    ):
-        first.subscribe([topic])
-        until(lambda: first.poll(0.1) or len(first.assignment()) == 4, "it has all")
-        offsets = TopicPartition(OFFSETS_TOPIC, group_partition(group, 3))
-        former = cluster.leader_of(*offsets)
-        with AdminClient(cluster.zookeeper.connect_string) as admin:
-            moves = {offsets: (1 - former.id, former.id)}
-            admin.move_partitions(moves)
-            until(
-                lambda: MoveStatus.COMPLETED is admin.move_statuses(moves)[offsets], "the new order"
-            )
-            admin.elect_preferred([offsets])
-        until(lambda: cluster.leader_of(*offsets) is not former, "another coordinator")
-        second.subscribe([topic])
-
-        def share() -> bool:
-            for consumer in (first, second):
-                consumer.poll(0.1)
-            return len(first.assignment()) == len(second.assignment()) == 2
-
-        until(share, "both to share the partitions")
-
-
-def filled(cluster: EmbeddedCluster, topic: str, start: int) -> bool:
-    """Whether the partitions take 40 more."""
-    try:
-        for number in range(4):
-            assert cluster.leader_of(topic, number).expected_running
-        fill(cluster, topic, 40, start)
-    except (AssertionError, KafkaError):
-        return False
-    return True

@@ -1,0 +1,138 @@
+"""Guarantee 10 of docs/kafka-consumer.md: a KafkaConsumer follows the cluster. On brokers of ours
+at each level that has groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kafka08.admin import AdminClient
+from kafka08.admin.moves import MoveStatus
+from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import KafkaError
+from kafka08.hashing import group_partition
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from tests.integration.polling_cluster import (
+    LEVELS,
+    cluster_of,
+    consumer_of,
+    fill,
+    new_topic,
+    numbers,
+    read,
+)
+from tests.waiting import until
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    with cluster_of(request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(cluster: EmbeddedCluster) -> str:
+    return new_topic(cluster)
+
+
+def test_guarantee_10_new_topics_of_a_pattern_are_read(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """As metadata.max.age.ms says."""
+    fill(cluster, topic, 4)
+    with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
+        consumer.subscribe(re.compile(f"{topic}(-new)?"))
+        found = read(consumer, 4)
+        cluster.create_topic(f"{topic}-new", partitions=4, replication_factor=2)
+        fill(cluster, f"{topic}-new", 8)
+        found += read(consumer, 8)
+        assert len(found) == 12
+        assert consumer.subscription() == {topic, f"{topic}-new"}
+
+
+def test_guarantee_10_a_topic_is_read_as_soon_as_it_is_made(cluster: EmbeddedCluster) -> None:
+    """By the member's own request for it; the metadata would live for five minutes."""
+    name = "made-by-its-reader"
+    with consumer_of(cluster, name) as consumer:
+        consumer.subscribe([name])
+        until(lambda: consumer.poll(0.1) or consumer.assignment(), "it has the new partitions")
+
+
+def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: str) -> None:
+    """By whom the leader of the group gives them."""
+    fill(cluster, topic, 4)
+    with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
+        consumer.subscribe([topic])
+        read(consumer, 4)
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            admin.alter_topic(topic, partitions=6)
+        until(lambda: consumer.poll(0.1) or len(consumer.assignment()) == 6, "it has six")
+
+
+def test_guarantee_10_a_coordinator_that_dies_is_followed(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """The member keeps its place at the next one, and what it commits there counts."""
+    group = f"g-{topic}"
+    fill(cluster, topic, 40)
+    assigned: list[int] = []
+    with consumer_of(cluster, group, session_timeout_ms=6000) as consumer:
+        consumer.subscribe([topic], on_assigned=lambda found: assigned.append(len(found)))
+        found = numbers(read(consumer, 40))
+        consumer.commit()
+        victim = cluster.leader_of(OFFSETS_TOPIC, group_partition(group, 3))
+        cluster.kill(victim)
+        until(lambda: filled(cluster, topic, 40), "the other brokers lead")
+        found += numbers(read(consumer, 40, seconds=40))
+        consumer.commit()
+        cluster.restart(victim)
+        committed = consumer.committed()
+    assert set(found) == set(range(80))
+    assert sum(one.offset for one in committed.values() if one is not None) == len(found)
+    assert assigned == [4]
+
+
+def test_guarantee_10_a_coordinator_that_hands_over_is_followed(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """The former one lives on and answers that it coordinates the group no more. A member that did
+    not follow would never hear of the other one that joins."""
+    group = f"g-{topic}"
+    silent = {"enable_auto_commit": False}  # a commit would look for the coordinator, too
+    with (
+        consumer_of(cluster, group, **silent) as first,
+        consumer_of(cluster, group, **silent) as second,
+    ):
+        first.subscribe([topic])
+        until(lambda: first.poll(0.1) or len(first.assignment()) == 4, "it has all")
+        offsets = TopicPartition(OFFSETS_TOPIC, group_partition(group, 3))
+        former = cluster.leader_of(*offsets)
+        with AdminClient(cluster.zookeeper.connect_string) as admin:
+            moves = {offsets: (1 - former.id, former.id)}
+            admin.move_partitions(moves)
+            until(
+                lambda: MoveStatus.COMPLETED is admin.move_statuses(moves)[offsets], "the new order"
+            )
+            admin.elect_preferred([offsets])
+        until(lambda: cluster.leader_of(*offsets) is not former, "another coordinator")
+        second.subscribe([topic])
+
+        def share() -> bool:
+            for consumer in (first, second):
+                consumer.poll(0.1)
+            return len(first.assignment()) == len(second.assignment()) == 2
+
+        until(share, "both to share the partitions")
+
+
+def filled(cluster: EmbeddedCluster, topic: str, start: int) -> bool:
+    """Whether the partitions take 40 more."""
+    try:
+        for number in range(4):
+            assert cluster.leader_of(topic, number).expected_running
+        fill(cluster, topic, 40, start)
+    except (AssertionError, KafkaError):
+        return False
+    return True
