@@ -234,6 +234,23 @@ def test_guarantee_1_an_iteration_commits_only_in_front_of_its_message(
         assert committed.offset <= 5
 
 
+def test_guarantee_1_what_another_assignment_leaves_behind_is_committed(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """No rebalance and no interval does it afterwards."""
+    fill(cluster, topic, 40)
+    first, second, *_ = partitions_of(topic)
+    keys: dict[str, Any] = {"auto_commit_interval_ms": 600_000}
+    with consumer_of(cluster, f"g-{topic}", **keys) as consumer:
+        consumer.assign([first])
+        assert len(read(consumer, 10)) == 10
+        consumer.assign([second])
+        until(lambda: consumer.committed(first)[first], "the commit")
+        committed = consumer.committed(first)[first]
+    assert committed is not None
+    assert committed.offset == 10
+
+
 def test_guarantee_1_kill_9_loses_nothing(cluster: EmbeddedCluster, topic: str) -> None:
     """A member that prints and is killed again and again: every message is printed."""
     fill(cluster, topic, 500)
