@@ -267,7 +267,7 @@ class Partition(LeaderState):
     def maybe_raise_high_watermark(self) -> bool:
         """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""
         assert self.log is not None
-        high_watermark, lowest = self.high_watermark, self.log.active_segment.end_offset
+        high_watermark, lowest = self.high_watermark, self.log.log_end_offset
         if len(self.maximal_isr) > 1:
             for broker_id in self.maximal_isr:
                 follower = self.followers.get(broker_id)  # None for this broker
