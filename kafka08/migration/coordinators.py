@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from kafka08.client import ClusterClient
 from kafka08.client.committed import committed_in_kafka, refused_commits
@@ -33,6 +33,7 @@ from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
+Check: TypeAlias = Callable[[], None]
 
 PATIENCE_S: Final = 15.0
 """The first question of all makes the offsets topic, and a coordinator may have to load."""
@@ -72,9 +73,12 @@ class Coordinators:
         return nothing | self._ask(asked, {g: len(wanted[g]) for g in asked}, result)
 
     def commit(
-        self, wanted: Mapping[str, Mapping[TopicPartition, int]]
+        self,
+        wanted: Mapping[str, Mapping[TopicPartition, int]],
+        check: Check = lambda: None,
     ) -> dict[str, Offsets | KafkaError]:
-        """group → the offsets that were committed: all that are wanted, or the first refusal."""
+        """group → the offsets that were committed: all that are wanted, or the first refusal.
+        `check` is called before each request, and raises if it must not be sent any more."""
 
         def result(group: str, response: Response) -> Offsets:
             for refusal in refused_commits(response, group).values():
@@ -87,20 +91,21 @@ class Coordinators:
             )
             for group, offsets in wanted.items()
         }
-        return self._ask(asked, {g: len(wanted[g]) for g in asked}, result)
+        return self._ask(asked, {g: len(wanted[g]) for g in asked}, result, check)
 
     def _ask(
         self,
         requests: Mapping[str, Request],
         sizes: Mapping[str, int],
         result: Callable[[str, Response], R],
+        check: Check = lambda: None,
     ) -> dict[str, R | KafkaError]:
         """The result of each group, or the error that it met. `sizes`: partitions of a request."""
         results: dict[str, R | KafkaError] = {}
         give_up_at = self._clock.monotonic() + self._patience_s
         left = list(requests)
         while left:
-            results.update(self._round({g: requests[g] for g in left}, sizes, result))
+            results.update(self._round({g: requests[g] for g in left}, sizes, result, check))
             left = [g for g in left if _may_pass(results[g])]
             if left:
                 if self._clock.monotonic() >= give_up_at:
@@ -114,6 +119,7 @@ class Coordinators:
         requests: Mapping[str, Request],
         sizes: Mapping[str, int],
         result: Callable[[str, Response], R],
+        check: Check,
     ) -> dict[str, R | KafkaError]:
         """One try."""
         results: dict[str, R | KafkaError] = {}
@@ -125,7 +131,7 @@ class Coordinators:
                 by_broker.setdefault(found, []).append(group)
         for broker, groups in by_broker.items():
             answers = self._pipeline(
-                broker, [requests[g] for g in groups], [sizes[g] for g in groups]
+                broker, [requests[g] for g in groups], [sizes[g] for g in groups], check
             )
             for group, answer in zip(groups, answers, strict=True):
                 results[group] = answered = _result_of(group, answer, result)
@@ -163,7 +169,11 @@ class Coordinators:
         return [first, *[later] * (len(requests) - 1)]
 
     def _pipeline(
-        self, broker: Broker, requests: Sequence[Request], sizes: Sequence[int]
+        self,
+        broker: Broker,
+        requests: Sequence[Request],
+        sizes: Sequence[int],
+        check: Check = lambda: None,
     ) -> list[Response | KafkaError]:
         """The answers of a broker, in order; where there was none, why."""
         answers: list[Response | KafkaError] = []
@@ -174,6 +184,7 @@ class Coordinators:
                     while ahead and (len(ahead) >= WINDOW or max(size, *ahead, 0) > WIDE):
                         answers.append(connection.read_response())
                         ahead.popleft()
+                    check()
                     connection.write(request)
                     ahead.append(size)
                 answers.extend(connection.read_response() for _ in ahead)

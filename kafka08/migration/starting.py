@@ -3,6 +3,11 @@
 Each stage is done for all groups before the next one begins, so that ZooKeeper and the coordinators
 are asked in pipelines. A group with an error drops out. The writes of a group always come in the
 order journal (COPYING), commits to Kafka, journal (DUAL), so an interruption is harmless anywhere.
+
+Two tools at once are not: a copy that is late would overwrite what members have committed since the
+other tool reached DUAL. So a tool copies while it holds an ephemeral znode below the journal, and
+sends no commit once its session is in doubt. A request that is under way when the session ends may
+still come late.
 """
 
 from __future__ import annotations
@@ -10,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kafka08.errors import KafkaError, MigrationError
+from kafka08.consumer.session import SessionGate
+from kafka08.errors import KafkaError, MigrationError, NodeExists, ZooKeeperError
 from kafka08.groups.members import Member, read_members_of
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, snapshot_of
@@ -25,9 +31,11 @@ from kafka08.migration.journal import (
 )
 from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.results import errors_of, refusal
-from kafka08.migration.waiting import await_answers, unanswered
+from kafka08.migration.waiting import await_answers, unanswered, wait_for
 from kafka08.migration.writing import raise_in_kafka_of
+from kafka08.zk import paths
 from kafka08.zk.migration_protocol import OffsetStorage, Order
+from kafka08.zk.operations import Create, Delete, Exists, Stat
 
 BEGINS_ANEW = frozenset({None, State.COPYING, State.ROLLED_BACK})
 
@@ -59,6 +67,7 @@ class Starting:
     ) -> None:
         self._connections = connections
         self._patience_s = patience_s
+        self._gate = SessionGate(connections.zk, connections.zk.clock)
         self._starts = {
             facts.group: _Start(facts, make_plan(facts, max_disagreement=max_disagreement))
             for facts in groups
@@ -67,13 +76,20 @@ class Starting:
     def run(self) -> dict[str, Plan | KafkaError]:
         """group → the executed plan, or the error. Raises ZooKeeperError if the progress is
         unknown."""
+        self._gate.admit_session(self._connections.zk.session_id)
         for start in self._left():
             start.error = refusal("start", start.plan.group, start.plan.refusals)
         self._read_journals()
-        copying = self._begin()
-        self._copy()
-        self._refuse_newcomers(copying)
-        self._order_dual()
+        held = self._hold([start for start in self._left() if start.entry is not None])
+        try:
+            new = [start for start in self._left() if start.entry is None]
+            copying = self._begin()
+            held += self._hold([start for start in new if start.error is None])
+            self._copy()
+            self._refuse_newcomers(copying)
+            self._order_dual()
+        finally:
+            self._connections.zk.pipeline([Delete(path) for path in held])
         self._await_answers()
         return {group: s.error or s.plan for group, s in self._starts.items()}
 
@@ -102,6 +118,38 @@ class Starting:
         )
         return copying
 
+    def _hold(self, starts: Sequence[_Start]) -> list[str]:
+        """Keep other tools from copying offsets of these groups; the znodes that do. The journals
+        exist. Waits for the end of a tool that was killed: ZooKeeper notices it at the end of its
+        session."""
+        zk = self._connections.zk
+        held: list[str] = []
+        left = {paths.migration_copy(start.plan.group): start for start in starts}
+
+        def all_are_held() -> bool:
+            results = zk.pipeline([Create(path, ephemeral=True) for path in left])
+            found = zk.pipeline([Exists(path) for path in left])
+            for path, result, stat in zip(list(left), results, found, strict=True):
+                if isinstance(result, NodeExists):
+                    # Its own, if an error has hidden that it was made.
+                    if not isinstance(stat, Stat) or stat.ephemeral_owner != zk.session_id:
+                        continue
+                    result = path
+                start = left.pop(path)
+                if isinstance(result, ZooKeeperError):
+                    start.error = result
+                else:
+                    held.append(path)
+            return not left
+
+        wait_for(all_are_held, self._connections.runtime, zk.granted_timeout_ms / 1000 + 1)
+        for path, start in left.items():
+            start.error = MigrationError(
+                f"another tool copies the offsets of {start.plan.group} to Kafka ({path}); wait "
+                "until it ends, then look at the migration's status"
+            )
+        return held
+
     def _copy(self) -> None:
         """Copy newer offsets of ZooKeeper to Kafka, where no member does it."""
         copies = {}
@@ -115,7 +163,7 @@ class Starting:
                     start.error = error
                     continue
             copies[start.plan.group] = start.plan.copies
-        self._fail(errors_of(raise_in_kafka_of(self._connections, copies)))
+        self._fail(errors_of(raise_in_kafka_of(self._connections, copies, self._gate.check)))
 
     def _refuse_newcomers(self, copying: Sequence[_Start]) -> None:
         """Members that joined during the copy and read Kafka have read a partial copy."""

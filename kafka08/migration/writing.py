@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from kafka08.consumer.offset_store import Offsets
 from kafka08.errors import BadVersion, KafkaError, MigrationError, NodeExists, ZooKeeperError
 from kafka08.migration.connections import Connections
+from kafka08.migration.coordinators import Check
 from kafka08.migration.reading import zookeeper_offsets, zookeeper_offsets_of
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
@@ -22,11 +23,14 @@ def commit_to_kafka(
 
 
 def commit_to_kafka_of(
-    connections: Connections, wanted: Mapping[str, Mapping[TopicPartition, int]]
+    connections: Connections,
+    wanted: Mapping[str, Mapping[TopicPartition, int]],
+    check: Check = lambda: None,
 ) -> dict[str, Offsets | KafkaError]:
-    """The same of many groups: group → what was committed, or its error."""
+    """The same of many groups: group → what was committed, or its error. `check` is called before
+    each commit, and raises if it must not be sent any more."""
     coordinators = connections.coordinators
-    results = coordinators.commit(wanted)
+    results = coordinators.commit(wanted, check)
     taken = {g: offsets for g, offsets in results.items() if not isinstance(offsets, KafkaError)}
     for group, found in coordinators.fetch(taken).items():
         if isinstance(found, KafkaError):
@@ -54,9 +58,11 @@ def raise_in_kafka(
 
 
 def raise_in_kafka_of(
-    connections: Connections, wanted: Mapping[str, Collection[TopicPartition]]
+    connections: Connections,
+    wanted: Mapping[str, Collection[TopicPartition]],
+    check: Check = lambda: None,
 ) -> dict[str, Offsets | KafkaError]:
-    """The same of many groups: group → what was committed, or its error."""
+    """The same of many groups: group → what was committed, or its error. `check` as there."""
     in_zookeeper = {}
     unreadable: dict[str, KafkaError] = {}
     for group, found in zookeeper_offsets_of(wanted, connections).items():
@@ -74,7 +80,7 @@ def raise_in_kafka_of(
                 if offset > in_kafka[tp]
             }
     committed = commit_to_kafka_of(
-        connections, {g: offsets for g, offsets in ahead.items() if offsets}
+        connections, {g: offsets for g, offsets in ahead.items() if offsets}, check
     )
     return {**unreadable, **results, **ahead, **committed}
 

@@ -78,7 +78,7 @@ class ZkClient:
         self.connection_timeout_ms = connection_timeout_ms or session_timeout_ms
         self._name = name
         self._make_chroot = make_chroot
-        self._clock = clock
+        self.clock = clock
         self.adapter = adapter or kazoo_on_threads
         self._tracker = SessionTracker()
         self._zookeeper = self.adapter(

@@ -159,6 +159,11 @@ def migration_mirror(group_name: str) -> str:
     return f"{MIGRATIONS}/{group_name}/mirror"
 
 
+def migration_copy(group_name: str) -> str:
+    """Ephemeral: a tool copies offsets to Kafka."""
+    return f"{MIGRATIONS}/{group_name}/copy"
+
+
 def parent(path: str) -> str:
     """The path above; "/" for a path of one part."""
     return path.rpartition("/")[0] or "/"

@@ -172,13 +172,16 @@ class Workload:
             self._stop.wait(PAUSE_SECONDS)
 
     def _read_all(self, tp: TopicPartition) -> dict[int, bytes]:
-        """Every message below the HW, once two fetches found no more."""
+        """Every message below the HW, once two fetches found no more and the HW has passed what was
+        acknowledged: that of a new leader stands still until its followers have fetched."""
+        acknowledged = [event.offset for event in self.history.acknowledgements if event.tp == tp]
+        last = max(acknowledged, default=-1)
         client = self._client()
         found: dict[int, bytes] = {}
         deadline = time.monotonic() + DEADLINE_SECONDS
         quiet = 0
         try:
-            while quiet < 2:
+            while quiet < 2 or (max(found, default=-1) < last and time.monotonic() < deadline):
                 try:
                     messages = fetch(client, tp, max(found, default=-1) + 1, wait_ms=300)
                 except ApiError:

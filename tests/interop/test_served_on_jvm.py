@@ -111,10 +111,16 @@ def ask(broker: JvmBroker, payload: bytes) -> bytes:
     """The frame of the answer; empty if the broker closed the connection."""
     with socket.create_connection(("127.0.0.1", broker.port), timeout=10) as connection:
         connection.sendall(SIZE.pack(len(payload)) + payload)
+        answer = b""
         try:
-            return connection.recv(1 << 16)
+            while len(answer) < SIZE.size or len(answer) < SIZE.size + SIZE.unpack_from(answer)[0]:
+                received = connection.recv(1 << 16)
+                if not received:
+                    break
+                answer += received
         except ConnectionResetError:
             return b""
+        return answer
 
 
 def is_read(payload: bytes) -> bool:

@@ -283,9 +283,9 @@ def test_members_that_come_meanwhile_are_noticed(
     it can be repeated."""
     commit = Coordinators.commit
 
-    def join_and_commit(self: Coordinators, wanted: Any) -> Any:
+    def join_and_commit(self: Coordinators, *args: Any) -> Any:
         zk.create(paths.consumer_id("g", "g_a"), '{"subscription":{"t":1}}', ephemeral=True)
-        return commit(self, wanted)
+        return commit(self, *args)
 
     monkeypatch.setattr(Coordinators, "commit", join_and_commit)
     with pytest.raises(MigrationError, match="joined meanwhile"):
