@@ -1,15 +1,18 @@
-"""Committer: the thread that sends a KafkaConsumer's commits to the coordinator, one at a time.
+"""Committer: the thread that sends a KafkaConsumer's commits to the coordinator, one request at a
+time.
 
-So an earlier commit never overwrites a later one. Each commit carries the generation in which it
-was requested. After the group has started another generation, the coordinator rejects the commit
-(errors 22, 25, 27), so it cannot overwrite the commits of the partition's next owner.
+So an earlier commit never overwrites a later one. The commits that queue meanwhile share the next
+request, with the last offset of each partition: an application may commit faster than the
+coordinator answers. Each commit carries the generation in which it was requested. After the group
+has started another generation, the coordinator rejects the commit (errors 22, 25, 27), so it cannot
+overwrite the commits of the partition's next owner.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -27,7 +30,6 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connection
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
-from kafka08.protocol.types import Response
 from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Task
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 
@@ -38,6 +40,8 @@ CommitCallback: TypeAlias = Callable[[Offsets, KafkaError | None], object]
 """Gets the offsets of the commit, and its error or None. A later poll or commit calls it."""
 COMMIT_VERSION: Final = 2
 ONCE: Final = RetryPolicy(tries=1)
+MEMBER_REFUSED: Final = frozenset({*FENCED, RebalanceInProgress.code})
+"""Codes that mean the member, and so every partition of the request."""
 
 
 @dataclass(slots=True, eq=False)
@@ -116,74 +120,109 @@ class Committer:
         if self._task is not None:
             self._task.join(timeout_s)
 
-    def _next(self) -> Commit | None:
-        """The oldest queued commit; None after `idle_s` without one, or when stopping."""
+    def _next(self) -> list[Commit]:
+        """The oldest queued commits that one request can carry: of one generation, and only the
+        last of them may be retried, since it has the newest offsets. None of them after `idle_s`
+        without one, or when stopping."""
         with self._condition:
             if not self._commits and not self._stopping:
                 self._condition.wait(self._idle_s)
-            return self._commits.popleft() if self._commits else None
+            found: list[Commit] = []
+            while self._commits and (
+                not found
+                or (self._commits[0].generation == found[0].generation and not found[-1].give_up_at)
+            ):
+                found.append(self._commits.popleft())
+            return found
 
     def _run(self) -> None:
         while True:
-            commit = self._next()
-            if commit is None:
+            commits = self._next()
+            if not commits:
                 if self._stopping:
                     return
                 self._on_idle()
                 continue
             try:
-                self._send_patiently(commit)
-            except KafkaError as error:
-                commit.error = error
+                self._send_patiently(commits)
             except Exception as error:
                 # The root of a thread: callers that wait for a commit must learn of it.
                 logger.exception("[group %s] Uncaught error in a commit", self._group)
-                commit.error = KafkaError(f"uncaught error in a commit: {error!r}")
-            commit.is_done = True
-            self._on_done(commit)
+                for commit in commits:
+                    commit.error = KafkaError(f"uncaught error in a commit: {error!r}")
+            for commit in commits:
+                commit.is_done = True
+                self._on_done(commit)
 
-    def _send_patiently(self, commit: Commit) -> None:
-        while True:
-            try:
-                self._send(commit)
+    def _send_patiently(self, commits: Sequence[Commit]) -> None:
+        """Send them together, then the last one alone until it is too late. Sets their errors."""
+        last = commits[-1]
+        self._send(commits)
+        while (error := last.error) is not None:
+            late = self._runtime.monotonic() + self._backoff_s >= last.give_up_at
+            if late or self._stopping or not passes_at_coordinator(error):
                 return
-            except KafkaError as error:
-                late = self._runtime.monotonic() + self._backoff_s >= commit.give_up_at
-                if late or self._stopping or not passes_at_coordinator(error):
-                    raise
-                logger.info("[group %s] Commit failed: %s; retrying", self._group, error)
+            logger.info("[group %s] Commit failed: %s; retrying", self._group, error)
             with self._condition:
                 self._condition.wait_for(lambda: self._stopping, self._backoff_s)
+            self._send([last])
 
-    def _send(self, commit: Commit) -> None:
-        """Send once. CommitFailed if the group has started another generation."""
-        request = commit_request(self._group, commit.offsets, "kafka")
+    def _send(self, commits: Sequence[Commit]) -> None:
+        """Send once, and set the error of each: CommitFailed if the group has started another
+        generation."""
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        for commit in commits:
+            offsets |= commit.offsets
+        generation = commits[0].generation
+        request = commit_request(self._group, offsets, "kafka")
         request.version = COMMIT_VERSION
-        request.generation = commit.generation.id
-        request.member = commit.generation.member_id
+        request.generation = generation.id
+        request.member = generation.member_id
+        answered = False
 
         def ask(connection: Connection) -> None:
+            nonlocal answered
             response = connection.send(request, timeout_ms=self._timeout_ms)
-            self._check(response, commit)
+            codes = error_codes(response, "kafka")
+            answered = True
+            if generation.id != NO_GENERATION:
+                for code in MEMBER_REFUSED & set(codes.values()):
+                    self._on_refused(code, generation)
+            for commit in commits:
+                commit.error = self._error_of(commit, codes)
+            errors = [commit.error for commit in commits if commit.error is not None]
+            if errors:  # raised, for the cluster may have to look for the coordinator again
+                raise min(errors, key=lambda error: not passes_at_coordinator(error))
 
-        self._cluster.ask_coordinator(self._group, ask, policy=ONCE)
+        try:
+            self._cluster.ask_coordinator(self._group, ask, policy=ONCE)
+        except KafkaError as error:
+            if not answered:
+                for commit in commits:
+                    commit.error = error
 
-    def _check(self, response: Response, commit: Commit) -> None:
-        refused = {tp: code for tp, code in error_codes(response, "kafka").items() if code}
+    def _error_of(self, commit: Commit, codes: Mapping[TopicPartition, int]) -> KafkaError | None:
+        """The worst error of the commit's own partitions."""
+        refused = {tp: code for tp in commit.offsets if (code := codes.get(tp, NO_ERROR))}
         if not refused:
-            return
+            return None
         worst = min(refused, key=lambda tp: (refused[tp] in PASSING, tp))
         code = refused[worst]
         error = error_of(code, f"commit of {worst} for group {self._group}")
         assert error is not None
-        if code in FENCED or code == RebalanceInProgress.code:
-            if commit.generation.id == NO_GENERATION:
-                raise CommitFailed(
-                    f"{error}. The group has members; stop them, or commit as one of them"
-                ) from error
-            self._on_refused(code, commit.generation)
-            raise fenced(self._group, error) from error
-        raise error
+        if code not in MEMBER_REFUSED:
+            return error
+        if commit.generation.id != NO_GENERATION:
+            return _caused_by(error, fenced(self._group, error))
+        return _caused_by(
+            error,
+            CommitFailed(f"{error}. The group has members; stop them, or commit as one of them"),
+        )
+
+
+def _caused_by(cause: KafkaError, error: KafkaError) -> KafkaError:
+    error.__cause__ = cause
+    return error
 
 
 def fenced(group: str, error: KafkaError | None = None) -> CommitFailed:
