@@ -65,17 +65,30 @@ class Served:
 
 
 def test_rare_requests_are_all_timed_and_frequent_ones_now_and_then() -> None:
-    """One Produce of TIMED_EVERY: each comes by itself, so a turn that finds none uses up a handler
-    too."""
+    """One Produce of TIMED_EVERY at a hundred a second."""
     served = Served()
-    for _ in range(TIMED_EVERY):
+    served.local_seconds = 0.01
+    for _ in range(4 * TIMED_EVERY):
         served.request(PRODUCE)
         served.flush()
     for _ in range(TIMED_EVERY):
         served.request(HEARTBEAT)
         served.flush()
-    assert 1 == served.metrics.times["Produce"].total.count
+    assert 4 == served.metrics.times["Produce"].total.count
     assert TIMED_EVERY == served.metrics.times["Heartbeat"].total.count
+
+
+def test_a_busy_broker_times_about_a_hundred_a_second() -> None:
+    """Of fifty thousand requests a second, and again each TIMED_EVERY when it is quiet."""
+    served = Served()
+    for seconds, requests, fewest, most in ((2e-5, 50_000, 50, 210), (0.01, 10_000, 600, 700)):
+        served.local_seconds = seconds
+        times = served.metrics.times.get("Produce")
+        before = times.total.count if times is not None else 0
+        for _ in range(requests):
+            served.request(PRODUCE)
+            served.flush()
+        assert fewest <= served.metrics.times["Produce"].total.count - before <= most
 
 
 def test_the_dispatcher_counts_all_requests_and_times_the_rare_ones(tmp_path: Path) -> None:
@@ -130,6 +143,7 @@ def test_requests_answered_together_are_all_timed() -> None:
 def test_fetches_of_followers_and_consumers_are_told_apart() -> None:
     """By the replica id, which is negative for a consumer."""
     served = Served()
+    served.local_seconds = 0.01
     for replica_id in (-1, 3):
         for _ in range(TIMED_EVERY):
             served.request(FETCH, struct.pack(">i", replica_id))

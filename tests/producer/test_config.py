@@ -56,7 +56,7 @@ def test_defaults_are_those_of_0_8_2_2() -> None:
         ("request.required.acks", "2", "outside the range -1 to 1"),
         ("request.timeout.ms", "0", "outside the range 1 to"),
         ("producer.type", "both", "not one of sync, async"),
-        ("compression.codec", "zip", "no compression codec"),
+        ("compression.codec", "zip", "not a compression codec"),
         ("client.id", "a b", "character other than"),
         ("batch.num.messages", "10001", "larger than queue.buffering.max.messages"),
         ("serializer.class", "com.example.Mine", "none of kafka.serializer.DefaultEncoder"),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.streaming import StreamingContext
 
 BATCH_SECONDS = 1
+NOT_ASKED = {"api.version.request": "false"}
+"""With this no broker is asked before something is read."""
 
 
 @pytest.fixture
@@ -273,7 +275,7 @@ def test_intervals_without_outputs_are_forgotten_in_the_end() -> None:
 
 def test_an_rdd_of_a_partition_without_a_leader(spark: SparkSession) -> None:
     """The leader says only where a task runs best; the task asks for it itself."""
-    cluster = OldCluster({"bootstrap.servers": "127.0.0.1:1"})
+    cluster = OldCluster({"bootstrap.servers": "127.0.0.1:1", **NOT_ASKED})
     tp = TopicPartition("t", 0)
     with pytest.raises(UnknownTopicOrPartition):
         cluster.client.metadata.leader(tp)
@@ -296,7 +298,7 @@ def test_the_hour_when_summer_time_ends_comes_twice(monkeypatch: pytest.MonkeyPa
 
 def test_topics_are_those_of_the_offsets() -> None:
     """As in 2.4: a topic without offsets would be left out without a word."""
-    params = {"metadata.broker.list": "b1:9092"}
+    params = {"metadata.broker.list": "b1:9092", **NOT_ASKED}
     start = {TopicAndPartition("a", 0): 0}
     with pytest.raises(ConfigError, match="topics: a b do not equal to the topic from offsets: a"):
         KafkaUtils.createDirectStream(None, ["a", "b"], params, fromOffsets=start)  # type: ignore[arg-type]
@@ -307,7 +309,7 @@ def test_topics_are_those_of_the_offsets() -> None:
 )
 def test_the_reset_ignores_case(reset: str, earliest: bool) -> None:
     """As in 2.4."""
-    params = {"metadata.broker.list": "b1:9092", "auto.offset.reset": reset}
+    params = {"metadata.broker.list": "b1:9092", "auto.offset.reset": reset, **NOT_ASKED}
     assert OldCluster(params).starts_at_earliest is earliest
 
 

@@ -87,7 +87,11 @@ def test_without_register_the_planner_tells(
     """Once, however many reads it plans; nothing where `register` has told."""
     monkeypatch.setenv("KAFKA08_KERNEL", "python")
     warn_of_twin_here.cache_clear()
-    options = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t"}
+    options = {
+        "kafka.bootstrap.servers": "localhost:9092",
+        "kafka.api.version.request": "false",
+        "subscribe": "t",
+    }
     for source in (CheckedDataSource(options), DataSource(options), DataSource(options)):
         source.reader(source.schema())
     [line] = caplog.messages
