@@ -127,6 +127,7 @@ def test_what_queues_during_a_request_goes_in_one(commits: Commits) -> None:
 
 
 def test_each_commit_has_the_errors_of_its_own_partitions(commits: Commits) -> None:
+    """And no others', though they share a request."""
     commits.request({A: 1})
     commits.request({B: 2})
     commits.coordinator.refusals = [{}, {B: OffsetMetadataTooLarge.code}]
