@@ -59,7 +59,9 @@ def cluster() -> Iterator[EmbeddedCluster]:
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             admin.create_topic("t", assignment={0: [0, 1], 1: [0, 1]})
             admin.await_leaders("t")
-        config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "-1"})
+        config = KafkaProducerConfig(
+            {"bootstrap.servers": cluster.bootstrap, "acks": "-1", "retries": "20"}
+        )
         with KafkaProducer(config) as producer:
             for number in range(MESSAGES):
                 record = ProducerRecord("t", b"x" * 100, partition=number % 2)

@@ -33,7 +33,10 @@ def cluster() -> Iterator[EmbeddedCluster]:
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             admin.create_topic("t", PARTITIONS, 2)
             admin.await_leaders("t")
-        config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap, "acks": "-1"})
+        # A leader may hear of its election after ZooKeeper has it, and retries are 0 by default.
+        config = KafkaProducerConfig(
+            {"bootstrap.servers": cluster.bootstrap, "acks": "-1", "retries": "20"}
+        )
         with KafkaProducer(config) as producer:
             for number in range(40):
                 producer.send(ProducerRecord("t", b"x", partition=number % PARTITIONS)).result(10)
