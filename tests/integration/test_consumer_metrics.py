@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka08.admin import AdminClient
 from kafka08.consumer import (
     ConsumerConfig,
     ConsumerConnector,
@@ -25,9 +24,7 @@ FETCHED = "consumer-fetch-manager-metrics"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(brokers=1, level="0.10.2") as cluster:
-        with AdminClient(cluster.zookeeper.connect_string) as admin:
-            admin.create_topic("t", 1)
-            admin.await_leaders("t")
+        cluster.create_topic("t", 1)
         with KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)) as producer:
             for _ in range(MESSAGES):
                 producer.send(ProducerRecord("t", b"x" * 100)).result(10)
