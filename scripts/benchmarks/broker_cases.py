@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kafka08.protocol import codec
@@ -52,6 +52,32 @@ def request_rate(speed: float, cpu: float) -> tuple[Goal, ...]:
     return (Goal("requests", "/s", speed, True), Goal("cpu", "ms/rq", cpu, False))
 
 
+def driven_megabytes(
+    subject: Subject, streams: Sequence[load.Stream], size: int, seconds: float
+) -> dict[str, float]:
+    """The figures of `throughput`, a request counted as `size` bytes, and requests a second."""
+    before = cpu_seconds(subject.pid)
+    requests, elapsed = load.drive(streams, seconds)
+    megabytes = requests * size / 1e6
+    return {
+        "rate": megabytes / elapsed,
+        "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
+        "requests": requests / elapsed,
+    }
+
+
+def driven_requests(
+    subject: Subject, streams: Sequence[load.Stream], seconds: float
+) -> dict[str, float]:
+    """The figures of `request_rate`."""
+    before = cpu_seconds(subject.pid)
+    requests, elapsed = load.drive(streams, seconds)
+    return {
+        "requests": requests / elapsed,
+        "cpu": (cpu_seconds(subject.pid) - before) / requests * 1000,
+    }
+
+
 def produce(
     data: bytes, content_size: int, in_flight: int = IN_FLIGHT_BYTES
 ) -> Callable[[Subject, str, float], dict[str, float]]:
@@ -68,14 +94,7 @@ def produce(
             load.Stream(subject.address, [frame], len(answer), window)
             for frame, answer in zip(frames, answers, strict=True)
         ]
-        before = cpu_seconds(subject.pid)
-        requests, elapsed = load.drive(streams, seconds)
-        megabytes = requests * content_size / 1e6
-        return {
-            "rate": megabytes / elapsed,
-            "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
-            "requests": requests / elapsed,
-        }
+        return driven_megabytes(subject, streams, content_size, seconds)
 
     return run
 
@@ -97,13 +116,7 @@ def fetch(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
         answer = load.exchange(connection, frames[0])
     load.check_answer(FetchRequest, answer)
     stream = load.Stream(subject.address, frames, len(answer), 2)
-    before = cpu_seconds(subject.pid)
-    requests, elapsed = load.drive([stream], seconds)
-    megabytes = requests * len(answer) / 1e6
-    return {
-        "rate": megabytes / elapsed,
-        "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
-    }
+    return driven_megabytes(subject, [stream], len(answer), seconds)
 
 
 def wide_produce(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
@@ -143,12 +156,7 @@ def wide(
         load.Stream(subject.address, [frame], len(answer), WIDE_WINDOW)
         for _ in range(WIDE_CONNECTIONS)
     ]
-    before = cpu_seconds(subject.pid)
-    requests, elapsed = load.drive(streams, seconds)
-    return {
-        "requests": requests / elapsed,
-        "cpu": (cpu_seconds(subject.pid) - before) / requests * 1000,
-    }
+    return driven_requests(subject, streams, seconds)
 
 
 def latency(subject: Subject, topic: str, seconds: float) -> dict[str, float]:

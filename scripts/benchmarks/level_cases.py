@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -28,11 +28,13 @@ from scripts.benchmarks.broker_cases import (
     PARTITIONS,
     WINDOW,
     Case,
+    driven_megabytes,
+    driven_requests,
     request_rate,
     throughput,
 )
 from scripts.benchmarks.rounds import run_case
-from scripts.benchmarks.subjects import JvmSubject, OurSubject, Subject, cpu_seconds
+from scripts.benchmarks.subjects import JvmSubject, OurSubject, Subject
 from tests.interop.jvm import POM_0_10_2
 
 VALUE_BYTES: Final = 100
@@ -102,7 +104,7 @@ def produce(codec_id: int = 0, set_bytes: int = SET_BYTES, magic: int = 1) -> Ru
             load.Stream(subject.address, [frame], len(answer), window)
             for frame, answer in zip(frames, answers, strict=True)
         ]
-        return figures(subject, streams, set_bytes, seconds)
+        return driven_megabytes(subject, streams, set_bytes, seconds)
 
     return run
 
@@ -121,7 +123,7 @@ def fetch(version: int, codec_id: int = 0) -> Run:
             offsets = [0] if codec_id else range(0, end - 2 * step, step)
             frames = [fetch_frame(topic, offset, version) for offset in offsets]
         stream = load.Stream(subject.address, frames, len(first), 2)
-        return figures(subject, [stream], len(first), seconds)
+        return driven_megabytes(subject, [stream], len(first), seconds)
 
     return run
 
@@ -154,24 +156,7 @@ def offsets_by_time(subject: Subject, topic: str, seconds: float) -> dict[str, f
         answer = load.exchange(connection, frames[0])
     check(OffsetsRequest, answer, 1)
     streams = [load.Stream(subject.address, frames, len(answer), WINDOW) for _ in range(4)]
-    before = cpu_seconds(subject.pid)
-    requests, elapsed = load.drive(streams, seconds)
-    return {
-        "requests": requests / elapsed,
-        "cpu": (cpu_seconds(subject.pid) - before) / requests * 1000,
-    }
-
-
-def figures(
-    subject: Subject, streams: Sequence[load.Stream], size: int, seconds: float
-) -> dict[str, float]:
-    before = cpu_seconds(subject.pid)
-    requests, elapsed = load.drive(streams, seconds)
-    megabytes = requests * size / 1e6
-    return {
-        "rate": megabytes / elapsed,
-        "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
-    }
+    return driven_requests(subject, streams, seconds)
 
 
 CASES: Final = (

@@ -47,8 +47,13 @@ def fill(cluster: EmbeddedCluster, topic: str, messages: int, start: int = 0) ->
 
 
 def consumer_of(cluster: EmbeddedCluster, group: str = "", **keys: Any) -> KafkaConsumer:
+    return consumer_at(cluster.bootstrap, group, **keys)
+
+
+def consumer_at(bootstrap: str, group: str = "", **keys: Any) -> KafkaConsumer:
+    """With short times, so that tests see what happens when they pass."""
     defaults = {
-        "bootstrap_servers": cluster.bootstrap,
+        "bootstrap_servers": bootstrap,
         "group_id": group,
         "auto_offset_reset": "earliest",
         "session_timeout_ms": 3000,

@@ -345,6 +345,7 @@ class JvmKafka(Startable):
     """ZooKeeper (unless one is given) and `brokers` brokers with ids 1, 2, …, as a context manager.
 
     zookeeper   a connect string to use instead of starting a ZooKeeper
+    pom         says of which release the brokers are
     """
 
     def __init__(
@@ -354,13 +355,14 @@ class JvmKafka(Startable):
         *,
         brokers: int = 1,
         zookeeper: str | None = None,
+        pom: Path = POM,
     ) -> None:
         self._own_zookeeper = None if zookeeper else JvmZooKeeper(directory)
         self.zookeeper = zookeeper or (
             self._own_zookeeper.connect_string if self._own_zookeeper else ""
         )
         self.brokers = [
-            JvmBroker(directory, broker_id, self.zookeeper, properties)
+            JvmBroker(directory, broker_id, self.zookeeper, properties, pom=pom)
             for broker_id in range(1, brokers + 1)
         ]
 

@@ -17,7 +17,7 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.groups import GroupReader, explain_coordinated
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.structs import TopicPartition
-from tests.interop.jvm import POM_0_10_2, JvmBroker, JvmZooKeeper, ToolResult, command, guard
+from tests.interop.jvm import POM_0_10_2, JvmKafka, ToolResult, command, guard
 
 POM = Path(__file__).parent / "pom-tools-0.10.2.2.xml"
 COUNT = 100
@@ -214,10 +214,8 @@ def test_verifiable_consumers_of_both_kinds_in_one_group(cluster: EmbeddedCluste
 
 def test_our_commands_on_a_group_of_the_jvm(tmp_path: Path) -> None:
     """List, describe, explain and reset, with and without ZooKeeper, as of a group of ours."""
-    with (
-        JvmZooKeeper(tmp_path) as zookeeper,
-        JvmBroker(tmp_path, 1, zookeeper.connect_string, pom=POM_0_10_2) as broker,
-    ):
+    with JvmKafka(tmp_path, pom=POM_0_10_2) as kafka:
+        [broker] = kafka.brokers
         keys = {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
         member = Consumer({"bootstrap.servers": broker.address, **keys})
         line = [sys.executable, "-m", "kafka08.cli"]
@@ -226,7 +224,7 @@ def test_our_commands_on_a_group_of_the_jvm(tmp_path: Path) -> None:
         member.subscribe(["t"])
         assert len(member.consume(3, timeout=30)) == 3
         member.commit(asynchronous=False)
-        for zk in (None, zookeeper.connect_string):
+        for zk in (None, kafka.zookeeper):
             with GroupReader(zk, broker.address) as reader:
                 [listed] = reader.coordinated_groups().groups
                 facts = reader.coordinated_facts("g")

@@ -17,6 +17,7 @@ from kafka08.errors import UnsupportedForMessageFormat, UnsupportedVersion
 from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
 from kafka08.structs import TopicPartition
 from tests.integration.librdkafka_member import CLIENT_KEYS
+from tests.integration.polling_cluster import consumer_at
 from tests.interop.jvm import (
     POM_0_9_0,
     POM_0_10_2,
@@ -84,15 +85,7 @@ def producer_of(broker: JvmBroker, **keys: Any) -> Producer:
 
 
 def consumer_of(broker: JvmBroker, group: str = "", **keys: Any) -> KafkaConsumer:
-    defaults = {
-        "bootstrap_servers": broker.address,
-        "group_id": group,
-        "auto_offset_reset": "earliest",
-        "session_timeout_ms": 3000,
-        "heartbeat_interval_ms": 200,
-        "fetch_max_wait_ms": 100,
-    }
-    return KafkaConsumer(**{**defaults, **keys})
+    return consumer_at(broker.address, group, **keys)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])

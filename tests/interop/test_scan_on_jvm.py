@@ -15,7 +15,7 @@ from kafka08.client.requests import produce_request
 from kafka08.kernel.types import CREATE_TIME
 from kafka08.protocol import compression, message_set
 from kafka08.structs import TopicPartition
-from tests.interop.jvm import POM_0_10_2, JvmBroker, JvmZooKeeper, require_jvm
+from tests.interop.jvm import POM_0_10_2, JvmBroker, JvmKafka
 
 pytestmark = pytest.mark.releases
 
@@ -25,13 +25,8 @@ TP = TopicPartition("timed", 0)
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JvmBroker]:
-    require_jvm()
-    directory = tmp_path_factory.mktemp("kafka-0.10.2.2")
-    with (
-        JvmZooKeeper(directory) as zookeeper,
-        JvmBroker(directory, 1, zookeeper.connect_string, pom=POM_0_10_2) as broker,
-    ):
-        yield broker
+    with JvmKafka(tmp_path_factory.mktemp("kafka-0.10.2.2"), pom=POM_0_10_2) as kafka:
+        yield kafka.brokers[0]
 
 
 def write(broker: JvmBroker, times: Sequence[int], codec: int, magic: int) -> None:

@@ -31,7 +31,7 @@ from tests.broker.edge_requests import (
 )
 from tests.broker.edge_requests import topics as topics_of
 from tests.broker.world import Client, World
-from tests.interop.jvm import POM_0_10_2, JvmBroker, JvmZooKeeper, require_jvm
+from tests.interop.jvm import POM_0_10_2, JvmBroker, JvmKafka
 from tests.waiting import until
 
 OF_0_10_2 = SERVED[Level.V0_10_2]
@@ -98,13 +98,8 @@ LATER_EDGES = {
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JvmBroker]:
-    require_jvm()
-    directory = tmp_path_factory.mktemp("kafka-0.10.2.2")
-    with (
-        JvmZooKeeper(directory) as zookeeper,
-        JvmBroker(directory, 1, zookeeper.connect_string, pom=POM_0_10_2) as broker,
-    ):
-        yield broker
+    with JvmKafka(tmp_path_factory.mktemp("kafka-0.10.2.2"), pom=POM_0_10_2) as kafka:
+        yield kafka.brokers[0]
 
 
 def ask(broker: JvmBroker, payload: bytes) -> bytes:
