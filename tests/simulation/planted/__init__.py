@@ -1,0 +1,24 @@
+"""Planted defects: each has a small patch, what the verdict of a run must contain, and a seed whose
+run finds it.
+
+Historic defects name their issue; "ours" are defects of this project that were fixed. A patch
+reverts the fix, or breaks the rule as the defect did. `scripts/simulate --planted` searches for
+them; it skips seeds whose plans cannot show the defect: they lack the faults or the settings that
+it needs. Each subject has a module. Start with `defect.py`.
+"""
+
+from __future__ import annotations
+
+from tests.simulation.planted import consumers, controller, disk, producers, replication
+from tests.simulation.planted.defect import PLANTED, Planted, found_by
+
+__all__ = [
+    "PLANTED",
+    "Planted",
+    "consumers",
+    "controller",
+    "disk",
+    "found_by",
+    "producers",
+    "replication",
+]

@@ -1,0 +1,160 @@
+"""Planted defects of consumer groups and their offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka08.broker.coordinator.offset_loader import OffsetLoader
+from kafka08.client.committed import committed_in_kafka
+from kafka08.consumer import offset_store, registry
+from kafka08.consumer.offset_store import KafkaOffsetStore, ZooKeeperOffsetStore
+from kafka08.consumer.ownership import Ownership
+from kafka08.consumer.session import SessionGate
+from kafka08.errors import KafkaError
+from kafka08.migration import offset_migration
+from kafka08.migration.rollback import Rollback
+from kafka08.simulation.plan import Fault
+from kafka08.zk import nodes, paths
+from kafka08.zk.operations import Create
+from tests.simulation.planted.defect import group_in_kafka, group_in_zookeeper, has, planted
+
+
+@planted(
+    "a member goes on after its session",
+    "kafka-pixy 30",
+    "was handed",
+    11,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.SUSPEND),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SessionGate, "deadline", lambda self: self._clock.monotonic() + 1000)
+    patch.setattr(SessionGate, "check", lambda self: None)
+
+
+@planted(
+    "a member does not know that its session may have ended",
+    "clients",
+    "was handed",
+    11,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.SUSPEND),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        SessionGate, "is_open", property(lambda self: self._zk.session_id == self._session_id)
+    )
+    patch.setattr(
+        SessionGate,
+        "deadline",
+        lambda self: self._clock.monotonic() + 30 if self._zk.session_id else 0.0,
+    )
+
+
+@planted(
+    "claims are left behind",
+    "kafka-node 981",
+    "the group to",
+    2,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def persistent(path: str, data: str, *, ephemeral: bool) -> Create:
+        return Create(path, data, ephemeral=ephemeral and "/owners/" not in path)
+
+    patch.setattr(registry, "Create", persistent)
+
+
+@planted(
+    "a partition is released before its reader stops",
+    "consumers",
+    "was handed",
+    12,
+    needs=lambda plan: plan.members > 1,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    give_up = Ownership.give_up
+
+    def later(self: Ownership, partitions: Any, *, commit: bool) -> None:
+        self._runtime.call_later(0.5, lambda: give_up(self, partitions, commit=commit))
+
+    patch.setattr(Ownership, "give_up", later)
+
+
+@planted(
+    "a commit that failed is repeated after a later one",
+    "clients",
+    "went back",
+    71,
+    needs=lambda plan: group_in_zookeeper(plan) and has(plan, Fault.SESSION),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    commit = ZooKeeperOffsetStore.commit
+
+    def repeated(self: ZooKeeperOffsetStore, offsets: Any) -> None:
+        failed = self.__dict__.setdefault("failed", [])
+        try:
+            commit(self, offsets)
+        except KafkaError:
+            failed.append(dict(offsets))
+            raise
+        if failed:
+            commit(self, failed.pop())
+
+    patch.setattr(ZooKeeperOffsetStore, "commit", repeated)
+
+
+@planted(
+    "'unknown partition' means nothing committed", "0.8.2.2; ours", "", None, needs=group_in_kafka
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    committed = committed_in_kafka
+
+    def unknown_is_none(response: Any, group: str, partitions: Any, *, known: bool) -> Any:
+        return committed(response, group, partitions, known=False)
+
+    patch.setattr(offset_store, "committed_in_kafka", unknown_is_none)
+
+
+@planted("offsets are answered before they are loaded", "offsets", "", 30, needs=group_in_kafka)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OffsetLoader, "_load_log", lambda *_: 0)
+
+
+@planted(
+    "a commit to Kafka is not fenced",
+    "kafka-pixy 30",
+    "",
+    None,
+    needs=lambda plan: group_in_kafka(plan) and plan.members > 1 and has(plan, Fault.SUSPEND),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SessionGate, "check", lambda _: None)
+    init = KafkaOffsetStore.__init__
+
+    def unfenced(self: KafkaOffsetStore, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **{**kwargs, "fence": lambda: None})
+
+    patch.setattr(KafkaOffsetStore, "__init__", unfenced)
+
+
+@planted(
+    "a rollback rewinds both stores",
+    "ours",
+    "went back",
+    2,
+    needs=lambda plan: plan.members > 0 and has(plan, Fault.MIGRATE),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def oldest(facts: Any) -> Rollback:
+        writes = {p.topic_partition: min(p.zookeeper or 0, p.kafka or 0) for p in facts.partitions}
+        return Rollback(writes, {})
+
+    def write(connections: Any, group: str, offsets: Any, _out_of_log: Any) -> Any:
+        for tp, offset in offsets.items():
+            connections.zk.ensure(paths.offset(group, *tp))
+            connections.zk.set(paths.offset(group, *tp), nodes.encode_offset(offset))
+        return offsets
+
+    patch.setattr(offset_migration, "rollback_to_newest", oldest)
+    patch.setattr(offset_migration, "raise_in_zookeeper", write)

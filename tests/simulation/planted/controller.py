@@ -1,0 +1,139 @@
+"""Planted defects of the controller and of ZooKeeper sessions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka08.broker.controller.leader_selectors import Election
+from kafka08.broker.controller.leadership import Leadership
+from kafka08.broker.controller.reassignment import Reassignments
+from kafka08.broker.controller.state_changes import StateChanges
+from kafka08.broker.controller.unclean_elections import TopicUncleanElections
+from kafka08.broker.registration import RegistrationKeeper
+from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.profile import CLASSIC
+from kafka08.simulation.plan import Fault
+from kafka08.structs import LeaderAndIsr
+from kafka08.zk.election import ControllerElection
+from kafka08.zk.model.session import ModelSession
+from tests.simulation.planted.defect import has, planted, replicated
+
+
+@planted(
+    "a replica that is not in sync may lead",
+    "KAFKA-1028",
+    "had HW",
+    30,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicUncleanElections, "allowed", lambda *_: True)
+
+
+@planted("a former controller goes on electing", "KAFKA-1096", "elected", 0)
+def _(patch: pytest.MonkeyPatch) -> None:
+    update = Leadership._while_in_office
+
+    def always(self: Leadership, write: Any, states: Any) -> Any:
+        return write(states) if states else update(self, write, states)
+
+    patch.setattr(Leadership, "_while_in_office", always)
+
+
+@planted(
+    "brokers obey a former controller",
+    "KAFKA-1188",
+    "",
+    None,
+    needs=lambda plan: (
+        plan.brokers > 1 and (has(plan, Fault.CUT) or has(plan, Fault.SUSPEND, Fault.ELECT))
+    ),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ReplicaManager, "_is_stale", lambda *_: False)
+
+
+@planted(
+    "a broker that loses the election of a controller sets no watch",
+    "KAFKA-1451",
+    "no controller",
+    34,
+    needs=lambda plan: plan.brokers > 1 and has(plan, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def refresh(self: ControllerElection) -> bool:
+        if self._elected and self._holds_znode():
+            return True
+        self._lose_office(None)
+        return self._try() and self._take_office()
+
+    patch.setattr(ControllerElection, "refresh", refresh)
+
+
+@planted("the ISR keeps a leader's dead followers", "ours", "the ISR is not among", 4)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StateChanges, "replicas_to_offline", lambda *_: None)
+    patch.setattr(ReplicaManager, "shrink_isrs", lambda *_: None)
+
+
+@planted(
+    "a widened assignment that a refused move left is not sent",
+    "ours",
+    "in sync",
+    None,
+    CLASSIC,
+    needs=lambda plan: plan.replication_factor < plan.brokers and has(plan, Fault.MOVE, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reassignments, "_may_be_widened", lambda *_: False)
+
+
+@planted("new replicas of a move are not told", "reassignment", "to be moved", 4)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StateChanges, "resend_with_next_epoch", lambda *_: None)
+
+
+@planted(
+    "a leader outside of the ISR is elected",
+    "elections",
+    "not in the ISR",
+    14,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def elect(self: StateChanges, tp: Any, current: LeaderAndIsr) -> Election:
+        context = self._context
+        leader = min(set(context.assignments[tp]) & context.live)
+        state = replace(
+            current,
+            leader=leader,
+            leader_epoch=current.leader_epoch + 1,
+            controller_epoch=context.epoch,
+        )
+        return Election(state, tuple(context.assignments[tp]))
+
+    patch.setattr(StateChanges, "elect_offline", elect)
+
+
+@planted("a broker whose session ended does not register again", "KAFKA-1387", "register", 0)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RegistrationKeeper, "_register_again", lambda _: True)
+
+
+@planted(
+    "watches are lost with a connection",
+    "kazoo-style clients",
+    "waited",
+    8,
+    needs=lambda plan: has(plan, Fault.SESSION),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    drop = ModelSession._drop_watchers
+
+    def silently(self: ModelSession, *, call: bool = True) -> None:
+        drop(self, call=False)
+
+    patch.setattr(ModelSession, "_drop_watchers", silently)

@@ -1,0 +1,49 @@
+"""Planted defects of producers, and of what all clients share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.producer.accumulator import RecordAccumulator
+from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.producer.sender import Sender
+from kafka08.simulation import workload
+from tests.simulation.planted.defect import planted
+
+
+@planted("a lost connection counts as an acknowledgement", "clients", "lost", 0)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def stored(self: Sender, sent: Any, error: Any) -> None:
+        for parts in (sent.context or {}).values():
+            self._stored(parts, 0)
+
+    patch.setattr(Sender, "_lost_one", stored)
+
+
+@planted(
+    "what is sent again is overtaken",
+    "producers",
+    "out of order",
+    0,
+    needs=lambda plan: plan.in_flight == 1 and plan.retries > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def at_five(properties: dict[str, object]) -> KafkaProducerConfig:
+        key = "max.in.flight.requests.per.connection"
+        return KafkaProducerConfig({**properties, key: 5})
+
+    patch.setattr(workload, "KafkaProducerConfig", at_five)
+
+
+@planted("batches that wait too long are never completed", "KAFKA-1788", "producers to end", 0)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RecordAccumulator, "take_overdue", lambda *_: [])
+    patch.setattr(RecordAccumulator, "put_back", lambda *_: None)
+
+
+@planted("a closed client keeps its connections", "clients", "has stopped, but", 0)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ClusterClient, "close", lambda _: None)

@@ -1,0 +1,189 @@
+"""Planted defects of replication: HWs, ISRs, followers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka08.broker import replica_fetcher
+from kafka08.broker.handlers import fetch
+from kafka08.broker.isr_changes import IsrChanges
+from kafka08.broker.partition import Partition
+from kafka08.broker.replica_fetcher import ReplicaFetcher
+from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.simulation import workload
+from kafka08.simulation.plan import Fault
+from kafka08.structs import LeaderAndIsr
+from kafka08.zk.operations import ANY_VERSION
+from kafka08.zk.store import ClusterStore
+from tests.simulation.planted.defect import has, planted, replicated
+
+
+@planted(
+    "the leader acknowledges alone",
+    "acks=1",
+    "lost",
+    12,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def with_acks_1(properties: dict[str, object]) -> KafkaProducerConfig:
+        return KafkaProducerConfig({**properties, "acks": "1"})
+
+    patch.setattr(workload, "KafkaProducerConfig", with_acks_1)
+
+
+@planted(
+    "a follower cuts its log to its HW", "KAFKA-1211, KIP-101", "the HW of", 3, needs=replicated
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    make_follower = Partition.make_follower
+
+    def cut(self: Partition, state: LeaderAndIsr, *args: Any) -> bool:
+        changed = make_follower(self, state, *args)
+        if self.log is not None:
+            self.log.truncate_to(self.high_watermark)
+        return changed
+
+    patch.setattr(Partition, "make_follower", cut)
+
+
+@planted(
+    "a follower keeps what its new leader does not have",
+    "KAFKA-1561",
+    "differ",
+    0,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    add = ReplicaFetcher.add
+
+    def without_comparing(self: ReplicaFetcher, partitions: Any) -> None:
+        listed = list(partitions)
+        add(self, listed)
+        for partition in listed:
+            self._followed[partition.topic_partition].unsettled = None
+
+    patch.setattr(ReplicaFetcher, "add", without_comparing)
+
+
+@planted("the HW waits for no follower", "replication", "the HW of", 0)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def raise_it(self: Partition) -> bool:
+        assert self.log is not None
+        raised = self.log.log_end_offset > self.high_watermark
+        self.high_watermark = self.log.log_end_offset
+        return raised
+
+    patch.setattr(Partition, "maybe_raise_high_watermark", raise_it)
+
+
+@planted(
+    "the HW does not wait for members that are joining the ISR",
+    "replication",
+    "the HW of",
+    17,
+    needs=replicated,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    begin = Partition.begin_isr_change
+
+    def begin_at_once(self: Partition, isr: tuple[int, ...]) -> LeaderAndIsr:
+        change = begin(self, isr)
+        self.maximal_isr = isr if len(isr) < len(self.isr) else self.isr
+        return change
+
+    patch.setattr(Partition, "begin_isr_change", begin_at_once)
+
+
+@planted("any follower joins the ISR", "replication", "the HW of", 0)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def joins(self: Partition, broker_id: int) -> bool:
+        return self.is_leader and self.isr_change is None and broker_id not in self.isr
+
+    patch.setattr(Partition, "joins_isr", joins)
+
+
+@planted("a new leader lets its HW fall", "KAFKA-1647", "fell from", 3)
+def _(patch: pytest.MonkeyPatch) -> None:
+    record = Partition.record_follower_fetch
+
+    def fall(self: Partition, broker_id: int, offset: int, now: float) -> bool:
+        raised = record(self, broker_id, offset, now)
+        if self.is_leader and len(self.isr) > 1:
+            self.high_watermark = min(self.high_watermark, offset)
+        return raised
+
+    patch.setattr(Partition, "record_follower_fetch", fall)
+
+
+@planted(
+    "ISR writes have no condition",
+    "KAFKA-1382",
+    "the leader epoch fell",
+    24,
+    needs=replicated,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    update = ClusterStore.update_leader_and_isr
+
+    def blindly(self: ClusterStore, states: Any, *args: Any) -> Any:
+        if args:
+            return update(self, states, *args)
+        return update(self, {tp: replace(s, zk_version=ANY_VERSION) for tp, s in states.items()})
+
+    patch.setattr(ClusterStore, "update_leader_and_isr", blindly)
+
+
+@planted(
+    "a refused ISR change is kept as if it was written",
+    "ours",
+    "",
+    None,
+    needs=lambda plan: replicated(plan) and has(plan, Fault.SESSION),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def keep(self: IsrChanges, conflicts: Any) -> Any:
+        for partition, change in conflicts.values():
+            partition.end_isr_change(change, change)
+        return {}
+
+    patch.setattr(IsrChanges, "_resolve", keep)
+
+
+@planted(
+    "an answer for a partition followed no more is appended",
+    "replication",
+    "to be in sync",
+    None,
+    needs=replicated,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def whatever(self: replica_fetcher.ReplicaFetcher, partitions: Any) -> None:
+        for tp in list(partitions):
+            followed = self._followed.get(tp)
+            if followed is not None:
+                self._runtime.call_later(0.5, self._followed.pop, tp, None)
+
+    patch.setattr(ReplicaFetcher, "remove", whatever)
+
+
+@planted(
+    "one refused partition ends the copying of all",
+    "0.8.2.2; ours",
+    "in sync",
+    None,
+    needs=lambda plan: plan.replication_factor < plan.brokers and has(plan, Fault.MOVE, Fault.KILL),
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def all_or_nothing(broker: Any, replica_id: int, wanted: Any, reads: Any, call: Any) -> None:
+        manager = broker.replica_manager
+        for tp, data in reads.items():
+            if data.message_set is not None:
+                offset = wanted[tp].offset
+                manager.partition(tp).check_replica(replica_id, offset)
+                manager.record_follower_fetches([manager.partition(tp)], [offset], replica_id)
+
+    patch.setattr(fetch, "record_positions", all_or_nothing)
