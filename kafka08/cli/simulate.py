@@ -14,7 +14,7 @@ import click
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
-from kafka08.simulation.plan import Plan, draw_plan, with_coordinator
+from kafka08.simulation.plan import Fault, Plan, draw_plan, with_coordinator, with_faults
 from kafka08.simulation.run import Outcome
 from kafka08.simulation.run import simulate as run_seed
 from kafka08.simulation.shrink import Shrinker
@@ -24,6 +24,8 @@ SEED_MAX = 1_000_000_000
 SHRINK_SECONDS = 60.0
 LEVELS = ("0.10.2", "0.9.0")
 """Those that have groups with a coordinator."""
+KINDS = {kind.name.lower().replace("_", "-"): kind for kind in Fault}
+NO_FAULTS = "none"
 
 
 @click.command(epilog=example("kafka08 simulate --seed 7 --runs 20"))
@@ -47,6 +49,13 @@ LEVELS = ("0.10.2", "0.9.0")
     "--coordinated",
     is_flag=True,
     help="The members of the group are KafkaConsumers, on brokers of level 0.9.0 or 0.10.2.",
+)
+@click.option(
+    "--faults",
+    metavar="KIND,...",
+    callback=lambda _context, _option, text: _kinds(text),
+    help="Faults of these kinds alone, in every run: "
+    f"{', '.join(sorted(KINDS))}; none: no faults. Default: drawn from the seed.",
 )
 @click.option("--replay", is_flag=True, help="Print all events, line by line.")
 @click.option(
@@ -72,6 +81,7 @@ def simulate(
     minutes: float | None,
     profile: str,
     coordinated: bool,
+    faults: list[str] | None,
     replay: bool,
     shrink: bool,
     plan_file: Path | None,
@@ -86,8 +96,8 @@ def simulate(
     """
     if replay and as_json:
         raise click.UsageError("use one of --replay and --json")
-    if plan_file is not None and coordinated:
-        raise click.UsageError("use one of --plan and --coordinated")
+    if plan_file is not None and (coordinated or faults is not None):
+        raise click.UsageError("--plan has its own faults and members: leave out the other options")
     if plan_file is not None and seed is None:
         raise click.UsageError("--plan needs the --seed of its run")
     # The logs of brokers about faults belong to the run, not to this command.
@@ -95,14 +105,18 @@ def simulate(
     given = None if plan_file is None else _read_plan(plan_file)
     failed = 0
     for one in _seeds(seed, runs, minutes):
-        plan = given or _draw(one, profile, coordinated=coordinated)
+        plan = given or _draw(one, profile, faults, coordinated=coordinated)
         outcome = run_seed(one, plan=plan, on_line=click.echo if replay else None)
         failed += outcome.verdict is not None
         if as_json:
             show_json(asdict(outcome))
         else:
-            drawn = f"--profile {profile}{' --coordinated' if coordinated else ''}"
-            _show(outcome, drawn if given is None else f"--plan {plan_file}")
+            options = [
+                f"--profile {profile}",
+                *(["--coordinated"] if coordinated else []),
+                *([f"--faults {','.join(faults) or NO_FAULTS}"] if faults is not None else []),
+            ]
+            _show(outcome, " ".join(options) if given is None else f"--plan {plan_file}")
         if outcome.verdict is not None and shrink:
             plan = _shrink(plan, outcome, as_json=as_json)
         if timeline is not None:
@@ -111,9 +125,22 @@ def simulate(
         raise SystemExit(1)
 
 
-def _draw(seed: int, profile: str, *, coordinated: bool) -> Plan:
+def _draw(seed: int, profile: str, faults: list[str] | None, *, coordinated: bool) -> Plan:
     plan = draw_plan(seed, profile)
+    if faults is not None:
+        plan = with_faults(plan, seed, [KINDS[name] for name in faults])
     return with_coordinator(plan, LEVELS[seed % len(LEVELS)]) if coordinated else plan
+
+
+def _kinds(text: str | None) -> list[str] | None:
+    """The names in a list of kinds of faults."""
+    if text is None:
+        return None
+    names = [] if text == NO_FAULTS else text.split(",")
+    for name in names:
+        if name not in KINDS:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(sorted(KINDS))}")
+    return names
 
 
 def _show(outcome: Outcome, how: str) -> None:

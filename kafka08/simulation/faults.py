@@ -196,18 +196,31 @@ class Faults:
         self._director.spawn(stop, name="restart")
 
     def _suspend(self) -> None:
-        candidates = [
-            one
-            for one in self._hosts.processes
-            if not (one.is_dead or one.is_stopped or one is self._director.process)
-        ]
-        if not candidates:
+        process = self._draw_process()
+        if process is None:
             return
-        process = self._random.choice(candidates)
         self._note(f"{process.name} is suspended")
         process.stop()
         self._suspended[process] = None
         self._later(lambda: self._resume(process))
+
+    def _draw_process(self) -> Process | None:
+        """A running process: a broker, a member or another client, one as likely as the other,
+        though there are more clients."""
+        running = [
+            one
+            for one in self._hosts.processes
+            if not (one.is_dead or one.is_stopped or one is self._director.process)
+        ]
+        brokers = {one.host for one in self._brokers}
+        members = {one.host for one in self._members}
+        roles = [
+            [one for one in running if one.host in brokers],
+            [one for one in running if one.host in members],
+            [one for one in running if one.host not in brokers | members],
+        ]
+        found = [role for role in roles if role]
+        return self._random.choice(self._random.choice(found)) if found else None
 
     def _resume(self, process: Process) -> None:
         if process in self._suspended:
@@ -219,8 +232,8 @@ class Faults:
     def _cut(self) -> None:
         """Between two hosts or around one host, in one direction or both."""
         hosts = self._host_names()
-        one = self._random.choice(hosts)
         servers = [ZOOKEEPER_HOST, *(broker.host for broker in self._brokers)]
+        one = self._random.choice(servers if self._random.random() < 0.5 else hosts)
         others = [name for name in (hosts if one in servers else servers) if name != one]
         if self._random.random() < 0.5:
             others = [self._random.choice(others)]

@@ -127,42 +127,31 @@ class LogChecks:
                 f"{leading.process} leads {leading.tp} with log end {log.log_end_offset}, though "
                 f"{where} had HW {committed}"
             )
+        reading = Reading(broker, log)
         for other in self._brokers:
             if other is broker or other.id not in isr or not other.is_running:
                 continue
             copy = other.partition(leading.tp)
             # A broker that has just started has not received a LeaderAndIsr yet.
             if copy is not None and copy.log is not None and copy.leader_epoch >= 0:
-                self._check_copy(leading, broker, partition, other, copy)
+                self._check_copy(leading, reading, partition.high_watermark, other, copy.log)
 
     def _check_copy(
-        self,
-        leading: Leading,
-        broker: SimBroker,
-        partition: Partition,
-        other: SimBroker,
-        copy: Partition,
+        self, leading: Leading, leaders: Reading, end: int, other: SimBroker, copy: Log
     ) -> None:
-        assert partition.log is not None
-        assert copy.log is not None
         assert other.process is not None
-        end = partition.high_watermark
-        if copy.log.log_end_offset < end:
+        if copy.log_end_offset < end:
             if self._is_safe:
                 self._on_violation(
                     f"{leading.process}: the HW of {leading.tp} is {end}, but {other.process.name}"
-                    f", which is in the ISR, ends at {copy.log.log_end_offset}"
+                    f", which is in the ISR, ends at {copy.log_end_offset}"
                 )
             return
         key = Copy(leading, other.process.name)
         start = self._compared.get(key, 0)
         if not self._is_safe or start >= end:
             return
-        with broker.disk.without_faults():
-            ours = _bytes(partition.log, start, end)
-        with other.disk.without_faults():
-            theirs = _bytes(copy.log, start, end)
-        if ours != theirs:
+        if leaders.entries(start, end) != Reading(other, copy).entries(start, end):
             self._on_violation(
                 f"{leading.tp}, offsets {start} to {end}: {leading.process}, which leads, and "
                 f"{other.process.name}, which is in the ISR, have different messages"
@@ -200,8 +189,23 @@ def _leading(broker: SimBroker, partition: Partition) -> Leading:
     return Leading(broker.process.name, partition.topic_partition, partition.leader_epoch)
 
 
+class Reading:
+    """The entries of one log, read once for all comparisons of one check."""
+
+    def __init__(self, broker: SimBroker, log: Log) -> None:
+        self._broker = broker
+        self._log = log
+        self._found: dict[tuple[int, int], bytes] = {}
+
+    def entries(self, start: int, end: int) -> bytes:
+        """The entries of [start, end)."""
+        if (start, end) not in self._found:
+            with self._broker.disk.without_faults():
+                self._found[start, end] = _bytes(self._log, start, end)
+        return self._found[start, end]
+
+
 def _bytes(log: Log, start: int, end: int) -> bytes:
-    """The entries of [start, end)."""
     found = b""
     bases = [*(segment.base_offset for segment in log.sealed_segments), log.active_base_offset]
     while start < end:

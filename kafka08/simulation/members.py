@@ -141,6 +141,7 @@ class Member:
                 "offsets.storage": storage,
                 "dual.commit.enabled": False,
                 "consumer.timeout.ms": 200,
+                "fetch.wait.max.ms": runtime.random.choice([100, 1000]),
                 "socket.timeout.ms": TIMEOUT_MS,
                 "offsets.channel.socket.timeout.ms": TIMEOUT_MS,
                 "zookeeper.session.timeout.ms": runtime.random.choice([4000, 6000]),

@@ -51,7 +51,8 @@ class Network:
         self.streams: dict[SimStream, None] = {}
         """The open ones, in the order in which they were made."""
         self._off: set[str] = set()
-        self._cuts: dict[tuple[str, str], None] = {}
+        self.cuts: dict[tuple[str, str], None] = {}
+        """(source, target) of the directions that are cut."""
         self._held: list[Pipe] = []
         self._next_port = FIRST_PORT
 
@@ -70,20 +71,20 @@ class Network:
         return size
 
     def is_cut(self, source: str, target: str) -> bool:
-        return (source, target) in self._cuts
+        return (source, target) in self.cuts
 
     def cut(self, source: str, target: str) -> None:
         """Hold back all bytes in that direction."""
-        self._cuts[source, target] = None
+        self.cuts[source, target] = None
 
     def heal(self) -> None:
         """End all cuts; the bytes that were held back arrive."""
-        self._cuts.clear()
+        self.cuts.clear()
         self.let_through()
 
     def mend(self, source: str, target: str) -> None:
         """End the cut of one direction."""
-        self._cuts.pop((source, target), None)
+        self.cuts.pop((source, target), None)
         self.let_through()
 
     def let_through(self) -> None:
@@ -184,8 +185,10 @@ class Pipe:
 
     def put(self, item: Any) -> None:
         scheduler = self._network.scheduler
-        self._arrives_at = max(self._arrives_at, scheduler.now + self._network.delay())
-        scheduler.call_at(self._arrives_at, self._out, item)
+        at = scheduler.now + self._network.delay()
+        at = max(at, self._arrives_at)
+        self._arrives_at = at
+        scheduler.call_at(at, self._out, item)
         timeline = scheduler.trace.timeline
         if timeline is not None and (name := self._name(item)):
             sent = (scheduler.now, self.source, self._arrives_at, self.target, name)
@@ -202,7 +205,7 @@ class Pipe:
             return
         if self._held:
             self._held.append(item)
-        elif self._network.is_cut(self.source, self.target):
+        elif (self.source, self.target) in self._network.cuts:
             self._held.append(item)
             self._network.hold(self)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Final, get_args
@@ -47,6 +47,8 @@ WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
     **dict.fromkeys((Fault.DISK_FULL, Fault.DISK_ERROR, Fault.DISK_SLOW), (0, 0, 0, 1)),
 }
 """The weights of a kind among the others, where they are not 0, 0, 1 and 5."""
+BURST_SECONDS: Final = 0.05
+"""The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +145,13 @@ def draw_plan(seed: int, profile: str) -> Plan:
         async_producers=random.choice([0, 0, 1]),
         retries=random.choice([0, 3, 1000]),
         in_flight=random.choice([1, 5]),
-        pause_seconds=random.choice([0.01, 0.05, 0.2]),
+        # Long runs with much traffic would take most of the time of all runs.
+        pause_seconds=random.choice([0.01 if faults_seconds < 30 else 0.03, 0.05, 0.2]),
         disorder=random.choice([0.0, 0.1, 0.5, 1.0]),
-        # A sync takes as long as a native job.
-        native_seconds=random.choice([0.001, 0.05, 0.05 if loses_writes else 1.0]),
+        # A sync takes as long as a native job, and the safe profile then syncs each message.
+        native_seconds=random.choice(
+            [0.001, 0.05, 0.05 if loses_writes and profile == SAFE else 1.0]
+        ),
         skew_ms=random.choice([0, 100, 10_000]),
         faults_seconds=faults_seconds,
         network=NetworkSettings(
@@ -197,15 +202,29 @@ def with_coordinator(plan: Plan, level: str) -> Plan:
     )
 
 
-def draw_faults(random: Random, faults_seconds: float) -> tuple[PlannedFault, ...]:
-    """Faults for so many seconds: each kind is frequent, rare or absent."""
-    weights = {kind: random.choice(WEIGHTS.get(kind, (0, 0, 1, 5))) for kind in Fault}
+def with_faults(plan: Plan, seed: int, kinds: Collection[Fault]) -> Plan:
+    """The same plan with faults of these kinds alone, drawn again."""
+    random = Random(f"{seed}/faults")
+    return replace(plan, faults=draw_faults(random, plan.faults_seconds, kinds))
+
+
+def draw_faults(
+    random: Random, faults_seconds: float, kinds: Collection[Fault] | None = None
+) -> tuple[PlannedFault, ...]:
+    """Faults for so many seconds, of `kinds`; None: of all, and each kind is frequent, rare or
+    absent. In some runs they come in bursts."""
+    if kinds is None:
+        weights = {kind: random.choice(WEIGHTS.get(kind, (0, 0, 1, 5))) for kind in Fault}
+    else:
+        weights = {kind: 1 for kind in Fault if kind in kinds}
     pause_seconds = random.choice([0.5, 2.0, 10.0])
     fault_seconds = random.choice([0.1, 1.0, 5.0, 15.0])
+    burst_share = random.choice([0.0, 0.0, 0.5])
     faults: list[PlannedFault] = []
     at = random.expovariate(1 / pause_seconds)
     while any(weights.values()) and at < faults_seconds:
         [kind] = random.choices(list(weights), list(weights.values()))
         faults.append(PlannedFault(len(faults), kind, at, random.expovariate(1 / fault_seconds)))
-        at += random.expovariate(1 / pause_seconds)
+        follows = random.random() < burst_share
+        at += random.expovariate(1 / (BURST_SECONDS if follows else pause_seconds))
     return tuple(faults)

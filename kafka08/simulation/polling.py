@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 from kafka08.runtime.transport import Readiness
 from kafka08.simulation.process import Process
-from kafka08.simulation.streams import SimListener, SimStream
+from kafka08.simulation.streams import SimListener, SimStream, wake_all
 from kafka08.simulation.task import Ticket
 
 
 class Watcher(Protocol):
-    """Notified when a stream may have become ready."""
+    """Notified when a stream or listener may have become ready."""
 
-    def notify(self) -> None: ...
+    def notify(self, source: SimStream | SimListener, /) -> None: ...
 
 
 class SimPoller:
@@ -22,14 +22,14 @@ class SimPoller:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._wanted: dict[SimStream, tuple[object, bool, bool]] = {}
+        self._wanted: dict[SimStream | SimListener, tuple[object, bool, bool]] = {}
         self._waiters: list[Ticket] = []
         self._is_woken = False
 
     def watch(self, stream: Any, key: object, *, read: bool, write: bool) -> None:
         if read or write:
             self._wanted[stream] = (key, read, write)
-            stream.watchers[self] = None
+            stream.watchers[self] = write
         else:
             self.forget(stream)
 
@@ -49,12 +49,13 @@ class SimPoller:
 
     def wake_up(self) -> None:
         self._is_woken = True
-        self.notify()
+        wake_all(self._waiters)
 
-    def notify(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for ticket in waiters:
-            ticket.wake()
+    def notify(self, source: SimStream | SimListener, /) -> None:
+        if self._waiters:
+            _, read, write = self._wanted[source]
+            if (read and source.is_readable) or (write and source.is_writable):
+                wake_all(self._waiters)
 
     def close(self) -> None:
         for stream in list(self._wanted):
@@ -82,8 +83,8 @@ class SimIoWatch:
     def start(self, call: Callable[[], object], /) -> None:
         self._call = call
         self.active = True
-        self._stream.watchers[self] = None
-        self.notify()
+        self._stream.watchers[self] = self._for_writing
+        self.notify(self._stream)
 
     def stop(self) -> None:
         self.active = False
@@ -93,8 +94,8 @@ class SimIoWatch:
         self.stop()
         self._call = None
 
-    def notify(self) -> None:
-        if self.active and not self._is_due and self._is_ready():
+    def notify(self, _source: SimStream | SimListener, /) -> None:
+        if not self._is_due and self.active and self._is_ready():
             self._is_due = True
             self._stream.process.call_soon(self._make_call)
 
@@ -105,4 +106,4 @@ class SimIoWatch:
         self._is_due = False
         if self.active and self._call is not None and self._is_ready():
             self._call()
-            self.notify()
+            self.notify(self._stream)

@@ -77,13 +77,18 @@ class Process:
     def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Timer:
         """Make the call in its event loop in so many seconds."""
         timer = Timer(call, args)
-        self.scheduler.call_later(seconds, self.call_soon, timer.run)
+        self.scheduler.call_later(seconds, self._fire, timer)
         return timer
+
+    def _fire(self, timer: Timer) -> None:
+        if timer.call is not None:
+            self.call_soon(timer.run)
 
     def wait(self, waiters: list[Ticket], timeout: float | None) -> Any:
         """Suspend the running task with a ticket in this list. Returns the value of the wake-up, or
         False after `timeout` seconds; the ticket is then removed from the list."""
-        self.check_alive()
+        if self.is_dead:
+            raise GreenletExit
         task = self.scheduler.current
         assert task is not None, "the event loop must not wait"
         ticket = Ticket(task)

@@ -10,6 +10,7 @@ from random import Random
 from typing import Final, get_args
 
 from kafka08.admin.client import AdminClient
+from kafka08.broker.partition import Partition
 from kafka08.client.requests import StorageName
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError
@@ -36,6 +37,7 @@ from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.timeline import Timeline
 from kafka08.simulation.trace import Trace
+from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.workload import (
     TIMEOUT_MS,
     TOPIC,
@@ -49,7 +51,7 @@ from kafka08.simulation.workload import (
 )
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
-from kafka08.structs import NO_LEADER, TopicPartition
+from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.model.server import Server
 
@@ -111,7 +113,8 @@ def simulate(
         run = Run(seed, plan or draw_plan(seed, profile), Trace(on_line, timeline))
         if until is not None:
             run.scheduler.call_at(until, run.end)
-        verdict = run.go()
+        with watched_logs(run.on_caught):
+            verdict = run.go()
         scheduler = run.scheduler
         return Outcome(
             seed,
@@ -287,6 +290,12 @@ class Run:
         self.say(f"violation: {text}")
         self.broken.append(text)
         self.scheduler.is_over = True
+
+    def on_caught(self, where: str, error: BaseException) -> None:
+        """A module has logged an exception that it did not expect."""
+        process = self.scheduler.running
+        who = "a native thread" if process is None else process.name
+        self._on_violation(f"{who}: {type(error).__name__} in {where}: {error}")
 
     def _run_faults(self) -> None:
         self.faults.run(self.plan.faults_seconds)
@@ -470,19 +479,32 @@ class Run:
         return nodes.decode_assignment(topic.data.decode())
 
     def _know_leaders(self) -> bool:
-        """Whether all brokers have the leaders and leader epochs that are in ZooKeeper."""
+        """Whether all brokers have the leaders and leader epochs that are in ZooKeeper, and each
+        leader has its ISR and the version of its znode."""
         for tp in self.target.partitions:
             state = self.zookeeper.leader_and_isr(tp)
+            if state is None:
+                return False
             for broker in self.brokers:
-                known = broker.known_state(tp)
-                if (
-                    state is None
-                    or known is None
-                    or (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch)
-                ):
+                known, here = broker.known_state(tp), broker.partition(tp)
+                if known is None or (here is None and broker.id == state.leader):
+                    return False
+                if (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
+                    return False
+                if here is not None and here.is_leader and not knows(here, state):
                     return False
         return True
 
     def _skew(self) -> tuple[int, float]:
         draw = self.random.random
         return int((draw() - 0.5) * 2 * self.plan.skew_ms), draw() * 1000
+
+
+def knows(leader: Partition, state: LeaderAndIsr) -> bool:
+    """Whether a leader has the state of its partition's znode."""
+    return (leader.broker_id, leader.leader_epoch, leader.zk_version, {*leader.isr}) == (
+        state.leader,
+        state.leader_epoch,
+        state.zk_version,
+        {*state.isr},
+    )

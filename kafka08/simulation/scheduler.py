@@ -39,8 +39,9 @@ class Timer:
         self.args = ()
 
     def run(self) -> None:
-        if self.call is not None:
-            self.call(*self.args)
+        call = self.call
+        if call is not None:
+            call(*self.args)
 
 
 class Scheduler:
@@ -85,7 +86,10 @@ class Scheduler:
         return timer
 
     def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Timer:
-        return self.call_at(self.now + max(seconds, 0.0), call, *args)
+        timer = Timer(call, args)
+        at = self.now + seconds if seconds > 0.0 else self.now
+        heapq.heappush(self._timers, (at, next(self._numbers), timer))
+        return timer
 
     def make_ready(
         self, process: Process, name: str, call: Callable[..., object], *args: object
@@ -95,10 +99,12 @@ class Scheduler:
 
     def run(self, steps_max: int) -> bool:
         """Run until `is_over`. False if no task or timer was left, or after `steps_max` steps."""
-        timers, ready = self._timers, self._ready
+        timers, ready, pop = self._timers, self._ready, heapq.heappop
         while not self.is_over:
             while timers and timers[0][0] <= self.now:
-                heapq.heappop(timers)[2].run()
+                timer = pop(timers)[2]
+                if timer.call is not None:
+                    timer.call(*timer.args)
             if ready:
                 if self.steps >= steps_max:
                     return False
@@ -111,7 +117,7 @@ class Scheduler:
 
     def _step(self, ready: list[Any]) -> None:
         index = 0
-        if len(ready) > 1 and self._draw() < self._disorder:
+        if self._disorder and len(ready) > 1 and self._draw() < self._disorder:
             index = int(self._draw() * len(ready))
         process, name, call, args = ready.pop(index)
         if process.is_dead:

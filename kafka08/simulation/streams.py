@@ -7,6 +7,8 @@ import zlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from greenlet import GreenletExit
+
 from kafka08.runtime.transport import PEEK, Address
 from kafka08.simulation.process import Process
 from kafka08.simulation.task import Ticket
@@ -38,7 +40,8 @@ class SimStream:
         self.is_closed = False
         self.is_connected = False
         self.error: OSError | None = None
-        self.watchers: dict[Watcher, None] = {}
+        self.watchers: dict[Watcher, bool] = {}
+        """Watcher → whether it waits for room too."""
         self._network = network
         self._peer: SimStream | None = None
         self._pipe: Pipe | None = None
@@ -48,7 +51,9 @@ class SimStream:
         """The peer has closed its direction."""
         self._is_shut = False
         self._timeout: float | None = None
-        self._waiters: list[Ticket] = []
+        self._readers: list[Ticket] = []
+        self._writers: list[Ticket] = []
+        """Those that wait for the connection or for room."""
         network.streams[self] = None
 
     # For the network
@@ -84,8 +89,11 @@ class SimStream:
             if self.is_closed:
                 self._answer_for_a_closed_one(item)
                 return
-            self.is_connected = True
             self._inbox += item
+            if self.is_connected:
+                self._notify_readers()
+                return
+            self.is_connected = True
         elif item is RESET:
             self.fail(ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"))
         else:
@@ -128,28 +136,30 @@ class SimStream:
         self._timeout = seconds
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        self._await_bytes()
+        if self.is_closed or not self._inbox or self.process.is_dead:
+            self._await_bytes()
         data = bytes(self._inbox[:size])
         if not flags & PEEK:
             self._take(len(data))
         return data
 
     def recv_into(self, buffer: bytearray | memoryview, /) -> int:
-        self._await_bytes()
+        if self.is_closed or not self._inbox or self.process.is_dead:
+            self._await_bytes()
         count = min(len(buffer), len(self._inbox))
         buffer[:count] = self._inbox[:count]
         self._take(count)
         return count
 
     def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
-        self._await_room()
-        return self._put(memoryview(data).cast("B")) if len(data) else 0
+        room = self._await_room()
+        return self._put(data, room) if len(data) else 0
 
     def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
-        rest = memoryview(data).cast("B")
-        while rest:
-            self._await_room()
-            rest = rest[self._put(rest) :]
+        rest = data
+        while len(rest):
+            count = self._put(rest, self._await_room())
+            rest = memoryview(rest).cast("B")[count:]
 
     def shutdown(self, how: int, /) -> None:
         self._check_open()
@@ -186,7 +196,7 @@ class SimStream:
     def await_connection(self, timeout: float | None) -> None:
         """Wait until it is connected. Raises the OSError of the failure, or TimeoutError."""
         if not self.is_connected:
-            self._wait_for("is_connected", timeout)
+            self._wait_for("is_connected", self._writers, timeout)
         if self.error is not None:
             raise self.error
 
@@ -196,24 +206,27 @@ class SimStream:
         return self._network.settings.buffer_bytes - self._on_its_way - len(peer._inbox)
 
     def _await_bytes(self) -> None:
+        """Wait until there are bytes, or the peer has closed its direction."""
         self._check_open()
         if not self.is_readable:
-            self._wait_for("is_readable", self._timeout)
-        self._check_open()
+            self._wait_for("is_readable", self._readers, self._timeout)
+            self._check_open()
         if self.error is not None and not self._inbox:
             raise self.error
 
-    def _await_room(self) -> None:
+    def _await_room(self) -> int:
+        """Wait until bytes can be sent. Returns how many, at least 1."""
         self._check_open()
         if not self.is_writable:
-            self._wait_for("is_writable", self._timeout)
-        self._check_open()
+            self._wait_for("is_writable", self._writers, self._timeout)
+            self._check_open()
         if self.error is not None:
             raise self.error
         if self._is_shut or self._peer is None:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        return self._room()
 
-    def _wait_for(self, wanted: str, timeout: float | None) -> None:
+    def _wait_for(self, wanted: str, waiters: list[Ticket], timeout: float | None) -> None:
         if timeout == 0:
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
         end = None if timeout is None else self.process.monotonic() + timeout
@@ -221,11 +234,14 @@ class SimStream:
             left = None if end is None else end - self.process.monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError("timed out")
-            self.process.wait(self._waiters, left)
+            self.process.wait(waiters, left)
 
-    def _put(self, data: memoryview) -> int:
+    def _put(self, data: bytes | bytearray | memoryview, room: int) -> int:
+        """Send as much as there is room for, at least a byte. Returns how much."""
         assert self._pipe is not None
-        count = self._network.piece(min(len(data), self._room()))
+        if isinstance(data, memoryview):
+            data = data.cast("B")
+        count = self._network.piece(min(len(data), room))
         first = self._network.piece(count)
         self._on_its_way += count
         self._pipe.put(bytes(data[:first]))
@@ -237,18 +253,29 @@ class SimStream:
         if count:
             del self._inbox[:count]
             if self._peer is not None:
-                self._peer._notify()
+                self._peer._notify_writers()
 
     def _notify(self) -> None:
-        """Notify waiters and watchers that the stream may be ready."""
-        waiters, self._waiters = self._waiters, []
-        for ticket in waiters:
-            ticket.wake()
+        """Notify all waiters and watchers that the stream may be ready."""
+        wake_all(self._writers)
+        self._notify_readers()
+
+    def _notify_readers(self) -> None:
+        if self._readers:
+            wake_all(self._readers)
         for watcher in list(self.watchers):
-            watcher.notify()
+            watcher.notify(self)
+
+    def _notify_writers(self) -> None:
+        if self._writers:
+            wake_all(self._writers)
+        for watcher, for_writing in list(self.watchers.items()):
+            if for_writing:
+                watcher.notify(self)
 
     def _check_open(self) -> None:
-        self.process.check_alive()
+        if self.process.is_dead:
+            raise GreenletExit
         if self.is_closed:
             raise OSError(errno.EBADF, "Bad file descriptor")
 
@@ -257,9 +284,16 @@ class SimStream:
         self._inbox.clear()
         self.watchers.clear()
         self._network.streams.pop(self, None)
-        waiters, self._waiters = self._waiters, []
-        for ticket in waiters:
-            ticket.wake()
+        wake_all(self._readers)
+        wake_all(self._writers)
+
+
+def wake_all(waiters: list[Ticket]) -> None:
+    """End these waits, and empty the list."""
+    tickets = waiters[:]
+    waiters.clear()
+    for ticket in tickets:
+        ticket.wake()
 
 
 class SimListener:
@@ -268,7 +302,7 @@ class SimListener:
     def __init__(self, network: Network, process: Process, address: Address) -> None:
         self.process = process
         self.port = address[1]
-        self.watchers: dict[Watcher, None] = {}
+        self.watchers: dict[Watcher, bool] = {}
         self._address = address
         self._network = network
         self._backlog: deque[SimStream] = deque()
@@ -285,7 +319,7 @@ class SimListener:
         """A peer has connected."""
         self._backlog.append(stream)
         for watcher in list(self.watchers):
-            watcher.notify()
+            watcher.notify(self)
 
     def accept(self) -> tuple[SimStream, Address]:
         while self._backlog:

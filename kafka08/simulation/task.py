@@ -36,8 +36,9 @@ class Ticket:
 
     def end(self) -> None:
         self.is_done = True
-        if self.timer is not None:
-            self.timer.cancel()
+        timer = self.timer
+        if timer is not None:
+            timer.call = None
 
 
 class SimTask:
@@ -80,10 +81,11 @@ class SimTask:
     def park(self, ticket: Ticket, timeout: float | None) -> Any:
         """Wait for `ticket`. Returns the value of the wake-up, False after `timeout` seconds. Only
         the task itself calls it."""
+        scheduler = self._scheduler
         if timeout is not None:
-            ticket.timer = self._scheduler.call_later(timeout, ticket.wake, False)
+            ticket.timer = scheduler.call_later(timeout, ticket.wake, False)
         self._ticket = ticket
-        value = self._scheduler.loop.switch()
+        value = scheduler.loop.switch()
         self._ticket = None
         if self._is_killed or self.process.is_dead:
             ticket.end()

@@ -1,12 +1,13 @@
 """The trace of a run: a hash of all events, and the last lines about faults and processes.
 
 The hash covers all steps and messages in their order, with their times: two runs are equal if and
-only if their hashes are.
+only if their hashes are. Names are hashed when they first occur, and as numbers from then on.
 """
 
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -14,6 +15,24 @@ from typing import Final
 from kafka08.simulation.timeline import Timeline
 
 LINES_KEPT: Final = 400
+HASHED_BYTES: Final = 1 << 16
+"""Steps are hashed when they take this many bytes, since one at a time takes longer."""
+STEP, MESSAGE, TEXT = 0, 1, 2
+_step = struct.Struct("<BdII").pack
+_message = struct.Struct("<BdIII").pack
+
+
+class Names(dict[str, int]):
+    """Name → its number. `hashed` receives each new name."""
+
+    def __init__(self, hashed: bytearray) -> None:
+        super().__init__()
+        self._hashed = hashed
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        self._hashed += bytes([TEXT]) + f"{number} {name}\n".encode()
+        return number
 
 
 class Trace:
@@ -28,28 +47,42 @@ class Trace:
     ) -> None:
         self.timeline = timeline
         self._hash = hashlib.blake2b(digest_size=16)
+        self._pending = bytearray()
+        """Bytes that are not hashed yet."""
+        self._numbers = Names(self._pending)
         self._on_line = on_line
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
         """The last lines: faults, and starts and ends of processes."""
 
     @property
     def digest(self) -> str:
+        self._add_pending()
         return self._hash.hexdigest()
 
     def step(self, now: float, process: str, name: str) -> None:
         """One step of a process."""
-        self._hash.update(f"{now!r} {process} {name}\n".encode())
+        numbers, pending = self._numbers, self._pending
+        step = _step(STEP, now, numbers[process], numbers[name])
+        pending += step
+        if len(pending) > HASHED_BYTES:
+            self._add_pending()
 
     def message(self, now: float, source: str, target: str, checksum: int) -> None:
         """A message arrived over the network."""
-        self._hash.update(f"{now!r} {source} > {target} {checksum}\n".encode())
+        numbers = self._numbers
+        message = _message(MESSAGE, now, numbers[source], numbers[target], checksum)
+        self._pending += message
 
     def event(self, now: float, text: str) -> None:
         """A fault, or an event of a process."""
         line = f"{now:10.4f}  {text}"
-        self._hash.update(line.encode())
+        self._pending += bytes([TEXT]) + line.encode()
         self.lines.append(line)
         if self.timeline is not None:
             self.timeline.note(now, text)
         if self._on_line is not None:
             self._on_line(line)
+
+    def _add_pending(self) -> None:
+        self._hash.update(self._pending)
+        self._pending.clear()

@@ -53,13 +53,19 @@ class SimLock:
         if self._reentrant and self._holder is me:
             self._depth += 1
             return True
+        if self._holder is not None and not (blocking and self._await_release(timeout)):
+            return False
+        self._holder, self._depth = me, 1
+        return True
+
+    def _await_release(self, timeout: float) -> bool:
+        """Wait until it is free; False after so many seconds, if not negative."""
         deadline = None if timeout < 0 else self._process.monotonic() + timeout
         while self._holder is not None:
             left = None if deadline is None else deadline - self._process.monotonic()
-            if not blocking or (left is not None and left <= 0):
+            if left is not None and left <= 0:
                 return False
             self._process.wait(self._waiters, left)
-        self._holder, self._depth = me, 1
         return True
 
     def release(self) -> None:

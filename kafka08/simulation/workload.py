@@ -23,6 +23,8 @@ TOPIC: Final = "t"
 """The topic of all clients."""
 POLL_SECONDS: Final = 0.05
 TIMEOUT_MS: Final = 4000
+FETCH_WAIT_MS: Final = 1000
+"""A fetch is answered at once when there are messages; a shorter wait makes idle runs slow."""
 
 
 @dataclass
@@ -204,7 +206,9 @@ class Reader:
             self._consumer = SimpleConsumer(
                 leader.host, leader.port, TIMEOUT_MS, runtime=self._runtime
             )
-        fetched = self._consumer.fetch(self._tp, self.position, max_wait_ms=100, min_bytes=1)
+        fetched = self._consumer.fetch(
+            self._tp, self.position, max_wait_ms=FETCH_WAIT_MS, min_bytes=1
+        )
         for message in fetched:
             assert message.value is not None
             self._history.record_read(

@@ -52,3 +52,10 @@ def test_a_replay_is_text() -> None:
     done = simulate("--replay", "--json")
     assert 2 == done.returncode
     assert b"use one of --replay and --json" in done.stderr
+
+
+def test_faults_are_chosen_by_name() -> None:
+    """--faults: an unknown kind is misuse, and the known ones are named."""
+    done = simulate("--faults", "kill,nosuch")
+    assert 2 == done.returncode
+    assert b"'nosuch' is not one of clock, cut," in done.stderr

@@ -54,3 +54,12 @@ def test_a_stopped_process_sees_time_jump() -> None:
     process.scheduler.run(STEPS)
     [woke] = seen
     assert 5.0 <= woke < 5.1
+
+
+def test_a_cancelled_timer_takes_no_step() -> None:
+    """Most timers are cancelled: their steps would slow the run down."""
+    process = new_process()
+    process.call_later(1.0, lambda: None).cancel()
+    process.call_later(2.0, lambda: None)
+    process.scheduler.run(STEPS)
+    assert 1 == process.scheduler.steps

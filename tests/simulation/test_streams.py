@@ -69,6 +69,24 @@ def test_bytes_arrive_in_order(pair: Pair, run: Run) -> None:
     run(talk)
 
 
+def test_a_reader_is_not_woken_by_what_its_peer_reads(pair: Pair, run: Run) -> None:
+    """Half of all steps of a run would be such wake-ups."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        ours.send(b"request")
+        reader = pair.client.spawn(ours.recv, (9,), "reader")
+        pair.client.sleep(1.0)
+        before = ours.process.scheduler.steps
+        theirs.recv(9)
+        pair.client.sleep(1.0)
+        assert before + 1 == ours.process.scheduler.steps, "this task's own step alone"
+        theirs.send(b"response")
+        reader.join()
+
+    run(talk)
+
+
 def test_a_closed_end_is_an_end_or_a_reset(pair: Pair, run: Run) -> None:
     """After all that was sent; a reset if something was not read."""
 
