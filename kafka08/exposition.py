@@ -7,18 +7,20 @@ ConfigError, and everything else works.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import inf, isnan
 from typing import Any, Final, TypeAlias
 
 from kafka08.errors import ConfigError
 from kafka08.extras import install_command
-from kafka08.metrics import Family
+from kafka08.metrics import Family, Labels
 
 Collect: TypeAlias = Callable[[], Iterable[Family]]
 WsgiApp: TypeAlias = Callable[..., Any]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+EXACT_MAX: Final = 10**15
+"""A larger float may be written with an exponent."""
 _TO_ESCAPE = re.compile(r"[\\\"\n]")
 MISSING = "metrics need the package prometheus-client, which is not installed: " + install_command(
     "metrics"
@@ -57,11 +59,21 @@ def text_of(families: Iterable[Family]) -> str:
         lines += (f"# HELP {name} {_escaped(family.help)}\n", f"# TYPE {name} {kind}\n")
         for suffix, labels, value in family.samples:
             if labels:
-                inner = ",".join(f'{key}="{_escaped_label(labels[key])}"' for key in sorted(labels))
+                inner = _text_of_labels(labels)
                 lines.append(f"{family.name}{suffix}{{{inner}}} {_number(value)}\n")
             else:
                 lines.append(f"{family.name}{suffix} {_number(value)}\n")
     return "".join(lines)
+
+
+def _text_of_labels(labels: Mapping[str, str]) -> str:
+    if type(labels) is not Labels:
+        return ",".join(f'{key}="{_escaped_label(labels[key])}"' for key in sorted(labels))
+    try:
+        return labels.text
+    except AttributeError:
+        labels.text = _text_of_labels(dict(labels))
+        return labels.text
 
 
 def _escaped(text: str) -> str:
@@ -73,6 +85,8 @@ def _escaped_label(text: str) -> str:
 
 
 def _number(value: float) -> str:
+    if type(value) is int and -EXACT_MAX < value < EXACT_MAX:
+        return f"{value}.0"
     if value in {inf, -inf}:
         return "+Inf" if value > 0 else "-Inf"
     return "NaN" if isnan(value) else repr(float(value))

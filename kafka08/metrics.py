@@ -33,6 +33,13 @@ SAMPLES_PER_TURN: Final = 200
 NO_LABELS: Final[Mapping[str, str]] = {}
 
 
+class Labels(dict[str, str]):
+    """Labels of several samples, which an exposition turns into text once."""
+
+    __slots__ = ("text",)
+    text: str
+
+
 class Sample(NamedTuple):
     """One line of an exposition: the family's name with `suffix`, labels, and a value."""
 

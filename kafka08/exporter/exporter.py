@@ -57,7 +57,7 @@ class Exporter:
                 logger.warning("No response: %s", said)
             self._histories.add(view)
             families += families_of(view, self._histories)
-            families += kminion_families(view)
+            families += kminion_families(view, self._histories)
         families.append(gauge("kafka08_exporter_up", "1 if ZooKeeper answered.", bool(families)))
         families.append(
             Family(

@@ -9,18 +9,17 @@ danielqsj/kafka_exporter.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from kafka08.exporter.histories import Histories, lag_of
 from kafka08.exporter.verdict import Verdict, worst
 from kafka08.exporter.view import ClusterView, PartitionView
-from kafka08.metrics import Family, Sample, gauge
+from kafka08.metrics import Family, Labels, Sample, gauge
 from kafka08.structs import TopicPartition
 
 GROUP: Final = "kafka_consumergroup"
 PARTITION: Final = "kafka_topic_partition"
-Labels = Mapping[str, str]
 
 
 def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
@@ -45,8 +44,12 @@ def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
     yield gauge("kafka08_exporter_unanswered", "Requests without a response.", len(view.unanswered))
 
 
-def labels_of(tp: TopicPartition) -> dict[str, str]:
-    return {"topic": tp.topic, "partition": str(tp.partition)}
+def labels_of(tp: TopicPartition) -> Labels:
+    return Labels(topic=tp.topic, partition=str(tp.partition))
+
+
+def labels_in_group(group: str, tp: TopicPartition) -> Labels:
+    return Labels(consumergroup=group, topic=tp.topic, partition=str(tp.partition))
 
 
 def _of_partitions(view: ClusterView) -> Iterator[Family]:
@@ -98,8 +101,9 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     for name, group in view.groups.items():
         sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
         found: list[Verdict] = []
+        labelled: dict[TopicPartition, Labels] = {}
         for tp, committed in group.newest().items():
-            labels = {"consumergroup": name, **labels_of(tp)}
+            labels = labelled[tp] = labels_in_group(name, tp)
             offsets.append(Sample("", labels, committed.offset))
             of_topic = sums[tp.topic]
             of_topic[0] += committed.offset
@@ -110,16 +114,16 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
             lags.append(Sample("", labels, lag))
             verdict = histories.verdict(view, name, tp)
             found.append(verdict)
-            verdicts.append(Sample("", labels, verdict))
+            verdicts.append(Sample("", labels, int(verdict)))
             seconds = histories.seconds_late(view, tp, committed.offset)
             if seconds is not None:
                 late.append(Sample("", labels, seconds))
         for tp, committed in group.zookeeper.items():
             lag = lag_of(view, tp, committed.offset)
             if lag is not None:
-                zookeeper.append(Sample("", {"consumergroup": name, **labels_of(tp)}, lag))
+                zookeeper.append(Sample("", labelled[tp], lag))
         for topic, (offset_sum, lag_sum) in sums.items():
-            labels = {"consumergroup": name, "topic": topic}
+            labels = Labels(consumergroup=name, topic=topic)
             offset_sums.append(Sample("", labels, offset_sum))
             lag_sums.append(Sample("", labels, lag_sum))
         groups.append(Sample("", {"consumergroup": name}, worst(found)))

@@ -2,15 +2,25 @@
 
 Pure. Partitions and groups that disappear from the view are dropped, so memory is bounded by the
 cluster: ENDS_MAX ends per partition, and HISTORY_MAX commits per partition of each group.
+
+A hundred thousand partitions of groups are usual, and each view asks for all of them. So what
+depends on the commits alone is decided when one is recorded.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final
 
-from kafka08.exporter.verdict import HISTORY_MAX, Commit, Verdict, verdict_of
+from kafka08.exporter.verdict import (
+    HISTORY_MAX,
+    Commit,
+    Verdict,
+    has_stopped,
+    verdict_on_commits,
+    was_at_end,
+)
 from kafka08.exporter.view import ClusterView, Committed
 from kafka08.structs import TopicPartition
 
@@ -22,59 +32,99 @@ COMMITS_MIN: Final = 3
 WATCHED_MS_MIN: Final = 300_000
 """A history with fewer commits gets a verdict only after this time."""
 
-GroupPartition = tuple[str, TopicPartition]
 
+class LogEnds:
+    """The ends of a log, oldest first: `offsets`, which never fall, at `times_ms`."""
 
-class End(NamedTuple):
-    """The end of a log at a time."""
+    __slots__ = ("offsets", "times_ms")
 
-    time_ms: int
-    offset: int
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.times_ms: list[int] = []
+
+    def add(self, time_ms: int, offset: int) -> None:
+        offsets, times_ms = self.offsets, self.times_ms
+        if offsets and offset < offsets[-1]:  # the topic was recreated, or its log was truncated
+            offsets.clear()
+            times_ms.clear()
+        if len(offsets) >= 2 and offsets[-1] == offsets[-2] == offset:
+            times_ms[-1] = time_ms  # for a log without appends the first and the last time suffice
+            return
+        offsets.append(offset)
+        times_ms.append(time_ms)
+        del offsets[:-ENDS_MAX], times_ms[:-ENDS_MAX]
+
+    @property
+    def lowest_recent(self) -> int | None:
+        return self.offsets[-RECENT_ENDS:][0] if self.offsets else None
 
 
 class GroupHistory:
-    """The commits of a group in one partition, and when its history began."""
+    """The commits of a group in one partition, and when its history began.
 
-    __slots__ = ("commits", "last", "since_ms")
+    verdict   on the commits, if the group has not stopped
+    """
+
+    __slots__ = ("commits", "last", "since_ms", "verdict")
 
     def __init__(self, since_ms: int) -> None:
         self.since_ms = since_ms
-        self.commits: deque[Commit] = deque(maxlen=HISTORY_MAX)
+        self.commits: list[Commit] = []
         self.last: Committed | None = None
+        self.verdict = Verdict.OK
+
+    def add(self, committed: Committed, time_ms: int, lag: int | None) -> int:
+        """Record a commit; returns how many there were since the last one, at least 1. The first
+        one that is seen counts as none: nobody knows when it was made."""
+        before, self.last = self.last, committed
+        self.commits.append(Commit(committed.offset, time_ms, lag))
+        del self.commits[:-HISTORY_MAX]
+        self.verdict = verdict_on_commits(self.commits)
+        if before is None:
+            return 0
+        return max(1, committed.version - before.version) if before.version >= 0 else 1
 
 
 class Histories:
-    """The histories of one cluster. `add` each view, oldest first."""
+    """The histories of one cluster. `add` each view, oldest first.
+
+    commits   group → commits seen: each one to ZooKeeper, whose znodes count; of those to Kafka at
+              most one per partition and view
+    """
 
     def __init__(self) -> None:
-        self._ends: dict[TopicPartition, list[End]] = {}
-        self._groups: dict[GroupPartition, GroupHistory] = {}
+        self.commits: dict[str, int] = {}
+        self._ends: dict[TopicPartition, LogEnds] = {}
+        self._groups: dict[str, dict[TopicPartition, GroupHistory]] = {}
 
     def add(self, view: ClusterView) -> None:
         """Record what changed."""
-        self._ends = {tp: self._ends.get(tp, []) for tp in view.partitions}
+        known_ends = self._ends
+        self._ends = {tp: known_ends.get(tp) or LogEnds() for tp in view.partitions}
         for tp, partition in view.partitions.items():
             if partition.end is not None:
-                self._add_end(self._ends[tp], End(view.now_ms, partition.end))
-        known = self._groups
-        self._groups = {}
+                self._ends[tp].add(view.now_ms, partition.end)
+        known, self._groups = self._groups, {}
         for name, group in view.groups.items():
-            for tp, committed in group.newest().items():
-                history = known.get((name, tp)) or GroupHistory(view.now_ms)
-                self._groups[name, tp] = history
-                if committed != history.last:
-                    history.last = committed
-                    lag = lag_of(view, tp, committed.offset)
-                    history.commits.append(Commit(committed.offset, view.now_ms, lag))
+            self._groups[name] = self._add_group(view, name, group.newest(), known.get(name, {}))
+        self.commits = {name: self.commits.get(name, 0) for name in view.groups}
 
-    @staticmethod
-    def _add_end(ends: list[End], now: End) -> None:
-        if ends and now.offset < ends[-1].offset:
-            ends.clear()  # the topic was recreated, or its log was truncated
-        if len(ends) >= 2 and ends[-1].offset == ends[-2].offset == now.offset:
-            ends.pop()  # for a log without appends the first and the last time suffice
-        ends.append(now)
-        del ends[:-ENDS_MAX]
+    def _add_group(
+        self,
+        view: ClusterView,
+        name: str,
+        newest: Mapping[TopicPartition, Committed],
+        known: Mapping[TopicPartition, GroupHistory],
+    ) -> dict[TopicPartition, GroupHistory]:
+        histories = {}
+        commits = 0
+        for tp, committed in newest.items():
+            history = histories[tp] = known.get(tp) or GroupHistory(view.now_ms)
+            if committed != history.last:
+                lag = lag_of(view, tp, committed.offset)
+                commits += history.add(committed, view.now_ms, lag)
+        self.commits[name] = self.commits.get(name, 0) + commits
+        return histories
 
     def seconds_late(self, view: ClusterView, tp: TopicPartition, offset: int) -> float | None:
         """Age of the message at `offset`: the time lag of a group that committed that offset. From
@@ -91,30 +141,35 @@ class Histories:
         if stamped_ms is not None:
             return max(0.0, (view.now_ms - stamped_ms) / 1000)
         ends = self._ends.get(tp)
-        if not ends:
+        if ends is None or not ends.offsets:
             return None
-        index = bisect_right(ends, offset, key=lambda known: known.offset)
+        index = bisect_right(ends.offsets, offset)
         # The message at `offset` was written between the ends `index - 1` and `index`.
         if index == 0:
-            return (view.now_ms - ends[0].time_ms) / 1000
-        if index == len(ends):
+            return (view.now_ms - ends.times_ms[0]) / 1000
+        if index == len(ends.offsets):
             return 0.0
-        before, after = ends[index - 1], ends[index]
-        share = (offset - before.offset) / (after.offset - before.offset)
-        written_ms = before.time_ms + share * (after.time_ms - before.time_ms)
+        before, after = ends.offsets[index - 1 : index + 1]
+        began_ms, ended_ms = ends.times_ms[index - 1 : index + 1]
+        written_ms = began_ms + (offset - before) / (after - before) * (ended_ms - began_ms)
         return max(0.0, (view.now_ms - written_ms) / 1000)
 
     def verdict(self, view: ClusterView, group: str, tp: TopicPartition) -> Verdict:
         """The verdict by Burrow's rules; OK while the history is too short."""
-        history = self._groups.get((group, tp))
+        history = self._groups.get(group, {}).get(tp)
         if history is None or history.last is None:
             return Verdict.OK
-        lag = lag_of(view, tp, history.last.offset)
+        commits = history.commits
         watched_ms = view.now_ms - history.since_ms
-        if not lag or (len(history.commits) < COMMITS_MIN and watched_ms < WATCHED_MS_MIN):
+        if len(commits) < COMMITS_MIN and watched_ms < WATCHED_MS_MIN:
             return Verdict.OK
-        recent = [end.offset for end in self._ends.get(tp, [])[-RECENT_ENDS:]]
-        return verdict_of(list(history.commits), recent, lag, view.now_ms)
+        if not lag_of(view, tp, history.last.offset):
+            return Verdict.OK
+        ends = self._ends.get(tp)
+        lowest_end = None if ends is None else ends.lowest_recent
+        if has_stopped(commits, view.now_ms) and not was_at_end(commits, lowest_end):
+            return Verdict.STOP
+        return history.verdict
 
 
 def lag_of(view: ClusterView, tp: TopicPartition, offset: int) -> int | None:

@@ -1,8 +1,8 @@
 """The metrics of a view with the names and labels of kminion, for Grafana's dashboards 14012, 14013
 and 14014. Pure.
 
-Missing are sizes of log directories (no broker before 1.0 reports them), assignments of members,
-and counts of commits. Unknown labels are empty. Source of the names:
+Missing are sizes of log directories (no broker before 1.0 reports them) and assignments of
+members. Unknown labels are empty. Source of the names:
 redpanda-data/kminion, docs/metrics.md.
 """
 
@@ -13,21 +13,21 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka08 import __version__
-from kafka08.exporter.histories import lag_of
+from kafka08.exporter.histories import Histories, lag_of
 from kafka08.exporter.view import ClusterView
-from kafka08.metrics import Family, Sample
+from kafka08.metrics import Family, Labels, Sample
 
 PREFIX: Final = "kminion_kafka"
 
 
-def kminion_families(view: ClusterView) -> Iterator[Family]:
+def kminion_families(view: ClusterView, histories: Histories) -> Iterator[Family]:
     """All families of the cluster at the time of `view`."""
     yield Family(
         "kminion_exporter_up", "Always 1.", [Sample("", {"version": f"kafka08 {__version__}"}, 1)]
     )
     yield from _of_brokers(view)
     yield from _of_topics(view)
-    yield from _of_groups(view)
+    yield from _of_groups(view, histories)
 
 
 def _of_brokers(view: ClusterView) -> Iterator[Family]:
@@ -83,7 +83,7 @@ def _of_topics(view: ClusterView) -> Iterator[Family]:
         yield Family(f"{PREFIX}_topic_{mark}_water_mark_sum", "The same, of a topic.", of_topics)
 
 
-def _of_groups(view: ClusterView) -> Iterator[Family]:
+def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     infos: list[Sample] = []
     members: list[Sample] = []
     offset_sums: list[Sample] = []
@@ -106,18 +106,21 @@ def _of_groups(view: ClusterView) -> Iterator[Family]:
             lag = lag_of(view, tp, committed.offset)
             if lag is not None:
                 of_topic[1] += lag
-                labels = {
-                    "group_id": name,
-                    "topic_name": tp.topic,
-                    "partition_id": str(tp.partition),
-                }
+                number = str(tp.partition)
+                labels = Labels(group_id=name, topic_name=tp.topic, partition_id=number)
                 lags.append(Sample("", labels, lag))
         for topic, (offset_sum, lag_sum) in sums.items():
-            labels = {"group_id": name, "topic_name": topic}
+            labels = Labels(group_id=name, topic_name=topic)
             offset_sums.append(Sample("", labels, offset_sum))
             lag_sums.append(Sample("", labels, lag_sum))
     yield Family(f"{PREFIX}_consumer_group_info", "1 if the group has members.", infos)
     yield Family(f"{PREFIX}_consumer_group_members", "Members of a group.", members)
+    yield Family(
+        f"{PREFIX}_consumer_group_offset_commits",
+        "Commits of a group that were seen: in ZooKeeper each, in Kafka one per read.",
+        [Sample("_total", {"group_id": n}, c) for n, c in histories.commits.items()],
+        "counter",
+    )
     group_topic = f"{PREFIX}_consumer_group_topic"
     yield Family(f"{group_topic}_offset_sum", "What a group committed in a topic.", offset_sums)
     yield Family(f"{group_topic}_lag", "Messages of a topic that a group has not read.", lag_sums)

@@ -15,6 +15,7 @@ from kafka08.client.message_times import message_times
 from kafka08.consumer.watched import WatchedNodes
 from kafka08.deprecation import renamed
 from kafka08.errors import KafkaError
+from kafka08.exporter.kafka_commits import KafkaCommits
 from kafka08.exporter.message_times import MessageTimes
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
 from kafka08.groups.coordinator_reader import FIRST_COORDINATING, CoordinatorReader, may_coordinate
@@ -36,6 +37,7 @@ from kafka08.structs import (
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
+from kafka08.zk.nodes import BrokerRegistration
 from kafka08.zk.operations import Node
 from kafka08.zk.store import ClusterStore, reachable
 
@@ -54,7 +56,9 @@ class ClusterReader(Closeable):
     def __init__(self, zookeeper: str, *, runtime: ClientRuntime = THREADS) -> None:
         self._runtime = runtime
         self._cluster: ClusterClient | None = None
+        self._negotiates = False
         self._times = MessageTimes()
+        self._kafka_commits = KafkaCommits(runtime)
         self._zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="exporter", clock=runtime)
         self._zk.start()
         self._store = ClusterStore(self._zk)
@@ -71,6 +75,11 @@ class ClusterReader(Closeable):
     def requests_sent(self) -> int:
         """To ZooKeeper."""
         return self._zk.requests_sent
+
+    @property
+    def offset_fetches_sent(self) -> int:
+        """Requests to coordinators, one per group."""
+        return self._kafka_commits.requests_sent
 
     def close(self) -> None:
         if self._cluster is not None:
@@ -94,7 +103,10 @@ class ClusterReader(Closeable):
             for number, replicas in assignment.items()
         }
         states = self._read_states(partitions)
-        cluster = self._client(unanswered)
+        negotiates = bool(brokers) and all(
+            registrations[i].version >= FIRST_COORDINATING for i in brokers
+        )
+        cluster = self._client(unanswered, negotiates=negotiates)
         led = [tp for tp, state in states.items() if state.leader in brokers]
         ends = self._offsets(cluster, led, LATEST_OFFSET, unanswered)
         first = self._offsets(cluster, led, EARLIEST_OFFSET, unanswered) if starts else {}
@@ -108,9 +120,10 @@ class ClusterReader(Closeable):
                 first.get(tp),
                 ends.get(tp),
             )
-        groups = self._groups(cluster, list(partitions), set(led), unanswered)
+        groups = self._groups(cluster, list(partitions), set(led), ends, unanswered)
         times = self._times.look_up(
-            unread(views, groups), lambda offsets: self._ask_times(cluster, views, offsets)
+            unread(views, groups),
+            lambda offsets: self._ask_times(cluster, registrations, views, offsets),
         )
         return ClusterView(
             self._runtime.time_ms(),
@@ -121,7 +134,7 @@ class ClusterReader(Closeable):
             self._runtime.monotonic() - began,
             tuple(unanswered),
             times,
-            bool(brokers) and all(registrations[i].version >= FIRST_COORDINATING for i in brokers),
+            negotiates,
         )
 
     read = renamed("ClusterReader.read", read_view)
@@ -134,16 +147,22 @@ class ClusterReader(Closeable):
         there = {tp: found[path] for tp, path in wanted.items() if path in found}
         return self._store.decode_states(there)
 
-    def _client(self, unanswered: list[str]) -> ClusterClient | None:
-        """A client whose brokers include one that has just answered; None, and why, without one."""
+    def _client(self, unanswered: list[str], *, negotiates: bool) -> ClusterClient | None:
+        """A client whose brokers include one that has just answered; None, and why, without one.
+        `negotiates`: all brokers report their API versions."""
+        if self._cluster is not None and negotiates is not self._negotiates:
+            self._cluster.close()
+            self._cluster = None
         try:
             if self._cluster is None:
+                self._negotiates = negotiates
                 self._cluster = ClusterClient(
                     self._store.broker_addresses(),
                     client_id="kafka08-exporter",
                     timeout_ms=5000,
                     connect_timeout_ms=2000,
                     retry_policy=RETRIES,
+                    negotiates=negotiates,
                     runtime=self._runtime,
                 )
             self._cluster.refresh()
@@ -172,6 +191,7 @@ class ClusterReader(Closeable):
     def _ask_times(
         self,
         cluster: ClusterClient | None,
+        registrations: Mapping[int, BrokerRegistration],
         views: Mapping[TopicPartition, PartitionView],
         offsets: Mapping[TopicPartition, int],
     ) -> dict[TopicPartition, int | None]:
@@ -183,7 +203,8 @@ class ClusterReader(Closeable):
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         for tp, offset in offsets.items():
             by_leader.setdefault(views[tp].leader, {})[tp] = offset
-        for broker_id, registration in self._store.registrations(by_leader).items():
+        for broker_id in by_leader.keys() & registrations.keys():
+            registration = registrations[broker_id]
             if registration.version < FIRST_WITH_TIMESTAMPS:
                 continue
             try:
@@ -198,6 +219,7 @@ class ClusterReader(Closeable):
         cluster: ClusterClient | None,
         partitions: Sequence[TopicPartition],
         led: Collection[TopicPartition],
+        ends: Offsets,
         unanswered: list[str],
     ) -> dict[str, GroupView]:
         names = GroupStore(self._zk).groups()
@@ -210,8 +232,10 @@ class ClusterReader(Closeable):
         if silent:
             what = f"offsets in Kafka of {len(silent)} groups"
             unanswered.append(f"{what}: no live broker leads {OFFSETS_TOPIC}: {some_of(silent)}")
-        # The request would create the offsets topic.
-        asked = set(every).difference(silent) if count else set()
+        in_kafka: Mapping[str, Mapping[TopicPartition, Committed]] = {}
+        if cluster is not None:
+            asked = sorted(set(every).difference(silent))
+            in_kafka = self._kafka_commits.read_all(cluster, asked, partitions, ends, unanswered)
         found = {}
         for name in every:
             in_zookeeper: Mapping[TopicPartition, Committed] = {}
@@ -220,7 +244,7 @@ class ClusterReader(Closeable):
             found[name] = GroupView(
                 members.get(name, 0) + coordinated.get(name, 0),
                 in_zookeeper,
-                self._kafka_offsets(cluster, name, partitions, unanswered) if name in asked else {},
+                in_kafka.get(name, {}),
             )
         return found
 
@@ -235,24 +259,6 @@ class ClusterReader(Closeable):
             return {}
         unanswered.extend(listed.unanswered)
         return {group.name: len(group.members) for group in listed.groups}
-
-    def _kafka_offsets(
-        self,
-        cluster: ClusterClient | None,
-        group: str,
-        partitions: Sequence[TopicPartition],
-        unanswered: list[str],
-    ) -> dict[TopicPartition, Committed]:
-        """The group's offsets in Kafka. These brokers cannot list them, so the request names every
-        partition of the cluster."""
-        if cluster is None:
-            return {}
-        try:
-            found = CoordinatorReader(cluster, self._runtime).committed(group, partitions)
-        except KafkaError as error:
-            unanswered.append(f"offsets of group {group} in Kafka: {error}")
-            return {}
-        return {tp: Committed(offset) for tp, offset in found.items()}
 
 
 def without_coordinator(

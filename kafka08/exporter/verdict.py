@@ -54,8 +54,13 @@ def verdict_of(
     """
     if lag <= 0 or not commits:
         return Verdict.OK
-    if _has_stopped(commits, now_ms) and not _was_at_end(commits, log_ends):
+    if has_stopped(commits, now_ms) and not was_at_end(commits, min(log_ends, default=None)):
         return Verdict.STOP
+    return verdict_on_commits(commits)
+
+
+def verdict_on_commits(commits: Sequence[Commit]) -> Verdict:
+    """The rules that need the commits alone; for a group with lag that has not stopped."""
     if _is_rewound(commits):
         return Verdict.REWIND
     if any(commit.lag == 0 for commit in commits):
@@ -65,16 +70,17 @@ def verdict_of(
     return Verdict.OK if _lag_fell(commits) else Verdict.WARN
 
 
-def _has_stopped(commits: Sequence[Commit], now_ms: int) -> bool:
+def has_stopped(commits: Sequence[Commit], now_ms: int) -> bool:
     """Whether the time since the last commit is longer than the time from the first to the last."""
     first, last = commits[0].time_ms, commits[-1].time_ms
     # Burrow's clock has whole seconds.
     return now_ms // 1000 * 1000 - last > last - first
 
 
-def _was_at_end(commits: Sequence[Commit], log_ends: Sequence[int]) -> bool:
-    """Whether it had read everything a moment ago: then a missing commit means nothing yet."""
-    return any(end <= commits[-1].offset for end in log_ends)
+def was_at_end(commits: Sequence[Commit], lowest_end: int | None) -> bool:
+    """Whether it had read everything a moment ago: then a missing commit means nothing yet.
+    `lowest_end`: of the recent log ends; None: unknown."""
+    return lowest_end is not None and lowest_end <= commits[-1].offset
 
 
 def _is_rewound(commits: Sequence[Commit]) -> bool:

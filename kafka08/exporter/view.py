@@ -43,8 +43,10 @@ class GroupView:
     zookeeper: Mapping[TopicPartition, Committed] = field(default_factory=dict)
     kafka: Mapping[TopicPartition, Committed] = field(default_factory=dict)
 
-    def newest(self) -> dict[TopicPartition, Committed]:
+    def newest(self) -> Mapping[TopicPartition, Committed]:
         """The larger offset of each partition: where a member that reads both stores continues."""
+        if not self.kafka or not self.zookeeper:
+            return self.kafka or self.zookeeper
         found = dict(self.zookeeper)
         for tp, committed in self.kafka.items():
             if tp not in found or committed.offset > found[tp].offset:

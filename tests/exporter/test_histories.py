@@ -127,11 +127,23 @@ def test_what_is_remembered_is_bounded_and_what_is_gone_is_forgotten() -> None:
     histories = Histories()
     for n in range(ENDS_MAX * 2):
         histories.add(view(n, n * 2, n, version=n))
-    assert ENDS_MAX == len(histories._ends[T0])
-    assert HISTORY_MAX == len(histories._groups["g", T0].commits)
+    assert ENDS_MAX == len(histories._ends[T0].offsets)
+    assert HISTORY_MAX == len(histories._groups["g"][T0].commits)
     histories.add(ClusterView(NOW))
     assert not histories._ends
     assert not histories._groups
+
+
+def test_commits_are_counted() -> None:
+    """Each to ZooKeeper, whose znodes count; to Kafka what is seen to change. The first look, and a
+    group that is new, count as none."""
+    views = [view(0, 9, 1, version=5), view(1, 9, 1, version=8), view(2, 9, 2), view(3, 9, 4)]
+    counts = []
+    histories = Histories()
+    for one in [*views, view(4, 9, 4), ClusterView(NOW), view(5, 9, 4)]:
+        histories.add(one)
+        counts.append(histories.commits.get("g"))
+    assert [0, 3, 4, 5, 5, None, 0] == counts
 
 
 def samples(shown: ClusterView, histories: Histories) -> dict[str, list[Sample]]:
