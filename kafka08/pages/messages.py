@@ -1,4 +1,5 @@
 """Searches messages of a topic: from an offset or a time on, with a key, or containing a text.
+Those of several partitions are merged by time.
 
 Every search is bounded: in messages, bytes and seconds, and in the shown part of each message. The
 result has the positions where it stopped, so that the next search can continue there.
@@ -7,10 +8,12 @@ result has the positions where it stopped, so that the next search can continue 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, TypeAlias
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import (
@@ -30,6 +33,7 @@ from kafka08.errors import (
     UnsupportedVersion,
 )
 from kafka08.nearest import did_you_mean
+from kafka08.pages.merge import Message, in_order, merge, newest
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
 
 MESSAGES_MAX: Final = 200
@@ -45,7 +49,12 @@ SHOWN_BYTES_MAX: Final = 16 * 1024
 """Maximum bytes shown of one key or value."""
 RETRIES: Final = RetryPolicy(tries=2, backoff_ms=100)
 FETCH_BYTES: Final = 1024 * 1024
+FETCH_BYTES_MIN: Final = 16 * 1024
+"""Each partition of a topic has a fetch in memory, so those of many partitions are small."""
 BATCH: Final = BatchLimits(max_messages=5000, max_bytes=8 * 1024 * 1024)
+
+Bounds: TypeAlias = tuple[int, int]
+"""The first offset of a log, and the one behind its last message."""
 
 
 class Start(Enum):
@@ -75,6 +84,10 @@ class SearchRequest:
     key: bytes | None = None
     text: bytes | None = None
 
+    @property
+    def is_filtered(self) -> bool:
+        return self.key is not None or self.text is not None
+
 
 class Browser:
     """Performs one search. The caller closes `cluster`.
@@ -89,49 +102,87 @@ class Browser:
         self._ends_at = clock.monotonic() + SECONDS_MAX
         self._bytes = 0
         self._scanned = 0
+        self._fetch_bytes = FETCH_BYTES
 
     def search(self, request: SearchRequest) -> dict[str, Any]:
-        """The result as JSON: messages, and the positions to continue at. UnknownTopicOrPartition
-        if the topic or partition does not exist (nothing is created); errors of single partitions
-        are in `faults`."""
-        partitions = self._partitions(request)
-        starts, faults = self._starts(request, partitions)
-        shown: list[dict[str, Any]] = []
-        position = {tp.partition: offset for tp, offset in starts.items()}
-        ended = []
+        """The result as JSON: messages, merged by time, and the positions to continue at.
+        UnknownTopicOrPartition if the topic or partition does not exist (nothing is created);
+        errors of single partitions are in `faults`.
+
+        `order` is "partition" if no message has a timestamp, else "time".
+        """
+        bounds, faults = self._bounds(self._partitions(request))
+        self._fetch_bytes = min(FETCH_BYTES, max(FETCH_BYTES_MIN, BYTES_MAX // (len(bounds) or 1)))
         limit = min(request.limit, MESSAGES_MAX)
-        for index, (tp, offset) in enumerate(starts.items()):
-            share = -(-(limit - len(shown)) // (len(starts) - index))
-            reader = PartitionReader(
-                self._cluster,
-                tp,
-                offset,
-                fetch_bytes=FETCH_BYTES,
-                wait_ms=1,
-                policy=RETRIES,
-                is_stopping=self._is_late,
-                timestamps=self._negotiates,
-                clock=self._clock,
-            )
-            try:
-                found = self._read(reader, request, share)
-                shown += found
-                is_full = len(found) >= share > 0
-                behind = found[-1]["offset"] + 1 if is_full else reader.position
-                position[tp.partition] = behind
-                if 0 <= reader.high_watermark <= behind:
-                    ended.append(tp.partition)
-            except KafkaError as error:
-                faults[tp.partition] = str(error)
+        if request.start is Start.LATEST:
+            scans, found = self._newest(request, bounds, limit)
+            untaken: dict[int, Message] = {}
+        else:
+            starts = self._starts(request, bounds)
+            scans = {tp.partition: self._scan(tp, at, request) for tp, at in starts.items()}
+            found, untaken = merge({n: iter(scan) for n, scan in scans.items()}, limit)
+        messages, order = in_order(found)
         return {
             "topic": request.topic,
-            "messages": shown,
-            "next": position,
-            "ended": ended,
+            "messages": messages,
+            "order": order,
+            "next": {
+                number: untaken[number]["offset"] if number in untaken else scan.position
+                for number, scan in scans.items()
+            },
+            "ended": [n for n, scan in scans.items() if scan.is_at_end and n not in untaken],
             "scanned": self._scanned,
-            "is_cut": self._is_late() or self._is_full(),
-            "faults": faults,
+            "is_cut": self._has_ended(),
+            "faults": faults | {n: scan.fault for n, scan in scans.items() if scan.fault},
         }
+
+    def _newest(
+        self, request: SearchRequest, bounds: Mapping[TopicPartition, Bounds], limit: int
+    ) -> tuple[dict[int, Scan], list[Message]]:
+        """(the scan of each partition that reached its end, the newest `limit` messages). Begins
+        with few messages of each partition, and reads on before them where all were taken."""
+        back = SEARCHED_BACK if request.is_filtered else 2 * limit
+        each = -(-back // (len(bounds) or 1))
+        begins = {tp: max(start, end - each) for tp, (start, end) in bounds.items()}
+        scans = {tp: self._scan(tp, at, request) for tp, at in begins.items()}
+        found: dict[int, Sequence[Message]] = {
+            tp.partition: deque(scan, limit) for tp, scan in scans.items()
+        }
+        while True:
+            taken = newest(found, limit)
+            messages, _ = merge({n: iter(chosen) for n, chosen in taken.items()}, limit)
+            is_enough = len(messages) == limit and in_order(messages)[1] == "partition"
+            short = [
+                tp
+                for tp, at in begins.items()
+                if at > bounds[tp][0]
+                and len(taken.get(tp.partition, ())) == len(found[tp.partition])
+                and not scans[tp].fault
+            ]
+            if request.is_filtered or is_enough or not short or self._has_ended():
+                return {tp.partition: scan for tp, scan in scans.items()}, messages
+            for tp in short:
+                end = begins[tp]
+                begins[tp] = max(bounds[tp][0], end - 2 * limit)
+                older = self._scan(tp, begins[tp], request, end)
+                found[tp.partition] = [*older, *found[tp.partition]]
+                scans[tp].fault = older.fault
+
+    def _scan(
+        self, tp: TopicPartition, offset: int, request: SearchRequest, end: float = inf
+    ) -> Scan:
+        reader = PartitionReader(
+            self._cluster,
+            tp,
+            offset,
+            fetch_bytes=self._fetch_bytes,
+            wait_ms=1,
+            policy=RETRIES,
+            is_stopping=self._is_late,
+            timestamps=self._negotiates,
+            clock=self._clock,
+        )
+        return Scan(self, reader, request, end)
 
     def _partitions(self, request: SearchRequest) -> list[TopicPartition]:
         metadata = self._cluster.refresh()
@@ -149,10 +200,10 @@ class Browser:
                 )
         return [TopicPartition(request.topic, number) for number in wanted]
 
-    def _starts(
-        self, request: SearchRequest, partitions: list[TopicPartition]
-    ) -> tuple[dict[TopicPartition, int], dict[int, str]]:
-        """(partition → start offset within the log, partition → why it cannot be read)."""
+    def _bounds(
+        self, partitions: list[TopicPartition]
+    ) -> tuple[dict[TopicPartition, Bounds], dict[int, str]]:
+        """(partition → (start, end) of its log, partition → why it cannot be read)."""
         faults: dict[int, str] = {}
         bounds: dict[TopicPartition, list[int]] = {tp: [] for tp in partitions}
         for which in (EARLIEST_OFFSET, LATEST_OFFSET):
@@ -162,20 +213,18 @@ class Browser:
                     del bounds[tp]
                 else:
                     bounds[tp].append(found[0])
-        back = min(request.limit, MESSAGES_MAX)
-        if request.key is not None or request.text is not None:
-            back = SEARCHED_BACK
-        each = -(-back // max(1, len(bounds)))
+        return {tp: (start, end) for tp, (start, end) in bounds.items()}, faults
+
+    def _starts(
+        self, request: SearchRequest, bounds: Mapping[TopicPartition, Bounds]
+    ) -> dict[TopicPartition, int]:
+        """partition → start offset within the log."""
         by_time: Mapping[TopicPartition, int | None] = {}
         if request.start is Start.TIME:
             by_time = self._at_time(list(bounds), request.number)
 
         def begin(tp: TopicPartition, start: int, end: int) -> int:
             match request.start:
-                case Start.EARLIEST:
-                    return start
-                case Start.LATEST:
-                    return end - each
                 case Start.OFFSET:
                     return request.number
                 case Start.TIME:
@@ -183,11 +232,12 @@ class Browser:
                     return start if found is None else found
                 case Start.AT:
                     return (request.at or {}).get(tp.partition, end)
+                case _:
+                    return start
 
-        starts = {
+        return {
             tp: max(start, min(end, begin(tp, start, end))) for tp, (start, end) in bounds.items()
         }
-        return starts, faults
 
     def _at_time(
         self, partitions: list[TopicPartition], time_ms: int
@@ -204,13 +254,14 @@ class Browser:
                 pass
         return offsets_before_each(self._cluster, times)
 
-    def _read(
-        self, reader: PartitionReader, request: SearchRequest, limit: int
-    ) -> list[dict[str, Any]]:
-        """Up to `limit` matching messages, before the log end or any bound."""
-        found: list[dict[str, Any]] = []
-        while len(found) < limit and not self._is_late() and not self._is_full():
+    def wanted(
+        self, reader: PartitionReader, request: SearchRequest, end: float
+    ) -> Iterator[Message]:
+        """The matching messages of a partition, before `end`, the log end or any bound."""
+        while not self._has_ended():
             before = reader.position
+            if before >= end:
+                return
             try:
                 for batch in reader.poll(BATCH):
                     columns = zip(
@@ -221,28 +272,61 @@ class Browser:
                         strict=True,
                     )
                     for offset, time_ms, key, value in columns:
+                        if offset >= end:
+                            return
                         self._scanned += 1
                         self._bytes += len(key or b"") + len(value or b"")
                         if is_wanted(request, key, value):
-                            found.append(message(batch.partition, offset, time_ms, key, value))
-                            if len(found) == limit:
-                                return found
-                    if self._is_late() or self._is_full():
+                            yield message(batch.partition, offset, time_ms, key, value)
+                    if self._has_ended():
                         break
             except InvalidMessage as error:
                 skipped = reader.skip_damaged(error)
                 if skipped is None:
                     raise
-                found.append(damaged(skipped[0].partition, skipped[1] - 1, error))
+                yield damaged(skipped[0].partition, skipped[1] - 1, error)
             if reader.is_at_end or reader.position == before:
-                break
-        return found
+                return
+
+    def _has_ended(self) -> bool:
+        """Whether a bound is reached."""
+        return self._is_late() or self._is_full()
 
     def _is_late(self) -> bool:
         return self._clock.monotonic() > self._ends_at
 
     def _is_full(self) -> bool:
         return self._scanned >= SCANNED_MAX or self._bytes >= BYTES_MAX
+
+
+class Scan:
+    """Reads the wanted messages of one partition as they are taken.
+
+    end        exclusive; inf: the log end
+    position   the offset behind what was taken, or behind what was looked at if nothing is left
+    fault      why it ended early
+    """
+
+    def __init__(
+        self, browser: Browser, reader: PartitionReader, request: SearchRequest, end: float
+    ) -> None:
+        self._reader = reader
+        self._wanted = browser.wanted(reader, request, end)
+        self.position = reader.position
+        self.fault = ""
+
+    def __iter__(self) -> Iterator[Message]:
+        try:
+            for message in self._wanted:
+                self.position = message["offset"] + 1
+                yield message
+            self.position = self._reader.position
+        except KafkaError as error:
+            self.fault = str(error)
+
+    @property
+    def is_at_end(self) -> bool:
+        return 0 <= self._reader.high_watermark <= self.position
 
 
 def is_wanted(request: SearchRequest, key: bytes | None, value: bytes | None) -> bool:
@@ -254,7 +338,7 @@ def is_wanted(request: SearchRequest, key: bytes | None, value: bytes | None) ->
 
 def message(
     partition: int, offset: int, time_ms: int, key: bytes | None, value: bytes | None
-) -> dict[str, Any]:
+) -> Message:
     """A message as JSON. `time_ms`: None without a timestamp."""
     return {
         "partition": partition,
@@ -265,7 +349,7 @@ def message(
     }
 
 
-def damaged(partition: int, offset: int, error: InvalidMessage) -> dict[str, Any]:
+def damaged(partition: int, offset: int, error: InvalidMessage) -> Message:
     """The JSON in place of a message with a wrong checksum."""
     return message(partition, offset, -1, None, None) | {"fault": str(error)}
 

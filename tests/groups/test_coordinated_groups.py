@@ -14,16 +14,20 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from kafka08.cli.http_server import serve_http
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter import Watch
+from kafka08.pages.console import Console
 from kafka08.pages.details import group_details
+from kafka08.pages.guard import Guard
 from kafka08.pages.live import Live
-from kafka08.pages.messages import Browser, SearchRequest
+from kafka08.pages.messages import Browser, SearchRequest, Start
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
+from tests.pages.chromium import Chromium
 
 PARTITIONS = 3
 MESSAGES = 30
@@ -305,3 +309,77 @@ def test_the_console_shows_when_messages_were_written(cluster: EmbeddedCluster, 
     times = [message["time_ms"] for message in answer["messages"]]
     assert MESSAGES == len(times)
     assert all(0 <= live.view.now_ms - time_ms < 3_600_000 for time_ms in times)
+
+
+PER_PARTITION = 70
+START_MS = 1_500_000_000_000
+NEWEST = PER_PARTITION * PARTITIONS
+
+
+@pytest.fixture(scope="module")
+def interleaved(cluster: EmbeddedCluster) -> str:
+    """A topic whose message number n has the time START_MS + n, in partition n % PARTITIONS."""
+    cluster.create_topic("interleaved", PARTITIONS)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for n in range(NEWEST):
+        number, time_ms = n % PARTITIONS, START_MS + n
+        producer.produce("interleaved", b"even" * (n % 2), partition=number, timestamp=time_ms)
+    assert producer.flush(20) == 0
+    return "interleaved"
+
+
+def search(cluster: EmbeddedCluster, request: SearchRequest) -> tuple[list[int], dict[str, Any]]:
+    """(the numbers of the messages that were found, the whole answer)."""
+    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap), negotiates=True)) as client:
+        answer = Browser(client, THREADS, negotiates=True).search(request)
+    assert answer["order"] == "time"
+    assert not answer["faults"]
+    return [message["time_ms"] - START_MS for message in answer["messages"]], answer
+
+
+def test_messages_of_all_partitions_are_merged_by_time(
+    cluster: EmbeddedCluster, interleaved: str
+) -> None:
+    """From the first one on, from a time on, on from where an answer stopped, the last ones, and
+    those with a text."""
+    every = list(range(NEWEST))
+    found, answer = search(cluster, SearchRequest(interleaved, start=Start.EARLIEST, limit=100))
+    assert every[:100] == found
+    assert {0: 34, 1: 33, 2: 33} == answer["next"]
+    rest = SearchRequest(interleaved, start=Start.AT, at=answer["next"], limit=200)
+    found, answer = search(cluster, rest)
+    assert (every[100:], [0, 1, 2]) == (found, sorted(answer["ended"]))
+    timed = SearchRequest(interleaved, start=Start.TIME, number=START_MS + 31, limit=20)
+    assert every[31:51] == search(cluster, timed)[0]
+    for limit in (1, 50, 200):
+        found, answer = search(cluster, SearchRequest(interleaved, limit=limit))
+        assert every[-limit:] == found
+        assert dict.fromkeys(range(PARTITIONS), PER_PARTITION) == answer["next"]
+    assert every[1::2][-50:] == search(cluster, SearchRequest(interleaved, text=b"even"))[0]
+
+
+def test_the_last_ones_may_all_be_of_one_partition(cluster: EmbeddedCluster) -> None:
+    """More than its share of what is read first."""
+    cluster.create_topic("lopsided", PARTITIONS)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for n in range(600):
+        number, time_ms = (0, START_MS + n) if n >= 400 else (1 + n % 2, START_MS + n)
+        producer.produce("lopsided", b"x", partition=number, timestamp=time_ms)
+    assert producer.flush(20) == 0
+    assert list(range(420, 600)) == search(cluster, SearchRequest("lopsided", limit=180))[0]
+
+
+def test_the_page_says_that_messages_are_in_order_of_time(
+    live: Live, interleaved: str, tmp_path: Path
+) -> None:
+    """In Chromium, as a user reads them."""
+    address = serve_http(Console(live, Guard("p" * 32)), "127.0.0.1", 0, "--listen")
+    with Chromium(tmp_path) as browser:
+        page = browser.open(f"{address}/#/messages/{interleaved}")
+        page.until_shown("50 messages; all partitions by time; the end of the log is reached.")
+        shown = page.evaluate(
+            "[...document.querySelectorAll('ol.messages summary span:first-child')]"
+            ".map(one => one.textContent)"
+        )
+    places = [f"{n % PARTITIONS} : {n // PARTITIONS}" for n in range(NEWEST - 50, NEWEST)]
+    assert places == [text for text in shown if ":" in text]

@@ -96,7 +96,8 @@ const messages = (() => {
         const faults = Object.entries(answer.faults).map(([number, why]) => `partition ${number}: ${why}`);
         const filtered = key.value || text.value;
         const ended = Object.keys(next).length === answer.ended.length;
-        told.textContent = [`${parts.counted(found.length, "message")}${filtered ? ` of ${parts.whole(answer.scanned)} looked at` : ""}`,
+        const order = Object.keys(next).length < 2 ? [] : [answer.order === "time" ? "all partitions by time" : "no timestamps, so one partition after the other"];
+        told.textContent = [`${parts.counted(found.length, "message")}${filtered ? ` of ${parts.whole(answer.scanned)} looked at` : ""}`, ...(found.length ? order : []),
           answer.is_cut ? "it stopped after 5 s or 64 MiB: go on from there" : ended ? "the end of the log is reached" : "there are more", ...faults].join("; ") + ".";
         if (faults.length) told.className = "bad";
         more.hidden = !Object.keys(next).length;
