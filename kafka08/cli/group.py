@@ -28,7 +28,7 @@ from kafka08.cli.stderr_logging import show
 from kafka08.cli.table import as_objects, show_table
 
 if TYPE_CHECKING:
-    from kafka08.groups import GroupReader
+    from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader
     from kafka08.groups.views import GroupView
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -92,11 +92,12 @@ def describe(
 ) -> None:
     """Show the members of GROUP, and owner, offsets and lag of each partition of its topics.
 
-    The lag of a partition without a committed offset counts from the log's start.
+    The lag of a partition without a committed offset counts from the log's start. An offset in
+    Kafka expires unless it is committed again.
     """
     from kafka08.cli.group_view import say_unanswered, show_group
 
-    view = read_group(name, kind)
+    view = read_group(name, kind, with_times=True)
     if as_json:
         click.echo(json.dumps(view.as_dict()))
     else:
@@ -184,16 +185,12 @@ def open_reader() -> GroupReader:
     return GroupReader(*cluster_places())
 
 
-def read_group(name: str, kind: str | None) -> GroupView:
-    """The group, of the given kind or of the one with members; KafkaError if there is none."""
+def read_group(name: str, kind: str | None, *, with_times: bool = False) -> GroupView:
+    """The group, of the given kind or of the one with members; KafkaError if there is none.
+    `with_times`: with the times of its commits to Kafka."""
     from kafka08.cli.group_view import say_other_kind, say_unanswered
     from kafka08.errors import KafkaError
-    from kafka08.groups.views import (
-        COORDINATOR,
-        ZOOKEEPER,
-        CoordinatedGroupView,
-        ZooKeeperGroupView,
-    )
+    from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
     with open_reader() as reader:
         wants_zookeeper = kind != COORDINATOR and reader.has_zookeeper
@@ -213,14 +210,21 @@ def read_group(name: str, kind: str | None) -> GroupView:
             known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
             known += [g.name for g in reader.coordinated_groups().groups]
             raise no_such_group(name, known)
-    if facts is None or not in_zookeeper:
-        assert coordinated is not None
-        return CoordinatedGroupView(coordinated)
-    if coordinated is None:
-        return ZooKeeperGroupView(facts)
-    view: GroupView = ZooKeeperGroupView(facts)
-    if coordinated.group.members and not facts.members:
-        view = CoordinatedGroupView(coordinated)
-    elif coordinated.group.members:
+        view = chosen_view(facts if in_zookeeper else None, coordinated)
+        if with_times:
+            view.commits = reader.commits(name, view.partitions)
+    if coordinated is not None and coordinated.group.members and view.kind == ZOOKEEPER:
         say_other_kind(name, ZOOKEEPER)
     return view
+
+
+def chosen_view(facts: GroupFacts | None, coordinated: CoordinatedFacts | None) -> GroupView:
+    """Of two groups of one name the one with members; that of ZooKeeper if both have some."""
+    from kafka08.groups.views import CoordinatedGroupView, ZooKeeperGroupView
+
+    if facts is None:
+        assert coordinated is not None
+        return CoordinatedGroupView(coordinated)
+    if coordinated is not None and coordinated.group.members and not facts.members:
+        return CoordinatedGroupView(coordinated)
+    return ZooKeeperGroupView(facts)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
 import click
 
 from kafka08.cli.table import show_table
+from kafka08.groups.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.groups.views import (
     COORDINATOR,
     STATE,
@@ -30,6 +32,8 @@ PARTITION_COLUMNS: Final = (
     "log end",
     "lag",
 )
+EXPIRY_COLUMN: Final = "kafka expires"
+HOUR_MS: Final = 3_600_000
 
 
 def show_group(view: GroupView) -> None:
@@ -41,7 +45,21 @@ def show_group(view: GroupView) -> None:
         show_table(MEMBER_COLUMNS, [row[: len(MEMBER_COLUMNS)] for row in rows])
         if rows and view.partitions:
             click.echo()
-    show_table(PARTITION_COLUMNS, [(*view.row(p).values(), p.lag_text) for p in view.partitions])
+    rows = [(*view.row(p).values(), p.lag_text) for p in view.partitions]
+    if view.commits:
+        expiries = [_expires_in(view.commits.get(p.topic_partition)) for p in view.partitions]
+        rows = [(*row, expiry) for row, expiry in zip(rows, expiries, strict=True)]
+        show_table((*PARTITION_COLUMNS, EXPIRY_COLUMN), rows)
+    else:
+        show_table(PARTITION_COLUMNS, rows)
+
+
+def _expires_in(commit: KafkaCommit | None) -> str | None:
+    if commit is None:
+        return None
+    left_ms = commit.expires_after(RETENTION_MS) - time.time() * 1000
+    text = f"in {left_ms / HOUR_MS:.1f} h" if left_ms > 0 else "at any moment"
+    return f"{text} at the latest" if commit.is_older and left_ms > 0 else text
 
 
 def _show_coordinated_members(view: CoordinatedGroupView) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
 from kafka08.doctor.snapshot import Snapshot
+from kafka08.groups.commit_times import RETENTION_MS
 
 KINDS: Final = {
     "unreadable-member": "every member fails to rebalance",
@@ -31,8 +32,6 @@ and stopped groups."""
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
-RETENTION_MS: Final = 24 * HOUR_MS
-"""offsets.retention.minutes of 0.8.2 to 1.1."""
 EXPIRING_SHARE: Final = 0.25
 """Fraction of the retention that is left when the check reports."""
 
@@ -68,16 +67,28 @@ def _unanswered(snapshot: Snapshot) -> Iterator[Found]:
 
 
 def _expiring(snapshot: Snapshot) -> Iterator[Found]:
-    """A group without members no longer commits, so its offsets in Kafka expire."""
+    """Brokers before 2.1 delete offsets of groups with members too."""
     retention_ms = _retention_ms(snapshot)
+    with_members = {name for name, facts in snapshot.groups.items() if facts.members}
+    with_members |= {name for name, facts in snapshot.coordinated.items() if facts.group.members}
+    in_zookeeper = {
+        (name, p.topic_partition)
+        for name, facts in snapshot.groups.items()
+        for p in facts.partitions
+        if p.zookeeper is not None
+    }
     for (group, tp), commit in snapshot.commits.items():
-        expires_ms = commit.expires_ms
-        if expires_ms < 0:
-            expires_ms = commit.committed_ms + retention_ms
-        left_ms = expires_ms - snapshot.now_ms
+        left_ms = commit.expires_after(retention_ms) - snapshot.now_ms
         if left_ms < EXPIRING_SHARE * retention_ms:
             when = f"in {left_ms / HOUR_MS:.1f} h" if left_ms > 0 else "at any moment"
-            yield Found(f"group {group}, {tp}", f"its offset in Kafka expires {when}")
+            says = f"its offset in Kafka expires {when}"
+            if commit.is_older and left_ms > 0:
+                says += " at the latest"
+            if group in with_members:
+                says += "; its members do not commit it"
+            if (group, tp) in in_zookeeper:
+                says += "; ZooKeeper has one too"
+            yield Found(f"group {group}, {tp}", says)
 
 
 def _retention_ms(snapshot: Snapshot) -> int:

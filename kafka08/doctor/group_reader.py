@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from kafka08.doctor.snapshot import OffsetCommit
 from kafka08.errors import KafkaError
 from kafka08.groups import (
     CoordinatedFacts,
@@ -16,6 +15,8 @@ from kafka08.groups import (
     explain,
     explain_coordinated,
 )
+from kafka08.groups.commit_times import KafkaCommit
+from kafka08.groups.reader import RECENT_RECORDS
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import TopicPartition
 
@@ -25,8 +26,6 @@ GROUPS_MAX: Final = 20
 """Limit of examined groups of each kind: each costs requests to brokers."""
 SECOND_LOOK_SECONDS: Final = 1.5
 """Pause before a group is read again: during a rebalance problems last only a moment."""
-RECORDS_MAX: Final = 20_000
-"""Bytes read from the end of a partition of the offsets topic: takes well below a second."""
 
 
 @dataclass(slots=True)
@@ -37,7 +36,7 @@ class GroupsRead:
     coordinated: dict[str, CoordinatedFacts] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
     unanswered: tuple[str, ...] = ()
-    commits: dict[tuple[str, TopicPartition], OffsetCommit] = field(default_factory=dict)
+    commits: dict[tuple[str, TopicPartition], KafkaCommit] = field(default_factory=dict)
     left_out: int = 0
 
 
@@ -90,27 +89,21 @@ def has_problem(findings: Iterable[Finding]) -> bool:
 
 def read_commits(
     reader: GroupReader, groups: GroupsRead
-) -> dict[tuple[str, TopicPartition], OffsetCommit]:
-    """The commit times of offsets in Kafka of groups without members."""
-    idle = {
-        name: [p.topic_partition for p in facts.partitions if p.kafka is not None]
-        for name, facts in groups.of_zookeeper.items()
-        if not facts.members
-    }
-    for name, coordinated in groups.coordinated.items():
-        if coordinated.group.members:
-            idle.pop(name, None)
-        else:
-            in_kafka = [p.topic_partition for p in coordinated.partitions if p.kafka is not None]
-            idle[name] = in_kafka
-    if not any(idle.values()):
+) -> dict[tuple[str, TopicPartition], KafkaCommit]:
+    """The commits to Kafka of all groups."""
+    in_kafka: dict[str, set[TopicPartition]] = {}
+    for of_kind in (groups.of_zookeeper, groups.coordinated):
+        for name, facts in of_kind.items():
+            committed = {p.topic_partition for p in facts.partitions if p.kafka is not None}
+            in_kafka.setdefault(name, set()).update(committed)
+    if not any(in_kafka.values()):
         return {}
     try:
-        times = reader.commit_times(RECORDS_MAX)
+        times = reader.commit_times(RECENT_RECORDS)
     except KafkaError:
         return {}  # no broker answers, which is a finding of its own
     return {
-        (name, tp): OffsetCommit(value.committed.timestamp_ms, value.expire_ms)
-        for name, partitions in idle.items()
-        for tp, value in times.of(name, partitions).items()
+        (name, tp): commit
+        for name, partitions in in_kafka.items()
+        for tp, commit in times.commits(name, partitions).items()
     }

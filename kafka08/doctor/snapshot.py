@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kafka08.groups import (
     CoordinatedFacts,
@@ -13,6 +12,7 @@ from kafka08.groups import (
     explain,
     explain_coordinated,
 )
+from kafka08.groups.commit_times import KafkaCommit
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.nodes import BrokerRegistration
 
@@ -130,13 +130,6 @@ class FileFacts:
     without_effect: tuple[str, ...] = ()
 
 
-class OffsetCommit(NamedTuple):
-    """Times in ms. expires_ms is -1 if the brokers' offsets.retention.minutes decides."""
-
-    committed_ms: int
-    expires_ms: int = -1
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole state, read within a few seconds: parts may disagree if it changes meanwhile.
@@ -153,8 +146,7 @@ class Snapshot:
     groups             groups in ZooKeeper, by name; `coordinated`: those that brokers coordinate;
                        `groups_left_out`: not examined, since there were too many
     unanswered         requests about coordinated groups without a response
-    commits            (group, partition) → its newest commit to Kafka, where known, for groups
-                       without members
+    commits            (group, partition) → its newest commit to Kafka, where known
     group_findings     the findings of `explain` for each group of either kind
     """
 
@@ -176,7 +168,7 @@ class Snapshot:
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)
     coordinated: Mapping[str, CoordinatedFacts] = field(default_factory=dict)
     unanswered: tuple[str, ...] = ()
-    commits: Mapping[tuple[str, TopicPartition], OffsetCommit] = field(default_factory=dict)
+    commits: Mapping[tuple[str, TopicPartition], KafkaCommit] = field(default_factory=dict)
     group_faults: Mapping[str, str] = field(default_factory=dict)
     groups_left_out: int = 0
     log_directories: tuple[LogDirectoryFacts, ...] = ()

@@ -1,15 +1,23 @@
-"""When offsets were committed last, which no request of 0.8.2.2 tells: read from the offsets topic.
+"""When offsets were committed to Kafka and when they expire. No request tells it, so it is read
+from the offsets topic.
 
-Kafka forgets an offset `offsets.retention.minutes` after the time that its commit carries, unless
-it is committed again. The newest record of a key counts, so the end of the topic's partition is
-read, RECORDS of them at most: what was committed before that is not known here.
+Brokers delete an offset some minutes after it has expired, unless it was committed again meanwhile:
+
+    record of 0.8         offsets.retention.minutes after the commit, whose time the client may set
+    record of 0.9, 0.10   at the time in the record: that many minutes, or the client's retention,
+                          after the commit
+
+They do so whether or not the group has members (until 2.1). The newest record of a key counts, so
+the end of the topic's partition is read, RECORDS of them at most: of an offset that was committed
+before that it is known that it is older than all of these.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from kafka08.client import ClusterClient
 from kafka08.client.log_offsets import log_ends, log_starts
@@ -17,7 +25,15 @@ from kafka08.consumer.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
 from kafka08.errors import KafkaError, ProtocolError
 from kafka08.hashing import group_partition
-from kafka08.protocol.offset_records import OffsetKey, OffsetValue, decode_key, decode_offset_value
+from kafka08.protocol.offset_records import (
+    NO_EXPIRY,
+    OFFSET_KEY_VERSIONS,
+    VERSION,
+    OffsetKey,
+    OffsetValue,
+    decode_offset_value,
+    encode_key,
+)
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
@@ -25,6 +41,51 @@ logger = logging.getLogger(__name__)
 
 RECORDS: Final = 200_000
 """Read of a partition of the offsets topic at most: some seconds."""
+RETENTION_MS: Final = 24 * 3_600_000
+"""offsets.retention.minutes of 0.8.2 to 1.1, unless configured."""
+FIRST_TIMES: Final = 10
+"""Commits whose times tell when the records that were read begin. One may carry any time."""
+OFFSET_KEYS: Final = frozenset(map(VERSION.pack, OFFSET_KEY_VERSIONS))
+
+
+class KafkaCommit(NamedTuple):
+    """A commit to Kafka, with times in ms.
+
+    expires_ms   as its record says; NO_EXPIRY: offsets.retention.minutes after the commit
+    is_older     it was made before `committed_ms`, nobody knows when
+    """
+
+    committed_ms: int
+    expires_ms: int = NO_EXPIRY
+    is_older: bool = False
+
+    def expires_after(self, retention_ms: int) -> int:
+        """When it expires, if `retention_ms` is that of the brokers; at the latest if it
+        `is_older`."""
+        if self.expires_ms != NO_EXPIRY:
+            return self.expires_ms
+        return self.committed_ms + retention_ms
+
+
+@dataclass(slots=True)
+class Records:
+    """The newest records of a partition of the offsets topic.
+
+    values      key without its version, which changes when brokers are upgraded → value
+    older_ms    what is not here was committed before; None: all records were read
+    """
+
+    values: dict[bytes, bytes | None] = field(default_factory=dict)
+    older_ms: int | None = None
+
+    def value(self, key: OffsetKey) -> OffsetValue | None:
+        """None if it is not here, was deleted, or cannot be understood."""
+        value = self.values.get(encode_key(key)[VERSION.size :])
+        try:
+            return None if value is None else decode_offset_value(value)
+        except ProtocolError as error:
+            logger.debug("offset of %s: %s", key, error)
+            return None
 
 
 class CommitTimes:
@@ -36,53 +97,73 @@ class CommitTimes:
     ) -> None:
         self._cluster = cluster
         self._runtime = runtime
-        self._records = records
+        self._records_max = records
         self._lock = runtime.lock()
-        self._read: dict[int, dict[OffsetKey, OffsetValue]] = {}
+        self._read: dict[int, Records] = {}
 
     def of(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, OffsetValue]:
         """partition → its newest commit, of those that are known. Raises nothing: a topic that
         cannot be read is logged, and nothing is known."""
+        records = self._records_of(group, partitions)
+        found = {tp: records.value(OffsetKey(group, *tp)) for tp in partitions}
+        return {tp: value for tp, value in found.items() if value is not None}
+
+    def commits(
+        self, group: str, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, KafkaCommit]:
+        """partition → its newest commit. `partitions` have an offset in Kafka, so one that is not
+        among the records that were read is older. Raises nothing, as `of`."""
+        found = {
+            tp: KafkaCommit(value.committed.timestamp_ms, value.expire_ms)
+            for tp, value in self.of(group, partitions).items()
+        }
+        older_ms = self._records_of(group, partitions).older_ms
+        if older_ms is not None:
+            older = KafkaCommit(older_ms, is_older=True)
+            found |= {tp: older for tp in partitions if tp not in found}
+        return found
+
+    def _records_of(self, group: str, partitions: Collection[TopicPartition]) -> Records:
         if not partitions:
-            return {}
+            return Records()
         try:
             count = len(self._cluster.partitions(OFFSETS_TOPIC))
             number = group_partition(group, count)
             with self._lock:
                 if number not in self._read:
-                    self._read[number] = self._values(TopicPartition(OFFSETS_TOPIC, number))
-                values = self._read[number]
+                    self._read[number] = self._records(TopicPartition(OFFSETS_TOPIC, number))
+                return self._read[number]
         except KafkaError as error:
             logger.warning("when offsets of group %s were committed is not known: %s", group, error)
-            return {}
-        keys = {tp: OffsetKey(group, *tp) for tp in partitions}
-        return {tp: values[key] for tp, key in keys.items() if key in values}
+            return Records()
 
-    def _values(self, tp: TopicPartition) -> dict[OffsetKey, OffsetValue]:
+    def _records(self, tp: TopicPartition) -> Records:
         start, end = log_starts(self._cluster, [tp])[tp], log_ends(self._cluster, [tp])[tp]
-        values: dict[OffsetKey, OffsetValue] = {}
-        begin = max(start, end - self._records)
+        records = Records()
+        first: list[int] = []
+        begin = max(start, end - self._records_max)
         reader = PartitionReader(self._cluster, tp, begin, clock=self._runtime)
         while (before := reader.position) < end:
             for batch in reader.poll(BatchLimits()):
                 for key, value in zip(batch.keys(), batch.values(), strict=True):
-                    try:
-                        _note(values, key, value)
-                    except ProtocolError as error:
-                        logger.debug("%s, from offset %d: %s", tp, batch.first_offset, error)
+                    # A group of 0.9 is passed by.
+                    if key is None or key[: VERSION.size] not in OFFSET_KEYS:
+                        continue
+                    records.values[key[VERSION.size :]] = value
+                    if value is not None and len(first) < FIRST_TIMES:
+                        first += _times(value)
             if reader.position == before:
                 break
-        return values
+        if begin > start and first:
+            records.older_ms = max(first)
+        return records
 
 
-def _note(values: dict[OffsetKey, OffsetValue], key: bytes | None, value: bytes | None) -> None:
-    """One record; a group of 0.9 is passed by. ProtocolError for what is no record."""
-    of = decode_key(key or b"")
-    if not isinstance(of, OffsetKey):
-        return
-    if value is None:
-        values.pop(of, None)
-    else:
-        values[of] = decode_offset_value(value)
+def _times(value: bytes) -> list[int]:
+    """The time of a commit; [] if it cannot be understood."""
+    try:
+        return [decode_offset_value(value).committed.timestamp_ms]
+    except ProtocolError:
+        return []

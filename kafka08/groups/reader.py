@@ -12,15 +12,23 @@ answer; groups that have a coordinator need no ZooKeeper.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.consumer.offset_store import Offsets
 from kafka08.errors import KafkaError
-from kafka08.groups.commit_times import CommitTimes
+from kafka08.groups.commit_times import CommitTimes, KafkaCommit
 from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedGroups
 from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
-from kafka08.groups.facts import GroupFacts, GroupSummary, PartitionFacts, partitions_of
+from kafka08.groups.facts import (
+    GroupFacts,
+    GroupSummary,
+    PartitionFacts,
+    PartitionOffsets,
+    partitions_of,
+)
 from kafka08.groups.members import read_members, topics_read
 from kafka08.groups.trees import read_offsets, read_owners
 from kafka08.lifecycle import Closeable
@@ -34,7 +42,13 @@ from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import Children
 from kafka08.zk.store import ClusterStore
 
+logger = logging.getLogger(__name__)
+
 RETRIES = RetryPolicy(tries=3, backoff_ms=200)
+RECENT_RECORDS: Final = 20_000
+"""Takes well below a second to read."""
+
+KafkaCommits: TypeAlias = dict[TopicPartition, KafkaCommit]
 
 
 class GroupReader(Closeable):
@@ -108,6 +122,16 @@ class GroupReader(Closeable):
         """Reads when offsets were committed to Kafka, from the last `records` of each partition of
         the offsets topic. Raises NoBrokersAvailable."""
         return CommitTimes(self._client(), self._runtime, records=records)
+
+    def commits(self, group: str, partitions: Iterable[PartitionOffsets]) -> KafkaCommits:
+        """partition → its newest commit to Kafka, of `partitions` with an offset there, by the last
+        RECENT_RECORDS of the group's partition of the offsets topic. Raises nothing."""
+        in_kafka = [p.topic_partition for p in partitions if p.kafka is not None]
+        try:
+            return self.commit_times(RECENT_RECORDS).commits(group, in_kafka) if in_kafka else {}
+        except KafkaError as error:
+            logger.warning("when offsets of group %s were committed is not known: %s", group, error)
+            return {}
 
     @property
     def _zookeeper(self) -> ClusterStore:

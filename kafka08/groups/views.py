@@ -7,14 +7,17 @@ ZooKeeper; the offset of a group that has a coordinator is under `kafka`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
+from kafka08.groups.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedMember
 from kafka08.groups.coordinated_findings import explain_coordinated
 from kafka08.groups.facts import GroupFacts, PartitionFacts
 from kafka08.groups.findings import Finding, explain
 from kafka08.groups.members import Member
+from kafka08.structs import TopicPartition
 
 ZOOKEEPER: Final = "zookeeper"
 COORDINATOR: Final = "coordinator"
@@ -30,6 +33,8 @@ class GroupView(ABC):
     partitions: Sequence[PartitionFacts]
     unanswered: Sequence[str]
     """What could not be asked, and offsets that cannot be read, each with the reason."""
+    commits: Mapping[TopicPartition, KafkaCommit] = MappingProxyType({})
+    """When offsets in Kafka were committed, where it is known."""
 
     @abstractmethod
     def findings(self) -> list[Finding]: ...
@@ -54,10 +59,21 @@ class GroupView(ABC):
                     **self.row(p),
                     "lag": p.lag,
                     "never_committed": p.never_committed,
+                    **self._times(p.topic_partition),
                 }
                 for p in self.partitions
             ],
             "unanswered": list(self.unanswered),
+        }
+
+    def _times(self, tp: TopicPartition) -> dict[str, Any]:
+        """Of the offset in Kafka, in ms; null: unknown, or there is none."""
+        commit = self.commits.get(tp)
+        if commit is None:
+            return {"kafka_committed_ms": None, "kafka_expires_ms": None}
+        return {
+            "kafka_committed_ms": None if commit.is_older else commit.committed_ms,
+            "kafka_expires_ms": commit.expires_after(RETENTION_MS),
         }
 
     def all_is_well(self) -> str:

@@ -6,13 +6,14 @@ ZooKeeperError, and KafkaError for a group or topic that does not exist.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from kafka08.admin import AdminClient
 from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 from kafka08.errors import KafkaError
-from kafka08.groups import GroupReader
+from kafka08.groups import CoordinatedFacts, GroupReader, PartitionFacts
 from kafka08.groups.views import CoordinatedGroupView, GroupView, ZooKeeperGroupView
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
@@ -49,10 +50,13 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
         except KafkaError as error:
             coordinated = None
             unanswered.append(f"whether a coordinator has the group: {error}")
+        commits = reader.commits(name, [*facts.partitions, *coordinated_partitions(coordinated)])
     if facts.in_zookeeper or (facts.exists and coordinated is None):
         views.append(ZooKeeperGroupView(facts))
     if coordinated is not None and not (views and coordinated.group.is_simple):
         views.append(CoordinatedGroupView(coordinated))
+    for view in views:
+        view.commits = commits
     return {
         "group": name,
         "kinds": [_kind(view) for view in views],
@@ -63,6 +67,10 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
         "lags": live.lags_of(name),
         "unanswered": unanswered,
     }
+
+
+def coordinated_partitions(facts: CoordinatedFacts | None) -> Sequence[PartitionFacts]:
+    return () if facts is None else facts.partitions
 
 
 def _kind(view: GroupView) -> dict[str, Any]:

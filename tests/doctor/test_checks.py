@@ -18,14 +18,15 @@ from kafka08.doctor.snapshot import (
     FileFacts,
     LogDirectoryFacts,
     LogOnDisk,
-    OffsetCommit,
     PartitionFacts,
     Request,
     TopicFacts,
 )
 from kafka08.groups import CoordinatedFacts, GroupFacts, Member, Owner
 from kafka08.groups import PartitionFacts as GroupPartition
+from kafka08.groups.commit_times import KafkaCommit
 from kafka08.groups.coordinated import CoordinatedGroup, CoordinatedMember
+from kafka08.protocol.offset_records import NO_EXPIRY
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk.nodes import BrokerRegistration, ConsumerRegistration
 
@@ -126,7 +127,7 @@ HEALTHY = Snapshot(
     controller_clocks=(NOW - HOUR, NOW - HOUR - 50),
     groups={"g": group(*(in_group(n, owner=OWNED) for n in range(3)), members=(member(),))},
     coordinated={"c": coordinated(*IN_KAFKA)},
-    commits={("idle", T0): OffsetCommit(NOW - HOUR)},
+    commits={("idle", T0): KafkaCommit(NOW - HOUR)},
     log_directories=(DIRECTORY,),
     files=(
         FileFacts("server.properties", "broker", BROKER_FILE),
@@ -324,7 +325,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "group-rebalancing": lambda: cluster(
         coordinated={"c": coordinated(*IN_KAFKA, state="PreparingRebalance")}
     ),
-    "offsets-expiring": lambda: cluster(commits={("idle", T0): OffsetCommit(NOW - 20 * HOUR)}),
+    "offsets-expiring": lambda: cluster(commits={("idle", T0): KafkaCommit(NOW - 20 * HOUR)}),
     "groups-unanswered": lambda: cluster(unanswered=("groups of broker 1: it is loading some",)),
     "group-unreadable": lambda: cluster(group_faults={"h": "no such coordinator"}),
     "group-stores-disagree": lambda: with_group(group(in_group(kafka=4))),
@@ -426,14 +427,32 @@ def test_offsets_expire_by_their_record_or_by_the_retention(
     hours: int, expires_hours: int | None, minutes: int | None, text: str | None
 ) -> None:
     """Of the broker's file if there is one, else of Kafka's default; said in the last quarter."""
-    expires = -1 if expires_hours is None else NOW + expires_hours * HOUR
+    expires = NO_EXPIRY if expires_hours is None else NOW + expires_hours * HOUR
     values = {**BROKER_FILE, **({"offsets.retention.minutes": str(minutes)} if minutes else {})}
     snapshot = replace(
         with_file("broker", values=values),
-        commits={("idle", T0): OffsetCommit(NOW - hours * HOUR, expires)},
+        commits={("idle", T0): KafkaCommit(NOW - hours * HOUR, expires)},
     )
     found = [f.what for f in findings_of(snapshot)]
     assert ([f"its offset in Kafka expires {text}"] if text else []) == found
+
+
+def test_what_is_known_of_an_expiring_offset_is_said() -> None:
+    """Members do not protect it, the other store may have it, and a commit that is older than the
+    records that were read expires at the latest then."""
+    commits = {
+        ("c", T0): KafkaCommit(NOW - 20 * HOUR),
+        ("g", T0): KafkaCommit(NOW - 20 * HOUR, is_older=True),
+        ("idle", T0): KafkaCommit(NOW - 30 * HOUR, is_older=True),
+        ("new", T0): KafkaCommit(NOW - 2 * HOUR, is_older=True),
+    }
+    says = "its offset in Kafka expires"
+    members = "its members do not commit it"
+    assert {
+        "group c, [t,0]": f"{says} in 4.0 h; {members}",
+        "group g, [t,0]": f"{says} in 4.0 h at the latest; {members}; ZooKeeper has one too",
+        "group idle, [t,0]": f"{says} at any moment",
+    } == {f.where: f.what for f in findings_of(cluster(commits=commits))}
 
 
 def test_the_same_of_many_places_is_one_finding() -> None:

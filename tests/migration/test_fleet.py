@@ -9,7 +9,7 @@ import pytest
 
 from kafka08.clock import Clock
 from kafka08.errors import ConfigError, KafkaError, MigrationError
-from kafka08.groups.commit_times import CommitTimes
+from kafka08.groups.commit_times import CommitTimes, Records
 from kafka08.migration import OffsetMigration
 from kafka08.migration.connections import Connections
 from kafka08.migration.fleet import (
@@ -379,11 +379,11 @@ def test_the_times_of_commits_are_read_once_for_all(
     """They are most of what the offsets topic holds, and each group's are among all others."""
     reads: list[TopicPartition] = []
 
-    def read(self: CommitTimes, tp: TopicPartition) -> dict[Any, int]:
+    def read(self: CommitTimes, tp: TopicPartition) -> Records:
         reads.append(tp)
-        return {}
+        return Records()
 
-    monkeypatch.setattr(CommitTimes, "_values", read)
+    monkeypatch.setattr(CommitTimes, "_records", read)
     monkeypatch.setattr("kafka08.groups.commit_times.group_partition", lambda group, count: 3)
     start(connections)
     pace = Pace(None, connections.runtime)

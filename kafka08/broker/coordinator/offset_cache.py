@@ -223,7 +223,7 @@ class OffsetCache:
         """Those among `keys` whose offset has expired; empty while the partition is loading or
         gone.
 
-        1. A record with an expiry (written by 0.9+): at that time.
+        1. A record with an expiry (written by 0.9+): once that time is over.
         2. Else: `retention_ms` after its commit time, which a client may have chosen in version 1
            of OffsetCommit.
         3. Not while a commit of the same key is in progress.
@@ -257,5 +257,5 @@ class OffsetCache:
 
 def _is_expired(value: OffsetValue, now_ms: int, retention_ms: int) -> bool:
     if value.expire_ms != NO_EXPIRY:
-        return now_ms >= value.expire_ms
+        return now_ms > value.expire_ms
     return now_ms - value.committed.timestamp_ms > retention_ms

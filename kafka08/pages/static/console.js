@@ -112,9 +112,10 @@
       { name: "late", number: true, value: row => of(row)[1], cell: row => parts.duration(of(row)[1]) },
       { name: "in ZooKeeper", number: true, value: row => row.zookeeper, cell: row => parts.whole(row.zookeeper) },
       { name: "in Kafka", number: true, value: row => row.kafka, cell: row => parts.whole(row.kafka) },
+      kind.partitions.some(row => row.kafka_expires_ms !== null) && { name: "expires there", value: row => row.kafka_expires_ms, cell: row => row.kafka_expires_ms === null ? "" : parts.moment(row.kafka_expires_ms) },
       { name: "log end", number: true, value: row => row.log_end, cell: row => parts.whole(row.log_end) },
       { name: "owner", wide: true, value: row => row.owner, cell: row => row.owner ?? node("span", { class: "dim" }, "none") },
-    ], { label: "partitions", filter: row => `${row.topic} ${row.owner ?? ""}`, sort: "topic", empty: "It has committed nothing and owns nothing." });
+    ].filter(Boolean), { label: "partitions", filter: row => `${row.topic} ${row.owner ?? ""}`, sort: "topic", empty: "It has committed nothing and owns nothing." });
     const state_ = isCoordinated ? node("p", {}, `${kind.state}, ${kind.protocol_type || "only commits"} ${kind.protocol}, coordinator ${kind.coordinator.id} at ${kind.coordinator.host}:${kind.coordinator.port}`) : null;
     return section(isCoordinated ? "At its coordinator" : "In ZooKeeper", state_,
       kind.findings.length ? node("ul", { class: "findings" }, kind.findings.map(one => node("li", { class: one.problem ? "problem" : "note" },
