@@ -142,7 +142,7 @@ class AppendQueue:
 
     def _finish(self, append: QueuedAppend, log: Log, info: AppendInfo) -> None:
         """Acknowledge the append, after its fsync if one is due."""
-        self._partition.count_in(info)
+        self._partition.count_in(info.count, len(append.message_set))
         flush = log.owed_flush()
         if flush is None:
             self._acknowledge(append, info)

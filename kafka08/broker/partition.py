@@ -97,7 +97,7 @@ class Partition(LeaderState):
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
                       leading
-    messages_in, bytes_in     appended as the leader since this broker started
+    messages_in, bytes_in     appended as the leader since this broker started: see `count_in`
     bytes_out                 sent to consumers since then
     append_queue              appends that wait for a native job, in order; None if there are none
     """
@@ -247,22 +247,18 @@ class Partition(LeaderState):
         for Log.append. Raises what check_append and Log.append raise. The caller then completes
         delayed operations."""
         info = self.check_append(required_acks).append(message_set, now_ms)
-        self.note_appended(info.count, info.size, info.last_offset + 1)
-        return info
-
-    def note_appended(self, count: int, size: int, end_offset: int) -> None:
-        """So many messages, of so many bytes, were appended as the leader."""
-        self.messages_in += count
-        self.bytes_in += size
+        self.count_in(info.count, len(message_set))
         if len(self.maximal_isr) > 1:
             self.maybe_raise_high_watermark()
-        elif end_offset > self.high_watermark:
-            self.high_watermark = end_offset
+        elif info.last_offset >= self.high_watermark:
+            self.high_watermark = info.last_offset + 1
+        return info
 
-    def count_in(self, info: AppendInfo) -> None:
-        """Count an append as the leader."""
-        self.messages_in += info.count
-        self.bytes_in += info.size
+    def count_in(self, count: int, size: int) -> None:
+        """So many messages were appended as the leader, of so many bytes, as the producer sent
+        them: the log may keep them in fewer or more."""
+        self.messages_in += count
+        self.bytes_in += size
 
     def maybe_raise_high_watermark(self) -> bool:
         """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""

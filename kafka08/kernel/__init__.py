@@ -11,7 +11,7 @@ An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`, all big-endian; an entry whose
 message is a whole set, compressed, is called a wrapper. Every length is checked against what is
 left of the data before anything is read or allocated. Nothing here does I/O but
-`append_produced`, which writes to the ends of logs.
+`append_produced` and `append_set`, which write to the ends of logs.
 """
 
 # ruff: noqa: F405
@@ -61,6 +61,7 @@ __all__ = [
     "UnknownCodec",
     "Unpacker",
     "append_produced",
+    "append_set",
     "build_from_columns",
     "build_set",
     "check_messages",

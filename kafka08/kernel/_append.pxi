@@ -1,6 +1,12 @@
 # Produce requests to the ends of their logs. Part of _native.pyx; the docstrings are in
 # _python_append.py.
 
+cdef struct Scratch:
+    # Memory for sets that are converted, kept until the end of a request.
+    uint8_t* data
+    int64_t size
+
+
 cdef class SegmentTail:
     cdef public int64_t size, end_offset, tail_offset, tail_position, bytes_since_index
     cdef public int64_t created_ms, first_ms, max_timestamp_ms, max_timestamp_offset
@@ -22,8 +28,12 @@ def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_m
     cdef int32_t acks, timeout_ms
     cdef Py_ssize_t i, count
     cdef SetPlace* places = NULL
+    cdef Scratch scratch
+    cdef LeaderState partition
+    cdef SegmentTail tail
     cdef list found = [], base_offsets = [], left = [], due = []
     cdef bytes answer = None
+    memset(&scratch, 0, sizeof(Scratch))
     PyObject_GetBuffer(payload, &view, PyBUF_WRITABLE)
     try:
         open_body(&body, &view)
@@ -38,13 +48,21 @@ def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_m
         if count <= 0:
             return None
         for i in range(count):
-            append_set(<LeaderState?>found[i], payload, &view, &places[i], acks, now_ms, due)
+            partition = <LeaderState?>found[i]
+            places[i].base_offset = -1
+            if not partition.is_internal:
+                append_at(partition, payload, &view, &places[i], acks, now_ms, &scratch)
+                if places[i].base_offset >= 0:
+                    tail = <SegmentTail?>partition.log.active_segment
+                    if tail.index_is_due:
+                        due.append(tail)
             base_offsets.append(places[i].base_offset)
             if places[i].base_offset < 0:
                 left.append((i, payload[places[i].start : places[i].start + places[i].size]))
         if not left:
             answer = produced_frame(&view, places, NULL, count)
     finally:
+        free(scratch.data)
         free(places)
         PyBuffer_Release(&view)
     return acks, timeout_ms, found, base_offsets, left, due, answer
@@ -81,23 +99,39 @@ cdef Py_ssize_t find_sets(
     return n
 
 
-cdef int append_set(
+def append_set(LeaderState partition not None, data, int acks, int64_t now_ms):
+    cdef Py_buffer view
+    cdef SetPlace place
+    cdef Scratch scratch
+    memset(&scratch, 0, sizeof(Scratch))
+    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
+    place.start = 0
+    place.size = view.len
+    place.base_offset = -1
+    try:
+        append_at(partition, data, &view, &place, acks, now_ms, &scratch)
+    finally:
+        free(scratch.data)
+        PyBuffer_Release(&view)
+    return place.base_offset
+
+
+cdef int append_at(
     LeaderState partition, object payload, const Py_buffer* view, SetPlace* place, int acks,
-    int64_t now_ms, list due,
+    int64_t now_ms, Scratch* scratch,
 ) except -1:
+    # Append the set at `place`, whose base_offset is -1, which it stays if the set is left.
     cdef SegmentTail tail
     cdef int64_t end_offset
-    place.base_offset = -1
     if (
         not partition.is_leader
-        or partition.is_internal
         or partition.append_queue is not None
         or partition.log is None
         or (acks < 0 and not (<object>partition).has_enough_in_sync())
     ):
         return 0
     tail = <SegmentTail?>partition.log.active_segment
-    if not append_plain(tail, payload, view, place, now_ms):
+    if not append_plain(tail, payload, view, place, now_ms, scratch):
         return 0
     end_offset = tail.end_offset
     partition.messages_in += end_offset - place.base_offset
@@ -106,8 +140,6 @@ cdef int append_set(
         (<object>partition).maybe_raise_high_watermark()
     elif end_offset > partition.high_watermark:
         partition.high_watermark = end_offset
-    if tail.index_is_due:
-        due.append(tail)
     return 0
 
 
@@ -136,24 +168,40 @@ def find_news(list partitions, list offsets, list limits, bint is_follower):
 
 
 cdef bint append_plain(
-    SegmentTail tail, object payload, const Py_buffer* view, SetPlace* place, int64_t now_ms
+    SegmentTail tail, object payload, const Py_buffer* view, SetPlace* place, int64_t now_ms,
+    Scratch* scratch,
 ) except -1:
     # Whether the set was appended. If it was, place.base_offset is set.
     cdef uint8_t* data = <uint8_t*>view.buf + place.start
     cdef int64_t size = place.size
+    cdef RuleSet rules
     cdef Walk walk
-    if (
-        not has_room(tail, data, size)
-        or not number_plain(tail, data, size, now_ms, &walk)
-        or age_of(tail, &walk, now_ms) > tail.age_max_ms
-    ):
+    cdef object written
+    if not has_room(tail, data, size):
+        return False
+    if tail.rules is None:
+        walk_set(data, size, tail.max_entry_bytes, True, tail.end_offset, &walk)
+        if walk.fault != SOUND or walk.codec or walk.size != size:
+            return False
+    else:
+        rules = read_rules(tail.rules, now_ms)
+        if is_raised(data, &rules):
+            size = raise_magic(data, size, tail, &rules, scratch, &walk)
+            data = scratch.data
+        elif not number_plain(tail, data, size, &rules, &walk):
+            return False
+    if size <= 0 or age_of(tail, &walk, now_ms) > tail.age_max_ms:
         return False
     if tail.descriptor >= 0:
         if not write_all(tail.descriptor, data, size, tail.size):
             return False
     else:
+        if data == scratch.data:
+            written = PyBytes_FromStringAndSize(<const char*>data, size)
+        else:
+            written = payload[place.start : place.start + size]
         try:
-            tail.write(payload[place.start : place.start + size], tail.size)
+            tail.write(written, tail.size)
         except OSError:
             return False
     if tail.rules is not None and walk.max_timestamp_ms > tail.max_timestamp_ms:
@@ -201,24 +249,73 @@ cdef inline bint has_room(SegmentTail tail, const uint8_t* data, int64_t size):
 
 
 cdef bint number_plain(
-    SegmentTail tail, uint8_t* data, int64_t size, int64_t now_ms, Walk* walk
-) except -1:
+    SegmentTail tail, uint8_t* data, int64_t size, const RuleSet* rules, Walk* walk
+) noexcept:
     # Whether the whole set was checked and numbered, and is such as the topic keeps.
-    cdef RuleSet rules
     cdef Refusal refusal
-    if tail.rules is None:
-        walk_set(data, size, tail.max_entry_bytes, True, tail.end_offset, walk)
-    else:
-        rules = read_rules(tail.rules, now_ms)
-        # Stamped twice, a set would be refused: whoever gets one that is left stamps it.
-        if rules.log_append_time or data[MAGIC_POSITION] != rules.magic:
-            return False
-        take_in_and_stamp(
-            data, size, tail.end_offset, tail.max_entry_bytes, &rules, walk, &refusal
-        )
-        if refusal.fault != SOUND or magics_of(walk) != 1 << rules.magic:
-            return False
-    return walk.fault == SOUND and not walk.codec and walk.size == size
+    # Stamped twice, a set would be refused: whoever gets one that is left stamps it.
+    if rules.log_append_time or data[MAGIC_POSITION] != rules.magic:
+        return False
+    take_in_and_stamp(data, size, tail.end_offset, tail.max_entry_bytes, rules, walk, &refusal)
+    return (
+        refusal.fault == SOUND
+        and walk.fault == SOUND
+        and not walk.codec
+        and walk.size == size
+        and magics_of(walk) == 1 << rules.magic
+    )
+
+
+cdef inline bint is_raised(const uint8_t* data, const RuleSet* rules) noexcept:
+    # Whether a set of magic 0 begins here, for a topic of magic 1 that asks for no timestamps.
+    return (
+        rules.magic
+        and not data[MAGIC_POSITION]
+        and not rules.log_append_time
+        and rules.max_difference_ms == INT64_MAX
+    )
+
+
+cdef int64_t raise_magic(
+    const uint8_t* data, int64_t size, SegmentTail tail, const RuleSet* rules, Scratch* scratch,
+    Walk* walk,
+) except -2:
+    # The size of the set as magic 1 in the scratch, numbered, or -1: another refuses it or packs
+    # it. `data` stays as it is.
+    cdef int64_t room = size + TIMESTAMP_BYTES * (size / (ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES))
+    cdef const uint8_t* entry = data
+    cdef uint8_t* at
+    cdef int64_t left = size, message_size
+    cdef Fields fields
+    begin_walk(walk)
+    if room > scratch.size:
+        free(scratch.data)
+        scratch.size = 0
+        scratch.data = <uint8_t*>malloc(room)
+        if scratch.data == NULL:
+            raise MemoryError
+        scratch.size = room
+    at = scratch.data
+    while left >= ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES:
+        message_size = <int32_t>load32(entry + 8)
+        if (
+            message_size < MIN_MESSAGE_BYTES
+            or message_size > left - ENTRY_HEADER_BYTES
+            or ENTRY_HEADER_BYTES + message_size + TIMESTAMP_BYTES > tail.max_entry_bytes
+            or entry[MAGIC_POSITION]
+            or entry[ATTRIBUTES_POSITION] & CODEC_MASK
+            or not check_crc(entry, message_size, &walk.stored_crc, &walk.computed_crc)
+            or check_key(entry, message_size, rules) != SOUND
+            or read_fields(entry, message_size, &fields) != FIELDS_SOUND
+        ):
+            return -1
+        walk.last_offset = tail.end_offset + walk.count
+        at = put_converted(at, &fields, walk.last_offset, rules.magic, 0, NO_TIMESTAMP)
+        walk.count += 1
+        left -= ENTRY_HEADER_BYTES + message_size
+        entry += ENTRY_HEADER_BYTES + message_size
+    walk.size = at - scratch.data
+    return walk.size if not left and walk.size <= tail.segment_bytes - tail.size else -1
 
 
 cdef inline int64_t age_of(SegmentTail tail, const Walk* walk, int64_t now_ms):

@@ -8,6 +8,19 @@ cdef struct Conversion:
     FieldsFault fields_fault
 
 
+cdef inline uint8_t* put_converted(
+    uint8_t* entry, const Fields* fields, int64_t offset, int magic, int attributes,
+    int64_t timestamp_ms,
+) noexcept nogil:
+    # A new entry of these fields; returns its end.
+    cdef int64_t message_size = size_of_message(magic, fields.key_length, fields.value_length)
+    cdef uint8_t* at = put_header(entry, offset, message_size, magic, attributes, timestamp_ms)
+    at = put_field(at, fields.key, fields.key_length)
+    at = put_field(at, fields.value, fields.value_length)
+    put_crc(entry, message_size)
+    return at
+
+
 cdef void convert_set(
     const uint8_t* data, Py_ssize_t size, uint8_t* output, Py_ssize_t room, int magic,
     int64_t shift, int64_t timestamp_ms, bint log_append_time, Walk* walk, Conversion* done,
@@ -39,10 +52,7 @@ cdef void convert_set(
             memcpy(at, entry, ENTRY_HEADER_BYTES + message_size)
             store64(at, offset)
         else:
-            at = put_header(at, offset, message_size, magic, attributes, timestamp_ms)
-            at = put_field(at, fields.key, fields.key_length)
-            put_field(at, fields.value, fields.value_length)
-            put_crc(output + done.written, message_size)
+            put_converted(at, &fields, offset, magic, attributes, timestamp_ms)
         walk.size += ENTRY_HEADER_BYTES + walk.message_size
         done.written += ENTRY_HEADER_BYTES + message_size
         done.count += 1

@@ -52,7 +52,7 @@ cdef extern from "unistd.h" nogil:
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
 
-INTERFACE = 10
+INTERFACE = 11
 NAME = "native"
 
 kafka08_crc32_select(NULL)

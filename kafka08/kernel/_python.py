@@ -19,7 +19,13 @@ from __future__ import annotations
 from typing import Final
 
 from kafka08.hashing import murmur2
-from kafka08.kernel._python_append import LeaderState, SegmentTail, append_produced, find_news
+from kafka08.kernel._python_append import (
+    LeaderState,
+    SegmentTail,
+    append_produced,
+    append_set,
+    find_news,
+)
 from kafka08.kernel._python_builder import Place, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches
 from kafka08.kernel._python_compaction import OffsetMap

@@ -7,15 +7,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kafka08.kernel._python_requests import find_sets, write_produced
-from kafka08.kernel._python_sets import validate_and_assign
-from kafka08.kernel._python_validation import validate_and_stamp
+from kafka08.kernel._python_sets import (
+    append_entry,
+    check_crc,
+    codec_of,
+    fields,
+    validate,
+    validate_and_assign,
+    walk,
+)
+from kafka08.kernel._python_validation import check_key, validate_and_stamp
 from kafka08.kernel.types import (
+    ANY_DIFFERENCE_MS,
     ATTRIBUTES_POSITION,
     CODEC_MASK,
     EMPTY_ENTRY_BYTES,
     MAGIC_POSITION,
     NO_TIMESTAMP,
+    TIMESTAMP_BYTES,
     Buffer,
+    EntryTooLarge,
     Rules,
 )
 
@@ -85,7 +96,8 @@ class LeaderState:
     is_leader                False: nothing is appended
     is_internal              True: nothing is appended by a Produce request
     high_watermark           the end of what consumers may see
-    messages_in, bytes_in    of all appends; bytes_out    of all reads by consumers
+    messages_in, bytes_in    of all appends, in the bytes of the producers; bytes_out    of all
+                             reads by consumers
     """
 
     log: Any
@@ -136,6 +148,9 @@ def append_produced(
     segment or one that is to be rolled, a compressed one, one that ends inside an entry or has
     256 KB and more, and what is refused or cannot be written, and under LogAppendTime every set.
     Its offsets may have been overwritten then, nothing else was. `now_ms` is the present time.
+
+    A set of magic 0 for a topic of magic 1 that accepts any timestamp is converted on the way, as
+    `convert` does it: the request keeps its bytes.
     """
     request = find_sets(payload, partitions)
     if request is None:
@@ -147,10 +162,12 @@ def append_produced(
     left: list[Left] = []
     due: list[SegmentTail] = []
     for number, (partition, data) in enumerate(zip(found, sets, strict=True)):
-        base_offset = _append_set(partition, data, acks, now_ms, due)
+        base_offset = -1 if partition.is_internal else append_set(partition, data, acks, now_ms)
         base_offsets.append(base_offset)
         if base_offset < 0:
             left.append((number, data))
+        elif partition.log.active_segment.index_is_due:
+            due.append(partition.log.active_segment)
     times_ms = [NO_TIMESTAMP] * len(found)
     answer = None if left else write_produced(payload, base_offsets, times_ms)
     return acks, timeout_ms, found, base_offsets, left, due, answer
@@ -185,12 +202,12 @@ def find_news(
     return high_watermarks, news
 
 
-def _append_set(
-    partition: LeaderState, data: Buffer, acks: int, now_ms: int, due: list[SegmentTail]
-) -> int:
+def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> int:
+    """Append one set, which is writable, as `append_produced` does, to a partition that may be
+    internal: the offset of its first message, or -1 if it was left. The caller adds the index entry
+    of the segment if that is due now."""
     if (
         not partition.is_leader
-        or partition.is_internal
         or partition.append_queue is not None
         or partition.log is None
         or (acks < 0 and not partition.has_enough_in_sync())
@@ -205,8 +222,6 @@ def _append_set(
             partition.maybe_raise_high_watermark()
         elif tail.end_offset > partition.high_watermark:
             partition.high_watermark = tail.end_offset
-        if tail.index_is_due:
-            due.append(tail)
     return base_offset
 
 
@@ -222,16 +237,21 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
     ):
         return -1
     rules = tail.rules
-    if rules is not None and (rules.log_append_time or data[MAGIC_POSITION] != rules.magic):
-        return -1
     try:
         if rules is None:
             summary = validate_and_assign(data, base_offset, tail.max_entry_bytes)
-        else:
+        elif rules.log_append_time:
+            return -1
+        elif data[MAGIC_POSITION] == rules.magic:
             summary = validate_and_stamp(data, base_offset, tail.max_entry_bytes, rules, now_ms)
+        elif rules.magic and rules.max_difference_ms == ANY_DIFFERENCE_MS:
+            data = _raise_magic(data, base_offset, tail.max_entry_bytes, rules)
+            summary, size = validate(data, tail.max_entry_bytes), len(data)
+        else:
+            return -1
     except (ValueError, OverflowError):
         return -1
-    if summary.codec or summary.size != size:
+    if summary.codec or summary.size != size or size > tail.segment_bytes - tail.size:
         return -1
     if rules is not None and summary.magics != 1 << rules.magic:
         return -1
@@ -257,3 +277,24 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
     tail.size += size
     tail.end_offset = summary.last_offset + 1
     return base_offset
+
+
+def _raise_magic(data: Buffer, base_offset: int, max_entry_bytes: int, rules: Rules) -> bytearray:
+    """A plain set of magic 0 as one of the topic's magic, numbered. ValueError for any other set,
+    and where a leader would find anything to refuse."""
+    view = memoryview(data)
+    built = bytearray()
+    end = 0
+    for count, (position, offset, size) in enumerate(walk(view)):
+        if size + TIMESTAMP_BYTES > max_entry_bytes:
+            raise EntryTooLarge(position, size, max_entry_bytes)
+        if view[position + MAGIC_POSITION] or codec_of(view, position):
+            raise ValueError("not a plain message of magic 0")
+        check_crc(view, position, offset, size)
+        check_key(view, position, offset, size, rules)
+        _, key, value = fields(view, position, offset, size)
+        append_entry(built, base_offset + count, 0, key, value, rules.magic)
+        end = position + size
+    if end != len(view):
+        raise ValueError("a partial message at the end")
+    return built

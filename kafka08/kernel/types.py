@@ -59,7 +59,7 @@ LOG_APPEND_TIME: Final = 1
 """The broker gave the timestamp."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """message.timestamp.difference.max.ms that no timestamp exceeds: its default."""
-INTERFACE: Final = 10
+INTERFACE: Final = 11
 """Rises with every change of a name, signature or meaning; `_native` carries the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

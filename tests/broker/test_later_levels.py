@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -118,6 +119,9 @@ def test_illegal_acks_of_an_unknown_topic(tmp_path: Path) -> None:
     assert [("t", [21]), ("nosuch", [3])] == codes
 
 
+NOISE: Final = random.Random(1).randbytes(100_000)
+
+
 class TestProduce:
     @pytest.mark.parametrize("value", [b"v" * 100, b"v" * 100_000], ids=["inline", "native"])
     @pytest.mark.parametrize("acks", [1, -1])
@@ -141,6 +145,22 @@ class TestProduce:
                 answered.error_code,
                 answered.log_append_time_ms,
             )
+
+    def test_bytes_in_are_those_of_the_producer(self, tmp_path: Path) -> None:
+        """Whatever the log keeps: messages made magic 1 on both ways, and sets that are packed
+        again, inline and in a thread. As 0.10.2.2 counts records.sizeInBytes."""
+        world = world_of(tmp_path)
+        world.lead("t")
+        sent = 0
+        for value, codec in ((b"v", 0), (b"v", 0), (b"v" * 300_000, 0), (b"v", 1), (NOISE, 1)):
+            data = message_set.encode([(None, value)] * 2, codec)
+            sent += len(data)
+            topics = [ProduceTopic("t", [ProducePartition(0, data)])]
+            (answered,) = world.client.call(ProduceRequest(1, 1000, topics)).topics[0].partitions
+            assert 0 == answered.error_code
+        partition = world.partition("t")
+        assert (10, sent) == (partition.messages_in, partition.bytes_in)
+        assert sent != partition.log.size
 
     def test_a_timestamp_that_is_too_far_is_refused(self, tmp_path: Path) -> None:
         """32, and nothing is appended."""

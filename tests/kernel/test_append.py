@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from struct import pack
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from kafka08.kernel.types import Buffer, Rules
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from tests.kernel.conftest import native_or_skip
-from tests.kernel.sets import entry, plain, wrapper
+from tests.kernel.sets import entry, field, plain, raw_entry, wrapper
 
 NOW_MS = 5000
 FIELDS = tuple(name for name in SegmentTail.__slots__ if name != "write")
@@ -104,11 +105,15 @@ def produce(
     count_max: int = 10,
 ) -> Any:
     """What `append_produced` says to a request of a set for each of these."""
+    known = {b"t": dict(enumerate(leaders))}
+    return kernel.append_produced(request_of(sets, acks), known, now_ms, count_max)
+
+
+def request_of(sets: Sequence[Buffer], acks: int = 1) -> memoryview:
+    """The payload of a request with a set for each partition."""
     partitions = [ProducePartition(number, bytes(data)) for number, data in enumerate(sets)]
     request = ProduceRequest(acks, 100, [ProduceTopic("t", partitions)])
-    payload = memoryview(bytearray(encode_request(request, 1, "")))[4:]
-    known = {b"t": dict(enumerate(leaders))}
-    return kernel.append_produced(payload, known, now_ms, count_max)
+    return memoryview(bytearray(encode_request(request, 1, "")))[4:]
 
 
 def append(
@@ -165,6 +170,7 @@ def test_timestamps_are_checked_and_kept(kernel: ModuleType) -> None:
 
 
 PLAIN = plain([(None, b"a"), (None, b"b")])
+NO_ROOM = raw_entry(0, b"\0\0" + pack(">i", 90) + field(b"a"))
 STAMPED = plain([(None, b"a")], magic=1)
 LEFT: dict[str, tuple[bytes, dict[str, Any]]] = {
     "a tail that takes nothing": (PLAIN, {"takes_plain_sets": False}),
@@ -184,12 +190,81 @@ LEFT: dict[str, tuple[bytes, dict[str, Any]]] = {
     "a bad CRC": (PLAIN[:-1] + b"x", {}),
     "a message that is too large": (PLAIN, {"max_entry_bytes": 20}),
     "LogAppendTime": (STAMPED, {"rules": Rules(magic=1, log_append_time=True)}),
-    "another magic": (PLAIN, {"rules": Rules(magic=1)}),
-    "another magic further on": (STAMPED + PLAIN, {"rules": Rules(magic=1)}),
+    "magic 1 where magic 0 is kept": (STAMPED, {"rules": Rules(magic=0)}),
+    "magic 0 behind magic 1": (STAMPED + PLAIN, {"rules": Rules(magic=1)}),
+    "magic 1 behind magic 0": (PLAIN + STAMPED, {"rules": Rules(magic=1)}),
+    "an unknown magic": (entry(0, None, b"a", magic=2), {"rules": Rules(magic=1)}),
+    "magic 0 for LogAppendTime": (PLAIN, {"rules": Rules(magic=1, log_append_time=True)}),
+    "magic 0 where timestamps are checked": (PLAIN, {"rules": Rules(magic=1, max_difference_ms=9)}),
+    "magic 0 without its key": (PLAIN, {"rules": Rules(magic=1, keys_required=True)}),
+    "magic 0 with a bad CRC": (PLAIN[:-1] + b"x", {"rules": Rules(magic=1)}),
+    "magic 0 with an impossible key": (NO_ROOM, {"rules": Rules(magic=1)}),
+    "magic 0 behind which bytes are left": (PLAIN + PLAIN[:20], {"rules": Rules(magic=1)}),
+    "magic 0 and a wrapper": (PLAIN + wrapper(1, PLAIN), {"rules": Rules(magic=1)}),
+    "magic 0 that is too large as magic 1": (
+        PLAIN,
+        {"rules": Rules(magic=1), "max_entry_bytes": len(PLAIN) // 2 + 7},
+    ),
+    "a segment that would be too large with timestamps": (
+        PLAIN,
+        {"rules": Rules(magic=1), "segment_bytes": 1000 + len(PLAIN) + 15},
+    ),
     "an unknown codec": (entry(0, None, b"a", attributes=7), {}),
     "a message without its key": (STAMPED, {"rules": Rules(magic=1, keys_required=True)}),
     "256 KB": (plain([(None, bytes(9000))] * 30), {"segment_bytes": 1 << 20}),
 }
+
+
+def unstamped(messages: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
+    """Of magic 1, from offset 40 on."""
+    entries = [entry(40 + n, key, value, magic=1) for n, (key, value) in enumerate(messages)]
+    return b"".join(entries)
+
+
+def test_magic_0_becomes_magic_1(kernel: ModuleType) -> None:
+    """Numbered, without timestamps and with what key and value are; attributes and bytes behind the
+    value are not kept. The request keeps its bytes, and the counts are those of the request."""
+    messages = [(b"k", b"v" * 300), (None, b""), (b"", None)]
+    data = plain(messages) + raw_entry(9, b"\0\x10" + field(b"k") + field(b"v") + b"behind")
+    file = File()
+    rules = Rules(magic=1, keys_required=False)
+    leader = a_leader(kernel, a_tail(kernel, file, rules=rules, max_timestamp_ms=7))
+    payload = request_of([data])
+    before = bytes(payload)
+    known = {b"t": {0: leader}}
+    assert [40] == kernel.append_produced(payload, known, NOW_MS, 10)[3]
+    assert before == bytes(payload)
+    expected = unstamped([*messages, (b"k", b"v")])
+    assert [(1000, expected)] == file.written
+    tail = leader.log.active_segment
+    assert (44, 1000 + len(expected), 7) == (tail.end_offset, tail.size, tail.max_timestamp_ms)
+    assert (4, len(data), 44) == (leader.messages_in, leader.bytes_in, leader.high_watermark)
+
+
+def test_converted_sets_of_one_request_do_not_mix(kernel: ModuleType) -> None:
+    """Short behind long behind short: each has its own bytes in its own file."""
+    sets = [plain([(b"k", letter * size)]) for letter, size in ((b"a", 9), (b"b", 900), (b"c", 5))]
+    files = [File() for _ in sets]
+    tails = [a_tail(kernel, file, rules=Rules(magic=1, keys_required=True)) for file in files]
+    assert [40] * 3 == append(kernel, tails, sets)
+    assert [
+        [(1000, unstamped([(b"k", letter * size)]))]
+        for letter, size in ((b"a", 9), (b"b", 900), (b"c", 5))
+    ] == [file.written for file in files]
+
+
+def test_a_broker_appends_to_internal_partitions(kernel: ModuleType) -> None:
+    """`append_set` does for one set what a Produce request does, and asks nothing of who sent it;
+    what is left comes back as -1."""
+    file = File()
+    leader = a_leader(kernel, a_tail(kernel, file), is_internal=True)
+    assert 40 == kernel.append_set(leader, bytearray(PLAIN), -1, NOW_MS)
+    assert [(1000, plain([(None, b"a"), (None, b"b")], 40))] == file.written
+    assert (2, len(PLAIN), 42) == (leader.messages_in, leader.bytes_in, leader.high_watermark)
+    leader.is_large_enough = False
+    assert -1 == kernel.append_set(leader, bytearray(PLAIN), -1, NOW_MS)
+    leader.is_leader = False
+    assert -1 == kernel.append_set(leader, bytearray(PLAIN), 1, NOW_MS)
 
 
 @pytest.mark.parametrize("reason", LEFT)
@@ -335,14 +410,26 @@ def test_partitions_with_news_are_found(
 def test_both_kernels_append_the_same(seed: int) -> None:
     """Random sets, sound and broken, to tails of every kind, one after the other."""
     native, drawn = native_or_skip(), random.Random(seed)
-    rules = drawn.choice([None, Rules(), Rules(magic=1), Rules(magic=1, log_append_time=True)])
+    rules = drawn.choice(
+        [
+            None,
+            Rules(magic=0),
+            Rules(magic=1),
+            Rules(magic=1, keys_required=True),
+            Rules(magic=1, log_append_time=True),
+            Rules(magic=1, max_difference_ms=4000),
+        ]
+    )
     fields = {"rules": rules, "segment_bytes": 3000, "first_ms": drawn.choice([-1, 500])}
     fields["age_max_ms"] = drawn.choice([600, 1 << 40])
     files = {kernel: File() for kernel in (native, _python)}
     tails = {kernel: a_tail(kernel, file, **fields) for kernel, file in files.items()}
     for _ in range(60):
         magic = drawn.randrange(2)
-        data = bytearray(plain([(b"k", bytes(drawn.randrange(90)))] * drawn.randrange(4), 9, magic))
+        key = drawn.choice([None, b"k", b"k"])
+        data = bytearray(plain([(key, bytes(drawn.randrange(90)))] * drawn.randrange(4), 9, magic))
+        if drawn.random() < 0.1:
+            data += plain([(key, b"v")], 9, drawn.randrange(2))
         if data and drawn.random() < 0.2:
             data[drawn.randrange(len(data))] ^= 1 << drawn.randrange(8)
         if drawn.random() < 0.1:

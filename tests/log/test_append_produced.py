@@ -23,7 +23,10 @@ from tests.log.conftest import ManualClock
 
 def random_set(drawn: random.Random, magic: int, now_ms: int) -> bytearray:
     count = drawn.randrange(1, 5)
-    messages = [(None, drawn.randbytes(drawn.randrange(200))) for _ in range(count)]
+    messages = [
+        (drawn.choice([None, b"k", b"k"]), drawn.randbytes(drawn.randrange(200)))
+        for _ in range(count)
+    ]
     times = [now_ms - drawn.randrange(500) for _ in messages] if magic else None
     codec = drawn.choice([0, 0, 0, 2])
     data = bytearray(message_set.encode(messages, codec, magic=magic, timestamps=times))
@@ -59,6 +62,7 @@ def test_both_ways_write_the_same_files(tmp_path: Path, level: Level, seed: int)
         index_interval_bytes=300,
         segment_index_bytes=drawn.choice([40, 4000]),
         message_timestamp_type=drawn.choice(["CreateTime", "LogAppendTime"]),
+        cleanup_policy=drawn.choice(["delete", "compact"]),
     )
     logs = [Log(tmp_path / name / "t-0", config, clock=clock) for name in ("slow", "fast")]
     slow, fast = logs
