@@ -153,6 +153,9 @@ class Log:
 
     @config.setter
     def config(self, config: LogConfig) -> None:
+        if config.magic < self._config.magic and self.active_segment.size:
+            # In no segment does magic 0 follow magic 1: see stored_format.
+            self.active_segment.is_full = True
         self._config = config
         self.active_segment.take_limits(config)
 

@@ -2,8 +2,9 @@
 
 Only brokers from 0.10.1 on write time indexes, so a segment without one has magic 0. In others the
 first message, the time index, whose entries are timestamps of messages, and what follows the last
-entry of the offset index are checked. Not found is magic 1 without timestamps between magic 0 in
-one segment: where the format was raised and lowered again, which no start of ours allows.
+entry of the offset index are checked. Magic 1 without timestamps between magic 0 in one segment is
+not found. `Log.config` starts a new segment when a topic's format is lowered, so that our brokers
+write none; a JVM broker, which starts in any case, does.
 """
 
 from __future__ import annotations

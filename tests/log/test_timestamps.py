@@ -234,6 +234,23 @@ class TestStartWithALowerFormat:
         with pytest.raises(ConfigError, match="is too low for topic old"):
             self.manager(directory, message_format_version="0.9.0").load()
 
+    def test_a_format_that_is_lowered_begins_a_segment(self, tmp_path: Path) -> None:
+        """So magic 1 without timestamps is not hidden between magic 0, and a start finds it. One
+        that is raised does not."""
+        old = {"message.format.version": "0.9.0"}
+        manager = self.manager(tmp_path, {"t": old})
+        manager.load()
+        log = manager.get_or_create(TopicPartition("t", 0))
+        values = [(None, b"v" * 1000)] * 3
+        for overrides in (old, {}, old, old):
+            manager.update_topic_config("t", overrides)
+            for _ in range(5):
+                log.append(bytearray(message_set.encode(values)))
+        assert [0, 30] == [segment.base_offset for segment in log.segment_facts]
+        manager.shutdown()
+        with pytest.raises(ConfigError, match="is too low for topic t"):
+            self.manager(tmp_path, level=Level.V0_8_2).load()
+
     @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0, Level.V0_10_2])
     def test_logs_of_magic_0_are_no_hindrance(self, written: Path, level: Level) -> None:
         """Though a broker of 0.10.2 wrote them."""
