@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from kafka08 import kernel
 from kafka08.broker.append_queue import AppendQueue, needs_queue
 from kafka08.broker.delayed_produce import (
     AppendErrors,
@@ -30,6 +31,7 @@ from kafka08.structs import INTERNAL_TOPICS, NO_OFFSET, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.broker.call import Call
+    from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import AppendInfo
 
@@ -86,13 +88,14 @@ class Appender:
     def append_internal(
         self,
         topic_partition: TopicPartition,
-        message_set: Buffer,
+        message_set: bytearray,
         *,
         required_acks: int,
         timeout_ms: float,
         done: Callable[[AppendResult], object],
     ) -> None:
-        """The same for one set of the broker itself, for an internal topic."""
+        """The same for one set of the broker itself, for an internal topic. `message_set` is
+        writable."""
 
         def note(_: TopicPartition, result: AppendResult) -> None:
             if result.error is not None or self._is_settled(
@@ -107,11 +110,32 @@ class Appender:
             pending = {topic_partition: result.next_offset}
             self.await_acks(required_acks, pending, timeout_ms, acknowledged, None)
 
-        result = self._append_one(topic_partition, message_set, required_acks, note, internal=True)
+        partition = self._replica_manager.find(topic_partition)
+        result = None
+        if partition is not None:
+            result = self._append_plain(partition, message_set, required_acks)
+        if result is None:
+            result = self._append_one(
+                topic_partition, message_set, required_acks, note, internal=True
+            )
         if result is not None:
             if result.error is None:
                 self._replica_manager.wake(topic_partition)
             note(topic_partition, result)
+
+    def _append_plain(
+        self, partition: Partition, message_set: bytearray, required_acks: int
+    ) -> AppendResult | None:
+        """The result, if the set goes to the end of the log as it is; else None."""
+        base_offset = kernel.append_set(
+            partition, message_set, required_acks, self._runtime.time_ms()
+        )
+        if base_offset < 0:
+            return None
+        segment = partition.leader_log().active_segment
+        if segment.index_is_due:
+            segment.index_last_set()
+        return AppendResult(base_offset, segment.end_offset)
 
     def _append_one(
         self,

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kafka08.broker.replica_manager import ReplicaManager
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AppendResult:
-    """The result for one partition's set.
+    """The result for one partition's set. Never changed.
 
     base_offset   offset of its first message; NO_OFFSET if the set was empty or not appended
     next_offset   the offset after its last message, which replicas must reach

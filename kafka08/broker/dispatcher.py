@@ -44,14 +44,14 @@ from kafka08.broker.handlers import (
     sync_group,
     update_metadata,
 )
-from kafka08.broker.request_metrics import KEY_MASK, RequestMetrics
+from kafka08.broker.request_metrics import KEY_MASK, RequestMetrics, is_frequent
 from kafka08.broker.unfinished import Unfinished
 from kafka08.errors import ProtocolError, StorageError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol.api_versions import ApiVersionsRequest
-from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
+from kafka08.protocol.codec import decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest
@@ -151,6 +151,7 @@ class Dispatcher:
         self._broker = broker
         self._requests = requests
         self._counts = requests.counts
+        self._takes_times = requests.takes_times
         self._served = served
         self._handlers = handlers_at(served.level)
         self._fast_path = FastPath(broker, served).methods
@@ -171,7 +172,7 @@ class Dispatcher:
         self._counts[number >> 16 & KEY_MASK] += 1
         fast_path = self._fast_path.get(number)
         if fast_path is None:
-            if self._requests.times_each(payload):
+            if self._takes_times and not is_frequent(payload):
                 return self._requests.measure(payload, link, partial(self._decode, payload))
             return self._decode(payload, link)
         try:
@@ -186,7 +187,7 @@ class Dispatcher:
     def _decode(
         self, payload: memoryview, link: ServerConnection, appended: AppendResults | None = None
     ) -> ResponseFrame | None:
-        """Decode the whole request and give it to its handler, with what is done of it."""
+        """Decode the whole request and call its handler, with what is done of it."""
         try:
             header, request = decode_request(payload, self._served)
         except (UnknownApi, UnservedVersion) as error:
@@ -195,15 +196,6 @@ class Dispatcher:
             cause = caused_by(link.peer.rpartition(":")[0])
             logger.error("no response to a request from %s: %s", link.peer, error, extra=cause)
             return b""
-        return self._handle(header, request, link, appended)
-
-    def _handle(
-        self,
-        header: RequestHeader,
-        request: Request,
-        link: ServerConnection,
-        appended: AppendResults | None,
-    ) -> ResponseFrame | None:
         handle, refuse = self._handlers[type(request)]
         call = Call(self._broker, link, header, request, refuse, appended)
         try:

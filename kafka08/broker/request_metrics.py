@@ -75,19 +75,20 @@ class RequestTimes:
 class RequestMetrics:
     """Times the requests of a broker, all of its listeners together.
 
-    counts   requests by the low byte of their API key; the Dispatcher counts them
-    times    request name → RequestTimes; stays empty unless `takes_times`
+    counts        requests by the low byte of their API key; the Dispatcher counts them
+    takes_times   whether requests are timed; see `is_frequent`
+    times         request name → RequestTimes; stays empty unless `takes_times`
     """
 
     def __init__(self, runtime: BrokerRuntime, *, takes_times: bool = False) -> None:
         self.counts = [0] * KEYS_MAX
         self.times: dict[str, RequestTimes] = {}
         self._runtime = runtime
-        self._takes_times = takes_times
+        self.takes_times = takes_times
 
     def handlers(self, handle: RequestHandler) -> RequestHandlers:
         """For the requests of one listener: `handle`, and now and then one that measures too."""
-        if not self._takes_times:
+        if not self.takes_times:
             return repeat(handle)
 
         def measured(payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
@@ -108,10 +109,6 @@ class RequestMetrics:
                     every = max(every // 2, TIMED_EVERY)
 
         return chain.from_iterable(in_turn())
-
-    def times_each(self, payload: memoryview) -> bool:
-        """Whether each request of this API is timed."""
-        return self._takes_times and not is_frequent(payload)
 
     def measure(
         self,
@@ -194,7 +191,8 @@ class RequestMetrics:
 
 
 def is_frequent(payload: memoryview) -> bool:
-    """Whether it is a request of one of the APIs that make up nearly all traffic."""
+    """Whether it is a request of one of the APIs that make up nearly all traffic: few of them are
+    timed, of the others each one."""
     return payload[1] in FREQUENT
 
 

@@ -109,7 +109,10 @@ def encode_response(response: Response, correlation_id: int, version: int = 0) -
     """The whole frame of the response to a request of `version`. ProtocolError if a value does not
     fit its field."""
     pieces: list[Buffer] = [b""]
-    _append_body(_response_encoders[type(response), version], response, pieces)
+    try:
+        _response_encoders[type(response), version](response, pieces.append)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise ProtocolError(f"{field_at(error)}: {error}") from error
     try:
         size = CORRELATION_ID.size + sum(map(len, pieces))
         pieces[0] = FRAME_AND_CORRELATION_ID.pack(size, correlation_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.broker.dispatcher import Dispatcher
-from kafka08.broker.request_metrics import TIMED_EVERY, RequestMetrics
+from kafka08.broker.request_metrics import TIMED_EVERY, RequestMetrics, is_frequent
 from kafka08.errors import ProtocolError
 from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol.frame import FrameReader
@@ -39,7 +39,7 @@ class Served:
 
     def dispatch(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
         """As the Dispatcher, which looks for a key first."""
-        if len(payload) > 1 and self.metrics.times_each(payload):
+        if self.metrics.takes_times and len(payload) > 1 and not is_frequent(payload):
             return self.metrics.measure(payload, link, partial(self.handle, payload))
         return self.handle(payload, link)
 

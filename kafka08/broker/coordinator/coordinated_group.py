@@ -110,16 +110,16 @@ class CoordinatedGroup:
                 action.reply(action.result)
             case RespondToSync():
                 action.reply(action.assignment, action.error_code)
-            case StartSession():
-                self._start_session(action.member_id, action.delay_ms)
-            case EndSession():
-                self._end_session(action.member_id)
+            case StoreGroup():
+                self._store(action)
             case StartRebalance():
                 self._start_rebalance(action.delay_ms)
             case EndRebalance():
                 self._end_rebalance()
-            case StoreGroup():
-                self._store(action)
+            case StartSession():
+                self._start_session(action.member_id, action.delay_ms)
+            case EndSession():
+                self._end_session(action.member_id)
             case RemoveGroup():
                 self._remove(self)
 
@@ -135,7 +135,7 @@ class CoordinatedGroup:
         if task is not None:
             task.cancel()
 
-    def _start_rebalance(self, delay_ms: float) -> None:
+    def _start_rebalance(self, delay_ms: float | None) -> None:
         group = self.group
         now_ms = self.now_ms()
         self._is_logged = now_ms >= self._logged_ms + LOGGED_EVERY_MS
@@ -146,12 +146,12 @@ class CoordinatedGroup:
                 group.name,
                 group.generation,
             )
+        if delay_ms is not None:
+            self._rebalance = self._timer.add(delay_ms, self._rebalance_is_over)
 
-        def over() -> None:
-            self._rebalance = None
-            self.perform(group.rebalance_timer(self.now_ms()))
-
-        self._rebalance = self._timer.add(delay_ms, over)
+    def _rebalance_is_over(self) -> None:
+        self._rebalance = None
+        self.perform(self.group.rebalance_timer(self.now_ms()))
 
     def _end_rebalance(self) -> None:
         if self._rebalance is not None:

@@ -181,20 +181,20 @@ class Group:
     def heartbeat(self, member_id: str, generation: int, now_ms: float) -> int:
         """The error code of a Heartbeat request. 0.9 checks member and generation only in STABLE,
         and renews the session only there."""
-        if self.state in {GroupState.DEAD, GroupState.EMPTY}:
+        state = self.state
+        if state is GroupState.DEAD or state is GroupState.EMPTY:
             return UnknownMemberId.code
-        if self._level < Level.V0_10_2 and self.state is not GroupState.STABLE:
+        if self._level < Level.V0_10_2 and state is not GroupState.STABLE:
             return RebalanceInProgress.code
         member = self.members.get(member_id)
         if member is None:
             return UnknownMemberId.code
-        if self.state is GroupState.AWAITING_SYNC:
+        if state is GroupState.AWAITING_SYNC:
             return RebalanceInProgress.code
         if generation != self.generation:
             return IllegalGeneration.code
         member.renew_session(now_ms)
-        stable = self.state is GroupState.STABLE
-        return NO_ERROR if stable else RebalanceInProgress.code
+        return NO_ERROR if state is GroupState.STABLE else RebalanceInProgress.code
 
     def leave(self, member_id: str, now_ms: float) -> tuple[int, Actions]:
         """A LeaveGroup request: its error code, and the resulting actions."""
@@ -325,13 +325,16 @@ class Group:
     def _rebalance(self, now_ms: float) -> Actions:
         """Start a rebalance unless one is in progress, and complete it if all members joined."""
         actions: Actions = []
+        have_all_joined = self._parked_joins == len(self.members)
         if self.state in CAN_REBALANCE:
             if self.state is GroupState.AWAITING_SYNC:
                 actions += self._respond_to_syncs(RebalanceInProgress.code, now_ms)
             self._become(GroupState.PREPARING_REBALANCE)
-            timeouts = (member.rebalance_timeout_ms for member in self.members.values())
-            actions.append(StartRebalance(max(timeouts, default=0)))
-        if self._parked_joins == len(self.members):
+            delay_ms = None
+            if not have_all_joined:
+                delay_ms = max(member.rebalance_timeout_ms for member in self.members.values())
+            actions.append(StartRebalance(delay_ms))
+        if have_all_joined:
             actions += self._complete_rebalance(now_ms)
         return actions
 

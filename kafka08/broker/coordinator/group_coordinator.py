@@ -112,7 +112,7 @@ class GroupCoordinator:
             request.rebalance_timeout_ms,
             request.session_timeout_ms,
             request.protocol_type,
-            tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+            tuple([(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]),
             reply,
         )
         found.perform(found.group.join(join, found.now_ms()))

@@ -45,7 +45,7 @@ class Join:
 
     member_id              NO_MEMBER_ID for a new member
     new_member_id          the id for a new member
-    client_host            for DescribeGroups: "/" and the address
+    client_host            of a new member, for DescribeGroups: "/" and the address
     rebalance_timeout_ms   how long others wait for the member in a rebalance
     """
 
@@ -90,9 +90,9 @@ class EndSession:
 
 @dataclass(slots=True)
 class StartRebalance:
-    """Call `Group.rebalance_timer` in `delay_ms`."""
+    """Call `Group.rebalance_timer` in `delay_ms`; None: all have joined, EndRebalance follows."""
 
-    delay_ms: float
+    delay_ms: float | None
 
 
 @dataclass(slots=True)

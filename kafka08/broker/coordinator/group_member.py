@@ -46,4 +46,7 @@ class Member:
 
     def metadata(self, protocol: str) -> bytes:
         """Its metadata for a protocol that it supports."""
-        return next(data for name, data in self.protocols if name == protocol)
+        for name, data in self.protocols:
+            if name == protocol:
+                return data
+        raise KeyError(protocol)

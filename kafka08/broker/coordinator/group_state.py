@@ -57,6 +57,9 @@ class GroupState(Enum):
     """The group was removed: it has expired, or another broker coordinates it. Final; every request
     gets 25."""
 
+    # Enum's own hash is a Python function.
+    __hash__ = object.__hash__
+
 
 VALID_PREVIOUS: Final[dict[GroupState, frozenset[GroupState]]] = {
     GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),

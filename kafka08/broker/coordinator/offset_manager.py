@@ -19,8 +19,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
+from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
@@ -100,6 +102,7 @@ class OffsetManager:
             runtime, replica_manager, self._cache, config.offsets_load_buffer_size
         )
         self._partition_count = partition_count or config.offsets_topic_num_partitions
+        self._codec = config.offsets_codec
 
     @property
     def groups(self) -> GroupListener | None:
@@ -189,7 +192,7 @@ class OffsetManager:
         stored: Mapping[OffsetKey, OffsetValue],
         appended: Callable[[AppendResult], None],
     ) -> None:
-        target = TopicPartition(OFFSETS_TOPIC, partition)
+        target = _target(partition)
 
         def acknowledged(result: AppendResult) -> None:
             self._cache.end_commit(partition, stored)
@@ -224,8 +227,11 @@ class OffsetManager:
         """In the topic's format; from 0.10.2 on with the time of the append."""
         magic = self._replica_manager.log_manager.config_of(OFFSETS_TOPIC).magic
         timestamps = [self._runtime.time_ms()] * len(records) if magic else None
-        codec = self._config.offsets_codec
-        return bytearray(message_set.encode(records, codec, magic=magic, timestamps=timestamps))
+        if not self._codec:
+            return kernel.build_set(records, magic=magic, timestamps=timestamps)
+        return bytearray(
+            message_set.encode(records, self._codec, magic=magic, timestamps=timestamps)
+        )
 
     # Groups
 
@@ -234,24 +240,23 @@ class OffsetManager:
     ) -> None:
         """Append a group's record to its partition like a commit; `done` is called with the code
         for a SyncGroup, maybe before this returns."""
-        target = TopicPartition(OFFSETS_TOPIC, partition)
 
         def acknowledged(result: AppendResult) -> None:
             done(code_of_group_record(code_of(result.error), self._level))
 
         value = encode_group(record, self._group_record_version)
-        self._append(target, [(encode_key(GroupKey(name)), value)], acknowledged)
+        self._append(_target(partition), [(_group_key(name), value)], acknowledged)
 
     def append_group_tombstones(self, partition: int, names: Iterable[str]) -> None:
         """Delete the records of groups, with acks 1. A lost tombstone does no harm: the next leader
         removes the group again."""
-        target = TopicPartition(OFFSETS_TOPIC, partition)
+        target = _target(partition)
 
         def appended(result: AppendResult) -> None:
             if result.error is not None:
                 logger.error("Failed to delete groups from %s: %s", target, result.error)
 
-        self._append_tombstones_to(target, [encode_key(GroupKey(name)) for name in names], appended)
+        self._append_tombstones_to(target, [_group_key(name) for name in names], appended)
 
     def has_offsets(self, partition: int, name: str) -> bool:
         """Whether a group has offsets, or a commit in progress."""
@@ -259,8 +264,9 @@ class OffsetManager:
 
     def state(self, partition: int) -> LoadState:
         """ABSENT also while the leadership is being moved away."""
-        state = self._cache.state(partition)
-        return state if self._leads(partition) else LoadState.ABSENT
+        found = self._replica_manager.find(_target(partition))
+        leads = found is not None and found.is_leader
+        return self._cache.state(partition) if leads else LoadState.ABSENT
 
     @property
     def is_loading(self) -> bool:
@@ -296,10 +302,6 @@ class OffsetManager:
         if value is None:
             return FetchedOffset()
         return FetchedOffset(value.committed.offset, value.committed.metadata)
-
-    def _leads(self, number: int) -> bool:
-        found = self._replica_manager.find(TopicPartition(OFFSETS_TOPIC, number))
-        return found is not None and found.is_leader
 
     # Called by ReplicaManager at leadership changes
 
@@ -340,7 +342,7 @@ class OffsetManager:
                 self.groups.expire_groups(number)
 
     def _append_tombstones(self, number: int, keys: list[OffsetKey]) -> None:
-        target = TopicPartition(OFFSETS_TOPIC, number)
+        target = _target(number)
 
         def appended(result: AppendResult) -> None:
             if result.error is not None:
@@ -375,3 +377,13 @@ class OffsetManager:
 def java_length(text: str | None) -> int:
     """The length in Java: UTF-16 units; 0 for null."""
     return 0 if text is None else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+@lru_cache(maxsize=1024)
+def _target(partition: int) -> TopicPartition:
+    return TopicPartition(OFFSETS_TOPIC, partition)
+
+
+@lru_cache(maxsize=4096)
+def _group_key(name: str) -> bytes:
+    return encode_key(GroupKey(name))

@@ -34,7 +34,7 @@ class ProtocolVotes:
 
     def replace(self, old: Protocols, new: Protocols) -> None:
         """A member joins again; usually with the same protocols, in any order."""
-        if _names(old) != _names(new):
+        if old != new and _names(old) != _names(new):
             self.remove(old)
             self.add(new)
 

@@ -13,10 +13,11 @@ from kafka08.protocol.types import Response
 
 
 def handle(broker: BrokerContext, request: JoinGroupRequest, call: Call) -> NoResponse:
+    client_host = "" if request.member_id else f"/{call.peer.rpartition(':')[0]}"
     broker.group_coordinator.join(
         request,
         call.header.client_id or "",
-        f"/{call.peer.rpartition(':')[0]}",
+        client_host,
         lambda result: call.answer(respond(result)),
     )
     return NoResponse.PARKED

@@ -169,7 +169,8 @@ class GroupHarness:
                     self.sessions.pop(action.member_id, None)
                 case StartRebalance():
                     assert self.rebalance_due is None, "one rebalance timer for each group"
-                    self.rebalance_due = self.now + action.delay_ms
+                    if action.delay_ms is not None:
+                        self.rebalance_due = self.now + action.delay_ms
                 case EndRebalance():
                     self.rebalance_due = None
                 case RemoveGroup():

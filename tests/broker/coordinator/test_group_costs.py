@@ -71,6 +71,11 @@ def test_idle_groups_cost_their_heartbeats_and_a_timer_each_session(tmp_path: Pa
     heap = broker.world.timer._heap
     slots = len(heap)
     for name, joined in members.items():
+        # A rebalance without anybody to wait for has no timer either.
+        broker.sync(broker.join(joined.member_id, name, SESSION_MS), name)
+        members[name].generation += 1
+    assert slots == len(heap)
+    for name, joined in members.items():
         request = HeartbeatRequest(name, joined.generation, joined.member_id)
         assert 0 == broker.call(request).error_code
     assert slots == len(heap)
