@@ -97,7 +97,7 @@ def print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 )
 @click.pass_context
 def root(context: click.Context, /, **_: Any) -> None:
-    """An Apache Kafka 0.8 cluster in Python, its clients and its tools."""
+    """Apache Kafka of the ZooKeeper age, 0.8 to 0.10: brokers, clients and tools."""
     from kafka08.cli.spinner import show_waits
     from kafka08.cli.stderr_logging import set_up_stderr_logging, wanted_colour
 
