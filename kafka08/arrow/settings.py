@@ -7,7 +7,7 @@ small, frozen and hashable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka08.arrow.option_text import OptionText
@@ -140,16 +140,20 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
 
 def address_of(keys: ReaderKeys) -> ClusterAddress:
     """Where the cluster of a read is."""
-    address = address_of_keys(keys.bootstrap_servers, keys.zookeeper_connect)
-    return address if keys.api_version_request else replace(address, negotiates=False)
+    return address_of_keys(
+        keys.bootstrap_servers, keys.zookeeper_connect, asks_versions=keys.api_version_request
+    )
 
 
-def address_of_keys(bootstrap_servers: str, zookeeper_connect: str) -> ClusterAddress:
+def address_of_keys(
+    bootstrap_servers: str, zookeeper_connect: str, *, asks_versions: bool
+) -> ClusterAddress:
     """The cluster's address; ConfigError without one, or with two."""
     if bool(bootstrap_servers) == bool(zookeeper_connect):
         raise ConfigError(
             "give one of kafka.bootstrap.servers (host:port,host:port) and zookeeper.connect"
         )
-    if zookeeper_connect:
-        return ClusterAddress((), zookeeper_connect)
-    return ClusterAddress(tuple(parse_bootstrap(bootstrap_servers, "kafka.bootstrap.servers")))
+    brokers = (
+        [] if zookeeper_connect else parse_bootstrap(bootstrap_servers, "kafka.bootstrap.servers")
+    )
+    return ClusterAddress(tuple(brokers), zookeeper_connect, None if asks_versions else False)

@@ -9,6 +9,7 @@ kafka.api.ProducerRequest 0.8.2.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.levels import Level
 from kafka08.protocol.api import Api, ApiVersion
@@ -23,6 +24,9 @@ from kafka08.protocol.types import (
     String,
     WireForm,
 )
+
+MAGIC_1_VERSION: Final = 2
+"""From this version on sets may have magic 1."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Splits the rows of a write, Arrow batches, by topic and partition, and encodes message sets.
+"""Splits the rows of a write, Arrow batches, by topic and partition, and builds message sets.
 
 Arrow or the kernel does all work per row; only distinct keys are hashed one by one.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,12 +15,26 @@ import pyarrow.compute as pc
 from kafka08 import kernel
 from kafka08.errors import ConfigError
 from kafka08.hashing import java_bytes_hash, masked_partition_of, partition_of
-from kafka08.kernel.types import EMPTY_ENTRY_BYTES
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.protocol import compression
+from kafka08.protocol.message_set import pack
 from kafka08.spark.write_options import MURMUR2
 from kafka08.structs import TopicPartition
 
 PartitionCount = Callable[[str], int]
+MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
+
+
+class Rows(NamedTuple):
+    """Rows of one partition in columns, none of them a slice.
+
+    keys, values   binary
+    times          int64, milliseconds since 1970; None: there is no such column
+    """
+
+    keys: pa.Array
+    values: pa.Array
+    times: pa.Array | None
 
 
 class Partitioner:
@@ -55,12 +69,13 @@ class Partitioner:
 
 def by_partition(
     batch: pa.RecordBatch, topic: str | None, partitioner: Partitioner, count_of: PartitionCount
-) -> Iterator[tuple[TopicPartition, pa.Array, pa.Array]]:
-    """(partition, keys, values) of the rows of a batch, in their order within each partition.
+) -> Iterator[tuple[TopicPartition, Rows]]:
+    """The rows of a batch by partition, in their order within each.
 
     topic     for all rows; None: from their column
     count_of  topic → its number of partitions
-    ConfigError for a row without a topic, with a header, or with a partition that does not exist.
+    ConfigError for a row without a topic, with a header, with a time before 1970, or with a
+    partition that does not exist.
     """
     columns = {name: batch.column(name) for name in batch.schema.names}
     headers = columns.get("headers")
@@ -72,19 +87,36 @@ def by_partition(
         pa.nulls(len(values), pa.binary()) if given_keys is None else given_keys.cast(pa.binary())
     )
     partitions = columns.get("partition")
+    times = _milliseconds(columns.get("timestamp"))
     for name, rows in _by_topic(columns.get("topic"), topic, len(values)):
-        of_topic = [None if c is None else c.take(rows) for c in (keys, values, partitions)]
+        of_topic = Rows(*_taken((keys, values, times), rows))
         count = count_of(name)
-        chosen = partitioner.partitions(of_topic[0], of_topic[2], count)
+        given = None if partitions is None else partitions.take(rows)
+        chosen = partitioner.partitions(of_topic.keys, given, count)
         for partition in chosen.unique().to_pylist():
             if not 0 <= partition < count:
                 raise ConfigError(
                     f"partition {partition} of topic {name}, which has 0 to {count - 1}"
                 )
             at = pc.indices_nonzero(pc.equal(chosen, partition))
-            assert of_topic[0] is not None
-            assert of_topic[1] is not None
-            yield TopicPartition(name, partition), of_topic[0].take(at), of_topic[1].take(at)
+            yield TopicPartition(name, partition), Rows(*_taken(of_topic, at))
+
+
+def _taken(columns: tuple[pa.Array | None, ...], rows: pa.Array) -> Iterator[pa.Array | None]:
+    """The rows with these numbers of each column."""
+    return (None if column is None else column.take(rows) for column in columns)
+
+
+def _milliseconds(column: pa.Array | None) -> pa.Array | None:
+    """A column of Spark's timestamps, which have microseconds, as int64. ConfigError for a time
+    before 1970, which the Java producer rejects, too."""
+    if column is None:
+        return None
+    times = column.cast(MILLISECONDS, safe=False).cast(pa.int64())
+    first = pc.min(times).as_py()
+    if first is not None and first < 0:
+        raise ConfigError(f"timestamp: {first} ms in a row; a message has none before 1970")
+    return times
 
 
 def _by_topic(
@@ -101,36 +133,74 @@ def _by_topic(
         yield name, pc.indices_nonzero(pc.equal(column, name))
 
 
-def message_sets(
-    keys: pa.Array, values: pa.Array, batch_bytes: int, codec: int
-) -> Iterator[tuple[bytes | bytearray, int]]:
-    """(message set, count) of rows in order; a set has at most `batch_bytes` before compression,
-    or a single message."""
-    buffers = (*_buffers(keys), *_buffers(values))
-    for start, count in _cuts(keys, values, batch_bytes):
-        entries = kernel.build_from_columns(*buffers, count, 0, start)
-        if codec == compression.NONE:
-            yield entries, count
-        else:
-            yield kernel.wrap(compression.compress(codec, entries), count - 1, codec), count
+class SetQueue:
+    """The rows of a partition, which leave as message sets, in order. It builds each set when the
+    leader is known, because older ones take messages without timestamps only (magic 0).
 
+    batch_bytes  limit of a set before compression; a larger message is a set of its own
+    sent_ms      timestamp of rows that have none
+    """
 
-def _cuts(keys: pa.Array, values: pa.Array, batch_bytes: int) -> Iterator[tuple[int, int]]:
-    """(first row, count) of each set."""
-    ends = [_offsets(column) for column in (keys, values)]
+    def __init__(self, rows: Rows, batch_bytes: int, codec: int, sent_ms: int) -> None:
+        self._rows = rows
+        self._batch_bytes = batch_bytes
+        self._codec = codec
+        self._sent_ms = sent_ms
+        self._start = 0
+        self._keys = _buffers(rows.keys)
+        self._values = _buffers(rows.values)
+        self._times: pa.Array | None = None
+        self._built: dict[int, tuple[bytes | bytearray, int]] = {}
+        """Magic → the next set, kept until it is acknowledged."""
 
-    def bytes_before(row: int) -> int:
-        return EMPTY_ENTRY_BYTES * row + sum(
-            offsets[row] for offsets in ends if offsets is not None
-        )
+    def __bool__(self) -> bool:
+        """Whether rows are left."""
+        return self._start < len(self._rows.values)
 
-    start, total = 0, len(values)
-    while start < total:
-        limit = bytes_before(start) + batch_bytes
-        end = bisect_right(range(total + 1), limit, lo=start, key=bytes_before) - 1
-        end = max(end, start + 1)
-        yield start, end - start
-        start = end
+    def next_set(self, magic: int) -> tuple[bytes | bytearray, int]:
+        """(message set, count) of the next rows; the same again until `advance`."""
+        if magic not in self._built:
+            self._built[magic] = self._build(magic)
+        return self._built[magic]
+
+    def advance(self, count: int) -> None:
+        """The next `count` rows are acknowledged."""
+        self._start += count
+        self._built.clear()
+
+    def _build(self, magic: int) -> tuple[bytes | bytearray, int]:
+        start, count = self._start, self._next_count(magic)
+        times, last_ms = self._stamps(start, count) if magic else (None, NO_TIMESTAMP)
+        columns = (*self._keys, *self._values)
+        entries = kernel.build_from_columns(*columns, count, 0, start, magic, times)
+        if self._codec == compression.NONE:
+            return entries, count
+        return pack(entries, self._codec, count - 1, magic, last_ms), count
+
+    def _stamps(self, start: int, count: int) -> tuple[memoryview, int]:
+        """(timestamps of all rows as i64, the largest of these)."""
+        if self._times is None:
+            given, sent_ms = self._rows.times, pa.scalar(self._sent_ms, pa.int64())
+            self._times = (
+                pa.repeat(sent_ms, len(self._rows.values))
+                if given is None
+                else given.fill_null(sent_ms)
+            )
+        last_ms: int = pc.max(self._times.slice(start, count)).as_py()
+        return memoryview(self._times.buffers()[1]), last_ms
+
+    def _next_count(self, magic: int) -> int:
+        """How many rows the next set has."""
+        ends = [_offsets(column) for column in (self._rows.keys, self._rows.values)]
+        empty_bytes = EMPTY_ENTRY_BYTES + magic * TIMESTAMP_BYTES
+
+        def bytes_before(row: int) -> int:
+            return empty_bytes * row + sum(offsets[row] for offsets in ends if offsets is not None)
+
+        limit = bytes_before(self._start) + self._batch_bytes
+        rows = range(len(self._rows.values) + 1)
+        end = bisect_right(rows, limit, lo=self._start, key=bytes_before) - 1
+        return max(end - self._start, 1)
 
 
 def _offsets(column: pa.Array) -> memoryview | None:

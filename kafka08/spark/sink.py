@@ -1,30 +1,36 @@
 """The sink: sends rows as message sets to the leaders, at least once. Batch and streaming.
 
-It resends sets that were not acknowledged, and Spark reruns a failed task from its start. So
-messages may be duplicated, but after a successful write none is missing (acks -1, the default).
+Messages have timestamps where the leader takes them (Produce 2, from 0.10.0 on). It resends sets
+that were not acknowledged, and Spark reruns a failed task from its start. So messages may be
+duplicated, but after a successful write none is missing (acks -1, the default).
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from kafka08.arrow.access import cluster_at
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import retry
-from kafka08.clock import SYSTEM_CLOCK
+from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ApiError, ConfigError, error_of
 from kafka08.network.connection import Connection
-from kafka08.protocol.produce import ProduceResponse
-from kafka08.protocol.types import Buffer
-from kafka08.spark.rows import Partitioner, by_partition, counts_text, message_sets
+from kafka08.protocol.produce import MAGIC_1_VERSION, ProduceRequest, ProduceResponse
+from kafka08.spark.rows import Partitioner, SetQueue, by_partition, counts_text
 from kafka08.spark.write_options import WriteOptions
 from kafka08.structs import TopicPartition
 
@@ -36,6 +42,7 @@ COLUMN_TYPES = {
     "topic": (StringType,),
     "partition": (IntegerType,),
     "headers": (ArrayType,),
+    "timestamp": (TimestampType,),
 }
 
 
@@ -47,10 +54,11 @@ class Written(WriterCommitMessage):
 
 
 class RowWriter:
-    """Writes batches of rows in a task."""
+    """Writes batches of rows in a task. `clock`: the time of rows without a timestamp."""
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self._options = options
+        self._clock = clock
         settings = options.settings
         self._cluster = cluster_at(options.address, settings)
         self._policy = settings.retry_policy
@@ -63,42 +71,48 @@ class RowWriter:
         context = TaskContext.get()
         first = context.partitionId() if context is not None else 0
         partitioner = Partitioner(self._options.hash_name, first)
+        options = self._options
         for batch in batches:
+            sent_ms = self._clock.time_ms()
             waiting = {
-                tp: deque(
-                    message_sets(keys, values, self._options.batch_bytes, self._options.codec)
-                )
-                for tp, keys, values in by_partition(
-                    batch, self._options.topic, partitioner, self._partition_count
+                tp: SetQueue(rows, options.batch_bytes, options.codec, sent_ms)
+                for tp, rows in by_partition(
+                    batch, options.topic, partitioner, self._partition_count
                 )
             }
             while waiting:
-                self._send({tp: sets.popleft() for tp, sets in waiting.items()})
-                waiting = {tp: sets for tp, sets in waiting.items() if sets}
+                self._send(waiting)
+                waiting = {tp: queue for tp, queue in waiting.items() if queue}
         return Written(self._counts)
 
-    def _send(self, sets: Mapping[TopicPartition, tuple[Buffer, int]]) -> None:
+    def _send(self, queues: Mapping[TopicPartition, SetQueue]) -> None:
         """Send one set for each partition; a partition's next set waits for the response."""
-        self._cluster.ask_leaders({tp: data for tp, (data, _) in sets.items()}, self._ask)
-        for tp, (data, count) in sets.items():
-            messages, size = self._counts.get(tp.topic, (0, 0))
-            self._counts[tp.topic] = messages + count, size + len(data)
+        for tp, (count, size) in self._cluster.ask_leaders(queues, self._ask).items():
+            queues[tp].advance(count)
+            messages, total_size = self._counts.get(tp.topic, (0, 0))
+            self._counts[tp.topic] = messages + count, total_size + size
 
     def _ask(
-        self, connection: Connection, sets: Mapping[TopicPartition, Buffer]
-    ) -> dict[TopicPartition, int | ApiError]:
-        """The base offset, or the error, of each set."""
+        self, connection: Connection, queues: Mapping[TopicPartition, SetQueue]
+    ) -> dict[TopicPartition, tuple[int, int] | ApiError]:
+        """(messages, bytes) of each partition's next set, or its error."""
         options = self._options
+        version, magic = spoken(connection)
+        sets = {tp: queue.next_set(magic) for tp, queue in queues.items()}
         request = produce_request(
-            sets, required_acks=options.acks, timeout_ms=options.request_timeout_ms
+            {tp: data for tp, (data, _) in sets.items()},
+            required_acks=options.acks,
+            timeout_ms=options.request_timeout_ms,
         )
+        request.version = version
+        sent = {tp: (count, len(data)) for tp, (data, count) in sets.items()}
         if options.acks == 0:
             connection.write(request, answered=False)
-            return dict.fromkeys(sets, -1)
+            return dict(sent)
         response = connection.send(request)
         assert isinstance(response, ProduceResponse)
         return {
-            tp: error_of(answer.error_code, f"{tp} at {connection}") or answer.base_offset
+            tp: error_of(answer.error_code, f"{tp} at {connection}") or sent[tp]
             for tp, answer in produce_results(response).items()
         }
 
@@ -113,6 +127,14 @@ class RowWriter:
             )
             self._partition_counts[topic] = len(found)
         return self._partition_counts[topic]
+
+
+def spoken(connection: Connection) -> tuple[int, int]:
+    """(version of Produce, magic of its messages) for the broker of an open connection: the ones
+    with timestamps, else those of 0.8."""
+    if connection.versions.highest(ProduceRequest, 0, MAGIC_1_VERSION) == MAGIC_1_VERSION:
+        return MAGIC_1_VERSION, 1
+    return 0, 0
 
 
 class BatchWriter(DataSourceArrowWriter):

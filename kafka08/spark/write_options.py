@@ -56,6 +56,10 @@ class WriterKeys(Config):
     socket_timeout_ms: int = key(30_000, low=1, doc="How long to wait for a broker's response.")
     retries: int = key(NUM_RETRIES, low=0, doc="Retries of an unacknowledged set.")
     retry_backoff_ms: int = key(200, low=0, doc="Backoff between retries.")
+    api_version_request: bool = key(
+        True,
+        doc="Ask brokers for the versions that they serve. With false messages have no timestamps.",
+    )
     partitioner_class: str = key(
         "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
         choices=tuple(PARTITIONERS),
@@ -121,7 +125,9 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         retry_interval_ms=keys.retry_backoff_ms,
     )
     return WriteOptions(
-        address=address_of_keys(keys.bootstrap_servers, keys.zookeeper_connect),
+        address=address_of_keys(
+            keys.bootstrap_servers, keys.zookeeper_connect, asks_versions=keys.api_version_request
+        ),
         settings=settings,
         topic=topic,
         acks=-1 if keys.acks == "all" else int(keys.acks),

@@ -12,17 +12,21 @@ from hypothesis import strategies as st
 from kafka08 import kernel
 from kafka08.errors import ConfigError
 from kafka08.hashing import murmur2
+from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
 from kafka08.protocol import message_set
-from kafka08.spark.rows import Partitioner, by_partition, counts_text, message_sets
+from kafka08.spark.rows import Partitioner, Rows, SetQueue, by_partition, counts_text
 from kafka08.spark.write_options import BYTE_ARRAY_HASH, MURMUR2
 from kafka08.structs import TopicPartition
-from tests.strategies import pairs
 
 COUNTS = {"t": 3, "u": 1}
 
 
 def batch(**columns: Any) -> pa.RecordBatch:
-    kinds = {"partition": pa.int32(), "topic": pa.string(), "key": pa.binary()}
+    kinds = {
+        "partition": pa.int32(),
+        "topic": pa.string(),
+        "timestamp": pa.timestamp("us", "America/New_York"),
+    }
     arrays = [pa.array(column, kinds.get(name, pa.binary())) for name, column in columns.items()]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
@@ -30,8 +34,8 @@ def batch(**columns: Any) -> pa.RecordBatch:
 def routed(rows: pa.RecordBatch, topic: str | None = None) -> dict[TopicPartition, list[Any]]:
     parts = by_partition(rows, topic, Partitioner(MURMUR2), COUNTS.__getitem__)
     return {
-        tp: list(zip(keys.to_pylist(), values.to_pylist(), strict=True))
-        for tp, keys, values in parts
+        tp: list(zip(of_tp.keys.to_pylist(), of_tp.values.to_pylist(), strict=True))
+        for tp, of_tp in parts
     }
 
 
@@ -80,6 +84,7 @@ def test_topics_by_column() -> None:
         ({"topic": ["u"], "value": [b"1"], "partition": [1]}, "partition 1 of topic u"),
         ({"topic": ["u"], "value": [b"1"], "partition": [-1]}, "partition -1 of topic u"),
         ({"topic": ["u"], "value": [b"1"], "headers": [b"h"]}, "headers: messages of 0.8"),
+        ({"topic": ["u"], "value": [b"1"], "timestamp": [-1001]}, "timestamp: -1 ms in a row"),
     ],
 )
 def test_refusals(columns: dict[str, Any], fault: str) -> None:
@@ -88,21 +93,77 @@ def test_refusals(columns: dict[str, Any], fault: str) -> None:
         routed(batch(**columns))
 
 
-@given(pairs, st.integers(1, 300), st.integers(0, 3))
+SENT_MS = 1_600_000_000_000
+times_us = st.none() | st.integers(0, 4_000_000_000_000_000)
+
+
+def all_sets(queue: SetQueue, magic: int) -> list[tuple[bytes | bytearray, int]]:
+    sets = []
+    while queue:
+        data, count = queue.next_set(magic)
+        assert queue.next_set(magic)[0] is data, "a retry sends the same bytes"
+        sets.append((data, count))
+        queue.advance(count)
+    return sets
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary(), times_us), max_size=20),
+    st.integers(1, 300),
+    st.integers(0, 3),
+    st.booleans(),
+)
 def test_sets_hold_the_rows(
-    messages: list[tuple[bytes | None, bytes | None]], batch_bytes: int, codec: int
+    messages: list[tuple[bytes | None, bytes | None, int | None]],
+    batch_bytes: int,
+    codec: int,
+    timed: bool,
 ) -> None:
-    """All rows in order, nulls kept; no set of more than one message is above the limit."""
-    rows = batch(key=[k for k, _ in messages], value=[v for _, v in messages])
-    everything = pa.array(range(len(messages)), pa.int64())
-    keys, values = (rows.column(name).take(everything) for name in ("key", "value"))
-    sets = list(message_sets(keys, values, batch_bytes, codec))
-    assert [(m.key, m.value) for data, _ in sets for m in message_set.decode(data)] == messages
-    for data, count in sets:
-        assert count == len(list(message_set.decode(data)))
-        if codec == 0 and count > 1:
-            assert len(data) <= batch_bytes
-        assert kernel.validate(data, 1 << 20).codec == codec
+    """All rows in order, nulls kept, times to the millisecond; rows without one have the time of
+    sending. No set of more than one message is above the limit. Magic 0: the bytes of 0.8."""
+    columns = dict(zip(("key", "value", "timestamp"), zip(*messages, strict=True), strict=False))
+    rows = batch(**columns) if messages else batch(key=[], value=[], timestamp=[])
+    if not timed:
+        rows = rows.select(["key", "value"])
+    parts = list(by_partition(rows, "u", Partitioner(MURMUR2), COUNTS.__getitem__))
+    for magic in (0, 1):
+        sets = [
+            of_set
+            for _, of_tp in parts
+            for of_set in all_sets(SetQueue(of_tp, batch_bytes, codec, SENT_MS), magic)
+        ]
+        stored = [m for data, _ in sets for m in message_set.decode(data)]
+        assert [(m.key, m.value) for m in stored] == [(key, value) for key, value, _ in messages]
+        for message, (_, _, time_us) in zip(stored, messages, strict=True):
+            made_ms = SENT_MS if time_us is None or not timed else time_us // 1000
+            expected = (made_ms, CREATE_TIME) if magic else (-1, NO_TIMESTAMP_TYPE)
+            assert (message.timestamp, message.timestamp_type) == expected
+        for data, count in sets:
+            assert count == len(list(message_set.decode(data)))
+            if codec == 0 and count > 1:
+                assert len(data) <= batch_bytes
+            summary = kernel.validate(data, 1 << 20)
+            assert (summary.codec, summary.magics) == (codec, 1 << magic)
+
+
+def test_bytes_of_magic_0() -> None:
+    """As before timestamps came: message by message, offsets from 0 on, also in a wrapper."""
+    messages = [(b"k", b"v"), (None, b"w"), (b"l", None)]
+    keys, values = (pa.array(column, pa.binary()) for column in zip(*messages, strict=True))
+    for codec in (0, 1):
+        rows = Rows(keys, values, pa.array([1, 2, 3], pa.int64()))
+        [(data, count)] = all_sets(SetQueue(rows, 1000, codec, SENT_MS), 0)
+        assert (data, count) == (message_set.encode(messages, codec), 3)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3])
+def test_wrappers_have_the_largest_time(codec: int) -> None:
+    """A wrapper of magic 1 has the largest timestamp inside, and relative offsets: brokers then
+    store its bytes as they are."""
+    times = pa.array([5, 9, 7], pa.int64())
+    rows = Rows(pa.array([b"k"] * 3, pa.binary()), pa.array([b"v"] * 3, pa.binary()), times)
+    [(data, _)] = all_sets(SetQueue(rows, 1000, codec, SENT_MS), 1)
+    assert data == message_set.encode([(b"k", b"v")] * 3, codec, 0, 1, [5, 9, 7])
 
 
 def test_counts() -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.functions import current_timestamp
 
 from kafka08.hashing import murmur2
+from kafka08.kernel.types import NO_TIMESTAMP_TYPE
 from kafka08.structs import EARLIEST_OFFSET, TopicPartition
 from tests.spark.filling import Topics, collected, rows_of
 
@@ -32,12 +34,13 @@ def save(frame: DataFrame, brokers: Topics, **options: str) -> None:
 
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 def test_batch(spark: SparkSession, brokers: Topics, codec: str) -> None:
-    """Every row once, by the hash of its key; null values and strings as they are."""
+    """Every row once, by the hash of its key; null values and strings as they are. Brokers of 0.8
+    get magic 0: they would store timestamps and not know them."""
     topic = brokers.new_topic(3)
     frame = spark.createDataFrame(
         [(f"k{at}", None if at % 10 == 3 else f"värde {at}") for at in range(200)],
         "key string, value string",
-    )
+    ).withColumn("timestamp", current_timestamp())
     save(frame, brokers, topic=topic, **{"kafka.compression.type": codec})
     for partition in range(3):
         expected = [
@@ -46,6 +49,9 @@ def test_batch(spark: SparkSession, brokers: Topics, codec: str) -> None:
             if (murmur2(key := b"k%d" % at) & 0x7FFFFFFF) % 3 == partition
         ]
         assert sorted(stored(brokers, topic, partition)) == sorted(expected)
+        with brokers.simple_consumer() as consumer:
+            read = consumer.read_range(TopicPartition(topic, partition), 0)
+            assert {message.timestamp_type for message in read} == {NO_TIMESTAMP_TYPE}
 
 
 def test_a_copy_is_the_same(spark: SparkSession, brokers: Topics) -> None:
@@ -114,6 +120,8 @@ def test_refusals(spark: SparkSession, brokers: Topics) -> None:
         save(spark.sql("SELECT 'x' AS key"), brokers, topic=topic)
     with pytest.raises(PySparkException, match="value must be string or binary, not int"):
         save(spark.sql("SELECT 1 AS value"), brokers, topic=topic)
+    with pytest.raises(PySparkException, match="timestamp must be timestamp, not bigint"):
+        save(spark.sql("SELECT 'x' AS value, 5L AS timestamp"), brokers, topic=topic)
     with pytest.raises(PySparkException, match="no topic: set the option topic"):
         save(value, brokers)
     with pytest.raises(PySparkException, match=r"partition 7 of topic .* which has 0 to 0"):

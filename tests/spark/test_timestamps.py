@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,55 @@ def test_log_append_time(spark: SparkSession, timed: Topics) -> None:
     found = stamps(timed.read(spark, subscribe=topic))
     assert [kind for _, _, kind in found] == [LOG_APPEND_TIME] * 11
     assert all(time_ms is not None and time_ms > START_MS + 11 * STEP_MS for _, time_ms, _ in found)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_writing(spark: SparkSession, timed: Topics, codec: str) -> None:
+    """Rows keep the time in their column `timestamp`, to the millisecond; without one they have
+    that of sending. In a topic with LogAppendTime all have the broker's."""
+    topic = timed.new_topic(1)
+    by_broker = timed.new_topic(1, {"message.timestamp.type": "LogAppendTime"})
+    times = [*(ms for _, ms, _ in expected(0, 5)), None]
+    rows = [*((topic, ms) for ms in times * 2), *[(by_broker, START_MS)] * 2]
+    frame = spark.createDataFrame(rows, "topic string, ms long").coalesce(1)
+    before_ms = round(time.time() * 1000)
+    frame = frame.selectExpr("topic", "'v' AS value", "timestamp_millis(ms) AS timestamp")
+    write(frame, timed, codec)
+    after_ms = round(time.time() * 1000)
+    found = stamps(timed.read(spark, subscribe=topic))
+    assert [found[n] for n in (*range(5), *range(6, 11))] == expected(0, 5) + [
+        (n + 6, ms, kind) for n, ms, kind in expected(0, 5)
+    ]
+    by_us = [*stamps(timed.read(spark, subscribe=by_broker)), found[5], found[11]]
+    assert [kind for *_, kind in by_us] == [LOG_APPEND_TIME] * 2 + [CREATE_TIME] * 2
+    assert all(ms is not None and before_ms <= ms <= after_ms for _, ms, _ in by_us)
+
+
+def write(frame: DataFrame, topics: Topics, codec: str, **options: str) -> None:
+    writer = frame.write.format("kafka08").mode("append").options(**options)
+    writer.option("kafka.compression.type", codec)
+    writer.option("kafka.bootstrap.servers", topics.bootstrap).save()
+
+
+def test_a_stream_keeps_timestamps(spark: SparkSession, timed: Topics, tmp_path: Path) -> None:
+    """From topic to topic; the message without a timestamp gets the time of sending."""
+    topic, copy = filled(timed), timed.new_topic(1)
+    job = Job(spark, timed, tmp_path, subscribe=topic, startingOffsets="earliest")
+    query = (
+        job.source.select("value", "timestamp")
+        .writeStream.format("kafka08")
+        .option("kafka.bootstrap.servers", timed.bootstrap)
+        .option("topic", copy)
+        .option("checkpointLocation", str(job.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60)
+    *timestamped, (_, last_ms, kind) = stamps(timed.read(spark, subscribe=copy))
+    assert timestamped == expected(0, 10)
+    assert kind == CREATE_TIME
+    assert last_ms is not None
+    assert last_ms > START_MS + 100 * STEP_MS
 
 
 def test_topics_without_timestamps(spark: SparkSession, timed: Topics) -> None:
