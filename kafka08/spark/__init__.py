@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
     from kafka08.spark.frames import read_ranges
     from kafka08.spark.listener import GroupCommitListener
-    from kafka08.spark.progress import BehindListener, offsets_behind_latest
+    from kafka08.spark.progress import (
+        BehindListener,
+        offsets_behind_latest,
+        offsets_without_rows,
+    )
     from kafka08.spark.source import DataSource
 
 __all__ = [
@@ -25,6 +29,7 @@ __all__ = [
     "GroupCommitListener",
     "OffsetRange",
     "offsets_behind_latest",
+    "offsets_without_rows",
     "ranges_from_json",
     "ranges_to_json",
     "ranges_until_now",
@@ -48,9 +53,9 @@ def register(spark: SparkSession) -> None:
     require(DATA_SOURCES, "the format kafka08", "use kafka08.spark.read_ranges")
     from kafka08.spark.source import CheckedDataSource
 
-    check_workers(spark)
-    context = getattr(spark, "_sc", None)
-    if context is not None:  # not with Spark Connect, whose driver is elsewhere
+    context = getattr(spark, "_sc", None)  # None with Spark Connect, whose driver is elsewhere
+    check_workers(context)
+    if context is not None:
         check_planner(context.pythonExec)
     try:
         spark.dataSource.register(CheckedDataSource)
@@ -69,7 +74,7 @@ def __getattr__(name: str) -> object:
         from kafka08.spark.listener import GroupCommitListener
 
         return GroupCommitListener
-    if name in ("BehindListener", "offsets_behind_latest"):
+    if name in ("BehindListener", "offsets_behind_latest", "offsets_without_rows"):
         from kafka08.spark import progress
 
         return getattr(progress, name)

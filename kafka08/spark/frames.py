@@ -40,7 +40,8 @@ def read_ranges(
     Raises what `load()` does: ConfigError, DataLost, the errors of brokers. `pushFilters` has no
     effect.
     """
-    check_workers(spark)
+    context = getattr(spark, "_sc", None)
+    check_workers(context)
     parsed = parse_read_options(options)
     schema = schema or default_schema(parsed.include_headers)
     check_schema(schema, parsed.include_headers)
@@ -51,7 +52,6 @@ def read_ranges(
         for piece in resolver.tasks(resolver.batch())
     ]
     tasks = max(1, len(plan))
-    context = getattr(spark, "_sc", None)
     if context is None:  # Spark Connect, which has no RDDs
         frame = spark.createDataFrame(plan, _PLAN).repartition(tasks)
     else:

@@ -27,6 +27,7 @@ from kafka08.spark.old_values import (
     utf8_decoder,
 )
 from kafka08.spark.rdd import Handle, KafkaRDD
+from kafka08.spark.worker_python import check_workers
 from kafka08.structs import Broker as Endpoint
 from kafka08.structs import TopicPartition
 
@@ -54,7 +55,8 @@ class KafkaUtils:
     host:port,host:port, and SimpleConsumer's keys: fetch.message.max.bytes, socket.timeout.ms,
     socket.receive.buffer.bytes, client.id, refresh.leader.backoff.ms. An element is
     `(keyDecoder(key), valueDecoder(value))`, or `messageHandler(KafkaMessageAndMetadata)`; both run
-    in the workers, and decoders get None for null.
+    in the workers, and decoders get None for null. Before the first RDD or stream of an application
+    the workers' Python is checked, as by kafka08.spark.register: ConfigError if it cannot run them.
     """
 
     @staticmethod
@@ -73,7 +75,7 @@ class KafkaUtils:
             raise TypeError("kafkaParams should be dict")
         if not isinstance(offsetRanges, list):
             raise TypeError("offsetRanges should be list")
-        cluster = OldCluster(kafkaParams)
+        cluster = checked_cluster(sc, kafkaParams)
         cluster.check(offsetRanges)
         known = {
             TopicPartition(*tp): Endpoint(NO_ID, broker.host, broker.port)
@@ -103,7 +105,8 @@ class KafkaUtils:
         if not isinstance(kafkaParams, dict):
             raise TypeError("kafkaParams should be dict")
         handle = handler(keyDecoder, valueDecoder, messageHandler)
-        return direct_stream(ssc, topics, OldCluster(kafkaParams), fromOffsets, handle)
+        cluster = checked_cluster(ssc.sparkContext, kafkaParams)
+        return direct_stream(ssc, topics, cluster, fromOffsets, handle)
 
     @staticmethod
     def createStream(
@@ -126,7 +129,16 @@ class KafkaUtils:
             raise TypeError("topics should be dict")
         params = {**(kafkaParams or {}), "zookeeper.connect": zkQuorum, "group.id": groupId}
         handle = handler(keyDecoder, valueDecoder, None)
-        return group_stream(ssc, sorted(topics), OldCluster(params), groupId, handle)
+        cluster = checked_cluster(ssc.sparkContext, params)
+        return group_stream(ssc, sorted(topics), cluster, groupId, handle)
+
+
+def checked_cluster(sc: SparkContext, params: Mapping[str, str]) -> OldCluster:
+    """The cluster that kafkaParams name, after a look at the Pythons that will read from it, as
+    `register` does."""
+    cluster = OldCluster(params)
+    check_workers(sc)
+    return cluster
 
 
 def handler(

@@ -1,5 +1,5 @@
-"""How far a stream is behind, out of the progress that Spark reports: Spark gives sources written
-in Python no metrics of their own."""
+"""How far a stream is behind and what it lost, out of the progress that Spark reports: Spark gives
+sources written in Python no metrics of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from kafka08.spark.stream_offsets import StreamOffset
+from kafka08.spark.stream_offsets import StreamOffset, offsets_between
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +19,7 @@ Tell = Callable[[Any, Mapping[str, float]], None]
 """Told a query's progress and the metrics of one of its sources."""
 
 BEHIND: Final = "OffsetsBehindLatest"
+WITHOUT_ROWS: Final = "offsetsWithoutRows"
 
 
 def offsets_behind_latest(source: Any) -> dict[str, float]:
@@ -41,15 +42,27 @@ def offsets_behind_latest(source: Any) -> dict[str, float]:
     }
 
 
+def offsets_without_rows(source: Any) -> int:
+    """How many offsets of the last batch of one source gave no row: messages that were lost, which
+    failOnDataLoss=false accepts, while it was planned or in its tasks; and those that compaction
+    removed. 0 for other sources, and if the query reads the source twice (rows count twice)."""
+    start, end = (_offsets(text) for text in (source.startOffset, source.endOffset))
+    if end is None:
+        return 0
+    rows: int = source.numInputRows
+    return max(0, offsets_between(start or StreamOffset({}), end) - rows)
+
+
 class BehindListener(StreamingQueryListener):
-    """Tells after every batch how far each source of a query is behind. It is added to `spark` at
-    once.
+    """Tells after every batch how far each source of a query is behind, and what it lost. It is
+    added to `spark` at once.
 
         BehindListener(spark)    # a log line each, level INFO of this module
         BehindListener(spark, lambda progress, behind: gauge.set(behind["maxOffsetsBehindLatest"]))
 
-    tell   called in Spark's listener thread with the progress of a query and
-           `offsets_behind_latest` of one of its sources; an error in it is logged
+    tell   called in Spark's listener thread with the progress of a query, and of one of its sources
+           `offsets_behind_latest` and offsetsWithoutRows (`offsets_without_rows`); an error in it
+           is logged
     """
 
     def __init__(self, spark: SparkSession, tell: Tell | None = None) -> None:
@@ -63,7 +76,8 @@ class BehindListener(StreamingQueryListener):
         for source in event.progress.sources:
             behind = offsets_behind_latest(source)
             if behind:
-                self._tell(event.progress, behind)
+                lost = {WITHOUT_ROWS: offsets_without_rows(source)}
+                self._tell(event.progress, behind | lost)
 
     def onQueryIdle(self, event: Any) -> None:
         pass
@@ -75,7 +89,7 @@ class BehindListener(StreamingQueryListener):
 def _log(progress: Any, behind: Mapping[str, float]) -> None:
     logger.info(
         "query %s, batch %d: %d rows at %.0f a second; behind the log ends by %d to %d offsets a "
-        "partition, %.0f on average",
+        "partition, %.0f on average; %d offsets gave no row",
         *(progress.name or progress.id, progress.batchId, progress.numInputRows),
         *(progress.processedRowsPerSecond or 0.0, *behind.values()),
     )

@@ -29,7 +29,6 @@ from kafka08.spark import worker_probe
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -42,18 +41,17 @@ INSTALL: Final = "install kafka08[spark] there"
 CAUSE: Final = re.compile(r"Cannot run program [^\n]*|\[PYTHON_VERSION_MISMATCH\][^\n]*")
 """What Spark says of a worker's Python that cannot start, or is not the driver's."""
 
-_checked: Final[set[str]] = set()
-"""Ids of the applications whose workers were asked."""
+_checked: Final[set[tuple[str, str]]] = set()
+"""(id of an application, path of its workers' Python) that were asked."""
 
 
-def check_workers(spark: SparkSession) -> None:
+def check_workers(context: SparkContext | None) -> None:
     """ConfigError if workers run a Python that cannot run our tasks: one without kafka08 or pyarrow
     (that of the system, where a virtual environment is used without being activated), or with
     another Python or kafka08 than the driver's. A warning if they run the Python twin of the
     kernel. Asks once for each application; of a cluster's workers, those that there are so far.
-    With Spark Connect the driver is elsewhere, and nothing is asked."""
-    context: SparkContext | None = getattr(spark, "_sc", None)
-    if context is None or context.applicationId in _checked:
+    Asks nothing without a context: with Spark Connect the driver is elsewhere."""
+    if context is None or (asked := (context.applicationId, context.pythonExec)) in _checked:
         return
     master = str(context.master)
     if master == "local" or master.startswith("local["):
@@ -69,7 +67,7 @@ def check_workers(spark: SparkSession) -> None:
             "before the session starts"
         )
     check_pythons(found, cure)
-    _checked.add(context.applicationId)
+    _checked.add(asked)
     warn_of_twin(found)
 
 

@@ -65,12 +65,14 @@ def test_the_command_reads(cluster: StandaloneSpark, brokers: Topics, tmp_path: 
 WRITE_AND_ASK = """
 import json, sys
 from pathlib import Path
+from pyspark.streaming import StreamingContext
 from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.errors import ConfigError
+from kafka08.spark import register
+from kafka08.spark.kafka import KafkaUtils
 from kafka08.spark.session import session
 from kafka08.spark.transfer import write_to_topic
-from kafka08.spark.worker_python import check_pythons, pythons_of_workers
 
 given = json.loads(sys.argv[1])
 home = make_java_home(Path(given["directory"], "java"), find_java(), log := Path(given["log"]))
@@ -78,10 +80,17 @@ with session("test", given["url"], home, log, conf=given["conf"]) as spark:
     rows = spark.range(0, given["count"], 1, 4).selectExpr("string(id) AS value")
     options = {"kafka.bootstrap.servers": given["bootstrap"]}
     write_to_topic(spark, rows, given["topic"], options, lambda done, total: None)
-    for python in given["pythons"]:
-        spark.sparkContext.pythonExec = python
+    sc, topics = spark.sparkContext, [given["topic"]]
+    params = {"metadata.broker.list": given["bootstrap"]}
+    ways = [
+        lambda: register(spark),
+        lambda: KafkaUtils.createRDD(sc, params, []),
+        lambda: KafkaUtils.createDirectStream(StreamingContext(sc, 1), topics, params),
+    ]
+    for way, python in zip(ways, given["pythons"], strict=True):
+        sc.pythonExec = python
         try:
-            check_pythons(pythons_of_workers(spark.sparkContext), "CURE")
+            way()
         except ConfigError as error:
             print(error)
 """
@@ -91,7 +100,7 @@ def test_a_program_writes_and_wrong_pythons_are_told(
     cluster: StandaloneSpark, brokers: Topics, empty: str, tmp_path: Path
 ) -> None:
     """Rows into a topic, each once. A Python without kafka08 on the workers, and one that is not
-    there, are errors of `register` that name it."""
+    there, are errors of `register`, createRDD and createDirectStream that name it."""
     topic, count = brokers.new_topic(2), 30
     given = {
         "url": cluster.url,
@@ -101,7 +110,7 @@ def test_a_program_writes_and_wrong_pythons_are_told(
         "count": count,
         "bootstrap": brokers.bootstrap,
         "topic": topic,
-        "pythons": [empty, "/nowhere/python"],
+        "pythons": ["/nowhere/python", empty, "/nowhere/python3"],
     }
     done = subprocess.run(
         [sys.executable, "-c", WRITE_AND_ASK, json.dumps(given)],
@@ -117,8 +126,9 @@ def test_a_program_writes_and_wrong_pythons_are_told(
             for message in consumer.read_range(TopicPartition(topic, partition), 0)
         ]
     assert sorted(written) == list(range(count))
-    without, missing = done.stdout.splitlines()
+    missing, without, of_stream = done.stdout.splitlines()
     assert f"run {empty}, which cannot run tasks of kafka08 (No module named" in without
-    assert "CURE" in without
-    assert "cannot run /nowhere/python (Cannot run program" in missing
-    assert "PYSPARK_PYTHON" in missing
+    assert "set PYSPARK_PYTHON (or" in without
+    for error, python in ((missing, "/nowhere/python"), (of_stream, "/nowhere/python3")):
+        assert f"cannot run {python} (Cannot run program" in error
+        assert "set PYSPARK_PYTHON (or" in error

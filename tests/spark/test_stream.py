@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from kafka08.spark import BehindListener, GroupCommitListener, offsets_behind_latest
-from kafka08.structs import TopicPartition
+from kafka08.spark import (
+    BehindListener,
+    GroupCommitListener,
+    offsets_behind_latest,
+    offsets_without_rows,
+)
+from kafka08.structs import EARLIEST_OFFSET, TopicPartition
 from tests.spark.filling import Row, Topics, collected, rows_of
 from tests.spark.points import register_points
 from tests.waiting import until
@@ -125,9 +130,31 @@ def test_how_far_a_stream_is_behind(spark: SparkSession, brokers: Topics, tmp_pa
     assert query.awaitTermination(60)
     names = ("minOffsetsBehindLatest", "maxOffsetsBehindLatest", "avgOffsetsBehindLatest")
     expected = [dict(zip(names, of_batch, strict=True)) for of_batch in ((10, 20, 15), (0, 0, 0))]
-    until(lambda: [behind for name, behind in told if name == query.name] == expected, "all told")
+    without_loss = [of_batch | {"offsetsWithoutRows": 0} for of_batch in expected]
+    until(lambda: [lag for name, lag in told if name == query.name] == without_loss, "all told")
     assert query.lastProgress is not None
     assert offsets_behind_latest(query.lastProgress.sources[0]) == expected[-1]
+
+
+@OURS
+def test_offsets_that_were_lost_are_counted(
+    spark: SparkSession, brokers: Topics, tmp_path: Path
+) -> None:
+    """Messages that retention deleted before their batch: failOnDataLoss=false passes them over,
+    and the progress tells how many."""
+    topic = brokers.new_topic(1, {"segment.bytes": "1000", "retention.bytes": "1000"})
+    brokers.append(topic, 0, 100)
+
+    def deleted() -> int:
+        with brokers.simple_consumer() as consumer:
+            return consumer.earliest_or_latest(TopicPartition(topic, 0), EARLIEST_OFFSET)
+
+    until(lambda: deleted() > 0, f"retention of {topic}")
+    options = {"startingOffsets": json.dumps({topic: {"0": 0}}), "failOnDataLoss": "false"}
+    query = Job(spark, brokers, tmp_path, subscribe=topic, **options).start(availableNow=True)
+    assert query.awaitTermination(60)
+    assert query.lastProgress is not None
+    assert offsets_without_rows(query.lastProgress.sources[0]) == deleted()
 
 
 @OURS
