@@ -126,11 +126,13 @@ class LogOffsets:
 
 def _there(wanted: Set[TopicPartition], metadata: ClusterMetadata) -> set[TopicPartition]:
     """Those of `wanted` that `metadata` has."""
+    topics = {tp.topic for tp in wanted}
     return {
         tp
-        for tp in wanted
-        if metadata.knows(tp.topic)
-        and any(p.partition == tp.partition for p in metadata.partitions(tp.topic))
+        for topic in topics
+        if metadata.knows(topic)
+        for p in metadata.partitions(topic)
+        if (tp := TopicPartition(topic, p.partition)) in wanted
     }
 
 
