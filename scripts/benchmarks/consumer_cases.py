@@ -1,8 +1,9 @@
-"""Consumers on a JVM broker (0.8.2.2, but for *Polling*): ours beside confluent-kafka and beside
-the JVM's connector.
+"""Consumers on a JVM broker (0.8.2.2; 0.10.2.2 for *Polling* and *Frames*): ours beside
+confluent-kafka and beside the JVM's connector.
 
 *Reading*: a million messages of 100 bytes, each reader a process of its own, in turns (readers.py).
-*Polling*: the same by our KafkaConsumer, on a JVM 0.10.2.2 broker.
+*Polling*: the same by our KafkaConsumer.
+*Frames*: the same into a Polars frame, by kafka08.arrow.scan beside confluent-kafka and pyarrow.
 *Rebalances*: from the moment at which a member's registration comes or goes, or its process is
 killed, until the partitions are owned as they should be.
 *Crowd*: 100 members on 200 partitions, without brokers (tests/consumer/crowd.py).
@@ -30,6 +31,7 @@ from tests.interop.jvm import POM_0_10_2
 
 READING = "consumer"
 POLLING = "polling"
+FRAMES = "frames"
 REBALANCE = "rebalance"
 CROWD = "100 members"
 PARTITIONS = 4
@@ -41,6 +43,7 @@ MEMBERS = 100
 SPEED_GOALS = {"iterator": 3.0, "batches": 8.0}
 POLLING_GOALS = {"messages": 3.0, "lists": 3.0, "polled batches": 8.0, "bare fetches": 8.0}
 """Bare fetches show what the broker and one connection allow: batches cannot be faster."""
+FRAME_GOALS = {"scan into polars": 8.0}
 EVENTS = {"join": "a member joins", "leave": "a member leaves", "kill": "a member is killed"}
 
 
@@ -60,13 +63,18 @@ def consumer_cases(
                 rows += rebalance_rows(broker, connect, directory, rounds)
         finally:
             broker.kill()
-    if only in POLLING:
-        connect = f"{zookeeper}/polling"
+    for case, peer, goals in (
+        (POLLING, "confluent 0.10", POLLING_GOALS),
+        (FRAMES, "confluent frame", FRAME_GOALS),
+    ):
+        if only not in case:
+            continue
+        connect = f"{zookeeper}/{case}"
         keys = {"log.retention.bytes": "-1"}
-        broker = JvmSubject(directory / "polling", connect, keys, pom=POM_0_10_2)
+        broker = JvmSubject(directory / case, connect, keys, pom=POM_0_10_2)
         broker.start()
         try:
-            rows += reading_rows(broker, connect, rounds, POLLING, "confluent 0.10", POLLING_GOALS)
+            rows += reading_rows(broker, connect, rounds, case, peer, goals)
         finally:
             broker.kill()
     if only in CROWD:

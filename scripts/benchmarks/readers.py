@@ -42,9 +42,66 @@ def confluent_0_10(
     return confluent_reader(address, topic, partitions, count, {})
 
 
+def confluent_frame(
+    address: str, _: str, topic: str, partitions: int, count: int
+) -> Callable[[], int]:
+    """The same into a Polars frame, by pyarrow: the columns of `scanned_frame`."""
+    import polars
+    import pyarrow
+
+    consumer = confluent_consumer(address, topic, partitions, {})
+
+    def read() -> int:
+        parts = []
+        seen = 0
+        while seen < count:
+            messages = consumer.consume(CONSUMED_AT_ONCE, 10)
+            seen += len(messages)
+            columns = {
+                "topic": pyarrow.array([m.topic() for m in messages], pyarrow.string()),
+                "partition": pyarrow.array([m.partition() for m in messages], pyarrow.int32()),
+                "offset": pyarrow.array([m.offset() for m in messages], pyarrow.int64()),
+                "key": pyarrow.array([m.key() for m in messages], pyarrow.binary()),
+                "value": pyarrow.array([m.value() for m in messages], pyarrow.binary()),
+            }
+            parts.append(pyarrow.record_batch(columns))
+        return len(polars.DataFrame(pyarrow.Table.from_batches(parts)))
+
+    return read
+
+
+def scanned_frame(
+    address: str, _: str, topic: str, partitions: int, count: int
+) -> Callable[[], int]:
+    """kafka08.arrow.scan into a Polars frame; its look-up of the ranges is measured, too."""
+    import polars
+
+    from kafka08.arrow import scan
+
+    def read() -> int:
+        with scan(address, topic) as found:
+            return len(polars.DataFrame(found))
+
+    return read
+
+
 def confluent_reader(
     address: str, topic: str, partitions: int, count: int, keys: dict[str, Any]
 ) -> Callable[[], int]:
+    consumer = confluent_consumer(address, topic, partitions, keys)
+
+    def read() -> int:
+        seen = 0
+        while seen < count:
+            seen += sum(
+                message.value() is not None for message in consumer.consume(CONSUMED_AT_ONCE, 10)
+            )
+        return seen
+
+    return read
+
+
+def confluent_consumer(address: str, topic: str, partitions: int, keys: dict[str, Any]) -> Any:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer(
@@ -57,16 +114,7 @@ def confluent_reader(
         }
     )
     consumer.assign([TopicPartition(topic, n, OFFSET_BEGINNING) for n in range(partitions)])
-
-    def read() -> int:
-        seen = 0
-        while seen < count:
-            seen += sum(
-                message.value() is not None for message in consumer.consume(CONSUMED_AT_ONCE, 10)
-            )
-        return seen
-
-    return read
+    return consumer
 
 
 def iterator(_: str, zookeeper: str, topic: str, partitions: int, count: int) -> Callable[[], int]:
@@ -204,6 +252,8 @@ KINDS = {
     "lists": polled_lists,
     "polled batches": polled_batches,
     "bare fetches": bare_fetches,
+    "confluent frame": confluent_frame,
+    "scan into polars": scanned_frame,
 }
 
 

@@ -1,9 +1,10 @@
 """Reads by Spark on two cores: ours beside Spark's own connector, which reads a Kafka 3.9 broker.
 
-    scripts/bench spark [--rows 3000000] [--rounds 3] [--only "100 B"] [--broker jvm]
+    scripts/bench spark [--rows 3000000] [--rounds 3] [--only "100 B"] [--broker jvm] [--cluster]
 
-Both sources run in one Spark, in turns; the first round of each only warms it up. Each topic has
-four partitions and every read takes all its columns. Needs Java (a JDK), Maven and PySpark.
+Spark is local[2], or with --cluster a standalone master and two workers of one core. Both sources
+run in one Spark, in turns; the first round of each only warms it up. Each topic has four partitions
+and every read takes all its columns. Needs Java (a JDK), Maven and PySpark.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,13 +24,14 @@ from kafka08 import kernel
 from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.embedded.zookeeper import ZooKeeperServer
-from kafka08.spark.session import local_session
+from kafka08.spark.session import session
 from scripts.benchmarks import scratch, spark_load
 from scripts.benchmarks.report import Goal, report
 from scripts.benchmarks.spark_load import PARTITIONS, Filling
 from scripts.benchmarks.spark_peer.broker import ModernBroker
 from scripts.benchmarks.spark_peer.connector import connector_classpath
 from scripts.benchmarks.subjects import JvmSubject, OurSubject, await_leaders
+from tests.spark.standalone import DRIVER, StandaloneSpark
 
 LARGE_BYTES = 32 << 20
 WORKER_MEGABYTES = 250
@@ -38,10 +40,10 @@ MESSAGE_BYTES_MAX = 2 * LARGE_BYTES
 
 SIZES = {"100 B": 100, "1 KB": 1000}
 RATES = {
-    "100 B": {"count": 2.2, "sum": 2.2, "parquet": 2.2},
-    "1 KB": {"count": 1.4, "sum": 1.9, "parquet": 1.2},
+    "100 B": {"count": 4.0, "sum": 4.0, "parquet": 2.5},
+    "1 KB": {"count": 3.0, "sum": 3.0, "parquet": 2.0},
 }
-CPU = {"100 B": 0.65, "1 KB": 0.8}
+CPU = {"100 B": 0.45, "1 KB": 0.65}
 
 Broker = OurSubject | JvmSubject | ModernBroker
 
@@ -73,6 +75,7 @@ def main() -> int:
     parser.add_argument(
         "--broker", choices=["ours", "jvm"], default="ours", help="whose 0.8 broker ours reads"
     )
+    parser.add_argument("--cluster", action="store_true", help="a master and two workers")
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")
     scratch.add_option(parser)
     options = parser.parse_args()
@@ -80,18 +83,22 @@ def main() -> int:
     with (
         scratch.scratch(options) as directory,
         sides(directory, options.broker) as both,
-        session(directory) as spark,
+        started(directory, cluster=options.cluster) as (spark, roots),
     ):
-        print(f"kernel: {kernel.NAME}; {options.rounds} rounds; ours reads {options.broker}")
+        master = spark.sparkContext.master
+        print(
+            f"kernel: {kernel.NAME}; {options.rounds} rounds; ours reads {options.broker}; {master}"
+        )
         for size, value_bytes in SIZES.items():
             actions = [a for a in RATES[size] if options.only in f"{size} {a}"]
             if actions:
                 count = options.rows if size == "100 B" else options.rows // 5
                 rows += size_rows(
-                    spark, both, size, actions, value_bytes, count, options.rounds, directory
+                    *(spark, roots, both, size, actions),
+                    *(value_bytes, count, options.rounds, directory),
                 )
         if options.only in "memory":
-            rows.append(memory_row(spark, both[1], directory))
+            rows.append(memory_row(spark, roots, both[1], directory))
     if options.json_file:
         Path(options.json_file).write_text(json.dumps(rows, indent=1))
     return 0
@@ -121,30 +128,34 @@ def sides(directory: Path, ours: str) -> Iterator[tuple[Side, Side]]:
 
 
 @contextmanager
-def session(directory: Path) -> Iterator[SparkSession]:
-    """A Spark as its users have it, but for the connector's jars: no settings of ours."""
+def started(directory: Path, *, cluster: bool) -> Iterator[tuple[SparkSession, list[int]]]:
+    """A Spark as its users have it, but for the connector's jars: no settings of ours. And the
+    processes under which it works: executors, and below them the Python workers."""
     log_file = directory / "spark.log"
     home = make_java_home(directory / "java", find_java(), log_file)
     conf = {
+        **(DRIVER if cluster else {}),
         "spark.driver.extraClassPath": connector_classpath(),
         "spark.driver.extraJavaOptions": "",
+        "spark.executor.extraClassPath": connector_classpath(),
+        "spark.executor.extraJavaOptions": "",
         "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
     }
-    with local_session("kafka08 bench", home, log_file, conf=conf) as spark:
-        yield spark
-
-
-def spark_pid() -> int:
-    """Of the Java process, below which the Python workers are."""
-    gateway = SparkContext._gateway
-    assert gateway is not None
-    pid: int = gateway.proc.pid
-    return pid
+    with ExitStack() as stack:
+        master, roots = "local[2]", []
+        if cluster:
+            standalone = stack.enter_context(StandaloneSpark(directory / "standalone"))
+            master, roots = standalone.url, standalone.pids
+        spark = stack.enter_context(session("kafka08 bench", master, home, log_file, conf=conf))
+        gateway = SparkContext._gateway
+        assert gateway is not None
+        yield spark, [gateway.proc.pid, *roots]
 
 
 def size_rows(
     spark: SparkSession,
+    roots: Sequence[int],
     both: tuple[Side, Side],
     size: str,
     actions: list[str],
@@ -170,7 +181,7 @@ def size_rows(
                     action,
                     fillings[side.name],
                     directory / "copy",
-                    spark_pid(),
+                    roots,
                     side.broker.pid,
                 )
                 if number:
@@ -187,14 +198,16 @@ def size_rows(
     return rows
 
 
-def memory_row(spark: SparkSession, ours: Side, directory: Path) -> dict[str, object]:
+def memory_row(
+    spark: SparkSession, roots: Sequence[int], ours: Side, directory: Path
+) -> dict[str, object]:
     """The most memory a worker had in all that went before and in reading one large message."""
-    before = spark_load.peak_python_megabytes(spark_pid())
+    before = spark_load.peak_python_megabytes(roots)
     topic = "large"
     await_leaders(ours.broker, topic, PARTITIONS)
     filling = spark_load.fill_large(ours.broker.address, topic, LARGE_BYTES)
     spark_load.read(ours.frame(spark, topic), "sum", filling, directory / "copy")
-    peak = spark_load.peak_python_megabytes(spark_pid())
+    peak = spark_load.peak_python_megabytes(roots)
     large = LARGE_BYTES / (1 << 20)
     met = before < WORKER_MEGABYTES and peak < WORKER_MEGABYTES + 2 * large
     print(

@@ -106,18 +106,23 @@ def read(frame: DataFrame, action: str, filling: Filling, directory: Path) -> No
 
 
 def measured(
-    frame: DataFrame, action: str, filling: Filling, directory: Path, spark_pid: int, broker: int
+    frame: DataFrame,
+    action: str,
+    filling: Filling,
+    directory: Path,
+    roots: Sequence[int],
+    broker: int,
 ) -> dict[str, float]:
     """`read`, and its figures: million rows a second, and CPU seconds for each million of Spark
-    (Java and Python together) and of the broker."""
-    before = tree_cpu_seconds(spark_pid), cpu_seconds(broker)
+    (Java and Python together: all processes below `roots`) and of the broker."""
+    before = spark_cpu_seconds(roots), cpu_seconds(broker)
     started = time.perf_counter()
     read(frame, action, filling, directory)
     elapsed = time.perf_counter() - started
     millions = filling.count / 1e6
     return {
         "rate": millions / elapsed,
-        "cpu": (tree_cpu_seconds(spark_pid) - before[0]) / millions,
+        "cpu": (spark_cpu_seconds(roots) - before[0]) / millions,
         "broker": (cpu_seconds(broker) - before[1]) / millions,
     }
 
@@ -143,16 +148,19 @@ def stat_fields(directory: Path) -> list[str] | None:
         return None
 
 
-def tree_cpu_seconds(root: int) -> float:
-    """User and system time of the processes below `root`, itself and those that ended included."""
-    found = [fields for path in tree(root) if (fields := stat_fields(path)) is not None]
+def spark_cpu_seconds(roots: Sequence[int]) -> float:
+    """User and system time of the processes below `roots`, themselves and those that ended
+    included."""
+    found = [
+        fields for root in roots for path in tree(root) if (fields := stat_fields(path)) is not None
+    ]
     return sum(int(ticks) for fields in found for ticks in fields[11:15]) / TICKS_PER_SECOND
 
 
-def peak_python_megabytes(root: int) -> float:
-    """The most memory that any Python process below `root` that still runs has ever had."""
+def peak_python_megabytes(roots: Sequence[int]) -> float:
+    """The most memory that any Python process below `roots` that still runs has ever had."""
     peaks = [0.0]
-    for path in tree(root):
+    for path in (path for root in roots for path in tree(root)):
         status = dict(
             line.split(":", 1) for line in (path / "status").read_text().splitlines() if ":" in line
         )

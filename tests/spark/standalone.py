@@ -78,6 +78,11 @@ class StandaloneSpark(Startable):
             process.finish_stop()
         self._guard.close()
 
+    @property
+    def pids(self) -> list[int]:
+        """Of the running daemons; an executor is a child of its worker."""
+        return [process.pid for process in self._processes if process.pid is not None]
+
     def executors(self) -> list[set[str]]:
         """Of each application so far, oldest first: the workers that ran an executor of it."""
         found: dict[str, set[str]] = {}
