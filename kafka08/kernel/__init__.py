@@ -1,17 +1,17 @@
-"""Inner loops over the bytes of message sets: check, number, search, split, build, CRC-32; and over
-requests of many partitions.
+"""The inner loops over message sets (validation, numbering, search, conversion, CRC-32), and over
+requests for many partitions.
 
-Two implementations of one interface: `_native` (Cython) and `_python`, its twin, used where
-nothing could be compiled. `NAME` says which runs; the environment variable KAFKA08_KERNEL=python
-or =native forces one. Both give the same results and raise the same errors (tests/kernel runs
-each test under both). Start reading at `_python.py`; `_native.pyi` is the interface, and `__all__`
-here the one list of its names.
+Two implementations of one interface: `_native` (Cython), and `_python`, its twin for installs
+without a compiler. `NAME` says which one runs; the environment variable KAFKA08_KERNEL=python or
+=native forces one. Both return the same results and raise the same errors: tests/kernel runs each
+test with both. Start reading at `_python.py`; `_native.pyi` is the interface, and `__all__` lists
+its names.
 
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
-attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`, all big-endian; an entry whose
-message is a whole set, compressed, is called a wrapper. Every length is checked against what is
-left of the data before anything is read or allocated. Nothing here does I/O but
-`append_produced` and `append_set`, which write to the ends of logs.
+attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`; all integers are big-endian. An
+entry whose value is a compressed set is called a wrapper. Every length is checked against the
+remaining data before it is used to read or to allocate. Only `append_produced` and `append_set` do
+I/O: they write to the ends of logs.
 """
 
 # ruff: noqa: F405
@@ -69,12 +69,12 @@ __all__ = [
     "convert",
     "crc32",
     "entries",
-    "find_news",
     "find_offset",
     "find_timestamp",
     "has_compressed",
     "messages",
     "murmur2",
+    "partitions_to_read",
     "read_fetch",
     "read_fetched",
     "recover",

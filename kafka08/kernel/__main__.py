@@ -1,4 +1,4 @@
-"""`python -m kafka08.kernel`: the version, and which kernel this install has. It needs no extra."""
+"""`python -m kafka08.kernel`: prints the version and the kernel of this install. Needs no extra."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-# Produce requests to the ends of their logs. Part of _native.pyx; the docstrings are in
+# Appends the sets of Produce requests to their logs. Part of _native.pyx; the docstrings are in
 # _python_append.py.
 
 cdef struct Scratch:
-    # Memory for sets that are converted, kept until the end of a request.
+    # Memory for converted sets, kept until the end of a request.
     uint8_t* data
     int64_t size
 
@@ -26,13 +26,13 @@ def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_m
     cdef Py_buffer view
     cdef Body body
     cdef int32_t acks, timeout_ms
-    cdef Py_ssize_t i, count
+    cdef Py_ssize_t i, start, count
     cdef SetPlace* places = NULL
     cdef Scratch scratch
     cdef LeaderState partition
     cdef SegmentTail tail
-    cdef list found = [], base_offsets = [], left = [], due = []
-    cdef bytes answer = None
+    cdef list found = [], base_offsets = [], unappended = [], due = []
+    cdef bytes response = None
     memset(&scratch, 0, sizeof(Scratch))
     PyObject_GetBuffer(payload, &view, PyBUF_WRITABLE)
     try:
@@ -58,20 +58,21 @@ def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_m
                         due.append(tail)
             base_offsets.append(places[i].base_offset)
             if places[i].base_offset < 0:
-                left.append((i, payload[places[i].start : places[i].start + places[i].size]))
-        if not left:
-            answer = produced_frame(&view, places, NULL, count)
+                start = places[i].start
+                unappended.append((i, payload[start : start + places[i].size]))
+        if not unappended:
+            response = produced_frame(&view, places, NULL, count)
     finally:
         free(scratch.data)
         free(places)
         PyBuffer_Release(&view)
-    return acks, timeout_ms, found, base_offsets, left, due, answer
+    return acks, timeout_ms, found, base_offsets, unappended, due, response
 
 
 cdef Py_ssize_t find_sets(
     Body* body, dict partitions, list found, SetPlace* places, Py_ssize_t count_max
 ) except -2:
-    # How many sets the request has; -1 if it is left.
+    # The number of sets in the request; -1 if it has a partition that the kernel does not append to.
     cdef int32_t topics, count, number, topic, i
     cdef Py_ssize_t n = 0
     cdef dict known
@@ -143,12 +144,12 @@ cdef int append_at(
     return 0
 
 
-def find_news(list partitions, list offsets, list limits, bint is_follower):
+def partitions_to_read(list partitions, list offsets, list limits, bint is_follower):
     cdef Py_ssize_t i
     cdef LeaderState partition
     cdef SegmentTail tail
     cdef int64_t offset, end_offset
-    cdef list high_watermarks = [], news = []
+    cdef list high_watermarks = [], to_read = []
     for i in range(len(partitions)):
         partition = <LeaderState?>partitions[i]
         log = partition.log
@@ -163,15 +164,15 @@ def find_news(list partitions, list offsets, list limits, bint is_follower):
             or <int64_t>limits[i] < 0
             or (end_offset != tail.end_offset and offset < <int64_t>log.log_start_offset)
         ):
-            news.append(i)
-    return high_watermarks, news
+            to_read.append(i)
+    return high_watermarks, to_read
 
 
 cdef bint append_plain(
     SegmentTail tail, object payload, const Py_buffer* view, SetPlace* place, int64_t now_ms,
     Scratch* scratch,
 ) except -1:
-    # Whether the set was appended. If it was, place.base_offset is set.
+    # Whether the set was appended; sets place.base_offset if so.
     cdef uint8_t* data = <uint8_t*>view.buf + place.start
     cdef int64_t size = place.size
     cdef RuleSet rules
@@ -219,8 +220,8 @@ cdef bint append_plain(
 
 
 cdef bint write_all(int descriptor, const uint8_t* data, int64_t size, int64_t position) noexcept:
-    # False: something failed, and a part may be written. The GIL is kept: a page cache takes 256 KB
-    # in less time than it takes to get the GIL back from another thread.
+    # False after an error; a part may have been written. Keeps the GIL: a write of 256 KB to the page
+    # cache is faster than taking the GIL back from another thread.
     cdef ssize_t written
     while size > 0:
         written = pwrite(descriptor, data, size, position)
@@ -251,9 +252,9 @@ cdef inline bint has_room(SegmentTail tail, const uint8_t* data, int64_t size):
 cdef bint number_plain(
     SegmentTail tail, uint8_t* data, int64_t size, const RuleSet* rules, Walk* walk
 ) noexcept:
-    # Whether the whole set was checked and numbered, and is such as the topic keeps.
+    # Whether the whole set is valid, has the topic's format, and was numbered.
     cdef Refusal refusal
-    # Stamped twice, a set would be refused: whoever gets one that is left stamps it.
+    # The caller stamps these sets: a set that is stamped twice would be invalid.
     if rules.log_append_time or data[MAGIC_POSITION] != rules.magic:
         return False
     take_in_and_stamp(data, size, tail.end_offset, tail.max_entry_bytes, rules, walk, &refusal)
@@ -267,7 +268,7 @@ cdef bint number_plain(
 
 
 cdef inline bint is_raised(const uint8_t* data, const RuleSet* rules) noexcept:
-    # Whether a set of magic 0 begins here, for a topic of magic 1 that asks for no timestamps.
+    # Whether this set begins with magic 0 and its topic has magic 1 and accepts any timestamp.
     return (
         rules.magic
         and not data[MAGIC_POSITION]
@@ -280,8 +281,8 @@ cdef int64_t raise_magic(
     const uint8_t* data, int64_t size, SegmentTail tail, const RuleSet* rules, Scratch* scratch,
     Walk* walk,
 ) except -2:
-    # The size of the set as magic 1 in the scratch, numbered, or -1: another refuses it or packs
-    # it. `data` stays as it is.
+    # Convert the set to magic 1 in `scratch`, numbered; returns its size, or -1 for a set that the
+    # caller must handle. Does not change `data`.
     cdef int64_t room = size + TIMESTAMP_BYTES * (size / (ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES))
     cdef const uint8_t* entry = data
     cdef uint8_t* at
@@ -319,7 +320,7 @@ cdef int64_t raise_magic(
 
 
 cdef inline int64_t age_of(SegmentTail tail, const Walk* walk, int64_t now_ms):
-    # Between timestamps, or if the first message has none between clock times.
+    # By timestamps; by the clock if the first message has no timestamp.
     if tail.first_ms < 0:
         return now_ms - tail.created_ms
     return walk.max_timestamp_ms - tail.first_ms

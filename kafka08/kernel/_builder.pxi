@@ -1,4 +1,4 @@
-# Message sets that grow message by message, and the hash that producers choose partitions by. Part
+# Message sets that grow message by message, and murmur2, by which producers choose partitions. Part
 # of _native.pyx; the docstrings are in _python_builder.py.
 
 
@@ -53,8 +53,8 @@ cdef class SetBuilder:
         cdef int64_t message_size = size_of_message(self.magic, key_length, value_length)
         cdef uint8_t* entry
         cdef uint8_t* at
-        # Made first: this may collect garbage, and other threads may run then. From the comparison
-        # with the capacity on nothing lets them, so an append is all or nothing without a lock.
+        # Created first, because this may run the garbage collector and with it other threads. From
+        # the capacity check on, no other thread can run: the append is atomic without a lock.
         cdef Place place = <Place>kafka08_instance(self.place_type, ())
         if ENTRY_HEADER_BYTES + message_size > self.capacity - self.size:
             return None
@@ -79,7 +79,7 @@ cdef class SetBuilder:
     def finish(self):
         built = self.built
         if built is None:
-            raise ValueError("the set was finished before")
+            raise ValueError("the set is already finished")
         self.built = self.owner = None
         self.capacity = 0
         PyByteArray_Resize(built, self.size)

@@ -1,8 +1,8 @@
-# Messages as Arrow buffers, and message sets from Arrow buffers. Part of _native.pyx; the
+# Converts message sets to Arrow buffers, and Arrow buffers to message sets. Part of _native.pyx; the
 # docstrings are in _python_columns.py.
 
 cdef struct Column:
-    # A `binary` column that is being filled. The buffers belong to bytearrays of its Batch.
+    # A `binary` column that is being filled. Bytearrays of its Batch own the buffers.
     bint wanted
     int32_t* offsets
     uint8_t* data
@@ -37,18 +37,18 @@ cdef uint8_t* resize(object owner, Py_ssize_t size) except NULL:
 
 @cython.final
 cdef class Batch:
-    # The rows of one batch. Its bytearrays grow before a loop without the GIL and never in it.
+    # The rows of one batch. Its bytearrays grow only before a loop without the GIL, never inside it.
     cdef int64_t rows
     cdef int64_t row_room
     cdef int64_t* row_offsets
     cdef object row_offsets_owner
     cdef int64_t* row_times
-    cdef object row_times_owner  # None: not wanted
+    cdef object row_times_owner  # None: not requested
     cdef uint8_t* row_times_validity
     cdef object row_times_validity_owner
     cdef bint untimed  # a row has no timestamp
     cdef int32_t* row_time_types
-    cdef object row_time_types_owner  # None: not wanted
+    cdef object row_time_types_owner  # None: not requested
     cdef Column columns[2]
     cdef list owners  # offsets, data, validity of the key, then of the value
 
@@ -62,8 +62,8 @@ cdef class Batch:
         self.columns[1].wanted = values
 
     cdef int make_room(self, int64_t rows, int64_t key_length, int64_t value_length) except -1:
-        # Room for at least one row more, and for about `rows` rows like it: memory that is asked
-        # for and not used is given back to the system at once, and costs more than the copying.
+        # Make room for one more row, and for about `rows` rows of its size, not for more: unused
+        # memory goes back to the system at once, which costs more than copying.
         if self.rows == self.row_room:
             self.make_row_room(max(rows, self.row_room // 2))
         self.make_data_room(0, rows, key_length)
@@ -99,7 +99,7 @@ cdef class Batch:
         return 0
 
     cdef list finish(self):
-        # [offsets, data, validity] of the key and of the value, cut to what was filled.
+        # [offsets, data, validity] of the key and of the value, cut to their filled parts.
         cdef list buffers = []
         cdef Column* column
         cdef int i
@@ -153,7 +153,7 @@ cdef class ColumnIterator(DeepWalk):
         except ValueError:
             if not batch.rows:
                 raise
-            more = True  # the rows in front of the error first; the next call meets it again
+            more = True  # the rows before the error come first; the next call raises it
         self.finished = not more
         next_offset = after(batch.row_offsets[batch.rows - 1]) if more else self.next_offset
         return Columns(
@@ -163,7 +163,7 @@ cdef class ColumnIterator(DeepWalk):
         )
 
     cdef int fill(self, Batch batch) except -1:
-        # Rows until the batch is full, and then a message is pending, or until the walk ends.
+        # Add rows until the batch is full (then a message is pending) or the walk ends.
         cdef Step met
         while True:
             if self.pending:
@@ -190,7 +190,7 @@ cdef class ColumnIterator(DeepWalk):
         return batch.rows >= self.max_rows or size > self.max_bytes
 
     cdef int make_room(self, Batch batch) except -1:
-        # For the pending message and as many of its size as the frame can still hold.
+        # Make room for the pending message, and for as many of its size as the frame can still have.
         cdef Frame* frame = &self.frames[self.depth]
         cdef int64_t left = frame.view.len - frame.position
         cdef int64_t rows = left // (ENTRY_HEADER_BYTES + self.message_size) + 1
@@ -212,7 +212,7 @@ cdef class ColumnIterator(DeepWalk):
         return met
 
     cdef Step take(self, Batch batch) noexcept nogil:
-        # Rows from one frame. MESSAGE: one is pending, for want of room or because it is full.
+        # Add rows from one frame. MESSAGE: one is pending, because the batch has no room for it.
         cdef Step met
         while not self.at_end():
             met = self.step()
@@ -270,7 +270,7 @@ cdef int check_limits(int64_t max_rows, int64_t max_bytes) except -1:
 
 
 cdef struct Rows:
-    # An Arrow `binary` column to read from; without offsets every row is null.
+    # An Arrow `binary` column to read; without offsets every row is null.
     const int32_t* offsets
     const uint8_t* data
     int64_t size
@@ -278,7 +278,7 @@ cdef struct Rows:
 
 
 cdef int64_t row_length(const Rows* rows, int64_t row, const uint8_t** data) noexcept nogil:
-    # Length of a row's bytes, -1 for null, -2 if its offsets leave the data.
+    # Length of a row's bytes; -1 for null, -2 if its offsets are outside the data.
     cdef int32_t ends[2]
     if rows.offsets == NULL:
         return -1
@@ -294,7 +294,7 @@ cdef int64_t row_length(const Rows* rows, int64_t row, const uint8_t** data) noe
 cdef int64_t size_of_rows(
     const Rows* keys, const Rows* values, int magic, int64_t row, int64_t end, int64_t* bad_row
 ) noexcept nogil:
-    # Bytes of the set that rows [row, end) make; -2 with `bad_row` if offsets leave the data.
+    # Size of the set from rows [row, end); -2 with `bad_row` if offsets are outside the data.
     cdef const uint8_t* data
     cdef int64_t key_length, value_length, size = 0
     while row < end:
@@ -312,7 +312,7 @@ cdef bint write_rows(
     const Rows* keys, const Rows* values, int magic, const int64_t* times, int64_t row,
     int64_t end, int64_t offset, uint8_t* entry, int64_t size,
 ) noexcept nogil:
-    # False if the rows do not make exactly `size` bytes any more.
+    # False if the set of the rows no longer has exactly `size` bytes: a buffer has changed.
     cdef const uint8_t* key = NULL
     cdef const uint8_t* value = NULL
     cdef int64_t key_length, value_length, message_size, timestamp_ms = NO_TIMESTAMP
@@ -337,7 +337,7 @@ cdef bint write_rows(
 
 @cython.final
 cdef class RowsBuffers:
-    # The buffers of one column, held while it is read.
+    # The buffers of one column, locked while it is read.
     cdef Rows rows
     cdef Py_buffer views[3]
     cdef int held
@@ -347,13 +347,13 @@ cdef class RowsBuffers:
             return
         self.rows.offsets = <const int32_t*>self.hold(offsets)
         if self.views[0].len // 4 < end + 1:
-            raise ValueError("fewer Arrow offsets than rows")
+            raise ValueError("there are fewer Arrow offsets than rows")
         self.rows.data = <const uint8_t*>self.hold(b"" if data is None else data)
         self.rows.size = self.views[1].len
         if validity is not None:
             self.rows.validity = <const uint8_t*>self.hold(validity)
             if self.views[2].len * 8 < end:
-                raise ValueError("validity bitmap shorter than rows")
+                raise ValueError("the validity bitmap is shorter than the rows")
 
     cdef void* hold(self, object data) except NULL:
         cdef Py_buffer* view = &self.views[self.held]
@@ -369,7 +369,7 @@ cdef class RowsBuffers:
 
 @cython.final
 cdef class TimesBuffer:
-    # Timestamps, held while they are read; NULL if there are none.
+    # Timestamps, locked while they are read; NULL if there are none.
     cdef const int64_t* times
     cdef Py_buffer view
 
@@ -379,7 +379,7 @@ cdef class TimesBuffer:
         PyObject_GetBuffer(timestamps, &self.view, PyBUF_SIMPLE)
         self.times = <const int64_t*>self.view.buf
         if self.view.len // 8 < end:
-            raise ValueError("fewer timestamps than rows")
+            raise ValueError("there are fewer timestamps than rows")
 
     def __dealloc__(self):
         if self.times != NULL:
@@ -406,7 +406,7 @@ def build_from_columns(
     with nogil:
         size = size_of_rows(&keys.rows, &values.rows, magic, start, start + rows, &bad_row)
     if size < 0:
-        raise ValueError(f"Arrow offsets of row {bad_row} leave the data")
+        raise ValueError(f"Arrow offsets of row {bad_row} are outside the data")
     if size > MAX_SET_BYTES:
         raise refuse_size()
     built = PyByteArray_FromStringAndSize(NULL, size)

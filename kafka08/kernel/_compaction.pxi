@@ -5,13 +5,13 @@ cdef extern from "md5.h" nogil:
 
 cdef enum:
     MD5_BYTES = 16
-    # Probes that read the digest itself; later ones go from slot to slot.
+    # The number of probes that use parts of the digest; later ones go from slot to slot.
     DIGEST_PROBES = 13
 
 
 cdef struct Slot:
     uint8_t digest[MD5_BYTES]
-    int64_t next_offset  # the offset plus one: 0 marks a slot that is free
+    int64_t next_offset  # the offset plus one: 0 marks a free slot
 
 
 cdef struct Retention:
@@ -22,7 +22,7 @@ cdef struct Retention:
 
 
 cdef bint next_entry(const uint8_t* data, Py_ssize_t size, Walk* walk) noexcept nogil:
-    # Whether a whole entry starts at walk.size; sets its offset and size, or the fault.
+    # Whether a complete entry starts at walk.size; sets its offset and size, or the fault.
     cdef const uint8_t* entry = data + walk.size
     if size - walk.size < ENTRY_HEADER_BYTES:
         return False
@@ -46,7 +46,7 @@ cdef class OffsetMap:
             raise ValueError(f"a map of {slots} slots cannot hold {capacity} keys")
         self.slots = slots
         self.capacity = capacity
-        # Pages that no key falls on are never taken from the system.
+        # The system provides a page only when the first key is written to it.
         self.table = <Slot*>calloc(slots, sizeof(Slot))
         if self.table == NULL:
             raise MemoryError
@@ -58,7 +58,7 @@ cdef class OffsetMap:
         return self.count
 
     cdef Slot* find(self, const uint8_t* key, int64_t length, uint8_t* digest) noexcept nogil:
-        # The slot of a key, or the free one where it would go. There always is a free one.
+        # The slot of a key, or the free slot for it. There is always a free slot.
         cdef int64_t attempt = 0
         cdef int64_t probe = 0
         cdef Slot* slot
@@ -124,7 +124,7 @@ cdef class OffsetMap:
             return False
         if fields.value_length < 0 and not keep_tombstones:
             return False
-        # A free slot holds 0, which is above no offset.
+        # A free slot has next_offset 0, so every offset passes.
         return walk.offset >= self.find(fields.key, fields.key_length, digest).next_offset - 1
 
     cdef void retain_set(

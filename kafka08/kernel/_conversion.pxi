@@ -1,4 +1,4 @@
-# Messages of one magic made into messages of another. Part of _native.pyx; the docstrings are in
+# Converts messages between magic 0 and magic 1. Part of _native.pyx; the docstrings are in
 # _python_conversion.py.
 
 cdef struct Conversion:

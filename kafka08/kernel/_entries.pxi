@@ -1,4 +1,4 @@
-# The fields of single entries: list and build them. Part of _native.pyx; the docstrings are in
+# Reads and builds single entries. Part of _native.pyx; the docstrings are in
 # _python_sets.py.
 
 cdef struct Fields:
@@ -20,7 +20,7 @@ cdef enum FieldsFault:
 cdef FieldsFault read_fields(
     const uint8_t* entry, int64_t message_size, Fields* fields
 ) noexcept nogil:
-    # The fields of a whole entry of at least MIN_MESSAGE_BYTES.
+    # The fields of a complete entry of at least MIN_MESSAGE_BYTES.
     cdef const uint8_t* at = entry + FIELDS_POSITION
     cdef const uint8_t* end = entry + ENTRY_HEADER_BYTES + message_size
     if entry[MAGIC_POSITION] > 1:
@@ -56,7 +56,7 @@ cdef FieldsFault read_fields(
 cdef str fields_reason(FieldsFault fault, const uint8_t* entry):
     if fault == FIELDS_MAGIC:
         return f"magic {entry[MAGIC_POSITION]} is not known"
-    return "key or value leaves the message"
+    return "key or value extends beyond the message"
 
 
 cdef inline object field_bytes(const uint8_t* data, int64_t length):
@@ -161,7 +161,7 @@ cdef inline uint8_t* put_header(
     uint8_t* entry, int64_t offset, int64_t message_size, int magic, int attributes,
     int64_t timestamp_ms,
 ) noexcept nogil:
-    # Everything before the key but the CRC; returns where the key's length goes.
+    # Write the fields before the key, without the CRC; returns the position of the key's length.
     store64(entry, offset)
     store32(entry + 8, <uint32_t>message_size)
     entry[MAGIC_POSITION] = <uint8_t>magic
@@ -203,7 +203,7 @@ cdef object refuse_size():
 
 
 cdef int64_t field_length(object field) except -2:
-    # Bytes of a key or value, -1 for null.
+    # Length of a key or value; -1 for null.
     cdef Py_buffer view
     if field is None:
         return -1
@@ -215,7 +215,7 @@ cdef int64_t field_length(object field) except -2:
 
 
 cdef uint8_t* put_object(uint8_t* at, object field, int64_t length) except NULL:
-    # Write a key or value that field_length measured before.
+    # Write a key or value of the length that field_length has returned.
     cdef Py_buffer view
     if field is None:
         return put_field(at, NULL, -1)
@@ -233,7 +233,7 @@ cdef uint8_t* put_object(uint8_t* at, object field, int64_t length) except NULL:
 def build_set(
     messages, int64_t base_offset=0, int attributes=0, int magic=0, timestamps=None
 ):
-    # Columns, not pairs: a tuple for each message would have the garbage collector look at them all.
+    # Columns, not pairs: the garbage collector would traverse a tuple for each message.
     cdef list keys = []
     cdef list values = []
     cdef list times = None

@@ -1,5 +1,5 @@
-# The messages of a set, wrappers unpacked on the way. Part of _native.pyx; the docstrings are in
-# _python_messages.py.
+# Iterates over the messages of a set, and decompresses its wrappers. Part of _native.pyx; the
+# docstrings are in _python_messages.py.
 
 @cython.final
 @cython.freelist(256)
@@ -70,7 +70,7 @@ cdef struct Frame:
 
 
 cdef enum Step:
-    # What DeepWalk.step met; the entry is still in front of it where an object must be made of it.
+    # The result of DeepWalk.step. It stays before an entry that needs a Python object.
     MESSAGE
     FRAME_END
     WRAPPER
@@ -84,17 +84,17 @@ cdef enum Step:
 
 cdef class DeepWalk:
     cdef Frame frames[MAX_NESTING + 1]
-    cdef int depth  # of the frame that is read; -1 at the end
+    cdef int depth  # of the current frame; -1 at the end
     cdef Py_ssize_t outer_position
     cdef int64_t from_offset
     cdef int64_t until_offset
     cdef readonly int64_t next_offset
     cdef bint verify_crc
-    cdef bint busy  # inside `decompress` or without the GIL: nobody else may move the walk
+    cdef bint busy  # inside `decompress` or without the GIL: no other call may move the walk
     cdef object decompress
-    cdef int64_t left_bytes  # of the budget of an Unpacker
-    cdef int64_t min_timestamp_ms  # of outermost wrappers; INT64_MIN: any
-    # The message or the error that the last step met.
+    cdef int64_t left_bytes  # of an Unpacker's limit
+    cdef int64_t min_timestamp_ms  # of outermost wrappers; INT64_MIN: no minimum
+    # The message or the error of the last step.
     cdef int64_t offset
     cdef int64_t message_size
     cdef uint32_t stored_crc
@@ -145,7 +145,8 @@ cdef class DeepWalk:
 
     @cython.final
     cdef Step step(self) noexcept nogil:
-        # Go on to the next thing in the frame that is read; skips what lies below from_offset.
+        # Move to the next message, wrapper or error in the current frame; skips offsets below
+        # from_offset.
         cdef Frame* frame = &self.frames[self.depth]
         cdef const uint8_t* entry
         cdef int64_t left
@@ -201,7 +202,7 @@ cdef class DeepWalk:
 
     @cython.final
     cdef int handle(self, Step met) except -1:
-        # Do what a step other than MESSAGE needs Python for.
+        # Handle a step other than MESSAGE, which needs Python objects.
         if met == FRAME_END:
             self.pop()
         elif met == WRAPPER:
@@ -212,7 +213,7 @@ cdef class DeepWalk:
 
     @cython.final
     cdef bint advance(self) except -1:
-        # Go on to the next message; False at the end.
+        # Move to the next message; False at the end.
         cdef Step met
         self.check_idle()
         while not self.at_end():
@@ -261,7 +262,7 @@ cdef class DeepWalk:
 
     @cython.final
     cdef object decompressed(self, int codec, object value):
-        # One budget for an outermost wrapper and all that it holds.
+        # An outermost wrapper and all wrappers inside it share one limit.
         if type(self.decompress) is not Unpacker:
             return self.decompress(codec, value)
         if self.depth == 0:
@@ -272,7 +273,7 @@ cdef class DeepWalk:
 
     @cython.final
     cdef int64_t shift_of(self, object inner) except? -1:
-        # What to add to the relative offsets inside a magic-1 wrapper that carries self.offset.
+        # The number to add to the relative offsets inside a magic-1 wrapper of offset self.offset.
         cdef Py_buffer view
         cdef const uint8_t* entry
         cdef const uint8_t* end
@@ -376,7 +377,7 @@ def messages(
 @cython.final
 cdef class TimestampSearch(DeepWalk):
     cdef bint search(self, int64_t target_ms) except -1:
-        # Go on to the first message with a timestamp >= target_ms; False if there is none.
+        # Move to the first message with a timestamp >= target_ms; False if there is none.
         self.min_timestamp_ms = target_ms
         while self.advance():
             if self.fields.timestamp_ms >= target_ms:

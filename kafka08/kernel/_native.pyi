@@ -1,5 +1,5 @@
-"""The interface of both kernels, for type checkers: `_native.pyx` and `_python.py` are checked
-against it by tests/kernel/test_interface.py. The docstrings are in the Python twin."""
+"""The interface of both kernels, for type checkers. tests/kernel/test_interface.py compares
+`_native.pyx` and `_python.py` with it. The docstrings are in the Python twin."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
@@ -105,7 +105,7 @@ def check_messages(
     rules: Rules,
     now_ms: int,
     wrapper_magic: int = -1,
-    unstamped_too: bool = False,
+    check_unstamped: bool = False,
 ) -> SetSummary: ...
 def set_wrapper(data: Buffer, offset: int, timestamp_ms: int, log_append_time: bool) -> None: ...
 
@@ -283,7 +283,7 @@ def append_produced(
     | None
 ): ...
 def append_set(partition: LeaderState, data: bytearray, acks: int, now_ms: int) -> int: ...
-def find_news(
+def partitions_to_read(
     partitions: list[L], offsets: list[int], limits: list[int], is_follower: bool
 ) -> tuple[list[int], list[int]] | None: ...
 def read_fetch(

@@ -1,24 +1,24 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
-"""The compiled kernel: what `_python.py` does, by the same names. The docstrings are there.
+"""The compiled kernel: the functions of `_python.py`, where the docstrings are.
 
-_sets.pxi      one level: check, number, search, recover
-_entries.pxi   single entries: list and build them
-_validation.pxi  a leader's rules from 0.9 on, timestamps set in place
-_conversion.pxi  messages of one magic made into another
-_messages.pxi  the messages of a set, wrappers unpacked on the way
-_columns.pxi   the same as Arrow buffers, and back
-_compaction.pxi  the last offset of each key, and what stays of a set
+_sets.pxi      validation, numbering, search and recovery of sets, without decompression
+_entries.pxi   reads and builds single entries
+_validation.pxi  a leader's rules for messages from 0.9 on; sets timestamps in place
+_conversion.pxi  converts messages between magic 0 and 1
+_messages.pxi  iterates over the messages of a set, and decompresses wrappers
+_columns.pxi   converts sets to Arrow buffers and back
+_compaction.pxi  the cleaner: the last offset of each key, and the messages to retain
 _builder.pxi   sets that grow message by message; murmur2
-_requests.pxi  Fetch requests of many partitions, and the answers to these and to Produce
-_append.pxi    Produce requests to the ends of their logs
+_requests.pxi  reads Fetch requests for many partitions; writes Produce and Fetch responses
+_append.pxi    appends the sets of Produce requests to their logs
 
-Bytes are reached through buffers that are held while they are read, each length is read once and
-checked against what is left before it is used, and loops over much data run without the GIL.
+The kernel holds the buffer of all data while it reads it, reads each length once, and checks it
+against the remaining data before use. Loops over large data run without the GIL.
 
-Python without a GIL may import it. What several threads may call on one object is a critical section
-of that object (nothing is locked where there is a GIL): appends to a SetBuilder stay all or nothing,
-and iterators stay safe where threads share one against the rules.
+A free-threaded Python may import it. Methods that several threads may call on one object are a
+critical section of that object (with a GIL this locks nothing): an append to a SetBuilder is atomic,
+and an iterator that threads share by mistake corrupts no memory.
 """
 
 from cpython.buffer cimport (
@@ -50,9 +50,9 @@ cdef extern from "unistd.h" nogil:
     ssize_t pwrite(int descriptor, const void* data, size_t size, int64_t position)
 
 cdef extern from *:
-    bint unlikely(bint condition) nogil  # Cython's macro: what follows stays out of the way
+    bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 11
+INTERFACE = 12
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -87,14 +87,14 @@ cdef enum:
     THROTTLED = 1
     TIMED_PRODUCE = 2
     LIMITED_FETCH = 3
-    # Data above this is walked without the GIL. Below, giving it up and asking for it again
+    # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.
     GIL_RELEASE_BYTES = 256 << 10
 
 
 def select_crc32(name=None):
-    """Use the best CRC-32 of this processor, or for tests the one of that name, "portable" if it
-    has no such one; returns the name of the one in use."""
+    """Select the fastest CRC-32 for this processor, or (for tests) the one with this name, or
+    "portable" if the processor does not support that. Returns the name of the selected one."""
     cdef bytes wanted
     if name is None:
         return kafka08_crc32_select(NULL).decode()

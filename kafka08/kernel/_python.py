@@ -1,16 +1,16 @@
-"""The Python twin of the kernel: the same names as `_native.pyx`, slower, nothing to compile.
+"""The Python twin of the kernel: the same functions as `_native.pyx`, slower, without a compiler.
 
-_python_sets      one level: check, number, search, recover, list and build entries
-_python_validation  a leader's rules from 0.9 on, timestamps set in place
-_python_conversion  messages of one magic made into another
-_python_messages  the messages of a set, wrappers unpacked on the way
-_python_columns   the same as Arrow buffers, and back
-_python_compaction  the last offset of each key, and what stays of a set
+_python_sets      validation, numbering, search and recovery of sets, without decompression; entries
+_python_validation  a leader's rules for messages from 0.9 on; sets timestamps in place
+_python_conversion  converts messages between magic 0 and 1
+_python_messages  iterates over the messages of a set, and decompresses wrappers
+_python_columns   converts sets to Arrow buffers and back
+_python_compaction  the cleaner: the last offset of each key, and the messages to retain
 _python_builder   sets that grow message by message
-_python_requests  Produce and Fetch requests of many partitions, and their answers
-_python_append    plain sets to the ends of many logs
+_python_requests  reads Produce and Fetch requests for many partitions; writes their responses
+_python_append    appends the sets of Produce requests to their logs
 
-The list of the names is `__all__` of kafka08.kernel, which hands them on.
+`__all__` of kafka08.kernel, which exports the names, is their list.
 """
 
 # ruff: noqa: F401
@@ -24,7 +24,7 @@ from kafka08.kernel._python_append import (
     SegmentTail,
     append_produced,
     append_set,
-    find_news,
+    partitions_to_read,
 )
 from kafka08.kernel._python_builder import Place, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches

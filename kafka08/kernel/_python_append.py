@@ -1,5 +1,5 @@
-"""Produce requests to the ends of their logs: read, checked, numbered, written and answered in one
-call (twin)."""
+"""Appends a Produce request: reads, validates, numbers and writes its sets, and encodes the
+response, in one call (twin)."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ from kafka08.kernel.types import (
 )
 
 LARGE_BYTES = 256 << 10
-"""Sets from this size on are left to those who let others run meanwhile."""
+"""Larger sets are left to the caller, which lets other greenlets run meanwhile."""
 
 
 class SegmentTail:
-    """The end of the segment that takes a log's appends. Its owner sets every field before the
-    first append.
+    """The end of a log's active segment. Its owner sets every field before the first append.
 
     size                     bytes of messages in the segment
     end_offset               the next offset to be written
-    tail_offset, tail_position       where the last set begins
-    bytes_since_index        bytes from the last set that has an index entry on, that set's included
-    max_timestamp_ms, max_timestamp_offset      the largest timestamp, and where it is
-    index_is_due             the last set is to get an index entry: its owner adds one at once
+    tail_offset, tail_position       the start of the last set
+    bytes_since_index        bytes since the last set with an index entry, including that set
+    max_timestamp_ms, max_timestamp_offset      the largest timestamp, and its message's offset
+    index_is_due             the last set needs an index entry: the owner adds one at once
 
-    What may be appended by `append_produced`:
+    The limits of `append_produced`:
 
-    takes_plain_sets         False: nothing
-    is_full                  True: nothing, for an index has no room
-    segment_bytes, age_max_ms        beyond these a new segment begins: its size, and its age since
-                             `first_ms`, a timestamp, or if that is negative since `created_ms`
-    max_entry_bytes          of one message, with its offset and size
-    rules                    what a topic asks of messages; None: magic 0 as 0.8 takes it in
-    index_interval_bytes     an index entry is due when more was appended since the last
+    takes_plain_sets         False: it appends nothing
+    is_full                  True: it appends nothing, because an index has no room
+    segment_bytes, age_max_ms        the segment's largest size, and its largest age since
+                             `first_ms`, a timestamp, or if that is negative since `created_ms`;
+                             beyond these a new segment begins
+    max_entry_bytes          the largest message, with its offset and size
+    rules                    the topic's rules for messages; None: magic 0, by the rules of 0.8
+    index_interval_bytes     an index entry is due once more bytes than this follow the last one
     write                    (data, position): writes all of it, or raises OSError
-    descriptor               of the file that `write` writes to and keeps open: the native kernel
-                             writes to it instead; -1: it has none
+    descriptor               the open file of `write`, to which the native kernel writes directly;
+                             -1: there is none
     """
 
     size: int
@@ -83,21 +83,21 @@ class SegmentTail:
 
 
 class LeaderState:
-    """What a partition's leader must know to append, and what an append changes. Its owner sets
-    every field before it is used, and has two methods:
+    """The part of a leader's state that an append reads and changes. The owner sets every field
+    before use, and implements two methods:
 
     has_enough_in_sync()             whether an append with acks -1 is allowed
     maybe_raise_high_watermark()     called after an append if the ISR has other members
 
-    log                      None, or an object whose `active_segment` is a SegmentTail, and
-                             `log_start_offset` the first offset that it has
+    log                      None, or an object with a SegmentTail as `active_segment`, and its
+                             first offset as `log_start_offset`
     append_queue             None: appends go to the log at once
-    maximal_isr              ids of the replicas that the HW waits for
+    maximal_isr              ids of the replicas that limit the HW
     is_leader                False: nothing is appended
-    is_internal              True: nothing is appended by a Produce request
-    high_watermark           the end of what consumers may see
-    messages_in, bytes_in    of all appends, in the bytes of the producers; bytes_out    of all
-                             reads by consumers
+    is_internal              True: Produce requests append nothing
+    high_watermark           consumers may read the messages below it
+    messages_in, bytes_in    counts of all appends, in the bytes of the producers
+    bytes_out                count of all reads by consumers
     """
 
     log: Any
@@ -119,10 +119,10 @@ class LeaderState:
         raise NotImplementedError
 
 
-Left = tuple[int, memoryview]
-"""A set that was not appended: its number in the request, and its bytes there."""
+Unappended = tuple[int, memoryview]
+"""A set that was not appended: its index in the request, and its bytes there."""
 Produced = tuple[
-    int, int, list[LeaderState], list[int], list[Left], list[SegmentTail], bytes | None
+    int, int, list[LeaderState], list[int], list[Unappended], list[SegmentTail], bytes | None
 ]
 
 
@@ -132,25 +132,26 @@ def append_produced(
     now_ms: int,
     count_max: int,
 ) -> Produced | None:
-    """Append the sets of a Produce request, which is writable, to the ends of their logs:
+    """Append the sets of a Produce request to the ends of their logs. `payload` must be writable.
+    Returns a tuple:
 
     acks, timeout in ms
-    what `partitions` has for each set (topic's name → partition's number → its LeaderState)
-    for each set the offset of its first message, -1 if it was left
-    the sets that were left
-    segments in which the set just appended must get an index entry
-    the frame of the answer; None if a set was left
+    the LeaderState of each set, from `partitions` (topic name → partition number → LeaderState)
+    the offset of each set's first message, -1 if the set was not appended
+    the sets that were not appended
+    the segments in which the appended set needs an index entry
+    the encoded response; None unless all sets were appended
 
-    None, with nothing appended, if the bytes are not the layout, acks are not -1, 0 or 1, there are
-    more than `count_max` sets, or a partition is unknown or named twice, or none is.
+    None, with nothing appended, for an invalid layout, acks other than -1, 0 and 1, more than
+    `count_max` sets, no partition, or one that is unknown or repeated.
 
-    Left is whatever is not the rule: a set for a partition that takes none now, for an empty
-    segment or one that is to be rolled, a compressed one, one that ends inside an entry or has
-    256 KB and more, and what is refused or cannot be written, and under LogAppendTime every set.
-    Its offsets may have been overwritten then, nothing else was. `now_ms` is the present time.
+    The caller appends the remaining sets: those for a partition that accepts no append now, for an
+    empty segment or one that must roll; compressed sets, sets of 256 KB and more, and sets that end
+    inside an entry; invalid sets, failed writes, and all sets under LogAppendTime. Of these only
+    the offsets may have been overwritten. `now_ms` is the current time.
 
-    A set of magic 0 for a topic of magic 1 that accepts any timestamp is converted on the way, as
-    `convert` does it: the request keeps its bytes.
+    A set of magic 0 for a topic of magic 1 that accepts any timestamp is converted, as by `convert`;
+    the bytes of the request do not change.
     """
     request = find_sets(payload, partitions)
     if request is None:
@@ -159,31 +160,32 @@ def append_produced(
     if not -1 <= acks <= 1 or len(found) > count_max:
         return None
     base_offsets: list[int] = []
-    left: list[Left] = []
+    unappended: list[Unappended] = []
     due: list[SegmentTail] = []
     for number, (partition, data) in enumerate(zip(found, sets, strict=True)):
         base_offset = -1 if partition.is_internal else append_set(partition, data, acks, now_ms)
         base_offsets.append(base_offset)
         if base_offset < 0:
-            left.append((number, data))
+            unappended.append((number, data))
         elif partition.log.active_segment.index_is_due:
             due.append(partition.log.active_segment)
     times_ms = [NO_TIMESTAMP] * len(found)
-    answer = None if left else write_produced(payload, base_offsets, times_ms)
-    return acks, timeout_ms, found, base_offsets, left, due, answer
+    response = None if unappended else write_produced(payload, base_offsets, times_ms)
+    return acks, timeout_ms, found, base_offsets, unappended, due, response
 
 
-def find_news(
+def partitions_to_read(
     partitions: list[Any], offsets: list[int], limits: list[int], is_follower: bool
 ) -> tuple[list[int], list[int]] | None:
-    """The HWs of these LeaderStates, and the numbers of those that must be looked at for a fetch of
-    these offsets: where the end is another, which is the LEO for a follower and the HW for a
-    consumer, and where the offset or the most bytes to fetch (`limits`) may be wrong.
+    """The HWs of these LeaderStates, and the indexes of those that a fetch from these offsets must
+    read. The others are at their end (the LEO for a follower, the HW for a consumer), so their
+    response is empty. An offset or size limit (`limits`) that may be invalid is read too, so that
+    the read reports the error.
 
-    None if one of them is not led here.
+    None if this broker does not lead one of the partitions.
     """
     high_watermarks: list[int] = []
-    news: list[int] = []
+    to_read: list[int] = []
     for number, (partition, offset, limit) in enumerate(
         zip(partitions, offsets, limits, strict=True)
     ):
@@ -198,14 +200,14 @@ def find_news(
             or limit < 0
             or (end_offset != log_end_offset and offset < log.log_start_offset)
         ):
-            news.append(number)
-    return high_watermarks, news
+            to_read.append(number)
+    return high_watermarks, to_read
 
 
 def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> int:
-    """Append one set, which is writable, as `append_produced` does, to a partition that may be
-    internal: the offset of its first message, or -1 if it was left. The caller adds the index entry
-    of the segment if that is due now."""
+    """Append one writable set as `append_produced` does, also to an internal partition. Returns the
+    offset of its first message, or -1 if it was not appended. The caller adds an index entry if the
+    segment needs one."""
     if (
         not partition.is_leader
         or partition.append_queue is not None

@@ -17,7 +17,7 @@ from kafka08.kernel.types import (
 
 
 class Place:
-    """Where a message went: message `index` of what `owner` is building."""
+    """A reference to message `index` of the set that `owner` is building."""
 
     __slots__ = ("index", "owner")
 
@@ -27,14 +27,14 @@ class Place:
 
 
 class SetBuilder:
-    """A set of entries, offsets from 0, in at most `capacity` bytes, taken at once.
+    """A set of entries with offsets from 0, of at most `capacity` bytes, all allocated at once.
 
-    Any number of threads may append, without a lock of theirs, also while another one finishes.
+    Thread-safe: threads may append while another one calls `finish`.
 
-    owner       what the places point to
-    place_type  what `append` returns: a subclass of Place, whose __init__ is not called
-    callbacks   by message, shorter than the set where the last ones have none
-    count, size how many messages there are, and their bytes
+    owner       the `owner` of the places
+    place_type  the type that `append` returns: a subclass of Place, whose __init__ is not called
+    callbacks   by message; shorter than the set if the last messages have none
+    count, size the number of messages, and their bytes
     max_timestamp_ms  the largest timestamp appended: that of a wrapper around the set
     """
 
@@ -66,9 +66,9 @@ class SetBuilder:
         callback: Any = None,
         timestamp_ms: int = NO_TIMESTAMP,
     ) -> Any:
-        """Add a message, and its callback if it has one; its place, or None if there is no room
-        for it (or the set is finished): nothing was added then. TypeError for what is not bytes.
-        Messages of magic 0 keep no timestamp."""
+        """Add a message and its callback, and return its place. Returns None, and adds nothing, if
+        there is no room or the set is finished. TypeError if key or value is not bytes. Magic 0
+        drops the timestamp."""
         size = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + TIMESTAMP_BYTES * self._magic
         size += sum(memoryview(field).nbytes for field in (key, value) if field is not None)
         with self._lock:
@@ -86,11 +86,11 @@ class SetBuilder:
             return place
 
     def finish(self) -> bytearray:
-        """The set; nothing can be added any more. ValueError the second time."""
+        """Return the set; nothing can be added after that. ValueError the second time."""
         with self._lock:
             built, self._built = self._built, None
             self._owner = None
             self.capacity = 0
         if built is None:
-            raise ValueError("the set was finished before")
+            raise ValueError("the set is already finished")
         return built

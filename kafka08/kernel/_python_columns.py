@@ -1,4 +1,4 @@
-"""Messages as Arrow buffers, and message sets from Arrow buffers (twin).
+"""Converts message sets to Arrow buffers, and Arrow buffers to message sets (twin).
 
 Layout: Arrow's columnar format for `binary` (i32 offsets, bytes, validity bitmap with the lowest
 bit first), without importing Arrow.
@@ -43,12 +43,12 @@ class BinaryColumn:
         self.offsets.append(len(self.data))
 
     def validity(self) -> bytearray | None:
-        """The bitmap, None if no row is null."""
+        """The bitmap; None if no row is null."""
         return validity(len(self.offsets) - 1, self._nulls)
 
 
 def validity(count: int, nulls: Sequence[int]) -> bytearray | None:
-    """Arrow's bitmap of `count` rows, None if none of them is null."""
+    """Arrow's validity bitmap of `count` rows; None if none of them is null."""
     if not nulls:
         return None
     bits = bytearray(b"\xff" * ((count + 7) // 8))
@@ -70,12 +70,12 @@ def column_batches(
     timestamps: bool = False,
     timestamp_types: bool = False,
 ) -> Iterator[Columns]:
-    """What `messages` yields, as batches of at most `max_rows` rows and `max_bytes` of keys and
-    values (one row alone may have more).
+    """The messages of `messages`, in batches of at most `max_rows` rows and `max_bytes` of keys and
+    values (a single row may be larger).
 
-    At least one batch, perhaps empty; the last has more=False. A wrapper is unpacked once, even
-    if batches end inside it. Errors as `messages`: the rows in front come first, with more=True,
-    and the following batch raises.
+    Yields at least one batch, which may be empty; the last one has more=False. A wrapper is
+    decompressed once, even if a batch ends inside it. Errors as `messages`: the rows before the
+    error come first, with more=True, and the next batch raises.
     """
     check_limits(max_rows, max_bytes)
     walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
@@ -174,7 +174,7 @@ def _untimed(times: array[int]) -> list[int]:
 
 
 class BinaryRows:
-    """Read access to an Arrow `binary` column; everything is checked before it is read."""
+    """Read access to an Arrow `binary` column; checks all sizes before it reads."""
 
     def __init__(
         self,
@@ -188,9 +188,9 @@ class BinaryRows:
         self._data = memoryview(b"" if data is None else data).cast("B")
         self._validity = None if validity is None else memoryview(validity).cast("B")
         if self._offsets is not None and len(self._offsets) < start + rows + 1:
-            raise ValueError("fewer Arrow offsets than rows")
+            raise ValueError("there are fewer Arrow offsets than rows")
         if self._validity is not None and len(self._validity) * 8 < start + rows:
-            raise ValueError("validity bitmap shorter than rows")
+            raise ValueError("the validity bitmap is shorter than the rows")
 
     def __getitem__(self, row: int) -> memoryview | None:
         if self._offsets is None:
@@ -199,7 +199,7 @@ class BinaryRows:
             return None
         begin, end = self._offsets[row], self._offsets[row + 1]
         if not 0 <= begin <= end <= len(self._data):
-            raise ValueError(f"Arrow offsets of row {row} leave the data")
+            raise ValueError(f"Arrow offsets of row {row} are outside the data")
         return self._data[begin:end]
 
 
@@ -218,9 +218,9 @@ def build_from_columns(
 ) -> bytearray:
     """A set of entries from rows [start, start + rows) of two Arrow `binary` columns.
 
-    A column given as None is null in every row. `start` is Arrow's array offset. `timestamps` are
-    i64 × (start + rows) for magic 1; None: the messages have none (-1). ValueError if a buffer is
-    too short for the rows, offsets leave the data, or the magic cannot be written or has no
+    None for a column: it is null in every row. `start` is Arrow's array offset. `timestamps` are
+    i64 × (start + rows), for magic 1; None: the messages have none (-1). ValueError if a buffer is
+    too short for the rows, an offset is outside the data, the magic is unknown, or magic 0 has
     timestamps. OverflowError above 2 GiB - 1.
     """
     check_magic(magic)
@@ -232,7 +232,7 @@ def build_from_columns(
     times = None if timestamps is None else memoryview(timestamps).cast("B").cast("q")
     check_timestamps(magic, times is not None, rows, rows)
     if times is not None and len(times) < start + rows:
-        raise ValueError("fewer timestamps than rows")
+        raise ValueError("there are fewer timestamps than rows")
     built = bytearray()
     for row in range(rows):
         time = NO_TIMESTAMP if times is None else times[start + row]

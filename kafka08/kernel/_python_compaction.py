@@ -1,4 +1,4 @@
-"""The cleaner's offset map: which message is the last one of its key (twin).
+"""The cleaner's offset map, which holds the last offset of each key (twin).
 
 Source: kafka.log.SkimpyOffsetMap, kafka.log.Cleaner.buildOffsetMapForSegment and cleanInto 0.8.2.2.
 """
@@ -14,13 +14,13 @@ from kafka08.kernel.types import MAX_SET_BYTES, Buffer, CorruptMessage, Retained
 class OffsetMap:
     """key → the last offset seen with it, for at most `capacity` keys.
 
-    Keys are told apart by their MD5, as 0.8.2.2 does. The native map is a table of `slots` entries
-    of 24 bytes; 0 < `capacity` < `slots` (else ValueError), and searches get long in a table that
-    is nearly full. Used by one thread at a time.
+    Keys are compared by their MD5, as 0.8.2.2 does. The native map is a table of `slots` entries
+    of 24 bytes. 0 < `capacity` < `slots`, else ValueError; searches are slow in a table that is
+    nearly full. Not thread-safe.
 
-    Both methods take sets of plain entries (what is compressed must be unpacked before), leave out
-    a partial entry at the end, and raise CorruptMessage on a size below 14. They run without the
-    GIL. CRCs are not looked at.
+    Both methods take sets of plain entries (the caller decompresses wrappers first), ignore a
+    partial entry at the end, and raise CorruptMessage on a size below 14. They run without the GIL
+    and do not verify CRCs.
     """
 
     def __init__(self, slots: int, capacity: int) -> None:
@@ -35,10 +35,10 @@ class OffsetMap:
         return len(self._last_offsets)
 
     def add(self, data: Buffer, from_offset: int = 0) -> int:
-        """Put the messages of a set from `from_offset` >= 0 on into the map, in order.
+        """Add the messages of a set from `from_offset` >= 0 on, in order.
 
-        Returns -1, or the offset of the first message whose key found no more room; all before it
-        are in. Messages without a key, or whose fields cannot be read, are passed over.
+        Returns -1, or, if the map is full, the offset of the first message that was not added.
+        Messages without a key or with unreadable fields are skipped.
         """
         if from_offset < 0:
             raise ValueError(f"from_offset {from_offset} is negative")
@@ -59,11 +59,11 @@ class OffsetMap:
         return -1
 
     def retain(self, data: Buffer, output: Buffer, keep_tombstones: bool) -> Retained:
-        """Copy the entries of a set that must stay to `output`, which is at least as large.
+        """Copy the entries of a set that must be retained to `output`, which is at least as large.
 
-        These go: messages without a key, those whose key is in the map with a higher offset, and
-        (unless `keep_tombstones`) those with a null value. A message whose fields cannot be read
-        stays. Survivors keep every byte, their offsets included.
+        Dropped are messages without a key, those whose key is in the map with a higher offset, and
+        (unless `keep_tombstones`) those with a null value. A message with unreadable fields is
+        retained. Entries are copied unchanged, with their offsets.
         """
         view, target = memoryview(data), memoryview(output)
         if target.readonly:

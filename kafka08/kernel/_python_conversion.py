@@ -1,4 +1,4 @@
-"""Messages of one magic made into messages of another (twin).
+"""Converts messages between magic 0 and magic 1 (twin).
 
 Source: org.apache.kafka.common.record.Record.convert 0.10.2.2.
 """
@@ -35,17 +35,17 @@ def convert(
     timestamp_ms: int = NO_TIMESTAMP,
     log_append_time: bool = False,
 ) -> Converted:
-    """Write the plain entries of `data` to the start of `output`, all of them as `magic`.
+    """Write the plain entries of `data` to the start of `output`, converted to `magic`.
 
-    `shift` is added to every offset. A message that is converted keeps key and value alone: it gets
-    `timestamp_ms` and its type if `magic` is 1, and a new CRC. Others keep every byte but the
-    offset. Ends at a wrapper, at a partial entry, in front of a broken one, or where `output` has
-    no room for the next entry, which takes at most TIMESTAMP_BYTES more than before; call again
-    with what is left.
+    `shift` is added to every offset. A converted message keeps only key and value; it gets
+    `timestamp_ms` and its type if `magic` is 1, and a new CRC. Entries that already have `magic`
+    change only their offset. Stops before a wrapper, a partial or corrupt entry, or the first entry
+    for which `output` has no room (an entry grows by at most TIMESTAMP_BYTES); call it again with
+    the remaining data.
 
-    If the first entry is broken CorruptMessage: a size below 14, an unknown magic, key and value
-    lengths that leave the message, or, where a new one would hide it, a wrong CRC. ValueError if
-    `magic` cannot be written.
+    CorruptMessage if the first entry is corrupt: a size below 14, an unknown magic, key or value
+    lengths beyond the message, or, for a converted message, a wrong CRC, which the new CRC would
+    hide. ValueError if `magic` is unknown.
     """
     check_magic(magic)
     view, target = memoryview(data), writable(output)

@@ -1,4 +1,4 @@
-"""The messages of a set, wrappers unpacked on the way (twin).
+"""Iterates over the messages of a set, and decompresses its wrappers (twin).
 
 Source: kafka.message.ByteBufferMessageSet.internalIterator and kafka.consumer.ConsumerIterator
 0.8.2.2; inner offsets and timestamps of magic 1 as in
@@ -43,9 +43,9 @@ class MessageAndMetadata(Generic[K, V]):
     """One message as a consumer sees it. Key and value are decoded, `bytes` without a decoder; None
     is null.
 
-    `message` is another name for `value` (the JVM's word). `timestamp` is in milliseconds since
-    1970, -1 if the message has none; `timestamp_type` is CREATE_TIME (0: the producer's),
-    LOG_APPEND_TIME (1: the broker's) or NO_TIMESTAMP_TYPE (-1: a message of magic 0).
+    `message` is `value` under its name in Kafka 0.8. `timestamp` is in milliseconds since 1970, -1
+    if the message has none; `timestamp_type` is CREATE_TIME (0: set by the producer),
+    LOG_APPEND_TIME (1: by the broker) or NO_TIMESTAMP_TYPE (-1: a message of magic 0).
     """
 
     __slots__ = ("key", "offset", "partition", "timestamp", "timestamp_type", "topic", "value")
@@ -105,14 +105,14 @@ class MessageAndMetadata(Generic[K, V]):
 
 
 class Frame:
-    """One level of a walk into wrappers.
+    """One level of an iteration into wrappers.
 
     view         the set at this level
-    position     how far it has been read
-    shift        what to add to its offsets: they are relative inside a magic-1 wrapper
-    end_offset   where the walk stands once the level is read: behind its wrapper; 0 at the top
-    timestamp_ms, timestamp_type   those of its wrapper, NO_TIMESTAMP_TYPE at the top and inside
-                 a wrapper of magic 0
+    position     the position of the next entry
+    shift        added to its offsets, which are relative inside a magic-1 wrapper
+    end_offset   the next offset once this level is read, that after its wrapper; 0 at the top
+    timestamp_ms, timestamp_type   of its wrapper; NO_TIMESTAMP_TYPE at the top and inside a
+                 wrapper of magic 0
     """
 
     __slots__ = ("end_offset", "position", "shift", "timestamp_ms", "timestamp_type", "view")
@@ -134,7 +134,7 @@ class Frame:
 
 
 class Message(NamedTuple):
-    """A message that a walk found, with views of its bytes."""
+    """A message, with views of its bytes."""
 
     offset: int
     key: memoryview | None
@@ -144,17 +144,18 @@ class Message(NamedTuple):
 
 
 def after(offset: int) -> int:
-    """The next offset; the largest has none."""
+    """The next offset; the largest offset itself if there is none."""
     return min(offset + 1, MAX_OFFSET)
 
 
 class DeepWalk:
-    """The messages of a set with from_offset <= offset < until_offset, unpacked as they come.
+    """The messages of a set with from_offset <= offset < until_offset; decompresses wrappers as it
+    reaches them.
 
-    `next_offset` is the offset at which a following fetch goes on: above everything seen so far,
-    and `until_offset` as soon as nothing below it can follow. An error leaves the walk in front of
-    what caused it. `position` is where the outermost entry being read starts. Outermost wrappers
-    with a timestamp below `min_timestamp_ms` are passed over.
+    `next_offset` is the offset for the next fetch: above all messages so far, and `until_offset`
+    once no message below it can follow. After an error, the next call meets the same entry again.
+    `position` is the start of the current outermost entry. Outermost wrappers with a timestamp
+    below `min_timestamp_ms` are skipped.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class DeepWalk:
         self._frames = [Frame(memoryview(data))]
 
     def next(self) -> Message | None:
-        """The next message, None at the end."""
+        """The next message; None at the end."""
         while self._frames and self.next_offset < self._until_offset:
             frame = self._frames[-1]
             size = self._next_size(frame)
@@ -192,7 +193,7 @@ class DeepWalk:
         return None
 
     def _next_size(self, frame: Frame) -> int:
-        """Bytes of the frame's next entry, 0 at its end."""
+        """Bytes of the frame's next entry; 0 at its end."""
         view, at = frame.view, frame.position
         outermost = len(self._frames) == 1
         if outermost:
@@ -212,7 +213,7 @@ class DeepWalk:
         raise self._corrupt(offset, "partial message inside a compressed set")
 
     def _step(self, frame: Frame, offset: int, size: int) -> Message | None:
-        """Pass one entry: a message to hand out, or None if it was skipped or unpacked."""
+        """Read one entry. Returns its message, or None if it was skipped or decompressed."""
         view, at = frame.view, frame.position
         if offset < self._from_offset:
             frame.position += size
@@ -288,13 +289,13 @@ class DeepWalk:
 class MessageIterator:
     """Iterator of MessageAndMetadata over one fetched set.
 
-    position_offset  offset of the message handed out last, -1 before the first
-    next_offset      where a following fetch goes on, once the iterator is exhausted; before that,
-                     the offset after the message handed out last
+    position_offset  offset of the last message returned, -1 before the first
+    next_offset      the offset for the next fetch once the iterator is exhausted; before that, the
+                     offset after the last message returned
 
-    If a decoder raises, its message counts as read but not as handed out: the next call goes on
-    behind it. (A StopIteration of its own becomes a RuntimeError, or it would pass for the end of
-    the set.) Any other error is raised again by the next call.
+    If a decoder raises, its message counts as read but not as returned: the next call continues
+    after it. (A StopIteration of the decoder becomes a RuntimeError; otherwise it would look like
+    the end of the set.) The next call raises any other error again.
     """
 
     def __init__(
@@ -361,10 +362,10 @@ def messages(
 ) -> MessageIterator:
     """The messages of a fetched set with from_offset <= offset < until_offset, in order.
 
-    Wrappers are unpacked by `decompress`. A partial entry at the end of `data` ends the iteration
-    silently. CorruptMessage on anything else that is wrong (sizes, CRC, magic, lengths, a wrapper
-    that cannot be unpacked or holds a partial entry), UnknownCodec. `data` must not change
-    meanwhile.
+    `decompress` decompresses wrappers. A partial entry at the end of `data` ends the iteration
+    without an error. CorruptMessage for all other corrupt data (sizes, CRC, magic, lengths, a
+    wrapper that cannot be decompressed or has a partial entry inside), UnknownCodec. `data` must
+    not change meanwhile.
     """
     walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
     return MessageIterator(walk, topic, partition, key_decoder, value_decoder)
@@ -374,10 +375,10 @@ def find_timestamp(
     data: Buffer, target_ms: int, decompress: Decompress, from_offset: int = 0
 ) -> tuple[int, int] | None:
     """(offset, timestamp) of the first message from `from_offset` on whose timestamp is >=
-    `target_ms`, None if there is none.
+    `target_ms`; None if there is none.
 
-    Wrappers are unpacked only if their own timestamp is >= `target_ms`. CRCs are not looked at;
-    errors otherwise as `messages`. Source: FileRecords.searchForTimestamp 0.10.2.2.
+    Wrappers are decompressed only if their own timestamp is >= `target_ms`. CRCs are not verified;
+    other errors as `messages`. Source: FileRecords.searchForTimestamp 0.10.2.2.
     """
     walk = DeepWalk(data, from_offset, None, decompress, False, target_ms)
     while (found := walk.next()) is not None:

@@ -1,4 +1,5 @@
-"""Produce and Fetch requests of many partitions, without an object for each (twin).
+"""Reads Produce and Fetch requests and writes their responses, without an object for each partition
+(twin).
 
 A request is `key:i16 version:i16 correlation_id:i32 client:str` and then
 
@@ -6,8 +7,8 @@ A request is `key:i16 version:i16 correlation_id:i32 client:str` and then
     Fetch 0-3      replica:i32 max_wait:i32 min_bytes:i32 (max_bytes:i32 from 3 on)
                    [topic:str [partition:i32 offset:i64 max_bytes:i32]]
 
-The layouts of the answers are in kafka08.protocol.produce and fetch, and the tests compare with
-what its codec makes. Source: kafka.api.ProducerRequest, FetchRequest 0.8.2.2 and 0.10.2.2.
+kafka08.protocol.produce and fetch have the layouts of the responses; the tests compare with that
+codec. Source: kafka.api.ProducerRequest, FetchRequest 0.8.2.2 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ PRODUCED: Final = Struct(">ihq")
 FETCHED: Final = Struct(">ihqi")
 TIME: Final = Struct(">q")
 THROTTLED: Final = 1
-"""From this version on answers have a throttle time, which is 0."""
+"""From this version on, responses have a throttle time, which is 0."""
 TIMED_PRODUCE: Final = 2
 LIMITED_FETCH: Final = 3
 NO_THROTTLE: Final = bytes(4)
 
 
 class _Other(Exception):
-    """The request is not one that these functions read."""
+    """These functions do not read this request."""
 
 
 def find_sets(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, list[T], list[memoryview]] | None:
-    """Of a Produce request: acks, timeout in ms, what `partitions` has for each partition (topic's
-    name → partition's number → it), and the sets, which are slices of the payload.
+    """The fields of a Produce request: acks, timeout in ms, the value of each partition in
+    `partitions` (topic name → partition number → value), and the sets, as slices of the payload.
 
-    None if the bytes are not the layout, or if a partition is unknown or named twice, or none is.
+    None for an invalid layout, no partition, or one that is unknown or repeated.
     """
     try:
         position = _body(payload)
@@ -74,8 +75,9 @@ def find_sets(
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None:
-    """Replica id, longest wait in ms, least bytes, most bytes (MAX_SET_BYTES where the version has
-    none), then for each partition what `partitions` has, its offset and its most bytes.
+    """The fields of a Fetch request: replica id, max wait in ms, min bytes, max bytes of the whole
+    response (MAX_SET_BYTES if the version has no such field); then three lists by partition: its
+    value in `partitions`, fetch offset, max bytes.
 
     None as for `find_sets`.
     """
@@ -111,14 +113,14 @@ def read_fetch(
 
 
 def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes:
-    """The frame that answers a Produce request that `append_produced` has read, every partition
-    without an error. `times_ms`: what the broker gave as timestamps, for versions that have it.
+    """The encoded response to a Produce request that `append_produced` has read, without errors.
+    `times_ms`: the timestamps that the broker has set, for versions with this field.
 
-    ValueError if those are not as many as the request's partitions.
+    ValueError if a list has another length than the request has partitions.
     """
     version = _version(payload)
     if len(base_offsets) != len(times_ms):
-        raise ValueError("as many times as offsets")
+        raise ValueError(f"{len(times_ms)} times for {len(base_offsets)} offsets")
     answer = bytearray(4) + payload[CORRELATION_ID]
     results = list(zip(base_offsets, times_ms, strict=True))[::-1]
     try:
@@ -145,14 +147,14 @@ def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[
 
 
 def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[int]) -> list[bytes]:
-    """The frame that answers a Fetch request that `read_fetch` has read, without the sets: the
-    pieces in front of each set that is not empty, and what follows the last.
+    """The encoded response to a Fetch request that `read_fetch` has read, without its sets: the
+    bytes before each set that is not empty, and those after the last one.
 
-    ValueError if those are not as many as the request's partitions; OverflowError for an answer
-    that does not fit a frame.
+    ValueError if a list has another length than the request has partitions; OverflowError if the
+    response does not fit a frame.
     """
     if len(high_watermarks) != len(sizes):
-        raise ValueError("as many high watermarks as sizes")
+        raise ValueError(f"{len(high_watermarks)} high watermarks for {len(sizes)} sizes")
     pieces: list[bytes] = []
     piece = bytearray(4) + payload[CORRELATION_ID]
     results = list(zip(high_watermarks, sizes, strict=True))[::-1]
@@ -172,7 +174,7 @@ def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[i
                 position += FETCH_PARTITION.size
                 high_watermark, size = results.pop()
                 if not 0 <= size <= MAX_SET_BYTES:
-                    raise OverflowError(f"a set of {size} bytes")
+                    raise OverflowError(f"a set of {size} bytes does not fit a frame")
                 piece += FETCHED.pack(number, 0, high_watermark, size)
                 if size:
                     pieces.append(bytes(piece))
@@ -185,7 +187,7 @@ def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[i
         pieces.append(bytes(piece))
     total = sum(map(len, pieces)) + sum(sizes) - LENGTH.size
     if total > MAX_SET_BYTES:
-        raise OverflowError(f"an answer of {total} bytes")
+        raise OverflowError(f"a response of {total} bytes does not fit a frame")
     pieces[0] = LENGTH.pack(total) + pieces[0][LENGTH.size :]
     return pieces
 
@@ -193,8 +195,8 @@ def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[i
 def read_fetched(
     payload: memoryview, version: int, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[list[T], list[int], list[int], list[Buffer]] | None:
-    """The response to a Fetch of `version`, without its size in front: what `partitions` has for
-    each partition, its error code, its HW, and its set, which is a slice of the payload.
+    """The fields of a Fetch response of `version` (without the frame's size), as lists by
+    partition: its value in `partitions`, error code, HW, and set, a slice of the payload.
 
     None as for `find_sets`, but a response may have no partitions.
     """
@@ -232,7 +234,7 @@ def _version(payload: memoryview) -> int:
 
 
 def _body(payload: memoryview) -> int:
-    """Where the fields behind the header begin."""
+    """The position after the request header."""
     client: int = SHORT.unpack_from(payload, CLIENT_POSITION)[0]
     position = CLIENT_POSITION + SHORT.size + max(0, client)
     if position > len(payload):
@@ -246,7 +248,8 @@ def _next_topic(
     partitions: dict[bytes, dict[int, T]],
     names: set[bytes],
 ) -> tuple[dict[int, T], int, int]:
-    """What is known of the topic, how many of its partitions are named, and where they begin."""
+    """The topic's value in `partitions`, its number of partitions in the request, and the position
+    of the first."""
     (length,) = SHORT.unpack_from(payload, position)
     position += SHORT.size
     if length < 0:
@@ -261,7 +264,7 @@ def _next_topic(
 
 
 def _copy(payload: memoryview, position: int, size: int, answer: bytearray) -> tuple[int, int]:
-    """Copy bytes that end with a count; the count, and where they end."""
+    """Copy bytes that end with a count. Returns the count, and the position after it."""
     end = position + size
     if size < LENGTH.size or end > len(payload):
         raise _Other

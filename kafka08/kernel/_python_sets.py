@@ -1,4 +1,5 @@
-"""Message sets one level deep: check, number, search, recover, list and build entries (twin).
+"""Message sets without decompression: validate, number, search, recover; read and build entries
+(twin).
 
 Source: kafka.message.ByteBufferMessageSet, kafka.message.Message, kafka.log.FileMessageSet and
 kafka.log.Log.analyzeAndValidateMessageSet 0.8.2.2; timestamps as in
@@ -48,23 +49,23 @@ MAX_OFFSET: Final = (1 << 63) - 1
 
 
 def crc32(data: Buffer, value: int = 0) -> int:
-    """CRC-32 (zlib's polynomial) of `data`, going on from `value`."""
+    """CRC-32 (zlib's polynomial) of `data`, continued from `value`."""
     return zlib.crc32(data, value)
 
 
 class SetSummary:
-    """What a walk over a set's entries found.
+    """The summary of a set's entries.
 
-    count          whole entries (a wrapper counts as one)
-    size           bytes they take; a partial entry at the end is not counted
-    first_offset   of the first entry, -1 if there is none; the new one if the set was numbered
+    count          complete entries (a wrapper counts as one)
+    size           their bytes, without a partial entry at the end
+    first_offset   of the first entry, -1 if there is none; the new offset if the set was numbered
     last_offset    of the last entry, likewise
     codec          of the last compressed entry, 0 if none is compressed
     largest_entry  bytes of the largest entry, its header included
-    monotonic      every offset is above the one before, and none is negative
+    monotonic      offsets increase, and none is negative
     magics         bit 0: an entry has magic 0; bit 1: magic 1; OTHER_MAGIC_BIT: another
-    max_timestamp_ms      the largest of the entries' own timestamps, -1 if none has one
-    max_timestamp_offset  offset of the first entry that has it, -1 if none
+    max_timestamp_ms      the largest of the entries' own timestamps, -1 if there is none
+    max_timestamp_offset  offset of the first entry with this timestamp, -1 if there is none
     """
 
     __slots__ = (
@@ -120,7 +121,7 @@ class SetSummary:
 
 
 def walk(view: memoryview) -> Iterator[tuple[int, int, int]]:
-    """(position, offset, entry bytes) of each whole entry; a partial one ends the walk silently."""
+    """(position, offset, entry bytes) of each complete entry, up to the end or a partial entry."""
     position = 0
     end = len(view)
     while end - position >= ENTRY_HEADER_BYTES:
@@ -153,19 +154,19 @@ def codec_of(view: memoryview, position: int) -> int:
 
 
 def signed64(value: int) -> int:
-    """`value` as 64 bits hold it: sums of offsets in broken wrappers may leave them."""
+    """`value` wrapped around to 64 bits, for sums of offsets in corrupt wrappers."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def timestamp_of(view: memoryview, position: int) -> int:
-    """Timestamp of the whole entry at `position`: MIN_MESSAGE_BYTES has room for it."""
+    """Timestamp of the complete entry at `position`; even MIN_MESSAGE_BYTES have room for it."""
     if view[position + MAGIC_POSITION] != 1:
         return NO_TIMESTAMP
     return int(OFFSET.unpack_from(view, position + TIMESTAMP_POSITION)[0])
 
 
 def timestamp_type_of(view: memoryview, position: int) -> int:
-    """CREATE_TIME or LOG_APPEND_TIME, NO_TIMESTAMP_TYPE for magic 0."""
+    """CREATE_TIME or LOG_APPEND_TIME; NO_TIMESTAMP_TYPE for magic 0."""
     if view[position + MAGIC_POSITION] != 1:
         return NO_TIMESTAMP_TYPE
     return int(bool(view[position + ATTRIBUTES_POSITION] & TIMESTAMP_TYPE_BIT))
@@ -174,9 +175,9 @@ def timestamp_type_of(view: memoryview, position: int) -> int:
 def validate(data: Buffer, max_entry_bytes: int) -> SetSummary:
     """Check sizes and CRC of every entry, as a leader does before it appends.
 
-    Raises, for the first entry that is wrong: CorruptMessage (size below 14, CRC), EntryTooLarge
-    (entry above `max_entry_bytes`; looked at before the CRC), UnknownCodec. Magic, other
-    attributes, key and value lengths are not looked at, nor is what wrappers hold.
+    Raises for the first invalid entry: CorruptMessage (size below 14, CRC), EntryTooLarge (entry
+    above `max_entry_bytes`; checked before the CRC), UnknownCodec. Does not check magic, other
+    attributes, key and value lengths, and the contents of wrappers.
     """
     return _check(memoryview(data), max_entry_bytes, None, verify_crc=True)
 
@@ -186,9 +187,10 @@ def validate_and_assign(
 ) -> SetSummary:
     """`validate`, and number the entries from `base_offset` in the same pass.
 
-    If the summary's codec is not 0 the set must be unpacked and numbered otherwise: offsets in
-    `data` and in the summary mean nothing then, nor do those in `data` after an error. BufferError
-    if `data` cannot be written, OverflowError if the offsets would leave 63 bits.
+    If the summary's codec is not 0, offsets in `data` and in the summary are meaningless: the
+    caller must decompress the set and number its messages. Offsets in `data` are meaningless after
+    an error, too. BufferError if `data` is read-only, OverflowError if offsets would exceed 63
+    bits.
     """
     view = writable(data)
     check_base_offset(base_offset, len(view))
@@ -225,10 +227,10 @@ def check_base_offset(base_offset: int, size: int) -> None:
 
 
 def scan(data: Buffer, target_offset: int) -> ScanResult:
-    """First entry whose offset is >= `target_offset` and whose header lies in `data`.
+    """The first entry with an offset >= `target_offset` and a complete header in `data`.
 
-    `data` starts at an entry. Only headers are read: entries may reach beyond the end.
-    CorruptMessage on a size below 14. Source: FileMessageSet.searchFor.
+    `data` starts at an entry. Reads only headers: entries may extend beyond the end. CorruptMessage
+    on a size below 14. Source: FileMessageSet.searchFor.
     """
     view = memoryview(data)
     position = 0
@@ -243,15 +245,15 @@ def scan(data: Buffer, target_offset: int) -> ScanResult:
 
 
 def find_offset(data: Buffer, target_offset: int) -> tuple[int, int] | None:
-    """(position, offset) of what `scan` finds, None if it finds nothing."""
+    """(position, offset) of the entry that `scan` finds; None if it finds none."""
     found, position, offset = scan(data, target_offset)
     return (position, offset) if found else None
 
 
 def scan_timestamp(data: Buffer, target_ms: int) -> ScanResult:
-    """First entry whose own timestamp is >= `target_ms`, as `scan`; a wrapper's is looked at, not
-    those inside. The timestamp must lie in `data` too: `position` of what was not found may be an
-    entry whose first 26 bytes are cut. Source: FileRecords.searchForTimestamp 0.10.2.2.
+    """As `scan`, for the first entry with a timestamp >= `target_ms`. Reads the timestamps of
+    wrappers, not those inside. Needs the first 26 bytes of an entry: if none is found, `position`
+    may be that of an entry with fewer. Source: FileRecords.searchForTimestamp 0.10.2.2.
     """
     view = memoryview(data)
     position = 0
@@ -273,11 +275,11 @@ def recover(
     max_timestamp_ms: int = NO_TIMESTAMP,
     max_timestamp_offset: int = -1,
 ) -> RecoverResult:
-    """Check the entries of a chunk of a segment that starts at an entry; see RecoverResult.
+    """Check the entries of a segment's chunk that starts at an entry; see RecoverResult.
 
-    An index point is due before an entry once more than `index_interval` bytes lie between it and
-    the previous point. `max_timestamp_ms` and `max_timestamp_offset` are what the chunk before
-    ended with. Never raises for what `data` holds. Source: kafka.log.LogSegment.recover.
+    An entry gets an index point if it is more than `index_interval` bytes after the previous one.
+    `max_timestamp_ms` and `max_timestamp_offset` are the result of the previous chunk. Corrupt data
+    raises no error. Source: kafka.log.LogSegment.recover.
     """
     view = memoryview(data)
     points: list[tuple[int, int, int]] = []
@@ -318,7 +320,8 @@ def recover(
 
 
 def has_compressed(data: Buffer) -> bool:
-    """Whether a whole entry of the set is compressed. Reads headers only; stops at a bad size."""
+    """Whether a complete entry of the set is compressed. Reads headers only; stops at an invalid
+    size."""
     view = memoryview(data)
     try:
         return any(view[at + ATTRIBUTES_POSITION] & CODEC_MASK for at, _, _ in walk(view))
@@ -327,9 +330,9 @@ def has_compressed(data: Buffer) -> bool:
 
 
 def runs(data: Buffer) -> list[Run]:
-    """The set's whole entries as runs: plain entries together, each wrapper by itself.
+    """The set's complete entries as runs: one for consecutive plain entries, one for each wrapper.
 
-    CorruptMessage on a size below 14, UnknownCodec. CRCs are not looked at.
+    CorruptMessage on a size below 14, UnknownCodec. Does not verify CRCs.
     """
     view = memoryview(data)
     found: list[Run] = []
@@ -344,12 +347,15 @@ def runs(data: Buffer) -> list[Run]:
 
 
 class MessageAndOffset:
-    """One entry as it lies in its set; a wrapper's value is the compressed inner set.
+    """One entry of a set; a wrapper's value is the compressed inner set.
 
-    `offset` as stored, `position` its first byte in the data given, `size` the bytes of its
-    message as the size field says (the entry takes 12 more: `entry_size`), `timestamp_ms` -1
-    unless magic is 1 and the producer gave one, `timestamp_type` one of NO_TIMESTAMP_TYPE,
-    CREATE_TIME and LOG_APPEND_TIME. Key and value are None for null.
+    offset          as stored
+    position        its first byte in the given data
+    size            its size field: the bytes of the message (`entry_size`, 12 more, those of the
+                    entry)
+    timestamp_ms    -1 for magic 0, and if the producer set none
+    timestamp_type  NO_TIMESTAMP_TYPE, CREATE_TIME or LOG_APPEND_TIME
+    key, value      None for null
     """
 
     __slots__ = (
@@ -408,10 +414,10 @@ class MessageAndOffset:
 
 
 def entries(data: Buffer, verify_crc: bool = False) -> Iterator[MessageAndOffset]:
-    """The entries of a set, wrappers as they are. A partial one at the end is left out.
+    """The complete entries of a set, without decompression.
 
-    CorruptMessage on an impossible size, a bad CRC (if `verify_crc`), key or value lengths that
-    leave the message, or a magic other than 0 and 1.
+    CorruptMessage on a size below 14, a wrong CRC (if `verify_crc`), key or value lengths beyond
+    the message, or a magic other than 0 and 1.
     """
     view = memoryview(data)
     for position, offset, size in walk(view):
@@ -435,9 +441,9 @@ def entries(data: Buffer, verify_crc: bool = False) -> Iterator[MessageAndOffset
 def fields(
     view: memoryview, position: int, offset: int, size: int
 ) -> tuple[int, memoryview | None, memoryview | None]:
-    """(timestamp or -1, key, value) of the whole entry at `position`; views into `view`.
+    """(timestamp or -1, key, value) of the complete entry at `position`; key and value are views.
 
-    Bytes after the value are ignored, and every negative length is null, as in the JVM.
+    As in the JVM, bytes after the value are ignored, and every negative length is null.
     """
     magic = view[position + MAGIC_POSITION]
     if magic > 1:
@@ -457,13 +463,13 @@ def _field(
     view: memoryview, at: int, end: int, position: int, offset: int
 ) -> tuple[memoryview | None, int]:
     if end - at < LENGTH.size:
-        raise CorruptMessage(position, offset, "key or value leaves the message")
+        raise CorruptMessage(position, offset, "key or value extends beyond the message")
     (length,) = LENGTH.unpack_from(view, at)
     at += LENGTH.size
     if length < 0:
         return None, at
     if length > end - at:
-        raise CorruptMessage(position, offset, "key or value leaves the message")
+        raise CorruptMessage(position, offset, "key or value extends beyond the message")
     return view[at : at + length], at + length
 
 
@@ -474,11 +480,11 @@ def build_set(
     magic: int = 0,
     timestamps: Iterable[int] | None = None,
 ) -> bytearray:
-    """A set of entries, numbered from `base_offset`; `messages` are gone through once.
+    """A set of entries, numbered from `base_offset`; iterates over `messages` once.
 
-    `timestamps` has one for each message, of magic 1; without it they have none (-1). ValueError if
-    their number is another, or for a magic that cannot be written. OverflowError above 2 GiB - 1,
-    or if the offsets would leave 63 bits.
+    `timestamps` (for magic 1) has one for each message; without it messages have none (-1).
+    ValueError if their number differs, or if the magic is unknown. OverflowError above 2 GiB - 1,
+    or if offsets would exceed 63 bits.
     """
     check_magic(magic)
     pairs = list(messages)
@@ -511,7 +517,7 @@ def wrap(
     timestamp_ms: int = NO_TIMESTAMP,
     log_append_time: bool = False,
 ) -> bytearray:
-    """One entry of null key around `value`, a set compressed with `codec`.
+    """A wrapper: one entry with a null key and `value`, a set compressed with `codec`.
 
     `offset` is that of the last message inside. `timestamp_ms` and its type are for magic 1.
     """
@@ -531,7 +537,7 @@ def append_entry(
     magic: int = 0,
     timestamp_ms: int = NO_TIMESTAMP,
 ) -> None:
-    """Add one entry at the end of `built`."""
+    """Append one entry to `built`."""
     body = bytearray((magic, attributes & 0xFF))
     if magic:
         body += OFFSET.pack(timestamp_ms)

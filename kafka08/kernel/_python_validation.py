@@ -1,4 +1,4 @@
-"""What a leader asks of produced messages from 0.9 on, and what it writes into them (twin).
+"""A leader's validation of produced messages from 0.9 on; numbers and stamps them in place (twin).
 
 Source: kafka.log.LogValidator and org.apache.kafka.common.record.ByteBufferLogInputStream 0.10.2.2.
 """
@@ -43,14 +43,14 @@ from kafka08.kernel.types import (
 def validate_and_stamp(
     data: Buffer, base_offset: int, max_entry_bytes: int, rules: Rules, now_ms: int
 ) -> SetSummary:
-    """`validate`, and if all entries are plain and of the topic's magic, take them in as they lie:
-    check them against `rules`, number them from `base_offset` and give them the append time.
+    """`validate`; then, if all entries are plain and have the topic's magic, prepare them in place:
+    check them against `rules`, number them from `base_offset`, and set the append time.
 
-    Otherwise (the summary's codec is not 0, or its magics are others than the topic's) the messages
-    must be checked by `check_messages` and packed or converted; only offsets of plain entries in
-    `data` may have changed then. Errors of sizes, CRCs and codecs come first: CorruptMessage,
-    EntryTooLarge, UnknownCodec; then those of `check_messages`. The summary's largest timestamp is
-    that of the time index: under LogAppendTime `now_ms`, at the first offset.
+    Otherwise (the summary has a codec other than 0, or another magic than the topic's) the caller
+    must check the messages with `check_messages` and compress or convert them; only offsets of
+    plain entries in `data` may have changed. Errors of sizes, CRCs and codecs come first:
+    CorruptMessage, EntryTooLarge, UnknownCodec; then those of `check_messages`. The summary's
+    largest timestamp is that for the time index: under LogAppendTime `now_ms`, at the first offset.
     """
     view = writable(data)
     check_base_offset(base_offset, len(view))
@@ -97,17 +97,17 @@ def check_messages(
     rules: Rules,
     now_ms: int,
     wrapper_magic: int = -1,
-    unstamped_too: bool = False,
+    check_unstamped: bool = False,
 ) -> SetSummary:
-    """Check messages that must be packed or converted, or that lie in a wrapper.
+    """Check messages that will be compressed or converted, or that come from a wrapper.
 
-    `wrapper_magic` is that of the wrapper they were in, -1 if in none. With `unstamped_too`
-    messages of magic 0 count as stamped -1, and topics of magic 0 ask for timestamps as well: what
-    0.10.2.2 does where it converts plain sets. A partial entry at the end is left out.
+    `wrapper_magic` is the magic of their wrapper, -1 without one. `check_unstamped` checks the
+    timestamps of all messages, where magic 0 counts as timestamp -1, and for topics of magic 0 too,
+    as 0.10.2.2 does when it converts plain sets. A partial entry at the end is ignored.
 
-    CorruptMessage: sizes, CRC, an unknown magic or another than the wrapper's, compressed inside a
-    wrapper, a key missing. BadTimestamp: more than `max_difference_ms` from `now_ms`, or typed
-    LogAppendTime (inside a wrapper the wrapper's own type counts, which the caller looks at).
+    CorruptMessage: sizes, CRC, a magic that is unknown or not the wrapper's, a wrapper inside a
+    wrapper, a missing key. BadTimestamp: more than `max_difference_ms` from `now_ms`, or of type
+    LogAppendTime (inside a wrapper only the wrapper's type counts, which the caller checks).
     """
     view = memoryview(data)
     summary = SetSummary()
@@ -121,7 +121,7 @@ def check_messages(
         if view[position + ATTRIBUTES_POSITION] & CODEC_MASK:
             raise CorruptMessage(position, offset, "compressed message inside a compressed one")
         check_key(view, position, offset, size, rules)
-        if unstamped_too or (magic and rules.magic):
+        if check_unstamped or (magic and rules.magic):
             check_time(view, position, rules, now_ms)
             if wrapper_magic == -1:
                 check_type(view, position)
@@ -136,13 +136,13 @@ def check_key(view: memoryview, position: int, offset: int, size: int, rules: Ru
     at = position + TIMESTAMP_POSITION
     at += TIMESTAMP_BYTES if view[position + MAGIC_POSITION] else 0
     if position + size - at < LENGTH.size:
-        raise CorruptMessage(position, offset, "key or value leaves the message")
+        raise CorruptMessage(position, offset, "key or value extends beyond the message")
     if LENGTH.unpack_from(view, at)[0] < 0:
-        raise CorruptMessage(position, offset, "compacted topics take no message without a key")
+        raise CorruptMessage(position, offset, "a message of a compacted topic needs a key")
 
 
 def check_time(view: memoryview, position: int, rules: Rules, now_ms: int) -> None:
-    """ANY_DIFFERENCE_MS refuses nothing: the JVM's subtraction wraps around 64 bits."""
+    """ANY_DIFFERENCE_MS allows every timestamp: the JVM's subtraction wraps around 64 bits."""
     if rules.log_append_time or rules.max_difference_ms == ANY_DIFFERENCE_MS:
         return
     timestamp_ms = timestamp_of(view, position)
@@ -153,15 +153,16 @@ def check_time(view: memoryview, position: int, rules: Rules, now_ms: int) -> No
 
 def check_type(view: memoryview, position: int) -> None:
     if timestamp_type_of(view, position) == LOG_APPEND_TIME:
-        reason = "a producer may not type a timestamp as LogAppendTime"
+        reason = "a producer may not send a timestamp of type LogAppendTime"
         raise BadTimestamp(position, timestamp_of(view, position), reason)
 
 
 def set_wrapper(data: Buffer, offset: int, timestamp_ms: int, log_append_time: bool) -> None:
-    """Number the first entry of `data`, of magic 1, and give it its timestamp; its CRC is computed
-    again only if timestamp or type change. Source: ByteBufferLogEntry.setCreateTime.
+    """Set offset, timestamp and timestamp type of the first entry of `data`, which has magic 1.
+    Computes its CRC again only if timestamp or type change.
 
-    CorruptMessage unless a whole entry of magic 1 is there, BufferError if it cannot be written.
+    CorruptMessage unless `data` has a complete entry of magic 1, BufferError if it is read-only.
+    Source: ByteBufferLogEntry.setCreateTime 0.10.2.2.
     """
     view = writable(data)
     for position, _, size in walk(view):
@@ -172,13 +173,13 @@ def set_wrapper(data: Buffer, offset: int, timestamp_ms: int, log_append_time: b
         if not same_type or timestamp_of(view, position) != timestamp_ms:
             set_time(view, position, size, timestamp_ms, log_append_time)
         return
-    raise CorruptMessage(0, -1, "no whole message of magic 1")
+    raise CorruptMessage(0, -1, "there is no complete message of magic 1")
 
 
 def set_time(
     view: memoryview, position: int, size: int, timestamp_ms: int, log_append_time: bool
 ) -> None:
-    """Timestamp, its type and the CRC of an entry of magic 1."""
+    """Set timestamp, timestamp type and CRC of an entry of magic 1."""
     attributes = view[position + ATTRIBUTES_POSITION] & ~TIMESTAMP_TYPE_BIT
     attributes |= TIMESTAMP_TYPE_BIT if log_append_time else 0
     view[position + ATTRIBUTES_POSITION] = attributes

@@ -1,15 +1,15 @@
-# Fetch requests of many partitions, and answers to Produce, without an object for each. Part of
-# _native.pyx; the docstrings are in _python_requests.py.
+# Reads Fetch requests and writes Produce and Fetch responses, without an object for each partition.
+# Part of _native.pyx; the docstrings are in _python_requests.py.
 
 cdef struct Body:
-    # A request's bytes, and how far they are read. `at` is -1 after they were not the layout.
+    # A request's bytes and the read position `at`, which is -1 after an invalid layout.
     const uint8_t* data
     Py_ssize_t size
     Py_ssize_t at
 
 
 cdef struct SetPlace:
-    # Where a request has a set, and the offset of the set's first message, -1 if it was left.
+    # The position of a set in its request, and its base offset, -1 if it was not appended.
     Py_ssize_t start
     Py_ssize_t size
     int64_t base_offset
@@ -43,7 +43,7 @@ cdef inline void skip(Body* body, int64_t count) noexcept nogil:
 
 
 cdef void open_body(Body* body, const Py_buffer* view) noexcept nogil:
-    # To the field behind the request header.
+    # Move to the first field after the request header.
     cdef int32_t client
     body.data = <const uint8_t*>view.buf
     body.size = view.len
@@ -54,13 +54,13 @@ cdef void open_body(Body* body, const Py_buffer* view) noexcept nogil:
 
 
 cdef inline bint is_limited(const Body* body) noexcept nogil:
-    # Whether a Fetch request has a limit for the whole answer.
+    # Whether a Fetch request has a size limit for the whole response.
     return body.data[REQUEST_VERSION] or body.data[REQUEST_VERSION + 1] >= LIMITED_FETCH
 
 
 cdef dict next_topic(Body* body, dict partitions, set names, int32_t* count):
-    # The partitions known of the topic at body.at, and how many are asked for; None if the topic is
-    # unknown, was there before, or is not the layout.
+    # The topic's value in `partitions`, and its number of partitions in the request; None if the topic
+    # is unknown or repeated, or the layout is invalid.
     cdef int32_t length = take16(body)
     cdef Py_ssize_t start = body.at
     cdef bytes name
@@ -115,7 +115,8 @@ def read_fetch(payload, dict partitions):
 
 
 cdef Py_ssize_t copy_topic(Body* body, uint8_t* target, int32_t* count) noexcept nogil:
-    # Name and number of partitions, which answers have as requests do; their bytes.
+    # Copy the topic's name and number of partitions, which responses have in the same form; returns
+    # their size.
     cdef Py_ssize_t start = body.at
     skip(body, take16(body))
     count[0] = take32(body)
@@ -130,7 +131,7 @@ cdef Py_ssize_t fill_produced(
     Body* body, uint8_t* target, Py_ssize_t fixed, const SetPlace* places, const int64_t* times,
     Py_ssize_t partitions,
 ) noexcept nogil:
-    # The topics of an answer; how many bytes those are. -1 if the layout has other partitions.
+    # Write the topics of a response; returns their size. -1 if the request has other partitions.
     cdef int32_t topics, count, topic, i
     cdef Py_ssize_t n = 0, size = 0, copied
     skip(body, 6)
@@ -164,12 +165,12 @@ cdef Py_ssize_t fill_produced(
 cdef bytes produced_frame(
     const Py_buffer* view, const SetPlace* places, const int64_t* times, Py_ssize_t partitions
 ):
-    # Of the places only the offsets are looked at; without times all are NO_TIMESTAMP.
+    # Uses only the base offsets of `places`. Without `times`, all are NO_TIMESTAMP.
     cdef Body body
     cdef Py_ssize_t fixed = PRODUCED_BYTES, size, frame
     cdef int version
     cdef uint8_t* at
-    cdef bytes answer
+    cdef bytes response
     open_body(&body, view)
     if body.at < 0:
         raise ValueError("not a request")
@@ -180,15 +181,15 @@ cdef bytes produced_frame(
     if size < 0:
         raise ValueError("the request has other partitions")
     frame = 8 + size + (4 if version >= THROTTLED else 0)
-    answer = PyBytes_FromStringAndSize(NULL, frame)
-    at = <uint8_t*>PyBytes_AS_STRING(answer)
+    response = PyBytes_FromStringAndSize(NULL, frame)
+    at = <uint8_t*>PyBytes_AS_STRING(response)
     store32(at, <uint32_t>(frame - 4))
     memcpy(at + 4, body.data + REQUEST_CORRELATION_ID, 4)
     open_body(&body, view)
     fill_produced(&body, at + 8, fixed, places, times, partitions)
     if version >= THROTTLED:
         memset(at + 8 + size, 0, 4)
-    return answer
+    return response
 
 
 def write_produced(payload, list base_offsets, list times_ms):
@@ -197,7 +198,7 @@ def write_produced(payload, list base_offsets, list times_ms):
     cdef SetPlace* places = NULL
     cdef int64_t* times = NULL
     if len(times_ms) != count:
-        raise ValueError("as many times as offsets")
+        raise ValueError(f"{len(times_ms)} times for {count} offsets")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         places = <SetPlace*>calloc(count + 1, sizeof(SetPlace))
@@ -230,7 +231,7 @@ def write_fetched(payload, list high_watermarks, list sizes):
         skip(&body, 12)
         if body.at < 0:
             raise ValueError("not a request")
-        # A partition takes 16 bytes of the request and 18 of the answer.
+        # A partition has 16 bytes in the request and 18 in the response.
         buffer = <uint8_t*>calloc(1, view.len + 2 * partitions + 32)
         if buffer == NULL:
             raise MemoryError
@@ -256,7 +257,7 @@ def write_fetched(payload, list high_watermarks, list sizes):
                 store64(buffer + at + 6, high_watermarks[n])
                 size = sizes[n]
                 if not 0 <= size <= MAX_SET_BYTES:
-                    raise OverflowError(f"a set of {size} bytes")
+                    raise OverflowError(f"a set of {size} bytes does not fit a frame")
                 store32(buffer + at + 14, <uint32_t>size)
                 at += 18
                 n += 1
@@ -267,7 +268,7 @@ def write_fetched(payload, list high_watermarks, list sizes):
             raise ValueError("the request has other partitions")
         total += at - 4
         if total > MAX_SET_BYTES:
-            raise OverflowError(f"an answer of {total} bytes")
+            raise OverflowError(f"a response of {total} bytes does not fit a frame")
         store32(buffer, <uint32_t>total)
         if not cuts or cuts[len(cuts) - 1] < at:
             cuts.append(at)

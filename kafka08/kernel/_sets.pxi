@@ -1,5 +1,5 @@
-# Message sets one level deep: check, number, search, recover. Part of _native.pyx; the docstrings
-# are in _python_sets.py.
+# Message sets without decompression: validate, number, search, recover. Part of _native.pyx; the
+# docstrings are in _python_sets.py.
 
 cdef enum Fault:
     SOUND
@@ -17,7 +17,7 @@ cdef enum Fault:
 
 
 cdef struct Walk:
-    # A walk over entries: what it found, and the entry at which it stopped if `fault` is set.
+    # A walk over entries: its summary, and, if `fault` is set, the entry at which it stopped.
     Py_ssize_t size
     int64_t count
     int64_t first_offset
@@ -53,7 +53,7 @@ cdef inline void begin_walk(Walk* walk) noexcept nogil:
 
 
 cdef inline int64_t timestamp_of(const uint8_t* entry) noexcept nogil:
-    # MIN_MESSAGE_BYTES has room for it.
+    # Even MIN_MESSAGE_BYTES have room for it.
     return load64(entry + TIMESTAMP_POSITION) if entry[MAGIC_POSITION] == 1 else NO_TIMESTAMP
 
 
@@ -73,7 +73,7 @@ cdef inline void note_timestamp(const uint8_t* entry, int64_t offset, Walk* walk
 
 
 cdef bint note_special(const uint8_t* entry, int64_t offset, Walk* walk) noexcept nogil:
-    # What the summary says of an entry that is compressed or not of magic 0; False: unknown codec.
+    # Count a wrapper, or an entry of another magic than 0; False: unknown codec.
     cdef int codec = entry[ATTRIBUTES_POSITION] & CODEC_MASK
     if codec:
         walk.codec = codec
@@ -89,8 +89,8 @@ cdef bint note_special(const uint8_t* entry, int64_t offset, Walk* walk) noexcep
 cdef inline Fault note_entry(
     const uint8_t* entry, int64_t offset, int64_t message_size, Walk* walk
 ) noexcept nogil:
-    # Count an entry, which has `offset`, unless its codec is unknown. Most are plain and of magic
-    # 0: they cost one branch.
+    # Count an entry of this offset, unless its codec is unknown. Most are plain and of magic 0, which
+    # costs one branch.
     if unlikely(entry[MAGIC_POSITION] | (entry[ATTRIBUTES_POSITION] & CODEC_MASK)):
         if not note_special(entry, offset, walk):
             return BAD_CODEC
@@ -142,7 +142,7 @@ cdef void walk_set(
 
 
 cdef object walk_error(Walk* walk, int64_t limit):
-    # The exception that stands for walk.fault.
+    # The exception for walk.fault.
     if walk.fault == OVERSIZE:
         return EntryTooLarge(walk.size, walk.message_size + ENTRY_HEADER_BYTES, limit)
     if walk.fault == BAD_CODEC:
@@ -326,7 +326,7 @@ cdef struct Recovery:
 
 
 cdef bint add_point(Recovery* state, const uint8_t* entry, const Walk* walk) noexcept nogil:
-    # False if there is no memory.
+    # False if memory runs out.
     cdef Py_ssize_t room
     cdef void* grown
     if state.point_count == state.point_room:
@@ -347,8 +347,8 @@ cdef bint add_point(Recovery* state, const uint8_t* entry, const Walk* walk) noe
 cdef bint recover_set(
     const uint8_t* data, Py_ssize_t size, int64_t max_entry_bytes, Walk* walk, Recovery* state
 ) noexcept nogil:
-    # Like walk_set without numbers and codecs, with index points. False if there is no memory.
-    # walk has the largest timestamp so far.
+    # Like walk_set, with index points, without numbering and codecs. False if memory runs out. `walk`
+    # starts with the largest timestamp so far.
     cdef const uint8_t* entry
     cdef int64_t message_size
     while size - walk.size >= ENTRY_HEADER_BYTES:

@@ -1,8 +1,8 @@
-# What a leader asks of produced messages from 0.9 on, and what it writes into them. Part of
+# A leader's validation of produced messages from 0.9 on; numbers and stamps them in place. Part of
 # _native.pyx; the docstrings are in _python_validation.py.
 
 cdef struct RuleSet:
-    # types.Rules and the broker's time.
+    # types.Rules, and the broker's time.
     int magic
     bint log_append_time
     int64_t max_difference_ms
@@ -61,7 +61,7 @@ cdef inline Fault check_type(const uint8_t* entry) noexcept nogil:
 cdef inline Fault check_rules(
     const uint8_t* entry, int64_t message_size, const RuleSet* rules
 ) noexcept nogil:
-    # Of a plain message that has the topic's magic.
+    # The fault of a plain message that has the topic's magic.
     cdef Fault fault = check_key(entry, message_size, rules)
     if fault == SOUND and rules.magic:
         fault = check_time(entry, rules)
@@ -89,7 +89,7 @@ cdef object refusal_error(const Refusal* refusal, const RuleSet* rules, int wrap
     if refusal.fault == BAD_TIME_TYPE:
         return BadTimestamp(
             refusal.position, refusal.timestamp_ms,
-            "a producer may not type a timestamp as LogAppendTime",
+            "a producer may not send a timestamp of type LogAppendTime",
         )
     if refusal.fault == BAD_MAGIC:
         reason = f"magic {refusal.magic} is not known"
@@ -98,9 +98,9 @@ cdef object refusal_error(const Refusal* refusal, const RuleSet* rules, int wrap
     elif refusal.fault == NESTED:
         reason = "compressed message inside a compressed one"
     elif refusal.fault == NO_KEY:
-        reason = "compacted topics take no message without a key"
+        reason = "a message of a compacted topic needs a key"
     else:
-        reason = "key or value leaves the message"
+        reason = "key or value extends beyond the message"
     return CorruptMessage(refusal.position, refusal.offset, reason)
 
 
@@ -119,8 +119,8 @@ cdef bint take_in(
     uint8_t* data, Py_ssize_t size, int64_t base_offset, int64_t max_entry_bytes,
     const RuleSet* rules, Walk* walk, Refusal* refusal,
 ) noexcept nogil:
-    # Whether all entries are plain and of the topic's magic. Numbers those in front of one that is
-    # not; wrappers keep their offsets, from which those of the messages inside are counted.
+    # Whether all entries are plain and have the topic's magic. Numbers the entries before the first
+    # that is not; wrappers keep their offsets, from which those of the inner messages follow.
     cdef uint8_t* entry = data
     cdef uint8_t* end = data + size
     cdef int64_t offset, message_size
@@ -159,7 +159,7 @@ cdef bint take_in(
 
 
 cdef void stamp_all(uint8_t* entry, const RuleSet* rules, Walk* walk) noexcept nogil:
-    # The append time for every entry that the walk counted.
+    # Set the append time of every entry that the walk counted.
     cdef uint8_t* end = entry + walk.size
     cdef int64_t message_size
     while entry < end:
@@ -213,7 +213,7 @@ def validate_and_stamp(
 
 cdef Fault check_message(
     const uint8_t* entry, int64_t message_size, const RuleSet* rules, int wrapper_magic,
-    bint unstamped_too,
+    bint check_unstamped,
 ) noexcept nogil:
     cdef int magic = entry[MAGIC_POSITION]
     cdef Fault fault
@@ -224,7 +224,7 @@ cdef Fault check_message(
     if entry[ATTRIBUTES_POSITION] & CODEC_MASK:
         return NESTED
     fault = check_key(entry, message_size, rules)
-    if fault == SOUND and (unstamped_too or (magic and rules.magic)):
+    if fault == SOUND and (check_unstamped or (magic and rules.magic)):
         fault = check_time(entry, rules)
         if fault == SOUND and wrapper_magic == -1:
             fault = check_type(entry)
@@ -233,7 +233,7 @@ cdef Fault check_message(
 
 cdef void check_all(
     const uint8_t* data, Py_ssize_t size, const RuleSet* rules, int wrapper_magic,
-    bint unstamped_too, Walk* walk, Refusal* refusal,
+    bint check_unstamped, Walk* walk, Refusal* refusal,
 ) noexcept nogil:
     cdef const uint8_t* entry
     begin_walk(walk)
@@ -241,7 +241,7 @@ cdef void check_all(
     while next_entry(data, size, walk):
         entry = data + walk.size
         refusal.fault = check_message(
-            entry, walk.message_size, rules, wrapper_magic, unstamped_too
+            entry, walk.message_size, rules, wrapper_magic, check_unstamped
         )
         if refusal.fault != SOUND:
             refuse(refusal.fault, walk.size, entry, refusal)
@@ -253,7 +253,7 @@ cdef void check_all(
 
 
 def check_messages(
-    data, rules, int64_t now_ms, int wrapper_magic=-1, bint unstamped_too=False
+    data, rules, int64_t now_ms, int wrapper_magic=-1, bint check_unstamped=False
 ):
     cdef Py_buffer view
     cdef Walk walk
@@ -263,7 +263,7 @@ def check_messages(
     try:
         with nogil:
             check_all(
-                <const uint8_t*>view.buf, view.len, &rule_set, wrapper_magic, unstamped_too,
+                <const uint8_t*>view.buf, view.len, &rule_set, wrapper_magic, check_unstamped,
                 &walk, &refusal,
             )
     finally:
@@ -295,4 +295,4 @@ def set_wrapper(data, int64_t offset, int64_t timestamp_ms, bint log_append_time
         PyBuffer_Release(&view)
     if walk.fault != SOUND:
         raise walk_error(&walk, 0)
-    raise CorruptMessage(0, -1, "no whole message of magic 1")
+    raise CorruptMessage(0, -1, "there is no complete message of magic 1")

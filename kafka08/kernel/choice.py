@@ -1,4 +1,4 @@
-"""Which kernel runs: the compiled one if it is there and fits, else its Python twin."""
+"""Chooses the kernel: the compiled one if there is one of this INTERFACE, else its Python twin."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kafka08.kernel.types import INTERFACE
 
 
 def load_native() -> ModuleType:
-    """The compiled kernel; ImportError if none was built."""
+    """The compiled kernel. ImportError if this install has none."""
     return importlib.import_module("kafka08.kernel._native")
 
 
 def load_python() -> ModuleType:
-    """Its twin; not imported where the compiled one runs."""
+    """The Python twin; imported only if it runs."""
     return importlib.import_module("kafka08.kernel._python")
 
 
 def choose(forced: str, load: Callable[[], ModuleType] = load_native) -> ModuleType:
-    """The kernel that `forced` ("", "python" or "native") asks for.
+    """The kernel for `forced`: "python", "native", or "" for the native one if there is one.
 
-    With "" the native one, or the twin if there is none. A native kernel of another INTERFACE (a
-    stale build) gives the twin and a warning; under "native" both cases are an ImportError.
+    With "", a native kernel of another INTERFACE (a stale build) is not used: the result is the
+    twin, with a RuntimeWarning. With "native", a missing or stale kernel is an ImportError.
     """
     if forced not in ("", "python", "native"):
         raise ImportError(f"KAFKA08_KERNEL must be python or native, not {forced!r}")
@@ -45,9 +45,9 @@ def choose(forced: str, load: Callable[[], ModuleType] = load_native) -> ModuleT
 
 
 def why_not_native(forced: str, load: Callable[[], ModuleType] = load_native) -> str:
-    """Why `choose` takes the twin, and what to do about it; "" where it takes the native kernel."""
+    """Why `choose` returns the twin, and what to do about it; "" if it returns the native one."""
     if forced == "python":
-        return "KAFKA08_KERNEL=python asks for it"
+        return "KAFKA08_KERNEL=python is set"
     try:
         native = load()
     except ImportError as error:
@@ -57,6 +57,6 @@ def why_not_native(forced: str, load: Callable[[], ModuleType] = load_native) ->
 
 def _stale(native: ModuleType) -> str:
     return (
-        f"kafka08's compiled kernel has interface {native.INTERFACE}, the package wants "
+        f"kafka08's compiled kernel has interface {native.INTERFACE}, but the package needs "
         f"{INTERFACE}: install again to rebuild it"
     )

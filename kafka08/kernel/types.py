@@ -1,7 +1,7 @@
-"""What both kernels share: their errors, their limits and the results that are built rarely.
+"""Errors, limits and rarely created results, which both kernels share.
 
-Results that are built for every set or every message (`SetSummary`, `MessageAndMetadata`,
-`MessageAndOffset`) live in each kernel, because the native ones are compiled classes.
+Each kernel has its own classes for the results of every set or message (`SetSummary`,
+`MessageAndMetadata`, `MessageAndOffset`): the native ones are compiled.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Final, NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Decompress: TypeAlias = Callable[[int, memoryview], Buffer]
-"""(codec, value of a wrapper) → the message set inside. Raises ValueError if it cannot. An
-`Unpacker` also bounds what an outermost wrapper and all wrappers in it unpack to."""
+"""(codec, value of a wrapper) → the message set inside; ValueError if the value is invalid. An
+`Unpacker` also limits the decompressed size of an outermost wrapper with all wrappers in it."""
 Decoder: TypeAlias = Callable[[bytes], object]
-"""Makes an object of the bytes of a key or a value; never called for null."""
+"""The bytes of a key or value → an object; never called for null."""
 KeyAndValue: TypeAlias = tuple[Buffer | None, Buffer | None]
 Messages: TypeAlias = Sequence[KeyAndValue]
 
 ENTRY_HEADER: Final = Struct(">qi")
-"""Offset and size, in front of every message of a set."""
+"""Offset and size, before every message of a set."""
 ENTRY_HEADER_BYTES: Final = ENTRY_HEADER.size
 CRC_END: Final = ENTRY_HEADER_BYTES + 4
-"""In an entry; the crc covers everything from here on."""
+"""In an entry; the crc covers everything after this position."""
 MAGIC_POSITION: Final = CRC_END
 ATTRIBUTES_POSITION: Final = MAGIC_POSITION + 1
 TIMESTAMP_POSITION: Final = ATTRIBUTES_POSITION + 1
 """In an entry of magic 1."""
 TIMESTAMP_BYTES: Final = 8
-"""What a message of magic 1 takes more than one of magic 0."""
+"""A message of magic 1 is this much larger than one of magic 0."""
 LENGTH: Final = Struct(">i")
-"""In front of a key and of a value; negative for an absent one."""
+"""Before a key and before a value; negative for null."""
 MIN_MESSAGE_BYTES: Final = 14
-"""crc, magic, attributes and the lengths of an absent key and an absent value (magic 0)."""
+"""crc, magic, attributes and the lengths of a null key and a null value (magic 0)."""
 EMPTY_ENTRY_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
-"""What a message takes in a set beside its key and its value."""
+"""Bytes of an entry without its key and value (magic 0)."""
 MAX_SET_BYTES: Final = (1 << 31) - 1
-"""What the size of a set, or of a frame, can say."""
+"""The largest size of a set or frame that its size field can hold."""
 MAX_NESTING: Final = 16
-"""How deep wrappers may sit in wrappers. Kafka's own broker flattens them to one level."""
+"""The most levels of wrappers inside wrappers. Kafka's own broker flattens them to one level."""
 CODEC_MASK: Final = 0x07
 MAX_CODEC: Final = 3
 MAX_MAGIC: Final = 1
@@ -50,26 +50,26 @@ OTHER_MAGIC_BIT: Final = 1 << (MAX_MAGIC + 1)
 TIMESTAMP_TYPE_BIT: Final = 0x08
 """In the attributes of magic 1: set for LogAppendTime, clear for CreateTime."""
 NO_TIMESTAMP: Final = -1
-"""Of a message of magic 0, or to which the producer gave none."""
+"""The timestamp of a message of magic 0, or of a producer that sets none."""
 NO_TIMESTAMP_TYPE: Final = -1
-"""Of a message of magic 0."""
+"""The timestamp type of a message of magic 0."""
 CREATE_TIME: Final = 0
-"""The producer gave the timestamp."""
+"""The producer set the timestamp."""
 LOG_APPEND_TIME: Final = 1
-"""The broker gave the timestamp."""
+"""The broker set the timestamp."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
-"""message.timestamp.difference.max.ms that no timestamp exceeds: its default."""
-INTERFACE: Final = 11
-"""Rises with every change of a name, signature or meaning; `_native` carries the same number."""
+"""The default of message.timestamp.difference.max.ms: no limit."""
+INTERFACE: Final = 12
+"""Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
 
 
 class CorruptMessage(ValueError):
-    """An entry that is not what its CRC or its sizes say.
+    """An entry does not match its CRC or its size fields.
 
-    `position` is the byte at which its outermost entry starts in the data given, `offset` the
-    entry's own offset (-1: not known).
+    `position` is the first byte of its outermost entry in the given data, `offset` the entry's own
+    offset (-1: unknown).
     """
 
     def __init__(self, position: int, offset: int, reason: str) -> None:
@@ -83,7 +83,7 @@ class CorruptMessage(ValueError):
 
 
 class EntryTooLarge(ValueError):
-    """An entry of `size` bytes (its 12-byte header included) where at most `limit` may be."""
+    """An entry of `size` bytes (its 12-byte header included) exceeds `limit`."""
 
     def __init__(self, position: int, size: int, limit: int) -> None:
         super().__init__(position, size, limit)
@@ -99,7 +99,7 @@ class EntryTooLarge(ValueError):
 
 
 class BadTimestamp(ValueError):
-    """A timestamp that a producer may not send: too far from now, or typed LogAppendTime.
+    """A producer's timestamp is too far from now, or has the type LogAppendTime.
 
     `position` as in CorruptMessage.
     """
@@ -127,11 +127,11 @@ class UnknownCodec(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unpacker:
-    """A `Decompress` with one budget for an outermost wrapper and all wrappers inside it.
+    """A `Decompress` with one size limit for an outermost wrapper and all wrappers inside it.
 
-    function   (codec, value, max_bytes) → the set inside; ValueError if it cannot, or if the set
-               has more than max_bytes
-    max_bytes  the budget
+    function   (codec, value, max_bytes) → the set inside; ValueError if the value is invalid, or
+               if the set exceeds max_bytes
+    max_bytes  the limit
     """
 
     function: Callable[[int, Buffer, int], bytes | bytearray]
@@ -142,11 +142,11 @@ class Unpacker:
 
 
 class Rules(NamedTuple):
-    """What a topic asks of produced messages, from 0.9 on.
+    """A topic's rules for produced messages, from 0.9 on.
 
-    magic              the format it stores (message.format.version)
-    log_append_time    whether the broker gives the timestamps (message.timestamp.type)
-    max_difference_ms  how far a producer's timestamp may be from now; not asked under
+    magic              the format that it stores (message.format.version)
+    log_append_time    whether the broker sets the timestamps (message.timestamp.type)
+    max_difference_ms  the largest distance of a producer's timestamp from now; not checked with
                        LogAppendTime (message.timestamp.difference.max.ms)
     keys_required      whether messages must have a key (cleanup.policy contains compact)
     """
@@ -158,12 +158,12 @@ class Rules(NamedTuple):
 
 
 class Converted(NamedTuple):
-    """What `convert` did.
+    """The result of `convert`.
 
-    read     bytes of the source it is done with
-    written  bytes it wrote
-    entries  how many they are
-    wrapper  whether it stopped in front of a wrapper
+    read     converted bytes of the source
+    written  bytes in the output
+    entries  number of converted entries
+    wrapper  whether it stopped before a wrapper
     """
 
     read: int
@@ -173,11 +173,11 @@ class Converted(NamedTuple):
 
 
 class ScanResult(NamedTuple):
-    """Where a scan for an offset or a timestamp ended.
+    """The result of a scan for an offset or a timestamp.
 
-    found     whether an entry with offset (timestamp) >= target was met
-    position  byte of that entry; if not found, byte at which the next entry header would start,
-              which may lie beyond the data
+    found     whether there is an entry with offset (timestamp) >= target
+    position  first byte of that entry; if not found, where the next entry header would start,
+              possibly beyond the data
     offset    offset of that entry; -1 if not found
     """
 
@@ -188,18 +188,19 @@ class ScanResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecoverResult:
-    """What a chunk of a segment holds, up to its first incomplete or broken entry.
+    """The valid part of a segment's chunk: everything before its first incomplete or corrupt entry.
 
-    valid_bytes       bytes of whole, sound entries from the start of the chunk
-    last_offset       offset of the last of them, -1 if none
-    count             how many they are (a wrapper counts as one)
-    index_points      (position in the chunk, offset of the entry there, its codec) wherever the
-                      sparse index wants an entry; with a codec other than 0 the index wants the
-                      first *inner* offset, which the caller gets by unpacking that entry
-    since_last_index  bytes between the last index entry and valid_bytes; goes into the next call
-    error             the error that ended the chunk, None if it ended whole or incomplete
-    time_points       for each index point (largest timestamp up to and with that entry, offset of
-                      the first entry that has it), (-1, -1) before the first timestamp
+    valid_bytes       bytes of complete, valid entries from the start of the chunk
+    last_offset       offset of the last of them, -1 if there is none
+    count             number of them (a wrapper counts as one)
+    index_points      (position in the chunk, offset of the entry there, its codec) for each entry
+                      that needs an index entry; with a codec other than 0 the index needs the
+                      first *inner* offset, for which the caller decompresses that entry
+    since_last_index  bytes between the last index entry and valid_bytes, for the next call
+    error             the error of the entry after the valid part; None at the end of the chunk or
+                      before an incomplete entry
+    time_points       for each index point (largest timestamp up to and including that entry, offset
+                      of the first entry with it), (-1, -1) before the first timestamp
     max_timestamp_ms, max_timestamp_offset  the same at the end of the valid part
     """
 
@@ -215,12 +216,12 @@ class RecoverResult:
 
 
 class Retained(NamedTuple):
-    """What OffsetMap.retain did with a set.
+    """The result of OffsetMap.retain for one set.
 
     written  bytes copied
-    read     messages looked at
+    read     messages read
     kept     messages copied
-    unkeyed  messages left out because they have no key, which a compacted log has no place for
+    unkeyed  messages dropped because they have no key, which a compacted log requires
     """
 
     written: int
@@ -230,7 +231,7 @@ class Retained(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Bytes [start, end) of a set: entries that are all plain (codec 0), or one wrapper."""
+    """Bytes [start, end) of a set: consecutive plain entries (codec 0), or one wrapper."""
 
     start: int
     end: int
@@ -239,16 +240,16 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Messages as Arrow buffers (native byte order); `None` where a column was not asked for.
+    """Messages as Arrow buffers (native byte order). A column that was not requested is None.
 
     count           rows
     offsets         i64 × count
     key_offsets     i32 × (count + 1): row i's key is key_data[key_offsets[i]:key_offsets[i + 1]]
     key_validity    bitmap, lowest bit first, 0 = null; None if no key is null
     value_…         the same for values
-    next_offset     what to fetch, or to pass as from_offset, to go on after these rows
-    more            True: the data holds further rows that max_rows or max_bytes left out
-    timestamps      i64 × count, milliseconds, NO_TIMESTAMP (-1) for none
+    next_offset     the offset after these rows: the next one to fetch, or to pass as from_offset
+    more            whether the data has further rows, which max_rows or max_bytes excluded
+    timestamps      i64 × count, milliseconds; NO_TIMESTAMP (-1): none
     timestamp_validity  bitmap as above, 0 = no timestamp; None if every row has one
     timestamp_types  i32 × count: NO_TIMESTAMP_TYPE, CREATE_TIME or LOG_APPEND_TIME
     """

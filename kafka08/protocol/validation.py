@@ -160,7 +160,7 @@ class _Leader:
     def _convert(self, entries: memoryview, max_message_bytes: int) -> PreparedSet:
         """Convert a plain set that has messages of another magic than the topic's."""
         rules = self._rules
-        summary = kernel.check_messages(entries, rules, self._now_ms, unstamped_too=True)
+        summary = kernel.check_messages(entries, rules, self._now_ms, check_unstamped=True)
         time = self._now_ms if rules.log_append_time else NO_TIMESTAMP
         messages = convert_plain(
             entries, summary.count, rules.magic, 0, time, rules.log_append_time
@@ -181,7 +181,7 @@ class _Leader:
         inner = compression.decompress(codec, value, self._left_bytes, magic=magic)
         self._left_bytes -= len(inner)
         if magic and self._rules.magic and attributes & TIMESTAMP_TYPE_BIT:
-            reason = "a producer may not type a timestamp as LogAppendTime"
+            reason = "a producer may not send a timestamp of type LogAppendTime"
             raise kernel.BadTimestamp(0, NO_TIMESTAMP, reason)
         summary = kernel.check_messages(inner, self._rules, self._now_ms, magic)
         if not summary.count:

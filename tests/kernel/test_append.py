@@ -397,13 +397,13 @@ def test_partitions_with_news_are_found(
     for leader in leaders:
         leader.log.log_start_offset = 3
     offsets, limits = [offset for offset, _, _ in asked], [limit for _, _, limit in asked]
-    found = kernel.find_news(leaders, offsets, limits, is_follower)
+    found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
     assert ([39, 39, 40, 40, 3, 3], expected) == found
     leaders[-1].log.log_start_offset = 4
-    found = kernel.find_news(leaders, offsets, limits, is_follower)
+    found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
     assert ([39, 39, 40, 40, 3, 3], sorted({*expected, 5})) == found
     leaders[2].is_leader = False
-    assert kernel.find_news(leaders, offsets, limits, is_follower) is None
+    assert kernel.partitions_to_read(leaders, offsets, limits, is_follower) is None
 
 
 @pytest.mark.parametrize("seed", range(20))

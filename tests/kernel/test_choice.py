@@ -86,7 +86,7 @@ def test_environment_decides(name: str) -> None:
     [
         ("", fitting, ""),
         ("native", fitting, ""),
-        ("python", fitting, "asks for it"),
+        ("python", fitting, "is set"),
         ("", missing, "nothing was compiled; install a wheel"),
         ("", stale, "install again to rebuild it"),
     ],

@@ -100,7 +100,7 @@ def test_broken_entry(kernel: ModuleType) -> None:
         (bad_crc, "stored crc"),
         (bytes(12), "corrupt size"),
         (entry(0, b"", b"", magic=2), "magic 2"),
-        (good[:26] + b"\x00\xff\xff\xff" + good[30:], "leaves the message"),
+        (good[:26] + b"\x00\xff\xff\xff" + good[30:], "extends beyond the message"),
     ):
         assert (len(good), 28, 1, False) == kernel.convert(good + bad, bytearray(999), 0)
         with pytest.raises(CorruptMessage, match=reason):

@@ -220,7 +220,7 @@ def test_timestamps_of_magic_0(kernel: ModuleType) -> None:
     for rules in (NEAR, Rules(magic=0, max_difference_ms=10)):
         assert kernel.check_messages(plain(THREE), rules, NOW).count == 3
         with pytest.raises(BadTimestamp):
-            kernel.check_messages(plain(THREE), rules, NOW, unstamped_too=True)
+            kernel.check_messages(plain(THREE), rules, NOW, check_unstamped=True)
     with pytest.raises(BadTimestamp):
         kernel.check_messages(stamped(NOW - 11), NEAR, NOW)
     assert kernel.check_messages(stamped(NOW - 11), OLD._replace(max_difference_ms=10), NOW).count
@@ -254,7 +254,7 @@ def test_only_wrappers_of_magic_1_are_stamped(kernel: ModuleType) -> None:
     """Magic 0 has no timestamp; a cut entry cannot be written."""
     whole = bytearray(wrapper(2, b"", magic=1))
     for data in (bytearray(wrapper(2, b"")), whole[:-1], bytearray()):
-        with pytest.raises(CorruptMessage, match="no whole message of magic 1"):
+        with pytest.raises(CorruptMessage, match="no complete message of magic 1"):
             kernel.set_wrapper(data, 0, 0, False)
     with pytest.raises(BufferError):
         kernel.set_wrapper(bytes(whole), 0, 0, False)

@@ -51,7 +51,7 @@ def test_the_command_reads(cluster: StandaloneSpark, brokers: Topics, tmp_path: 
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("run the Python twin of kafka08's kernel") == 1
-    assert "KAFKA08_KERNEL=python asks for it" in done.stderr
+    assert "KAFKA08_KERNEL=python is set" in done.stderr
     parts = [file.read_text() for file in files.glob("*.json")]
     rows = [json.loads(row) for part in parts for row in part.splitlines()]
     assert sorted((row["partition"], row["offset"], row.get("value")) for row in rows) == [

@@ -95,4 +95,4 @@ def test_without_register_the_planner_tells(
     for source in (CheckedDataSource(options), DataSource(options), DataSource(options)):
         source.reader(source.schema())
     [line] = caplog.messages
-    assert "KAFKA08_KERNEL=python asks for it" in line
+    assert "KAFKA08_KERNEL=python is set" in line
