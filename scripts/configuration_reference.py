@@ -16,7 +16,7 @@ from kafka08.topic_config import TOPIC_KEYS
 PACKAGE: Final = Path(kafka08.__file__).parent
 FIRST: Final = ("broker", "consumer", "producer")
 """Packages whose configurations come first."""
-DECLARATION: Final = re.compile(r"^class (\w+)\((?:Config|LaterKeys)\):", re.MULTILINE)
+DECLARATION: Final = re.compile(r"^class (\w+)\((?:Config|BrokerKeys)\):", re.MULTILINE)
 HEAD: Final = """\
 # Configuration
 

@@ -30,7 +30,7 @@ COMMON = {
     "listing",
     "metrics",
     "nearest",
-    "pace",
+    "rate_limiter",
     "profile",
     "protocol_version",
     "runtime",

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kafka08.arrow.access import cluster_at
 from kafka08.arrow.bounds import SEGMENT_GRAIN, Bound, Committed, Extreme, Offsets, Times
 from kafka08.arrow.committed import committed_only
+from kafka08.arrow.connections import cluster_at
 from kafka08.arrow.data_loss import Advised, Loss, clamp, report
 from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.arrow.options import ReadOptions, check_same_partitions

@@ -12,10 +12,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from kafka08.arrow.access import new_cluster, new_fetch_pool, resolved
 from kafka08.arrow.batches import MILLISECONDS, BatchBuilder
 from kafka08.arrow.bounds import Bound, Committed, Extreme, Offsets, Times
 from kafka08.arrow.committed import commit_offsets
+from kafka08.arrow.connections import new_cluster, new_fetch_pool, resolved
 from kafka08.arrow.options import ReadOptions, Topics
 from kafka08.arrow.range_reader import RangeReader
 from kafka08.arrow.ranges import OffsetRange

@@ -23,7 +23,7 @@ from kafka08.broker.delayed_produce import (
     with_errors,
 )
 from kafka08.broker.halt import halt_on
-from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import ApiError, InvalidTopic, StorageError
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime
@@ -75,7 +75,7 @@ class Appender:
         if not sets:
             done(results)
         left = [tp for tp in sets if tp not in results]
-        for turn in in_turns(left, self._runtime, PARTITIONS_AT_ONCE):
+        for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
             now = {
                 tp: result
                 for tp in turn

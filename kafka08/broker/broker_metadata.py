@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kafka08.broker.config import NO_BROKER_ID, BrokerConfig
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.config_keys import NO_BROKER_ID
 from kafka08.config import parse_properties
 from kafka08.errors import ConfigError
 from kafka08.levels import Level

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class NoResponse(enum.Enum):
     """Returned by a handler without a response: not yet, or never."""
 
-    PARKED = "the call keeps its connection until `answer` or `close` is called on it"
+    PARKED = "the call keeps its connection until `respond` or `close` is called on it"
     SILENT = "there is no response (acks 0); the connection continues with its next request"
 
 
@@ -78,7 +78,7 @@ class Call:
         """`extra` for a log line that the client causes (log_limit.py)."""
         return caused_by(self.peer.rpartition(":")[0])
 
-    def answer(self, response: Response) -> None:
+    def respond(self, response: Response) -> None:
         """Send the response of a parked call, once. Never switches. Does nothing if the client is
         gone. A response that cannot be encoded (it repeats names of the request) closes the
         connection."""
@@ -87,12 +87,12 @@ class Call:
         except ProtocolError as error:
             self.close(f"the response to its request cannot be encoded: {error}")
         else:
-            self.answer_encoded(frame)
+            self.respond_encoded(frame)
 
-    def answer_encoded(self, answer: ResponseFrame) -> None:
-        """As `answer`, with an encoded frame (for Fetch, whose sets stay in their files)."""
+    def respond_encoded(self, frame: ResponseFrame) -> None:
+        """As `respond`, with an encoded frame (for Fetch, whose sets stay in their files)."""
         self._link.on_close = None
-        self._link.answer(answer)
+        self._link.send_response(frame)
 
     def close(self, reason: str) -> None:
         """End a call by closing its connection, after the responses to earlier ones; logs the
@@ -125,21 +125,21 @@ class Call:
         name and may switch; an exception becomes the refusal. For ZooKeeper, changes of the whole
         broker, fsync, and requests with very many partitions."""
 
-        def answer() -> None:
+        def run_and_respond() -> None:
             try:
                 try:
                     response = run()
                 except Exception as error:  # noqa: BLE001 - becomes the response
                     response = self.refusal(error)
                 if isinstance(response, Response):
-                    self.answer(response)
+                    self.respond(response)
                 elif not isinstance(response, NoResponse):
-                    self.answer_encoded(response)
+                    self.respond_encoded(response)
                 elif response is NoResponse.SILENT:
-                    self.answer_encoded(b"")
+                    self.respond_encoded(b"")
             except Exception:  # root of a greenlet: a client without a response must notice
-                logger.exception("error when answering request %s", self.request)
+                logger.exception("error when handling request %s", self.request)
                 self.close("its request failed without a response")
 
-        self._broker.runtime.spawn(answer, name=f"{name} for {self.peer}")
+        self._broker.runtime.spawn(run_and_respond, name=f"{name} for {self.peer}")
         return NoResponse.PARKED

@@ -15,6 +15,7 @@ from typing import Final
 from kafka08.broker.call import ApiHandler, Call, NoResponse, Refuse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
+from kafka08.broker.fallback import Fallback
 from kafka08.broker.fast_path import API_NUMBER, FastPath
 from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
@@ -45,7 +46,6 @@ from kafka08.broker.handlers import (
     update_metadata,
 )
 from kafka08.broker.request_metrics import KEY_MASK, RequestMetrics, is_frequent
-from kafka08.broker.unfinished import Unfinished
 from kafka08.errors import ProtocolError, StorageError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
@@ -176,13 +176,13 @@ class Dispatcher:
                 return self._requests.measure(payload, link, partial(self._decode, payload))
             return self._decode(payload, link)
         try:
-            answer = fast_path(payload, link)
+            response = fast_path(payload, link)
         except StorageError as error:
             halt_on(error, self._broker.runtime)
             raise
-        if isinstance(answer, Unfinished):
-            return self._decode(payload, link, answer.appended)
-        return answer
+        if isinstance(response, Fallback):
+            return self._decode(payload, link, response.appended)
+        return response
 
     def _decode(
         self, payload: memoryview, link: ServerConnection, appended: AppendResults | None = None

@@ -1,15 +1,15 @@
 """FastFetch: Fetch of any number of partitions, without objects for topics and partitions.
 
 The kernel reads the request and writes the response around the sets, which stay in their files. A
-partition that has nothing new costs a comparison. handlers.fetch handles a request with
+partition without new messages costs one comparison. handlers.fetch handles a request with
 
     an unknown or repeated partition
     a partition that this broker does not lead, or whose response is an error
     a follower that is not a replica of a partition
     a DEBUGGING_CONSUMER
-    a set that the limit of a whole answer has cut (version 3)
+    a set that the size limit of the response has cut (version 3)
     versions 0 and 1, from level 0.10.2 on, with a compressed set of magic 1, or with many or large
-    sets, each of which must be looked at
+    sets, which must be examined for conversion
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from kafka08.broker.converted_set import (
     OldSets,
 )
 from kafka08.broker.delayed_fetch import DelayedFetch
-from kafka08.broker.turns import PARTITIONS_AT_ONCE
-from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
+from kafka08.broker.fallback import FALL_BACK, Fallback
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import ApiError
 from kafka08.levels import Level
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
@@ -47,7 +47,7 @@ Complete = Callable[[memoryview, "ServerConnection"], object]
 class Wanted(NamedTuple):
     """A request as `kernel.read_fetch` returns it; the last three in the order of the request.
 
-    is_limited      whether the version has a limit for the whole answer
+    is_limited      whether the version has a size limit for the whole response
     wants_magic_0   whether sets may have to be converted
     """
 
@@ -67,9 +67,9 @@ class Wanted(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """What an answer has: HW and bytes of every partition, and what was found where there is
-    something behind the offset (by the partition's place), of which the limits may let nothing be
-    read."""
+    """The contents of a response: HW and bytes of every partition, and, by the partition's index,
+    the slices of those with messages after the fetch offset. A size limit may make a slice
+    empty."""
 
     high_watermarks: list[int]
     sizes: list[int]
@@ -88,12 +88,12 @@ class FastFetch:
 
     def __call__(
         self, payload: memoryview, link: ServerConnection
-    ) -> ResponseFrame | Unfinished | None:
-        """The response, None if the request is parked, or Unfinished if the handler must take it.
+    ) -> ResponseFrame | Fallback | None:
+        """The response, None if the request is parked, or Fallback if the handler must take it.
         Never switches."""
         fields = kernel.read_fetch(payload, self._partitions)
         if fields is None:
-            return NOTHING_DONE
+            return FALL_BACK
         version = payload[VERSION_LOW_BYTE]
         wants_magic_0 = self._has_magic_1 and version < MAGIC_1_VERSION
         wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, *fields)
@@ -101,16 +101,16 @@ class FastFetch:
         if wanted.is_of_follower:
             for partition in wanted.partitions:
                 if not partition.has_replica(wanted.replica_id):
-                    return NOTHING_DONE
+                    return FALL_BACK
         elif wanted.replica_id != ORDINARY_CONSUMER:
-            return NOTHING_DONE
+            return FALL_BACK
         reads = read(wanted)
         if reads is None:
-            return NOTHING_DONE
+            return FALL_BACK
         if wanted.is_of_follower:
             manager.record_follower_fetches(wanted.partitions, wanted.offsets, wanted.replica_id)
         if wanted.max_wait_ms <= 0 or sum(reads.sizes) >= wanted.min_bytes:
-            return self._respond(payload, wanted, reads) or NOTHING_DONE
+            return self._respond(payload, wanted, reads) or FALL_BACK
         self._park(bytes(payload), link, wanted, reads)
         return None
 
@@ -125,7 +125,7 @@ class FastFetch:
                 self._complete(view, link)
             else:
                 link.on_close = None
-                link.answer(response)
+                link.send_response(response)
 
         names = [partition.topic_partition for partition in wanted.partitions]
         starts: dict[TopicPartition, LogOffset | int] = dict(
@@ -182,25 +182,25 @@ class FastFetch:
 def read(wanted: Wanted) -> Reads | None:
     """Read every partition; None if one of them needs the handler."""
     follows, left = wanted.is_of_follower, wanted.max_bytes
-    found_news = kernel.find_news(wanted.partitions, wanted.offsets, wanted.limits, follows)
-    if found_news is None:
+    found = kernel.partitions_to_read(wanted.partitions, wanted.offsets, wanted.limits, follows)
+    if found is None:
         return None
-    high_watermarks, news = found_news
+    high_watermarks, to_read = found
     sizes = [0] * len(high_watermarks)
-    all_found: dict[int, LogSlice] = {}
-    for number in news:
+    slices: dict[int, LogSlice] = {}
+    for number in to_read:
         partition, limit = wanted.partitions[number], wanted.limits[number]
         try:
-            found = partition.read(
+            read_slice = partition.read(
                 wanted.offsets[number], min(limit, left), committed_only=not follows
             )
         except ApiError:
-            return None  # the handler meets the same error and reports it
-        size = found.size
+            return None  # the handler gets the same error and responds with it
+        size = read_slice.size
         if wanted.is_limited:
             if size >= min(limit, left):
                 return None
             left -= size
         sizes[number] = size
-        all_found[number] = found
-    return Reads(high_watermarks, sizes, all_found)
+        slices[number] = read_slice
+    return Reads(high_watermarks, sizes, slices)

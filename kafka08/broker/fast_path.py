@@ -4,7 +4,7 @@
     Fetch          any number of partitions (fast_fetch)
     Metadata 0-2   a question that was answered before, in the same metadata epoch
 
-All other requests, and every error, go to the handlers: a fast path returns Unfinished, and then
+All other requests, and every error, go to the handlers: a fast path returns Fallback, and then
 the request is decoded in full. A fast path has no rules of its own; it does exactly what
 handlers.produce, handlers.fetch and handlers.metadata would do. Other versions than these have
 other layouts, and are never tried.
@@ -18,10 +18,10 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.call import Call, NoResponse
+from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.fast_fetch import FastFetch
 from kafka08.broker.fast_produce import FastProduce
 from kafka08.broker.handlers import fetch, later_fetch
-from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
 from kafka08.levels import Level
 from kafka08.protocol.codec import (
     CORRELATION_ID,
@@ -45,7 +45,7 @@ METADATA_VERSIONS: Final = (0, 1, 2)
 VERSION: Final = slice(2, 4)
 """Position of the version in a request."""
 
-Method = Callable[[memoryview, "ServerConnection"], "ResponseFrame | Unfinished | None"]
+Method = Callable[[memoryview, "ServerConnection"], "ResponseFrame | Fallback | None"]
 
 
 def api_number(key: int, version: int) -> int:
@@ -73,17 +73,17 @@ class FastPath:
             api_number(*row): method for row, method in methods.items() if row in served.rows
         }
 
-    def metadata(self, payload: memoryview, _link: ServerConnection) -> ResponseFrame | Unfinished:
+    def metadata(self, payload: memoryview, _link: ServerConnection) -> ResponseFrame | Fallback:
         """The cached response to an equal request, if the metadata have not changed since."""
         try:
             _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
         except struct_error:
-            return NOTHING_DONE
+            return FALL_BACK
         body = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
         question = self._request_prefix + bytes(payload[VERSION]) + bytes(payload[body:])
         answer = self._metadata_cache.cached_response(question)
         if answer is None:
-            return NOTHING_DONE
+            return FALL_BACK
         size = CORRELATION_ID.size + len(answer)
         return FRAME_AND_CORRELATION_ID.pack(size, correlation_id) + answer
 
@@ -94,4 +94,4 @@ class FastPath:
         complete = later_fetch.complete if self._has_magic_1 else fetch.complete
         response = complete(self._broker, request, call)
         if not isinstance(response, NoResponse):
-            call.answer_encoded(response)
+            call.respond_encoded(response)

@@ -1,17 +1,17 @@
 """FastProduce: Produce of any number of partitions, without objects for topics and partitions.
 
-The kernel cuts the request into sets, appends them from the receive buffer and writes the response
-(kernel.append_produced). A set that it skips goes through Partition.append. handlers.produce
-handles the rest, and gets the results of the sets that were appended:
+The kernel reads the request, appends its sets from the receive buffer and encodes the response
+(kernel.append_produced). Sets that it does not append go through Partition.append. handlers.produce
+handles the rest, and gets the results of the appended sets:
 
     an unknown or repeated partition
     an internal topic
     a set that needs a native job, or queues behind one (append_queue)
-    a set that is refused
-    more than PARTITIONS_AT_ONCE partitions, to which it appends in turns
+    an invalid set
+    more than PARTITIONS_AT_ONCE partitions, which it handles in batches
     acks other than -1, 0 and 1
 
-With acks -1 the response is written at once, and sent when the replicas have everything.
+With acks -1 the response is encoded at once, and sent when the replicas have all messages.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kafka08.broker.delayed_produce import (
     AppendResults,
     with_errors,
 )
+from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.handlers import produce
-from kafka08.broker.turns import PARTITIONS_AT_ONCE
-from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import ApiError
 from kafka08.kernel.types import NO_TIMESTAMP, Buffer
 from kafka08.protocol.codec import decode_header
@@ -57,29 +57,29 @@ class FastProduce:
 
     def __call__(
         self, payload: memoryview, link: ServerConnection
-    ) -> ResponseFrame | Unfinished | None:
-        """The response, None if the request is parked, or Unfinished with what the handler must
+    ) -> ResponseFrame | Fallback | None:
+        """The response, None if the request is parked, or Fallback with what the handler must
         finish. Never switches."""
         now_ms = self._time_ms()
         request = kernel.append_produced(payload, self._partitions, now_ms, PARTITIONS_AT_ONCE)
         if request is None:
-            return NOTHING_DONE
-        acks, timeout_ms, found, base_offsets, left, due, answer = request
+            return FALL_BACK
+        acks, timeout_ms, found, base_offsets, unappended, due, response = request
         for segment in due:
             segment.index_last_set()
         waits = acks == ALL_IN_SYNC and any(len(one.maximal_isr) > 1 for one in found)
-        if answer is not None and not waits:
+        if response is not None and not waits:
             self._replica_manager.wake_all([one.topic_partition for one in found])
-            return answer if acks else b""
-        appended = append_left(found, base_offsets, left, acks, now_ms)
+            return response if acks else b""
+        appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
         self._replica_manager.wake_all(appended.names)
         if len(appended.names) < len(found):
-            return Unfinished(appended.results())
-        if answer is None:
-            answer = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
+            return Fallback(appended.results())
+        if response is None:
+            response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
         if waits:
-            return self._wait(payload, link, timeout_ms, appended, answer)
-        return answer if acks else b""
+            return self._wait(payload, link, timeout_ms, appended, response)
+        return response if acks else b""
 
     def _wait(
         self,
@@ -87,7 +87,7 @@ class FastProduce:
         link: ServerConnection,
         timeout_ms: int,
         appended: Appended,
-        answer: bytes,
+        response: bytes,
     ) -> ResponseFrame | None:
         """Park the request until the replicas have everything."""
         header = decode_header(payload)
@@ -98,7 +98,7 @@ class FastProduce:
             if errors:
                 produce.finish(request, with_errors(appended.results(), errors), call)
             else:
-                call.answer_encoded(answer)
+                call.respond_encoded(response)
 
         pending = dict(zip(appended.names, appended.end_offsets, strict=True))
         self._replica_manager.appender.await_acks(ALL_IN_SYNC, pending, timeout_ms, done, call)
@@ -122,16 +122,16 @@ class Appended(NamedTuple):
         }
 
 
-def append_left(
+def append_remaining(
     found: Sequence[Partition],
     base_offsets: Sequence[int],
-    left: Sequence[tuple[int, memoryview]],
+    unappended: Sequence[tuple[int, memoryview]],
     acks: int,
     now_ms: int,
 ) -> Appended:
-    """Append the sets that the kernel has left, as (number, set), unless they are left to the
-    handler; what is appended now of all."""
-    infos = {number: append_alone(found[number], data, acks, now_ms) for number, data in left}
+    """Append the sets that the kernel has not appended, as (index, set), except those for the
+    handler. Returns all appended sets of the request."""
+    infos = {number: append_alone(found[number], data, acks, now_ms) for number, data in unappended}
     appended = Appended([], [], [], [])
     for number, (partition, base_offset) in enumerate(zip(found, base_offsets, strict=True)):
         if base_offset >= 0:

@@ -45,7 +45,7 @@ def _latest(level: Level) -> dict[str, str]:
 
 
 class LaterKeys(Config):
-    """The base of BrokerConfig."""
+    """The base of BrokerKeys."""
 
     # Level and peers
     api_level: str = key(

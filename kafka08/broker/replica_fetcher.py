@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final
 from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.fetch_frame import FetchFrame
-from kafka08.broker.followed import Followed
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import inter_broker
 from kafka08.broker.partition import Partition
+from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.config import INT_MAX
 from kafka08.errors import (
     ApiError,
@@ -105,7 +105,7 @@ class ReplicaFetcher:
         self._store = store
         self._leader = leader
         self._versions = inter_broker(config.protocol_version)
-        self._followed: dict[TopicPartition, Followed] = {}
+        self._followed: dict[TopicPartition, PartitionFetchState] = {}
         self._changed = runtime.event()
         self._stopped = False
         self._frame: FetchFrame | None = None
@@ -136,7 +136,7 @@ class ReplicaFetcher:
         max_bytes = self._config.replica_fetch_max_bytes
         self._frame = None
         for partition in partitions:
-            self._followed[partition.topic_partition] = Followed(
+            self._followed[partition.topic_partition] = PartitionFetchState(
                 partition, max_bytes, max_bytes, partition.high_watermark
             )
         self._changed.set()
@@ -200,7 +200,7 @@ class ReplicaFetcher:
             logger.error("[%s], Error for %s: %s", self.name, partitions, reason)
 
     def _exchange(
-        self, wanted: dict[TopicPartition, Followed], wait_ms: int
+        self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
     ) -> dict[TopicPartition, FetchPartitionResponse]:
         """Send one request. Returns the responses of partitions with news; those without are noted
         here. A request for the same partitions reuses the last frame with the changed offsets and
@@ -232,7 +232,7 @@ class ReplicaFetcher:
 
     def _without_news(
         self,
-        wanted: dict[TopicPartition, Followed],
+        wanted: dict[TopicPartition, PartitionFetchState],
         fetched: tuple[list[TopicPartition], list[int], list[int], list[Buffer]] | None,
     ) -> dict[TopicPartition, FetchPartitionResponse] | None:
         """Note the empty responses and return the others; None if the kernel left the payload."""
@@ -271,10 +271,12 @@ class ReplicaFetcher:
             logger.warning("[%s], Error in fetch. Possible cause: %s", self.name, error)
             self._changed.wait(CONNECTION_BACKOFF_SECONDS)
 
-    def _in_turn(self, ready: dict[TopicPartition, Followed]) -> dict[TopicPartition, Followed]:
+    def _in_turn(
+        self, ready: dict[TopicPartition, PartitionFetchState]
+    ) -> dict[TopicPartition, PartitionFetchState]:
         """As many partitions as fit into one response, and at least the first. If others remain,
         the chosen ones move to the end of the queue."""
-        chosen: dict[TopicPartition, Followed] = {}
+        chosen: dict[TopicPartition, PartitionFetchState] = {}
         room = RESPONSE_BYTES
         for tp, followed in ready.items():
             if not chosen or followed.expected_bytes <= room:
@@ -293,7 +295,9 @@ class ReplicaFetcher:
                 if tp in self._followed:
                     self._followed[tp] = self._followed.pop(tp)
 
-    def _request(self, wanted: dict[TopicPartition, Followed], wait_ms: int) -> FetchRequest:
+    def _request(
+        self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
+    ) -> FetchRequest:
         config = self._config
         return FetchRequest(
             config.broker_id,
@@ -309,7 +313,7 @@ class ReplicaFetcher:
 
     def _settle_ends(
         self,
-        wanted: Mapping[TopicPartition, Followed],
+        wanted: Mapping[TopicPartition, PartitionFetchState],
         answers: dict[TopicPartition, FetchPartitionResponse],
     ) -> None:
         """Compare the logs above their HW with the new leader's messages. Equal messages stay, and
@@ -339,7 +343,7 @@ class ReplicaFetcher:
     def _settle(
         self,
         tp: TopicPartition,
-        followed: Followed,
+        followed: PartitionFetchState,
         answers: dict[TopicPartition, FetchPartitionResponse],
         cuts: dict[TopicPartition, int],
     ) -> None:
@@ -367,7 +371,7 @@ class ReplicaFetcher:
     def _take(
         self,
         tp: TopicPartition,
-        followed: Followed,
+        followed: PartitionFetchState,
         data: FetchPartitionResponse,
         refused: GroupedErrors,
     ) -> None:
@@ -386,7 +390,9 @@ class ReplicaFetcher:
             refused.add(tp, error)
             self._pause(followed)
 
-    def _append(self, tp: TopicPartition, followed: Followed, data: FetchPartitionResponse) -> None:
+    def _append(
+        self, tp: TopicPartition, followed: PartitionFetchState, data: FetchPartitionResponse
+    ) -> None:
         message_set = data.message_set
         appended = followed.unsettled is None and (
             followed.partition.append_as_follower(message_set, data.high_watermark).count
@@ -402,7 +408,9 @@ class ReplicaFetcher:
             self._give_room(tp, followed, message_set)
         followed.lag = max(0, data.high_watermark - followed.log.log_end_offset)
 
-    def _give_room(self, tp: TopicPartition, followed: Followed, message_set: Buffer) -> None:
+    def _give_room(
+        self, tp: TopicPartition, followed: PartitionFetchState, message_set: Buffer
+    ) -> None:
         """The first message is incomplete: raise the fetch size to its length. InvalidMessage if
         the log would not accept a message of that length."""
         _, size = ENTRY_HEADER.unpack_from(message_set)
@@ -420,13 +428,13 @@ class ReplicaFetcher:
             needed,
         )
 
-    def _pause(self, followed: Followed) -> None:
+    def _pause(self, followed: PartitionFetchState) -> None:
         followed.expected_bytes = min(followed.max_bytes, REFUSED_BYTES)
         followed.paused_until = self._runtime.monotonic() + PARTITION_BACKOFF_SECONDS
 
     # Out of range
 
-    def _reset(self, tp: TopicPartition, followed: Followed) -> None:
+    def _reset(self, tp: TopicPartition, followed: PartitionFetchState) -> None:
         """The leader does not have the offset that we need: truncate or restart the log so that it
         can follow. Switches."""
         try:
@@ -443,7 +451,7 @@ class ReplicaFetcher:
             logger.error("Error getting offset for partition %s: %s", tp, error)
             self._pause(followed)
 
-    def _cut(self, tp: TopicPartition, followed: Followed, leader_end: int) -> None:
+    def _cut(self, tp: TopicPartition, followed: PartitionFetchState, leader_end: int) -> None:
         """The leader was elected with fewer messages than we have. Truncate to its log end if the
         topic allows unclean elections; else halt, so that an operator can decide."""
         end, me = followed.position, self._config.broker_id
@@ -474,7 +482,9 @@ class ReplicaFetcher:
             leader_end,
         )
 
-    def _begin_anew(self, tp: TopicPartition, followed: Followed, leader_start: int) -> None:
+    def _begin_anew(
+        self, tp: TopicPartition, followed: PartitionFetchState, leader_start: int
+    ) -> None:
         """The leader has deleted the messages after our log end: restart at its log start."""
         end = followed.position
         self._log_manager.truncate_fully_and_start_at(tp, leader_start)
@@ -515,7 +525,7 @@ class ReplicaFetcher:
         raise ProtocolError(f"broker {self._leader.id} returned no offset of {tp}")
 
     @staticmethod
-    def _clamp(followed: Followed) -> None:
+    def _clamp(followed: PartitionFetchState) -> None:
         """The log was truncated or restarted: lower the HW to its end."""
         followed.unsettled = None
         partition = followed.partition

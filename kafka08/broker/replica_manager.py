@@ -28,7 +28,7 @@ from kafka08.broker.partition import Partition, Traffic
 from kafka08.broker.purgatory import Purgatory
 from kafka08.broker.replica_fetcher_manager import Followers
 from kafka08.broker.timer import Timer
-from kafka08.broker.turns import in_turns
+from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     Closed,
     ReplicaNotAvailable,
@@ -222,7 +222,7 @@ class ReplicaManager:
 
     def shrink_isrs(self) -> None:
         """Start to remove stuck or slow followers from the ISRs. Switches."""
-        for turn in in_turns(list(self._partitions.values()), self._runtime):
+        for turn in yielding_batches(list(self._partitions.values()), self._runtime):
             for partition in turn:
                 self._shrink_isr(partition)
 
@@ -285,8 +285,8 @@ class ReplicaManager:
         )
 
     def _turns(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
-        """`in_turns`; Closed if the broker stops meanwhile: it must not lead again then."""
-        for turn in in_turns(items, self._runtime):
+        """`yielding_batches`; Closed if the broker stops meanwhile: it must not lead again then."""
+        for turn in yielding_batches(items, self._runtime):
             if self._stopping:
                 raise Closed(f"broker {self.broker_id} is stopping and changes no partitions")
             yield turn

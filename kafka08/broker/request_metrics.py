@@ -225,12 +225,12 @@ class TimedConnection:
     def on_close(self, call: Callable[[], object] | None) -> None:
         self._link.on_close = call
 
-    def answer(self, answer: ResponseFrame) -> None:
-        """As ServerConnection.answer."""
+    def send_response(self, response: ResponseFrame) -> None:
+        """As ServerConnection.send_response."""
         self.responded_at = self._monotonic()
         if self.on_response is not None:
             self.on_response(self.responded_at)
-        self._link.answer(answer)
+        self._link.send_response(response)
 
     def finish(self, reason: str = "") -> None:
         self._link.finish(reason)

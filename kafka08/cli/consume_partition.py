@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.failures import check_topic_exists
+from kafka08.cli.message_output import check_reader, write_all
 from kafka08.cli.options import cluster_addresses, read_config
-from kafka08.cli.outlet import check_reader, write_all
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.skipping import Skipping
 from kafka08.clock import SYSTEM_CLOCK, Clock

@@ -12,8 +12,8 @@ import click
 
 from kafka08.cli.consume_partition import start_of as offset_of
 from kafka08.cli.failures import check_topic_exists
+from kafka08.cli.message_output import MessageOutput
 from kafka08.cli.options import read_client_config
-from kafka08.cli.outlet import Outlet
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.skipping import Skipping
 from kafka08.cli.times import parse_time
@@ -168,7 +168,7 @@ class PollingPrinter:
         self.count = 0
         self._skipping = Skipping(is_wanted=skip_damaged)
         self._consumer = consumer
-        self._outlet = Outlet(descriptor, PRINTED_AT_ONCE.max_messages)
+        self._output = MessageOutput(descriptor, PRINTED_AT_ONCE.max_messages)
         self._render = render
         self._left = INT_MAX if max_messages is None else max_messages
         self._stopping = stopping
@@ -182,7 +182,7 @@ class PollingPrinter:
         waker.start()
         try:
             for batch in self._batches(until or {}):
-                self._outlet.write(self._render(batch), len(batch), self._stopping)
+                self._output.write(self._render(batch), len(batch), self._stopping)
                 self.count += len(batch)
                 self._left -= len(batch)
         except WokenUp:
@@ -194,7 +194,7 @@ class PollingPrinter:
 
     def _batches(self, until: dict[TopicPartition, int]) -> Iterator[MessageBatch]:
         while self._left > 0 and not self._stopping.is_set():
-            most = min(self._left, self._outlet.at_once)
+            most = min(self._left, self._output.at_once)
             for tp, end in until.items():
                 most = min(most, end - self._consumer.position(tp))
             if most <= 0:
@@ -216,7 +216,7 @@ class PollingPrinter:
             elif 0 <= self._idle_limit_s:
                 return
             else:
-                self._outlet.check_reader()
+                self._output.check_reader()
 
     @property
     def _patience_s(self) -> float:

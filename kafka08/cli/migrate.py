@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kafka08.migration import OffsetMigration, Rollback, Status
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import Outcome
-    from kafka08.pace import Pace
+    from kafka08.rate_limiter import RateLimiter
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -115,9 +115,9 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
     from kafka08.migration.fleet import plan_groups
 
     refused = 0
-    with opened(**where) as (connections, groups, pace), progress(len(groups)) as tick:
+    with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
         plans = plan_groups(
-            connections, groups, pace, max_disagreement=max_disagreement, named=where["groups"]
+            connections, groups, limiter, max_disagreement=max_disagreement, named=where["groups"]
         )
         for planned in plans:
             if planned.steps or not planned.is_allowed:
@@ -149,11 +149,11 @@ def start(
 
     if dry_run:
         context.invoke(plan, max_disagreement=max_disagreement, as_json=as_json, **where)
-    with opened(**where) as (connections, groups, pace):
+    with opened(**where) as (connections, groups, limiter):
         outcomes = start_groups(
             connections,
             groups,
-            pace,
+            limiter,
             max_disagreement=max_disagreement,
             answer_patience_s=answer_seconds,
             named=where["groups"],
@@ -390,17 +390,17 @@ def opened(
     rate: float | None,
     bootstrap: str | None,
     zookeeper: str,
-) -> Iterator[tuple[Connections, list[str], Pace]]:
+) -> Iterator[tuple[Connections, list[str], RateLimiter]]:
     """The connections and groups selected by the options."""
     if bool(groups) == every:
         raise click.UsageError("Give groups or patterns, or --all.")
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import find_groups
-    from kafka08.pace import Pace
+    from kafka08.rate_limiter import RateLimiter
 
     with Connections(zookeeper, bootstrap) as connections:
         found = find_groups(connections, groups, every=every)
-        yield connections, found, Pace(rate, connections.runtime)
+        yield connections, found, RateLimiter(rate, connections.runtime)
 
 
 def run_step(
@@ -409,9 +409,9 @@ def run_step(
     """The outcome of a step for each group, as soon as it is known."""
     from kafka08.migration.fleet import each_group
 
-    with opened(**where) as (connections, groups, pace), progress(len(groups)) as tick:
+    with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
         for outcome in each_group(
-            connections, groups, pace, step, answer_patience_s=answer_seconds
+            connections, groups, limiter, step, answer_patience_s=answer_seconds
         ):
             yield outcome
             tick()

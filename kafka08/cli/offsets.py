@@ -253,7 +253,7 @@ def exported(
     from kafka08.groups.coordinator_reader import may_coordinate
     from kafka08.migration.fleet import choose_groups, find_groups, read_groups
     from kafka08.migration.group_offsets import GroupOffsets
-    from kafka08.pace import Pace
+    from kafka08.rate_limiter import RateLimiter
 
     if not connections.has_zookeeper:
         listed = connections.groups.groups()
@@ -266,7 +266,9 @@ def exported(
         listed = connections.groups.groups()
         names = list(dict.fromkeys([*names, *(group.name for group in listed.groups)]))
         unlisted = listed.unanswered
-    batches = read_groups(connections, names, Pace(None, connections.runtime), everywhere=True)
+    batches = read_groups(
+        connections, names, RateLimiter(None, connections.runtime), everywhere=True
+    )
     return [facts for batch in batches for facts in batch], unlisted
 
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kafka08.cli.allowance import Allowance
-from kafka08.cli.outlet import Outlet
+from kafka08.cli.message_limit import MessageLimit
+from kafka08.cli.message_output import MessageOutput
 from kafka08.cli.skipping import Skipping
 from kafka08.consumer.batch import BatchLimits
 from kafka08.errors import ConsumerTimeout, InvalidMessage
@@ -50,7 +50,7 @@ class Printer:
     ) -> None:
         self.count = 0
         self.failure: Exception | None = None
-        self._outlet = Outlet(descriptor, PRINTED_AT_ONCE.max_messages)
+        self._output = MessageOutput(descriptor, PRINTED_AT_ONCE.max_messages)
         self._render = render
         self._max_messages = max_messages
         self._idle_limit_ms = idle_limit_ms
@@ -61,10 +61,10 @@ class Printer:
     def run(self, connector: ConsumerConnector, streams: list[KafkaStream[bytes, bytes]]) -> None:
         """Return after the limit, an error, a timeout, or when stopped. All printed messages are
         committed then and (unless auto.commit.enable is off) no others."""
-        allowance = Allowance(self._max_messages, PRINTED_AT_ONCE.max_messages, len(streams))
+        limit = MessageLimit(self._max_messages, PRINTED_AT_ONCE.max_messages, len(streams))
         threads = [
             threading.Thread(
-                target=self._run_stream, args=(connector, stream, allowance), name=f"stream-{n}"
+                target=self._run_stream, args=(connector, stream, limit), name=f"stream-{n}"
             )
             for n, stream in enumerate(streams)
         ]
@@ -74,10 +74,10 @@ class Printer:
             thread.join()
 
     def _run_stream(
-        self, connector: ConsumerConnector, stream: KafkaStream[bytes, bytes], allowance: Allowance
+        self, connector: ConsumerConnector, stream: KafkaStream[bytes, bytes], limit: MessageLimit
     ) -> None:
         try:
-            for batch in self._until_stopped(stream, allowance):
+            for batch in self._until_stopped(stream, limit):
                 self._print(batch)
             if connector.config.auto_commit_enable:
                 connector.commit_offsets()  # including the last batch: it is printed
@@ -86,38 +86,38 @@ class Printer:
             self._stopping.set()
 
     def _until_stopped(
-        self, stream: KafkaStream[bytes, bytes], allowance: Allowance
+        self, stream: KafkaStream[bytes, bytes], limit: MessageLimit
     ) -> Iterator[MessageBatch]:
         """Batches to be printed as a whole."""
         skipping = Skipping(is_wanted=self._skip_damaged)
         silent_ms = 0
         while not self._stopping.is_set():
-            most = allowance.take(POLL_MS / 1000)
+            most = limit.take(POLL_MS / 1000)
             if not most:
                 continue
             try:
-                at_once = min(most, self._outlet.at_once)
+                at_once = min(most, self._output.at_once)
                 batch = next(stream.batches(at_once, PRINTED_AT_ONCE.max_bytes))
             except ConsumerTimeout:
-                allowance.give_back(most)
+                limit.give_back(most)
                 silent_ms += POLL_MS
                 if 0 <= self._idle_limit_ms <= silent_ms:
                     return
-                self._outlet.check_reader()
+                self._output.check_reader()
             except InvalidMessage as error:
-                allowance.give_back(most)
+                limit.give_back(most)
                 skipping.meet(error, stream.skip_damaged)
             except StopIteration:
                 return
             else:
                 silent_ms = 0
                 yield batch
-                allowance.give_back(most - len(batch))
+                limit.give_back(most - len(batch))
 
     def _print(self, batch: MessageBatch) -> None:
         lines = self._render(batch)
         with self._lock:
-            self._outlet.write(lines, len(batch), self._stopping)
+            self._output.write(lines, len(batch), self._stopping)
             self.count += len(batch)
             if self.count == self._max_messages:
                 self._stopping.set()

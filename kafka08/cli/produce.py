@@ -26,8 +26,8 @@ from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
 from kafka08.errors import FailedToSend, KafkaError
 from kafka08.listing import counted
-from kafka08.pace import Pace
 from kafka08.producer.record import ProducerRecord
+from kafka08.rate_limiter import RateLimiter
 
 if TYPE_CHECKING:
     from kafka08.producer import KafkaProducer, Producer
@@ -105,7 +105,7 @@ def produce(
     splitter = KeySplitter(key_separator, ignore_error=ignore_error)
     make = record_sender if new_producer or form == "json" else line_sender
     sender = make(topic, splitter, form)
-    pace, shown = Pace(rate, slices=SLICES_PER_SECOND), Progress(progress)
+    limiter, shown = RateLimiter(rate, slices=SLICES_PER_SECOND), Progress(progress)
     with closing(sender), closing(open_input(path)) as source:
         batches = line_batches(source)
         try:
@@ -117,9 +117,9 @@ def produce(
                         await_answer(sender.bootstrap)
                     break
                 while lines:
-                    some = pace.slice_of(len(lines))
+                    some = limiter.slice_of(len(lines))
                     with stop.waiting():
-                        time.sleep(pace.wait_s(some))
+                        time.sleep(limiter.wait_s(some))
                     started = time.monotonic()
                     sender.send(lines[:some])
                     shown.add(some, time.monotonic() - started)

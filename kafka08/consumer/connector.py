@@ -30,8 +30,8 @@ from kafka08.consumer.fetcher_manager import FetcherManager
 from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.member_storage import MemberStorage
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.ownership import Ownership
-from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.rebalancer import Event, Rebalancer
 from kafka08.consumer.registry import GroupRegistry
 from kafka08.consumer.session import SessionGate

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kafka08.consumer.progress import Chunk
+from kafka08.consumer.owned_partition import Chunk
 from kafka08.metrics import Mean, Rate
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import TopicPartition

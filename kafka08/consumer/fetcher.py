@@ -34,7 +34,7 @@ from kafka08.config import INT_MAX
 from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import NO_RESET, SMALLEST, FetchOptions
 from kafka08.consumer.fetched import FetchedSet
-from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.errors import (
     ClientError,
     InvalidMessage,

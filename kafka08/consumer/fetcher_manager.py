@@ -13,7 +13,7 @@ from kafka08.consumer.brokers import Brokers
 from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import FetchOptions
 from kafka08.consumer.fetcher import PartitionFetcher
-from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.errors import ApiError, KafkaError, NoBrokersAvailable
 from kafka08.hashing import fetcher_of
 from kafka08.network.connection import Connection

@@ -14,7 +14,7 @@ from typing import Final
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.offset_store import Offsets, OffsetStore
-from kafka08.consumer.progress import OwnedPartition, Sink
+from kafka08.consumer.owned_partition import OwnedPartition, Sink
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import KafkaError

@@ -30,8 +30,8 @@ from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.member_storage import MemberStorage
 from kafka08.consumer.offset_store import Offsets
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.ownership import Ownership
-from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.registry import GroupRegistry, RegistrationGone
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.status import ConsumerStatus

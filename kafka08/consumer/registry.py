@@ -20,7 +20,7 @@ from typing import Final
 from kafka08.consumer.assignment import GroupView
 from kafka08.consumer.assignors import Assignment
 from kafka08.consumer.subscription import Subscription, subscription_of
-from kafka08.consumer.watched import WatchedNodes
+from kafka08.consumer.znode_cache import ZnodeCache
 from kafka08.errors import NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.runtime import ClientRuntime, Event
 from kafka08.structs import TopicPartition
@@ -80,10 +80,10 @@ class GroupRegistry:
         self._note = note
         self._on_change = on_change
         self._on_release = on_release
-        self._registrations = WatchedNodes(
+        self._registrations = ZnodeCache(
             zk, lambda node: self._subscription_of(node.data), on_change, runtime
         )
-        self._topics = WatchedNodes(zk, lambda node: _partitions_of(node.data), on_change, runtime)
+        self._topics = ZnodeCache(zk, lambda node: _partitions_of(node.data), on_change, runtime)
         self._parents: set[str] = set()
         """Topics whose owners' parent znode is known to exist in this session."""
         self._uncertain: set[TopicPartition] = set()

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 from kafka08 import kernel
 from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
 from kafka08.consumer.fetched import offset_behind
-from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
 from kafka08.kernel import Columns, MessageAndMetadata
 from kafka08.protocol.message_set import fetched_unpacker

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import offsets_or_errors
 from kafka08.client.message_times import message_times
-from kafka08.consumer.watched import WatchedNodes
+from kafka08.consumer.znode_cache import ZnodeCache
 from kafka08.deprecation import renamed
 from kafka08.errors import KafkaError
 from kafka08.exporter.kafka_commits import KafkaCommits
@@ -63,13 +63,13 @@ class ClusterReader(Closeable):
         self._zk.start()
         self._store = ClusterStore(self._zk)
         self._session = self._zk.session_id
-        self._state_nodes: WatchedNodes[Node] = self._watched_nodes()
-        self._commit_nodes: WatchedNodes[Node] = self._watched_nodes()
+        self._state_nodes: ZnodeCache[Node] = self._watched_nodes()
+        self._commit_nodes: ZnodeCache[Node] = self._watched_nodes()
 
-    def _watched_nodes(self) -> WatchedNodes[Node]:
+    def _watched_nodes(self) -> ZnodeCache[Node]:
         """Znodes that are reread only after a change: there may be a hundred thousand, and a read
         costs a tenth of a millisecond."""
-        return WatchedNodes(self._zk, lambda node: node, lambda: None, self._runtime)
+        return ZnodeCache(self._zk, lambda node: node, lambda: None, self._runtime)
 
     @property
     def requests_sent(self) -> int:

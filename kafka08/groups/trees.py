@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from kafka08.consumer.watched import AT_ONCE, WatchedNodes
+from kafka08.consumer.znode_cache import AT_ONCE, ZnodeCache
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.facts import Owner
 from kafka08.structs import TopicPartition
@@ -50,7 +50,7 @@ def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
 
 
 def read_commits(
-    zk: ZkClient, groups: Sequence[str], watched: WatchedNodes[Node]
+    zk: ZkClient, groups: Sequence[str], watched: ZnodeCache[Node]
 ) -> dict[str, Tree[tuple[int, int]]]:
     """group → its committed offsets with the versions of their znodes; a commit raises these. Of
     `watched` znodes only those are read that have changed since the last time."""

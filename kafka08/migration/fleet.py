@@ -21,7 +21,7 @@ from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.reading import read_many, with_movement
 from kafka08.migration.starting import Starting
-from kafka08.pace import Pace
+from kafka08.rate_limiter import RateLimiter
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
 
@@ -72,22 +72,22 @@ def is_pattern(name: str) -> bool:
 
 
 def read_groups(
-    connections: Connections, groups: Sequence[str], pace: Pace, *, everywhere: bool
+    connections: Connections, groups: Sequence[str], limiter: RateLimiter, *, everywhere: bool
 ) -> Iterator[list[GroupFacts]]:
     """The facts of all groups, some at a time; `everywhere` as of `read_many`."""
-    size = pace.slice_of(BATCH)
+    size = limiter.slice_of(BATCH)
     for first in range(0, len(groups), size):
         batch = groups[first : first + size]
-        connections.runtime.sleep(pace.wait_s(len(batch)))
+        connections.runtime.sleep(limiter.wait_s(len(batch)))
         yield read_many(batch, connections, everywhere=everywhere)
 
 
 def watch_groups(
-    connections: Connections, groups: Sequence[str], pace: Pace
+    connections: Connections, groups: Sequence[str], limiter: RateLimiter
 ) -> Iterator[list[GroupFacts]]:
     """The same with a second look at what should stand still. Of a single group Kafka is asked
     about every partition there is, of many about the topics that ZooKeeper connects them with."""
-    for facts in read_groups(connections, groups, pace, everywhere=len(groups) == 1):
+    for facts in read_groups(connections, groups, limiter, everywhere=len(groups) == 1):
         # A full batch takes long enough by itself.
         pause_s = MOVEMENT_PAUSE_S if len(facts) < BATCH else 0.0
         yield with_movement(facts, connections, pause_s)
@@ -96,7 +96,7 @@ def watch_groups(
 def plan_groups(
     connections: Connections,
     groups: Sequence[str],
-    pace: Pace,
+    limiter: RateLimiter,
     *,
     max_disagreement: int | None,
     named: Collection[str] = (),
@@ -104,7 +104,7 @@ def plan_groups(
     """A plan for each group, in order, with what is known of when Kafka forgets offsets. A group
     without any offset is passed over, with an empty plan, unless it was `named` itself."""
     times = CommitTimes(connections.cluster, connections.runtime)
-    for batch in watch_groups(connections, groups, pace):
+    for batch in watch_groups(connections, groups, limiter):
         for facts in batch:
             if _is_passed_over(facts, named):
                 yield Plan(facts.group, (), ())
@@ -116,7 +116,7 @@ def plan_groups(
 def start_groups(
     connections: Connections,
     groups: Sequence[str],
-    pace: Pace,
+    limiter: RateLimiter,
     *,
     max_disagreement: int | None,
     answer_patience_s: float,
@@ -124,7 +124,7 @@ def start_groups(
 ) -> Iterator[Outcome[Plan]]:
     """`start` of each group; those that were read together are started together. Groups without any
     offset are passed over as in `plan_groups`."""
-    for facts in watch_groups(connections, groups, pace):
+    for facts in watch_groups(connections, groups, limiter):
         batch = [f for f in facts if not _is_passed_over(f, named)]
         yield from (
             Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, named)
@@ -150,7 +150,7 @@ def _is_passed_over(facts: GroupFacts, named: Collection[str]) -> bool:
 def each_group(
     connections: Connections,
     groups: Sequence[str],
-    pace: Pace,
+    limiter: RateLimiter,
     step: Callable[[OffsetMigration], T],
     *,
     answer_patience_s: float,
@@ -159,7 +159,7 @@ def each_group(
     times = CommitTimes(connections.cluster, connections.runtime)
 
     def carry_out(group: str) -> T:
-        connections.runtime.sleep(pace.wait_s())
+        connections.runtime.sleep(limiter.wait_s())
         with OffsetMigration(
             group=group,
             connections=connections,

@@ -16,7 +16,7 @@ from typing import Final
 from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
 from kafka08.lifecycle import Closeable
-from kafka08.protocol import codec, growing
+from kafka08.protocol import codec, growing_buffer
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.list_groups import ListGroupsRequest
@@ -296,10 +296,10 @@ class Connection(Closeable):
             data = bytearray(size)
             self._fill(memoryview(data), deadline)
             return memoryview(data)
-        large, received = growing.begin(size), 0
+        large, received = growing_buffer.begin(size), 0
         while received < size:
             if received:
-                large = growing.grow(large, size)
+                large = growing_buffer.grow(large, size)
             self._fill(memoryview(large)[received:], deadline)
             received = len(large)
         return memoryview(large)

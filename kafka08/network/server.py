@@ -1,11 +1,12 @@
-"""SocketServer: accept, frames in, answers out, on the event loop of a BrokerRuntime.
+"""SocketServer: accepts connections, reads frames and sends responses, on the event loop of a
+BrokerRuntime.
 
 A connection has no greenlet: one io watch of the loop calls its ServerConnection in the hub. A
-callback receives at most four times, handles each time at most 64 requests or 2 ms of them, and
-sends their answers joined; message sets above 16 KB go from their files to the socket by sendfile.
-When a socket takes no more, reading stops until it does. Limits: size of a request, connections
-from one address, time without a request. Source: kafka.network.SocketServer 0.8.2.2;
-ARCHITECTURE.md, "Who runs where".
+callback receives at most four times, each time handles at most 64 requests or 2 ms of them, and
+sends their responses together. Message sets above 16 KB go from their files to the socket by
+sendfile. When a socket's send buffer is full, reading stops until it has room. Limits: size of a
+request, connections from one address, time without a request. Source: kafka.network.SocketServer
+0.8.2.2; ARCHITECTURE.md, "Who runs where".
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ logger = logging.getLogger("kafka.network.Processor")
 ACCEPTS_MAX: Final = 64
 """Connections accepted in one callback."""
 RECEIVES_MAX: Final = 4
-"""Times that a callback receives before it sends the answers."""
+"""How often a callback receives before it sends the responses."""
 COPIED_BYTES_MAX: Final = 16 << 10
 """A slice up to this size is read and sent with its header by one call: cheaper than sendfile."""
 JOINED_BYTES: Final = 1 << 20
@@ -87,8 +88,8 @@ class AcceptedConnection(ServerConnection):
             self._fail(error)
 
     def _receive(self) -> None:
-        """Receive and handle what is there, again while the buffer was filled; then send the
-        answers, for each one sent by itself costs a turn of the network's stack."""
+        """Receive and handle frames, and repeat while each receive fills the buffer. Then send all
+        responses together, because each send is a system call."""
         more = False
         for _ in range(RECEIVES_MAX):
             room = self.reader.buffer()
@@ -98,19 +99,19 @@ class AcceptedConnection(ServerConnection):
                 break
             if count == 0:
                 if self.outbox:
-                    break  # a client that sends nothing more may still wait for these
+                    break  # the client has closed its side, but may still wait for these
                 self.close()
                 return
             self.reader.advance(count)
             more = self.handle_frames(self._server.runtime.monotonic)
             if more or self.parked or self.ending or count < len(room):
                 break
-        self._answer_or_wait(more)
+        self._send_or_wait(more)
 
     def _hold_reading(self) -> None:
-        """Bytes, or the client's end, came while a request is unanswered: leave them in the socket
-        until it is. A client that ended its side may still wait for the answer; one that broke the
-        connection does not."""
+        """Bytes, or the end of the stream, arrived while a request waits for its response: leave
+        them in the socket until then. A client that has closed its side may still wait for the
+        response; one that has reset the connection does not."""
         try:
             if self.parked:
                 self._stream.recv(1, PEEK)
@@ -121,8 +122,8 @@ class AcceptedConnection(ServerConnection):
             return
         self._reading.stop()
 
-    def _answer_or_wait(self, more: bool) -> None:
-        """Send the answers there are; come back if `more` frames are here, else wait for bytes."""
+    def _send_or_wait(self, more: bool) -> None:
+        """Send the queued responses. Schedule another turn if there are `more` frames."""
         if self.outbox:
             self._flush()
         if more and not self.ending:
@@ -136,20 +137,20 @@ class AcceptedConnection(ServerConnection):
             self._server.runtime.call_soon(self._resume)
 
     def _resume(self) -> None:
-        """Go on with frames that are here already, or with reading."""
+        """Continue with received frames, or with reading."""
         self.scheduled = False
         if self.ending or self.parked or self.outbox:
             return
         try:
-            self._answer_or_wait(self.handle_frames(self._server.runtime.monotonic))
+            self._send_or_wait(self.handle_frames(self._server.runtime.monotonic))
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
             self._fail(error)
             return
         if not (self.ending or self.parked or self.outbox or self._reading.active):
             self._reading.start(self._on_readable)
 
-    def answered(self) -> None:
-        """A parked request has its answer: send it now, go on with the rest in a callback."""
+    def response_queued(self) -> None:
+        """A parked request has its response: send it now, and continue reading in a callback."""
         try:
             self._flush()
         except OSError as error:
@@ -161,8 +162,9 @@ class AcceptedConnection(ServerConnection):
             self.reader.release()
 
     def _flush(self) -> None:
-        """Send the outbox as far as the socket takes it, and for SECONDS_MAX where bytes are made;
-        watch for room then. The last answer of a connection that is ending closes it."""
+        """Send the outbox until the socket's buffer is full, or, where pieces are made while they
+        are sent, for SECONDS_MAX; then watch for room. After the last response, a connection that
+        is ending closes."""
         outbox = self.outbox
         deadline = 0.0
         while outbox and not self._making:
@@ -247,14 +249,14 @@ class AcceptedConnection(ServerConnection):
             self._put_made(piece, data)
 
     def _on_made(self, data: bytes | None, error: BaseException | None) -> None:
-        """Bytes that were made in a thread are here."""
+        """A thread has made the next bytes of a piece."""
         self._making = False
         if self.closed:
             return
         piece = self.outbox[0]
         if data is None or not isinstance(piece, MadeBytes):
-            logger.error("Error while making an answer to /%s", self.host, exc_info=error)
-            self.close("its answer could not be finished")
+            logger.error("Error while making a response to /%s", self.host, exc_info=error)
+            self.close("its response could not be completed")
             return
         self._put_made(piece, data)
         self._on_writable()
@@ -272,8 +274,8 @@ class AcceptedConnection(ServerConnection):
             self._schedule()
 
     def _fail(self, error: Exception) -> None:
-        """End because of an error, in the words of 0.8.2.2. What was answered before is sent,
-        unless the socket is what failed."""
+        """Close because of an error, with the log line of 0.8.2.2. Earlier responses are sent,
+        unless the socket itself failed."""
         if isinstance(error, ProtocolError):
             logger.info(
                 "Closing socket connection to /%s due to invalid request: %s",
@@ -293,8 +295,8 @@ class AcceptedConnection(ServerConnection):
         self.finish()
 
     def finish(self, reason: str = "") -> None:
-        """Stop reading, send what was answered, close. A client that does not take it is closed as
-        an idle one."""
+        """Stop reading, send the queued responses, and close. If the client does not receive them,
+        the idle timeout closes the connection."""
         if self.ending:
             return
         if reason:
@@ -325,7 +327,7 @@ class AcceptedConnection(ServerConnection):
 
 
 class Rest:
-    """What is left of a slice after part of it was sent."""
+    """The rest of a slice after a part of it was sent."""
 
     __slots__ = ("file", "position", "size")
 
@@ -344,7 +346,8 @@ def read_slice(piece: FileSlice) -> bytes:
 
 
 def cut_off(piece: FileSlice) -> ConnectionAbortedError:
-    """A slice ends early: its log was truncated, and the answer's size cannot be kept."""
+    """The error for a slice that ends early: its log was truncated, and the announced size of the
+    response is wrong."""
     return ConnectionAbortedError(f"a segment ended before the {piece.size} bytes promised")
 
 
@@ -354,8 +357,8 @@ class SocketServer:
     request_bytes_max    larger frames close the connection (socket.request.max.bytes)
     connections_per_ip   connections from one address that are not closed at once
                          (max.connections.per.ip), with `connections_overrides` by address
-    idle_ms              a connection that sent nothing for so long is closed
-                         (connections.max.idle.ms); looked at by `call_later`
+    idle_ms              a connection that sends nothing for this time is closed
+                         (connections.max.idle.ms); checked by `call_later`
     """
 
     def __init__(

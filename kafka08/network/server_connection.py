@@ -60,8 +60,8 @@ ResponseFrame: TypeAlias = bytes | bytearray | Sequence[Piece]
 """A whole frame, in one piece or several. Empty bytes: there is no response."""
 
 RequestHandler: TypeAlias = Callable[[memoryview, "ServerConnection"], ResponseFrame | None]
-"""Handles one payload, without switching. None parks the connection until `answer` is called on it.
-The payload is valid until the handler returns. ProtocolError closes the connection."""
+"""Handles one payload, without switching. None parks the connection until `send_response`. The
+payload is valid until the handler returns. ProtocolError closes the connection."""
 
 RequestHandlers: TypeAlias = Iterator[RequestHandler]
 """Endless: the handler of each request in turn, so that one of many can be measured at no cost for
@@ -106,20 +106,20 @@ class ServerConnection:
             if payload is None:
                 return False
             self._handling = True
-            answer = handle(payload, self)
+            response = handle(payload, self)
             self._handling = False
-            if answer is None:
+            if response is None:
                 # The response may have come while the handler was running.
-                answer, self._early = self._early, None
-                if answer is None:
+                response, self._early = self._early, None
+                if response is None:
                     self.parked = not self.ending
                     return False
             if self.ending:
                 return False
-            if type(answer) is not bytes:
-                self._queue(answer)
-            elif answer:
-                outbox.append(answer)
+            if type(response) is not bytes:
+                self._queue(response)
+            elif response:
+                outbox.append(response)
             if len(payload) > LARGE_BYTES:
                 now = monotonic()
                 if deadline == 0.0:
@@ -128,20 +128,20 @@ class ServerConnection:
                     return True
         return True
 
-    def answer(self, answer: ResponseFrame) -> None:
+    def send_response(self, response: ResponseFrame) -> None:
         """Send the response of the parked request. Does nothing if the connection has closed."""
         if self.ending:
             return
         if self._handling:
-            self._early = answer
+            self._early = response
             return
-        assert self.parked, f"{self.peer} is answered twice"
+        assert self.parked, f"{self.peer} has two responses"
         self.parked = False
         self.on_close = None
-        self._queue(answer)
-        self.answered()
+        self._queue(response)
+        self.response_queued()
 
-    def answered(self) -> None:
+    def response_queued(self) -> None:
         """A parked request has its response: `outbox` must be sent, and frames may be waiting. The
         owner of the socket overrides this."""
 
@@ -161,7 +161,7 @@ class ServerConnection:
         self.on_close = None
         self.reader.close()
         if self.outbox:
-            self.answered()
+            self.response_queued()
         else:
             self.close()
 
@@ -178,8 +178,8 @@ class ServerConnection:
         if abandoned is not None:
             abandoned()
 
-    def _queue(self, answer: ResponseFrame) -> None:
-        if not isinstance(answer, bytes | bytearray):
-            self.outbox.extend(answer)
-        elif answer:
-            self.outbox.append(answer)
+    def _queue(self, response: ResponseFrame) -> None:
+        if not isinstance(response, bytes | bytearray):
+            self.outbox.extend(response)
+        elif response:
+            self.outbox.append(response)

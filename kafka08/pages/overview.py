@@ -11,8 +11,8 @@ from kafka08.doctor import Finding
 from kafka08.doctor.snapshot import LogDirectoryFacts
 from kafka08.exporter.summary import BrokerRow, Summary
 from kafka08.exporter.view import ClusterView
-from kafka08.pages.kept import partitions_as_json
 from kafka08.pages.trends import Trends
+from kafka08.pages.view_json import partitions_as_json
 
 
 @dataclass(frozen=True, slots=True)

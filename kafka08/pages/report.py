@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from kafka08.errors import ConfigError
 from kafka08.exporter.view import ClusterView
-from kafka08.pages.kept import view_as_json, view_of_json
 from kafka08.pages.overview import Overview, overview_of
 from kafka08.pages.trends import Trends
+from kafka08.pages.view_json import view_as_json, view_of_json
 
 STATIC: Final = Path(__file__).with_name("static")
 REPORT_BYTES_MAX: Final = 256 * 1024 * 1024

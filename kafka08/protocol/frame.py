@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka08.errors import ProtocolError
-from kafka08.protocol import growing
-from kafka08.protocol.growing import GrowingBuffer
+from kafka08.protocol import growing_buffer
+from kafka08.protocol.growing_buffer import GrowingBuffer
 from kafka08.protocol.types import Buffer
 
 SIZE: Final = struct.Struct(">i")
@@ -76,8 +76,9 @@ class FrameReader:
     A payload is a writable memoryview into the buffer (offsets are assigned in place). It is valid
     until the next `buffer()`, `release()` or `feed()`, so do not call them while a request still
     refers to its payload. The buffer comes from `pool` before the first byte arrives, and returns
-    there at `release()` unless it holds part of a frame. A frame above growing.FIRST_BYTES gets a
-    GrowingBuffer: no byte of it moves more than once, and its size alone takes little memory.
+    there at `release()` unless it holds part of a frame. A frame above growing_buffer.FIRST_BYTES
+    gets a GrowingBuffer: no byte of it moves more than once, and its size alone takes little
+    memory.
     """
 
     def __init__(self, max_size: int, pool: BufferPool | None = None) -> None:
@@ -182,7 +183,7 @@ class FrameReader:
         elif self._end == len(buffer):
             if self._room is not None:
                 self._room.release()
-            buffer = growing.grow(buffer, wanted)
+            buffer = growing_buffer.grow(buffer, wanted)
         self._buffer = buffer
         return buffer
 
@@ -192,8 +193,8 @@ class FrameReader:
         if self._start + wanted <= len(buffer) and self._end < len(buffer):
             return buffer
         target: bytearray | GrowingBuffer = buffer
-        if wanted > growing.FIRST_BYTES:
-            target = growing.begin(wanted)
+        if wanted > growing_buffer.FIRST_BYTES:
+            target = growing_buffer.begin(wanted)
         elif wanted > len(buffer):
             target = self._pool.take(wanted)
         pending = self._end - self._start

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from kafka08.arrow.access import resolved
 from kafka08.arrow.batches import BatchBuilder
+from kafka08.arrow.connections import resolved
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver

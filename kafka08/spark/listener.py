@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from kafka08.arrow.access import cluster_at
 from kafka08.arrow.committed import commit_offsets
+from kafka08.arrow.connections import cluster_at
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName

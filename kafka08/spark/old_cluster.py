@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspark import SparkContext
 
-from kafka08.arrow.access import cluster_at, resolved
+from kafka08.arrow.connections import cluster_at, resolved
 from kafka08.arrow.data_loss import DataLost, Loss
 from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.arrow.ranges import OffsetRange

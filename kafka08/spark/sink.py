@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafka08.arrow.access import cluster_at
+from kafka08.arrow.connections import cluster_at
 from kafka08.client.requests import produce_request, produce_results
 from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK, Clock

@@ -16,7 +16,7 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from kafka08.arrow.access import resolved
+from kafka08.arrow.connections import resolved
 from kafka08.arrow.option_text import OptionText
 from kafka08.arrow.options import ReadOptions, parse_read_options
 from kafka08.arrow.ranges import OffsetRange

@@ -17,8 +17,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kafka08.arrow.access import close_all
 from kafka08.arrow.committed import commit_offsets
+from kafka08.arrow.connections import close_all
 from kafka08.arrow.creations import TopicCreations
 from kafka08.arrow.data_loss import Loss, RecreatedTopic, clamp, report
 from kafka08.arrow.options import ReadOptions

@@ -7,7 +7,7 @@ from functools import cache
 
 from pyspark import TaskContext
 
-from kafka08.arrow.access import cluster_at, fetch_pool, lost_leaders
+from kafka08.arrow.connections import cluster_at, fetch_pool, lost_leaders
 from kafka08.arrow.range_reader import RangeReader
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ClusterAddress, ReadSettings

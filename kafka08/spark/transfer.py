@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark import StatusTracker
 from pyspark.sql import DataFrame, SparkSession
 
-from kafka08.arrow.access import resolved
+from kafka08.arrow.connections import resolved
 from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange, ranges_to_json

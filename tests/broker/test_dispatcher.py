@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafka08.broker.dispatcher import handlers_at
+from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.fast_fetch import FastFetch
-from kafka08.broker.unfinished import NOTHING_DONE, Unfinished
 from kafka08.levels import Level
 from kafka08.protocol.apis import APIS
 from kafka08.protocol.codec import encode_request
@@ -31,9 +31,9 @@ def test_a_fast_path_sees_its_own_version_alone(
     """Fetch 0 goes to it; Fetch 1, which 0.8.2.2 reads as 0, is left to the handler."""
     seen: list[bytes] = []
 
-    def fetch(self: FastFetch, payload: memoryview, _link: object) -> Unfinished:
+    def fetch(self: FastFetch, payload: memoryview, _link: object) -> Fallback:
         seen.append(bytes(payload[2:4]))
-        return NOTHING_DONE
+        return FALL_BACK
 
     monkeypatch.setattr(FastFetch, "__call__", fetch)
     client = Client(World(tmp_path))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.broker.fallback import Fallback
 from kafka08.broker.fast_path import Method
-from kafka08.broker.unfinished import Unfinished
 from kafka08.levels import Level
 from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol import message_set
@@ -157,7 +157,7 @@ class Counted:
 
     def __call__(
         self, payload: memoryview, link: ServerConnection
-    ) -> ResponseFrame | Unfinished | None:
+    ) -> ResponseFrame | Fallback | None:
         answer = self._handle(payload, link)
-        self.taken += not isinstance(answer, Unfinished)
+        self.taken += not isinstance(answer, Fallback)
         return answer

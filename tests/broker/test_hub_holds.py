@@ -19,7 +19,7 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.coordinator.offset_cache import OffsetCache
-from kafka08.broker.turns import PARTITIONS_AT_ONCE
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.log.names import parse_partition_directory

@@ -11,7 +11,7 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.log_cleaner import CleanerWorkers
-from kafka08.broker.turns import PER_TURN
+from kafka08.broker.yielding import PARTITIONS_PER_BATCH
 from kafka08.errors import (
     Closed,
     NotLeaderForPartition,
@@ -354,7 +354,7 @@ def test_a_broker_that_stops_takes_over_no_more_leaders(tmp_path: Path) -> None:
     """The logs are closed next: what would be appended then must be refused."""
     world = World(tmp_path)
     runtime: Any = world.runtime
-    many = [state(0, partition=number) for number in range(PER_TURN + 1)]
+    many = [state(0, partition=number) for number in range(PARTITIONS_PER_BATCH + 1)]
     world.lead("t", len(many), leader=2)
     runtime.sleep = lambda _: world.replica_manager.shutdown()
     with pytest.raises(Closed):

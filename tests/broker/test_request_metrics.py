@@ -113,7 +113,7 @@ def test_the_parts_of_a_parked_request() -> None:
     served.local_seconds, served.parks = 2.0, True
     served.request(HEARTBEAT)
     served.runtime.advance(3.0)
-    served.links[0].answer(b"late")
+    served.links[0].send_response(b"late")
     assert [b"late"] == served.connection.outbox
     served.runtime.advance(4.0)
     served.flush()

@@ -165,7 +165,7 @@ class Client(ServerConnection):
             while self.handle_frames(self._world.runtime.monotonic):
                 pass
 
-    def answered(self) -> None:
+    def response_queued(self) -> None:
         while self.handle_frames(self._world.runtime.monotonic):
             pass
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import TypeVar
 
-from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import KafkaError
 from kafka08.protocol import message_set

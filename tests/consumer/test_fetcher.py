@@ -12,7 +12,7 @@ import pytest
 from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import PartitionFetcher, response_bytes_max
-from kafka08.consumer.progress import Chunk, OwnedPartition
+from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (
     ConsumerTimeout,

@@ -11,7 +11,7 @@ from kafka08.consumer import fetcher_manager
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import PartitionFetcher
 from kafka08.consumer.fetcher_manager import FetcherManager
-from kafka08.consumer.progress import OwnedPartition
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition

@@ -11,8 +11,8 @@ import pytest
 
 from kafka08.consumer import ownership
 from kafka08.consumer.offset_store import Offsets
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.ownership import Ownership
-from kafka08.consumer.progress import OwnedPartition
 from kafka08.consumer.session import SessionGate
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (

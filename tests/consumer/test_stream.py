@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.consumer.progress import Chunk
+from kafka08.consumer.owned_partition import Chunk
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import (
     ConsumerRebalanceFailed,

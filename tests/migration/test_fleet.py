@@ -24,8 +24,8 @@ from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
 from kafka08.migration.reading import read_many
 from kafka08.migration.writing import raise_in_kafka_of
-from kafka08.pace import Pace
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.rate_limiter import RateLimiter
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -71,10 +71,10 @@ def connections(
 def start(
     connections: Connections, groups: list[str] = GROUPS, named: Collection[str] = ()
 ) -> list[Outcome[Plan]]:
-    pace = Pace(None, connections.runtime)
+    limiter = RateLimiter(None, connections.runtime)
     return list(
         start_groups(
-            connections, groups, pace, max_disagreement=None, answer_patience_s=1, named=named
+            connections, groups, limiter, max_disagreement=None, answer_patience_s=1, named=named
         )
     )
 
@@ -112,15 +112,17 @@ def test_groups_without_offsets_are_passed_over(
     zk.create(paths.consumer_ids("e"), None)
     [_, named] = start(connections, ["b", "e"], ["e"])
     assert "no store has an offset" in str(named.error)
-    pace = Pace(None, connections.runtime)
-    [*_, plan] = plan_groups(connections, ["a", "e"], pace, max_disagreement=None)
+    limiter = RateLimiter(None, connections.runtime)
+    [*_, plan] = plan_groups(connections, ["a", "e"], limiter, max_disagreement=None)
     assert (plan.group, plan.is_allowed, plan.steps) == ("e", True, ())
     assert {o.group: o.error for o in start(connections, ["a", "e"])} == {"a": None, "e": None}
     assert read_journals(zk, ["e"]) == {"e": None}
 
 
 def plans(connections: Connections) -> dict[str, Plan]:
-    found = plan_groups(connections, GROUPS, Pace(None, connections.runtime), max_disagreement=None)
+    found = plan_groups(
+        connections, GROUPS, RateLimiter(None, connections.runtime), max_disagreement=None
+    )
     return {plan.group: plan for plan in found}
 
 
@@ -185,7 +187,7 @@ def test_a_coordinator_that_loads_is_asked_again(
     cluster.refuse(TopicPartition("b", 0), 14, 16, 14)
     cluster.refuse(TopicPartition("c", 1), *[14] * 1000)
     [a, b, c, d] = plan_groups(
-        connections, GROUPS, Pace(None, connections.runtime), max_disagreement=None
+        connections, GROUPS, RateLimiter(None, connections.runtime), max_disagreement=None
     )
     assert [plan.is_allowed for plan in (a, b, c, d)] == [True, True, False, True]
     assert "coordinator is not available" in c.refusals[0]
@@ -260,7 +262,7 @@ def test_the_rate_bounds_what_is_done_together(connections: Connections) -> None
     """Two groups together, and the next two a second later."""
     clock = connections.runtime
     began = clock.monotonic()
-    batches = read_groups(connections, GROUPS, Pace(2, clock), everywhere=False)
+    batches = read_groups(connections, GROUPS, RateLimiter(2, clock), everywhere=False)
     assert [[facts.group for facts in batch] for batch in batches] == [["a", "b"], ["c", "d"]]
     assert clock.monotonic() - began == pytest.approx(1.0)
 
@@ -281,7 +283,7 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
     assert find_groups(connections, ["team*"], every=False) == [odd]
     [started] = start(connections, [odd])
     assert started.error is None
-    pace = Pace(None, connections.runtime)
+    limiter = RateLimiter(None, connections.runtime)
     steps: list[Callable[[OffsetMigration], object]] = [
         OffsetMigration.verify,
         OffsetMigration.finish,
@@ -289,7 +291,7 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
         OffsetMigration.forget,
     ]
     for step in steps:
-        [done] = each_group(connections, [odd], pace, step, answer_patience_s=1)
+        [done] = each_group(connections, [odd], limiter, step, answer_patience_s=1)
         assert done.error is None
     assert not zk.exists(paths.migration(odd))
 
@@ -302,8 +304,8 @@ def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
 
     def run(step: Callable[[OffsetMigration], object], groups: list[str]) -> None:
         cluster.asked.clear()
-        pace = Pace(None, connections.runtime)
-        for done in each_group(connections, groups, pace, step, answer_patience_s=1):
+        limiter = RateLimiter(None, connections.runtime)
+        for done in each_group(connections, groups, limiter, step, answer_patience_s=1):
             assert done.error is None
 
     def asked() -> dict[str, set[str]]:
@@ -386,9 +388,9 @@ def test_the_times_of_commits_are_read_once_for_all(
     monkeypatch.setattr(CommitTimes, "_records", read)
     monkeypatch.setattr("kafka08.groups.commit_times.group_partition", lambda group, count: 3)
     start(connections)
-    pace = Pace(None, connections.runtime)
+    limiter = RateLimiter(None, connections.runtime)
     verify = OffsetMigration.verify
-    assert len(list(each_group(connections, GROUPS, pace, verify, answer_patience_s=1))) == 4
+    assert len(list(each_group(connections, GROUPS, limiter, verify, answer_patience_s=1))) == 4
     assert reads == [TopicPartition(OFFSETS_TOPIC, 3)]
 
 

@@ -134,7 +134,7 @@ class Served:
             return None
         if word == b"wake":
             for parked in self.parked:
-                parked.answer(frame(b"woken"))
+                parked.send_response(frame(b"woken"))
             self.parked.clear()
         if word == b"bad":
             raise ProtocolError("this cannot be")

@@ -27,7 +27,7 @@ class Echo:
         text = bytes(payload)
         self.seen.append(text)
         if text == b"early":
-            exchange.answer(b"[early]")
+            exchange.send_response(b"[early]")
             return None
         if text == b"close":
             exchange.finish("asked to")
@@ -62,7 +62,7 @@ def test_a_parked_request_holds_back_everything_behind_it() -> None:
     receive(target, frame(b"a") + frame(b"park") + frame(b"b"))
     assert [b"a", b"park"] == echo.seen
     assert [b"[a]"] == target.outbox
-    target.answer(b"[late]")
+    target.send_response(b"[late]")
     target.handle_frames(lambda: 0.0)
     assert [b"[a]", b"[late]", b"[b]"] == target.outbox
 
@@ -89,7 +89,7 @@ def test_an_answer_after_the_end_is_dropped() -> None:
     receive(target, frame(b"park"))
     target.on_close = lambda: abandoned.append("told")
     target.close()
-    target.answer(b"[late]")
+    target.send_response(b"[late]")
     assert [] == target.outbox
     assert ["told"] == abandoned
 

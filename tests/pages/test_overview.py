@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from kafka08.doctor.snapshot import LogDirectoryFacts, LogOnDisk
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import summary_of
-from kafka08.pages.kept import view_as_json, view_of_json
 from kafka08.pages.overview import bytes_by_topic, overview_of
 from kafka08.pages.trends import POINTS_MAX, SERIES_MAX, Trends, append
+from kafka08.pages.view_json import view_as_json, view_of_json
 from kafka08.structs import TopicPartition
 from tests.pages.clusters import BROKERS, EMPTY, NOW, overview, view
 

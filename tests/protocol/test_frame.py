@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.errors import ProtocolError
-from kafka08.protocol import growing
+from kafka08.protocol import growing_buffer
 from kafka08.protocol.frame import BUFFER_BYTES, SIZE, BufferPool, FrameReader, frame_size
-from kafka08.protocol.growing import GrowingBuffer
+from kafka08.protocol.growing_buffer import GrowingBuffer
 from tests.memory import resident_bytes
 
 MAX_SIZE = 104857600
@@ -164,8 +164,8 @@ def test_a_large_frame_is_never_moved(monkeypatch: pytest.MonkeyPatch) -> None:
         grown.append(len(larger))
         return larger
 
-    real = growing.grow
-    monkeypatch.setattr(growing, "grow", grow)
+    real = growing_buffer.grow
+    monkeypatch.setattr(growing_buffer, "grow", grow)
     reader = FrameReader(MAX_SIZE)
     data = stream(LARGE)
     for at in range(0, len(data), 1 << 16):

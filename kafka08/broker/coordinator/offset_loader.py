@@ -17,7 +17,7 @@ from kafka08.broker.coordinator.offset_cache import OffsetCache
 from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.broker.turns import in_turns
+from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import CorruptLog, KafkaError, ProtocolError, StorageError
 from kafka08.kernel import CorruptMessage, MessageAndMetadata
 from kafka08.log.log import Log
@@ -205,7 +205,7 @@ class OffsetLoader:
             return
         names = [name for name, value in values.items() if value is not None]
         names += [name for name in self._cache.groups_of(number) if values.get(name) is None]
-        for turn in in_turns(names, self._runtime):
+        for turn in yielding_batches(names, self._runtime):
             if not self._cache.is_current(number, generation):
                 return
             self.groups.load_groups(

@@ -29,7 +29,7 @@ from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
 from kafka08.broker.coordinator.offset_loader import GroupListener, OffsetLoader
 from kafka08.broker.delayed_produce import AppendResult
 from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.broker.turns import in_turns
+from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     NO_ERROR,
     NotCoordinatorForConsumer,
@@ -323,7 +323,7 @@ class OffsetManager:
         After a failed append they stay until the next run. Switches between turns."""
         now_ms = self._runtime.time_ms()
         for number in self._cache.loaded():
-            for keys in in_turns(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
+            for keys in yielding_batches(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
                 expired = self._cache.expired(number, keys, now_ms, self._retention_ms)
                 if expired:
                     self._append_tombstones(number, expired)
@@ -334,7 +334,7 @@ class OffsetManager:
         """Delete every group's offsets of deleted partitions. Switches between turns."""
         gone = frozenset(deleted)
         for number in self._cache.loaded():
-            for keys in in_turns(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
+            for keys in yielding_batches(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
                 found = [key for key in keys if key.topic_partition in gone]
                 if found and self.state(number) is LoadState.LOADED:
                     self._append_tombstones(number, found)

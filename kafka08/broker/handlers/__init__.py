@@ -9,7 +9,7 @@ Every module has two functions, listed in kafka08/broker/dispatcher.py:
 `handle` runs in the hub and may not switch: it reads and changes memory, appends to logs, and
 returns the response (a Response, or a frame in pieces, as Fetch does), or
 
-    NoResponse.PARKED    `call.answer(response)` follows later, from the hub or a greenlet
+    NoResponse.PARKED    `call.respond(response)` follows later, from the hub or a greenlet
                     (`call.when_closed(abandon)` is called if the client goes away)
     NoResponse.SILENT    there is no response
 

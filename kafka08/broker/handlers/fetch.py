@@ -20,7 +20,7 @@ from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.halt import halt_on
-from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns_if_many
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches_if_many
 from kafka08.errors import (
     ApiError,
     NotLeaderForPartition,
@@ -162,7 +162,7 @@ def park(
     def done() -> None:
         response = complete(broker, request, call, reading)
         if not isinstance(response, NoResponse):
-            call.answer_encoded(response)
+            call.respond_encoded(response)
 
     starts = {
         topic_partition: data.message_set.log_offset
@@ -210,7 +210,7 @@ def respond(
     def with_sets(sets: Sets) -> ResponseFrame:
         if request.replica_id < 0:
             broker.replica_manager.count_out(sets)
-        return answer(sets, call)
+        return encode(sets, call)
 
     return reading.finish(reads, call, with_sets)
 
@@ -226,7 +226,7 @@ def read_all(
     PARTITIONS_AT_ONCE."""
     reads: Reads = {}
     refused = GroupedErrors()
-    turns = in_turns_if_many(list(wanted.items()), broker.runtime)
+    turns = yielding_batches_if_many(list(wanted.items()), broker.runtime)
     for topic_partition, partition in chain.from_iterable(turns):
         try:
             found, high_watermark = reading.read_partition(
@@ -274,8 +274,8 @@ def report(error: Exception, topic_partition: TopicPartition, offset: int, call:
     )
 
 
-def answer(reads: Sets, call: Call) -> ResponseFrame:
-    """The frame, with its message sets still in their files."""
+def encode(reads: Sets, call: Call) -> ResponseFrame:
+    """The encoded response, with its message sets still in their files."""
     version = call.request.version
     if version >= LIMITED_VERSION:
         # The order of the request shows which partitions the limit has cut off.

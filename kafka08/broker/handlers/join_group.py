@@ -18,7 +18,7 @@ def handle(broker: BrokerContext, request: JoinGroupRequest, call: Call) -> NoRe
         request,
         call.header.client_id or "",
         client_host,
-        lambda result: call.answer(respond(result)),
+        lambda result: call.respond(respond(result)),
     )
     return NoResponse.PARKED
 

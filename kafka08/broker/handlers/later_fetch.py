@@ -18,7 +18,7 @@ from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.converted_set import LOOKED_AT_AT_ONCE_BYTES, OldResponse
 from kafka08.broker.handlers import fetch
-from kafka08.broker.turns import PER_TURN, in_turns
+from kafka08.broker.yielding import PARTITIONS_PER_BATCH, yielding_batches
 from kafka08.errors import UnknownTopicOrPartition
 from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
@@ -76,7 +76,7 @@ class OldReading(LaterReading):
         old = OldResponse(reads, self._runtime)
 
         def sized() -> ResponseFrame | NoResponse:
-            if old.find_sizes(lambda: call.answer_encoded(respond(old.sets))):
+            if old.find_sizes(lambda: call.respond_encoded(respond(old.sets))):
                 return respond(old.sets)
             return NoResponse.PARKED
 
@@ -85,14 +85,14 @@ class OldReading(LaterReading):
             return sized()
 
         def take_turns() -> ResponseFrame | NoResponse:
-            for turn in in_turns(list(reads), self._runtime):
+            for turn in yielding_batches(list(reads), self._runtime):
                 old.convert(turn)
             return sized()
 
         found = (data.message_set for data in reads.values())
         if sum(one.size for one in found if one is not None) > LOOKED_AT_AT_ONCE_BYTES:
             return call.run_in_greenlet("Fetch", look)
-        if len(reads) > PER_TURN:
+        if len(reads) > PARTITIONS_PER_BATCH:
             return call.run_in_greenlet("Fetch", take_turns)
         return take_turns()
 

@@ -54,7 +54,7 @@ def handle(
     def done(codes: Mapping[TopicPartition, int]) -> None:
         response = respond(request, codes.__getitem__)
         if parked:
-            call.answer(response)
+            call.respond(response)
         else:
             answers.append(response)
 

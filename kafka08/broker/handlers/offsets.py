@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.grouped_errors import GroupedErrors
-from kafka08.broker.turns import PARTITIONS_AT_ONCE, in_turns
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import ApiError, code_of
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.offsets import (
@@ -46,7 +46,7 @@ def respond(
     """Switches if more than PARTITIONS_AT_ONCE are wanted."""
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
     refused = GroupedErrors()
-    for piece in in_turns(wanted, broker.runtime, PARTITIONS_AT_ONCE):
+    for piece in yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE):
         for topic_partition, partition in piece:
             code, offsets = 0, []
             try:

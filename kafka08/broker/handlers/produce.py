@@ -18,7 +18,7 @@ from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.grouped_errors import GroupedErrors
-from kafka08.broker.turns import PARTITIONS_AT_ONCE
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import ApiError, InvalidRequiredAcks, UnknownTopicOrPartition, code_of
 from kafka08.levels import Level
 from kafka08.protocol.grouping import by_partition
@@ -124,11 +124,11 @@ def outcome(
 
 def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
     """The same for a parked call."""
-    answer = outcome(request, results, call)
-    if isinstance(answer, ProduceResponse):
-        call.answer(answer)
+    response = outcome(request, results, call)
+    if isinstance(response, ProduceResponse):
+        call.respond(response)
     else:
-        call.answer_encoded(b"")
+        call.respond_encoded(b"")
 
 
 def report(results: AppendResults, call: Call) -> None:

@@ -14,7 +14,7 @@ from kafka08.protocol.types import Response
 
 def handle(broker: BrokerContext, request: SyncGroupRequest, call: Call) -> NoResponse:
     def reply(assignment: bytes, error_code: int) -> None:
-        call.answer(SyncGroupResponse(error_code, assignment))
+        call.respond(SyncGroupResponse(error_code, assignment))
 
     broker.group_coordinator.sync(request, reply)
     return NoResponse.PARKED

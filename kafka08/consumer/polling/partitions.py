@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
 from kafka08.consumer.fetcher_manager import FetcherManager
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.polling.polled_stream import PolledStream
-from kafka08.consumer.progress import OwnedPartition
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 

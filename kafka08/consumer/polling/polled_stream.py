@@ -17,8 +17,8 @@ from math import inf
 from typing import Any, TypeVar
 
 from kafka08.consumer.batch import BatchLimits, MessageBatch
+from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.consumer.polling.deserializers import Deserializer
-from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.consumer.stream import UNREADABLE, MemberStream
 from kafka08.errors import DeserializationFailed, KafkaError
 from kafka08.kernel import MessageAndMetadata, MessageIterator

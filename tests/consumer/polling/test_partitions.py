@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import cast
 
 from kafka08.consumer.fetcher_manager import FetcherManager
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.polling.partitions import Partitions, Start
 from kafka08.consumer.polling.polled_stream import PolledStream
-from kafka08.consumer.progress import OwnedPartition
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from tests.consumer.streams import chunk_of

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from kafka08.consumer.batch import BatchLimits
+from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.consumer.polling.polled_stream import Message, PolledStream
-from kafka08.consumer.progress import Chunk, OwnedPartition
 from kafka08.errors import DeserializationFailed, InvalidMessage, MessageTooLarge
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition

@@ -1,4 +1,4 @@
-"""Allowance: a limit that several streams share, used up exactly."""
+"""MessageLimit: a limit that several streams share, used up exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.cli.allowance import Allowance
+from kafka08.cli.message_limit import MessageLimit
 
 
 @given(
@@ -20,41 +20,41 @@ def test_parts_never_add_up_to_more_than_the_limit(
     limit: int, part: int, shares: int, used: list[int]
 ) -> None:
     """Whatever is used of them; and in the end all of it is used."""
-    allowance = Allowance(limit, part, shares)
+    shared = MessageLimit(limit, part, shares)
     printed = 0
     for wish in used:
-        taken = allowance.take(0)
+        taken = shared.take(0)
         assert taken <= part
         printed += min(wish, taken)
-        allowance.give_back(taken - min(wish, taken))
-    while taken := allowance.take(0):
+        shared.give_back(taken - min(wish, taken))
+    while taken := shared.take(0):
         printed += taken
     assert limit == printed
 
 
 def test_without_a_limit_a_part_is_whole() -> None:
     """And there is always another one."""
-    allowance = Allowance(None, 7, 2)
-    assert [7, 7, 7] == [allowance.take(0) for _ in range(3)]
-    allowance.give_back(7)
-    assert 7 == allowance.take(0)
+    limit = MessageLimit(None, 7, 2)
+    assert [7, 7, 7] == [limit.take(0) for _ in range(3)]
+    limit.give_back(7)
+    assert 7 == limit.take(0)
 
 
 def test_streams_without_messages_do_not_keep_the_last_one() -> None:
     """Three take and give back as fast as they can; the one that has messages gets them all."""
-    allowance = Allowance(20, 10, 4)
+    limit = MessageLimit(20, 10, 4)
     done = threading.Event()
 
     def idle() -> None:
         while not done.is_set():
-            allowance.give_back(allowance.take(0.1))
+            limit.give_back(limit.take(0.1))
 
     threads = [threading.Thread(target=idle, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     printed = 0
     while printed < 20:
-        taken = allowance.take(10)
+        taken = limit.take(10)
         assert taken, "it waited in vain"
         printed += taken
     assert 20 == printed

@@ -1,4 +1,4 @@
-"""Pace: a rate limit."""
+"""RateLimiter: spreads operations evenly over time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from kafka08.clock import SYSTEM_CLOCK, Clock
 
 
-class Pace:
+class RateLimiter:
     """At most `rate` operations a second, evenly; None: no limit. Thread-safe.
 
     slices   the number of bursts per second

@@ -22,7 +22,7 @@ EARLY_GRACE_MS: Final = 5
 """How long such a reader may take to end after it has read everything."""
 
 
-class Outlet:
+class MessageOutput:
     """A file descriptor for messages. Not thread-safe.
 
     Data written to a pipe is not yet read: `kafka08 consume t | head -2` would fill it with

@@ -1,4 +1,4 @@
-"""Unfinished: a request that a fast path leaves to its handler."""
+"""Fallback: the result of a fast path for a request that the handler must handle."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kafka08.broker.delayed_produce import AppendResults
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class Fallback:
     """The request must be decoded and handled; `appended` has the finished part of a Produce."""
 
     appended: AppendResults = field(default_factory=dict)
 
 
-NOTHING_DONE: Final = Unfinished()
+FALL_BACK: Final = Fallback()

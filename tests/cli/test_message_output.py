@@ -1,4 +1,4 @@
-"""kafka08.cli.outlet: what a pipe's reader has read, and what it left behind."""
+"""kafka08.cli.message_output: what a pipe's reader has read, and what it left behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.cli.outlet import SINGLE_MESSAGES, Outlet
+from kafka08.cli.message_output import SINGLE_MESSAGES, MessageOutput
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def pipe() -> Iterator[tuple[int, int]]:
 def test_a_write_ends_when_the_reader_has_read_it(pipe: tuple[int, int]) -> None:
     """The first messages go one by one; then each write may be twice as large, up to the limit."""
     reader, writer = pipe
-    outlet = Outlet(writer, at_once=3)
+    output = MessageOutput(writer, at_once=3)
     sizes = []
     for count in (1, SINGLE_MESSAGES - 1, 2, 3):
-        sizes.append(outlet.at_once)
+        sizes.append(output.at_once)
         read = threading.Timer(0.01, os.read, (reader, 10))
         read.start()
-        outlet.write(b"line\n", count, threading.Event())
+        output.write(b"line\n", count, threading.Event())
         assert not read.is_alive() or read.finished.is_set()
         read.join()
     assert [1, 1, 2, 3] == sizes
@@ -41,7 +41,7 @@ def test_a_write_ends_when_the_reader_has_read_it(pipe: tuple[int, int]) -> None
 def test_a_reader_that_leaves_something_behind_is_noticed(pipe: tuple[int, int]) -> None:
     """It has read the beginning and ended: it is unknown what it used."""
     reader, writer = pipe
-    outlet = Outlet(writer, at_once=3)
+    output = MessageOutput(writer, at_once=3)
 
     def leave() -> None:
         os.read(reader, 2)
@@ -49,7 +49,7 @@ def test_a_reader_that_leaves_something_behind_is_noticed(pipe: tuple[int, int])
 
     threading.Timer(0.01, leave).start()
     with pytest.raises(BrokenPipeError):
-        outlet.write(b"line\n", 1, threading.Event())
+        output.write(b"line\n", 1, threading.Event())
 
 
 def test_a_reader_that_ends_after_the_last_byte_is_noticed(pipe: tuple[int, int]) -> None:
@@ -57,20 +57,20 @@ def test_a_reader_that_ends_after_the_last_byte_is_noticed(pipe: tuple[int, int]
     reader, writer = pipe
     os.close(reader)
     with pytest.raises(BrokenPipeError):
-        Outlet(writer, at_once=3).check_reader()
+        MessageOutput(writer, at_once=3).check_reader()
 
 
 def test_a_stop_does_not_wait_for_a_slow_reader(pipe: tuple[int, int]) -> None:
     """A pager that shows its first page reads no more for an hour."""
     stopping = threading.Event()
     stopping.set()
-    Outlet(pipe[1], at_once=3).write(b"line\n", 1, stopping)
+    MessageOutput(pipe[1], at_once=3).write(b"line\n", 1, stopping)
 
 
 def test_a_file_is_written_at_once(tmp_path: Path) -> None:
     """It has no reader that could leave."""
     with (tmp_path / "out").open("wb") as file:
-        outlet = Outlet(file.fileno(), at_once=3)
-        assert 3 == outlet.at_once
-        outlet.write(b"line\n", 1, threading.Event())
+        output = MessageOutput(file.fileno(), at_once=3)
+        assert 3 == output.at_once
+        output.write(b"line\n", 1, threading.Event())
     assert b"line\n" == (tmp_path / "out").read_bytes()

@@ -1,4 +1,4 @@
-"""Followed: a partition that a ReplicaFetcher fetches."""
+"""PartitionFetchState: one partition of a ReplicaFetcher, as in AbstractFetcherThread 0.10.2.2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Followed:
+class PartitionFetchState:
     """A partition of a fetcher. Each `add` makes a new object, so that a response to a request from
     before it is recognised and dropped.
 

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 
 
-class Allowance:
+class MessageLimit:
     """Hands out parts of `limit`, of at most `part` messages each; None: no limit. Thread-safe.
 
     A stream that takes a part gives back what it did not use, so the used parts add up to the limit

@@ -1,4 +1,4 @@
-"""WatchedNodes on a real ZooKeeper: one read for each change, and no change missed."""
+"""ZnodeCache on a real ZooKeeper: one read for each change, and no change missed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kafka08.consumer.watched import WatchedNodes
+from kafka08.consumer.znode_cache import ZnodeCache
 from kafka08.runtime.threads import THREADS
 from kafka08.zk.client import ZkClient
 from tests.waiting import until
@@ -18,7 +18,7 @@ class Changes:
     def __init__(self, zk: ZkClient) -> None:
         self.zk = zk
         self.told = threading.Semaphore(0)
-        self.nodes = WatchedNodes(zk, lambda node: int(node.data or ""), self.told.release, THREADS)
+        self.nodes = ZnodeCache(zk, lambda node: int(node.data or ""), self.told.release, THREADS)
 
     def wait(self) -> None:
         assert self.told.acquire(timeout=10), "the change was not reported"

@@ -1,4 +1,4 @@
-"""A cache of znodes that reads each of them again only after its watch has fired.
+"""ZnodeCache: decoded znodes, each of them read again only after its watch has fired.
 
 A group of N members has N registrations, and every join or leave is an event for all members.
 Reading all registrations at each event costs each member N² reads while the group gathers. With a
@@ -21,7 +21,7 @@ AT_ONCE: Final = 1000
 """Znodes that one pipeline reads: a hundred thousand take longer than it may wait."""
 
 
-class WatchedNodes(Generic[T]):
+class ZnodeCache(Generic[T]):
     """Decoded znodes by path, of one session of `zk`.
 
     decode      a znode → its value

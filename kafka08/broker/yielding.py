@@ -1,0 +1,35 @@
+"""Splits long work into batches, and yields to other greenlets between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
+
+from kafka08.runtime import BrokerRuntime
+
+T = TypeVar("T")
+
+PARTITIONS_AT_ONCE: Final = 1000
+"""A request for more partitions than this is handled in a greenlet, in batches."""
+
+PARTITIONS_PER_BATCH: Final = 200
+"""Partitions of one batch. They take a few ms, which the ZooKeeper session, clients and other
+brokers may wait."""
+
+
+def yielding_batches(
+    items: Sequence[T], runtime: BrokerRuntime, size: int = PARTITIONS_PER_BATCH
+) -> Iterator[Sequence[T]]:
+    """The items in batches of `size`. Other greenlets run between two batches, so data from before
+    may be out of date. Switches."""
+    for start in range(0, len(items), size):
+        if start:
+            runtime.sleep(0)
+        yield items[start : start + size]
+
+
+def yielding_batches_if_many(items: Sequence[T], runtime: BrokerRuntime) -> Iterator[Sequence[T]]:
+    """`yielding_batches` for more than PARTITIONS_AT_ONCE items; fewer are one batch.
+    Then it never switches, so requests for fewer partitions need no greenlet."""
+    size = PARTITIONS_PER_BATCH if len(items) > PARTITIONS_AT_ONCE else PARTITIONS_AT_ONCE
+    return yielding_batches(items, runtime, size)
