@@ -1,5 +1,4 @@
-"""BrokerConfig: a broker's configuration: its keys, the rules about several keys, and values derived
-from them.
+"""BrokerConfig: a broker's configuration: keys, rules about several keys, and derived values.
 
 The keys are declared in config_keys and later_keys. Source: kafka.server.KafkaConfig 0.8.2.2 and
 0.10.2.2.

@@ -1,4 +1,4 @@
-"""A partition's log: segments in order, the last of which takes the appends.
+"""A partition's log: its segments in order. The last one, the active segment, accepts appends.
 
     base offset of the first segment = log start offset
     next offset to be written        = log end offset (LEO)
@@ -34,7 +34,6 @@ from kafka08.log.config import LogConfig
 from kafka08.log.files import (
     exists,
     make_directories,
-    open_directory,
     remove,
     storage_errors,
     sync_directory,
@@ -46,6 +45,7 @@ from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
 from kafka08.log.time_index import TimestampOffset
+from kafka08.log.unsynced import UnsyncedChanges
 from kafka08.metrics import Timings
 from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, Syncable
@@ -74,18 +74,10 @@ class Log:
     draw_jitter      random source of segment.jitter.ms
     crash            see kafka08.log.crashpoints
 
-    `_name_changes` counts the files created in `directory` (and the directory itself);
-    `_synced_name_changes` is how many of these a completed flush has put on disk. Two flushes may
-    run at once, so each syncs the directory until one of them has completed.
-
-    `_cut_unsynced`: the active segment was truncated, and no completed flush has put that on disk.
-    If a power failure undid the truncation after a roll, two segments would have the same offsets.
-
-    active_segment     takes the appends, also those of `kernel.append_produced`
+    active_segment     accepts the appends, also those of `kernel.append_produced`
     is_being_cleaned   a cleaner works on it; retention waits
-
-    `sealed_changes` rises when sealed segments are truncated or deleted; a cleaning in progress
-    aborts then.
+    sealed_changes     increases when sealed segments are truncated or deleted; a cleaning in
+                       progress aborts then
 
     Opening may read the whole log (recovery) and may do so in any thread; afterwards one thread at
     a time. Raises StorageError, or CorruptLog for misnamed segment files.
@@ -114,15 +106,12 @@ class Log:
         self._draw_jitter = draw_jitter
         self._crash = crash
         self._closed = False
-        self._truncations = 0
-        self._cut_unsynced = False
         self.sealed_changes = 0
         self.is_being_cleaned = False
-        self._name_changes = 1
-        self._synced_name_changes = 0
+        self._unsynced = UnsyncedChanges(disk, self.directory)
         self.last_flush_ms = clock.time_ms()
         self.flush_times = Timings()
-        """Of its fsyncs, in ms; a LogManager has one for all of its logs."""
+        """The durations of its fsyncs in ms; a LogManager has one for all of its logs."""
         make_directories(disk, self.directory)
         self._segments, log_end_offset = load_segments(
             self.directory,
@@ -269,8 +258,8 @@ class Log:
         return AppendInfo(first_offset, last_offset, count, len(data), prepared.log_append_time_ms)
 
     def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
-        """Append a set fetched from the leader, keeping its offsets; a partial last entry is left
-        out.
+        """Append a set that was fetched from the leader, with its offsets, without a partial last
+        entry.
 
         Raises InvalidMessage (CRC, size, or offsets that do not ascend from the LEO on),
         MessageSizeTooLarge or MessageSetSizeTooLarge with nothing appended, and StorageError.
@@ -346,7 +335,7 @@ class Log:
         assert base_offset > self.active_segment.base_offset, (
             f"{self.name}: roll of an empty segment"
         )
-        if self._cut_unsynced:
+        if self._unsynced.was_cut:
             self.flush()
         for path in segment_files(self.directory, base_offset):
             if exists(self.disk, path):
@@ -391,7 +380,7 @@ class Log:
             return LogSlice(log_end_offset, active.base_offset, active.file, active.size, 0)
         end = segment.size
         if max_offset is not None and max_offset < log_end_offset:
-            end = _end_before(segment, offset, position, max_offset)
+            end = segment.end_before(max_offset, offset, position)
         size = end - position
         return LogSlice(
             offset,
@@ -435,31 +424,22 @@ class Log:
     def begin_flush(self) -> PendingFlush | None:
         """An fsync of everything below the LEO that is not on disk yet; None if everything is."""
         up_to = self.log_end_offset
-        if up_to <= self.recovery_point and not self._cut_unsynced:
+        if up_to <= self.recovery_point and not self._unsynced.was_cut:
             return None
         first = max(0, bisect_right(self._bases, self.recovery_point) - 1)
-        last = len(self._bases) if self._cut_unsynced else bisect_left(self._bases, up_to)
+        last = len(self._bases) if self._unsynced.was_cut else bisect_left(self._bases, up_to)
         files: list[Syncable] = [
             file
             for segment in self._segments[first:last]
             for file in (segment.file, *(index.opened() for index in segment.indexes))
         ]
-        began = self._clock.monotonic()
-        truncations = self._truncations
-        name_changes = self._name_changes
-        if self._synced_name_changes < name_changes:
-            files.append(open_directory(self.disk, self.directory))
-        if not self._synced_name_changes:
-            files.append(open_directory(self.disk, self.directory.parent))
+        files += self._unsynced.directories()
+        began, mark = self._clock.monotonic(), self._unsynced.mark()
 
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
             self.flush_times.add((self._clock.monotonic() - began) * 1000)
-            self._synced_name_changes = max(self._synced_name_changes, name_changes)
-            if truncations != self._truncations:
-                return
-            self._cut_unsynced = False
-            if up_to > self.recovery_point:
+            if self._unsynced.complete(mark) and up_to > self.recovery_point:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
 
@@ -525,10 +505,9 @@ class Log:
             return
         keep = bisect_right(self._bases, offset)
         position = self._segments[keep - 1].position_of(offset)
-        self._truncations += 1
+        self._unsynced.begin_truncation()
         if keep < len(self._segments):
             self.sealed_changes += 1
-        if keep < len(self._segments):
             self._delete_segments(keep, len(self._segments))
             # A power failure must not restore the old segments after messages written later.
             sync_directory(self.disk, self.directory)
@@ -537,7 +516,7 @@ class Log:
         self.active_segment.truncate_to(
             offset, position, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
         )
-        self._cut_unsynced = self._cut_unsynced or position is not None
+        self._unsynced.was_cut = self._unsynced.was_cut or position is not None
         self.active_segment.end_offset = offset
         self.active_segment.take_limits(self.config)
         self.recovery_point = min(offset, self.recovery_point)
@@ -545,13 +524,13 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Delete every message; the log continues, empty, at `offset`."""
         logger.info("Truncating log %s fully, to start at offset %d.", self.name, offset)
-        self._truncations += 1
+        self._unsynced.begin_truncation()
         self.sealed_changes += 1
         self._delete_segments(0, len(self._segments))
         sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
         self._add_segment(offset)
-        self._cut_unsynced = False
+        self._unsynced.was_cut = False
         self.active_segment.end_offset = offset
         self.recovery_point = min(offset, self.recovery_point)
 
@@ -604,7 +583,7 @@ class Log:
         self._segments.append(segment)
         self._bases.append(base_offset)
         self.active_segment = segment
-        self._name_changes += 1
+        self._unsynced.note_creation()
 
     def _open_segment(self, base_offset: int) -> LogSegment:
         config = self.config
@@ -623,14 +602,3 @@ class Log:
 
     def __str__(self) -> str:
         return f"Log({self.directory})"
-
-
-def _end_before(segment: LogSegment, offset: int, position: int, max_offset: int) -> int:
-    """The end position of a slice from `offset` that must not include `max_offset`."""
-    if max_offset < offset:
-        raise UnknownError(
-            f"Attempt to read with a maximum offset ({max_offset}) less than the start offset "
-            f"({offset})."
-        )
-    end = segment.position_of(max_offset, position)
-    return segment.size if end is None else end

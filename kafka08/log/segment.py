@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN
-from kafka08.errors import CorruptLog
+from kafka08.errors import CorruptLog, UnknownError
 from kafka08.kernel.types import (
     ENTRY_HEADER_BYTES,
     MAGIC_POSITION,
@@ -214,6 +214,17 @@ class LogSegment(kernel.SegmentTail):
         if found_offset == offset and position < self.size:
             return max(position, lower_bound)
         return self._scan(offset, max(position, lower_bound))
+
+    def end_before(self, max_offset: int, offset: int, position: int) -> int:
+        """The end position of a slice from `offset`, which is at `position`, without `max_offset`
+        and what follows it. UnknownError for a `max_offset` below `offset`."""
+        if max_offset < offset:
+            raise UnknownError(
+                f"Attempt to read with a maximum offset ({max_offset}) less than the start offset "
+                f"({offset})."
+            )
+        end = self.position_of(max_offset, position)
+        return self.size if end is None else end
 
     def read_bytes(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position`; fewer at the end of the file."""

@@ -196,3 +196,16 @@ def all_values(log: Log) -> list[tuple[int, bytes | None]]:
 
 def names_in(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
+
+
+def bases(log: Log) -> list[int]:
+    """The base offsets of the log's segments."""
+    return [facts.base_offset for facts in log.segment_facts]
+
+
+def set_times(log: Log, *ages_ms: int) -> None:
+    """Set the modification times of the segments, as ages before START_MS."""
+    for facts, age_ms in zip(log.segment_facts, ages_ms, strict=True):
+        path = log.directory / f"{facts.base_offset:020d}.log"
+        when = (START_MS - age_ms) / 1000
+        os.utime(path, (when, when))

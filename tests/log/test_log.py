@@ -1,8 +1,9 @@
+"""Log: appends, rolls and reads. Flushes are in test_log_flush, deletions in test_log_deletion."""
+
 from __future__ import annotations
 
 import errno
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from kafka08.errors import (
     StorageError,
     UnknownError,
 )
-from kafka08.log import Log, LogOffset, TimeRetention
+from kafka08.log import LogOffset
 from kafka08.log.offset_index import IndexEntry
 from kafka08.protocol import message_set
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
@@ -26,16 +27,12 @@ from tests.log.conftest import (
     OpenLog,
     a_set,
     all_values,
-    index_entries,
-    names_in,
+    bases,
+    set_times,
     values_of,
 )
 
 ENTRY = 26  # bytes of an entry around a value
-
-
-def bases(log: Log) -> list[int]:
-    return [facts.base_offset for facts in log.segment_facts]
 
 
 # Appending
@@ -326,14 +323,21 @@ def test_large_sets_are_scanned_to_the_end(open_log: OpenLog) -> None:
         assert (offset % 4000) * 126 == log.read(offset, 1).position % (4000 * 126)
 
 
+def test_the_tail_is_found_without_reading(
+    open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start of the last set, and every indexed set, needs no look into the file: what tail
+    consumers and followers ask for."""
+    log = open_log(index_interval_bytes=100)
+    for _ in range(4):
+        log.append(a_set(b"x" * 100, b"y"))
+    log.append(a_set(b"z"))
+    monkeypatch.delattr(os, "pread")
+    assert [2, 4, 6, 8] == [log.read(offset, 10).offset for offset in (2, 4, 6, 8)]
+    assert IndexEntry(8, 612) == log.active_segment.index.last
+
+
 # Offsets by time
-
-
-def _set_times(log: Log, *ages_ms: int) -> None:
-    for facts, age_ms in zip(log.segment_facts, ages_ms, strict=True):
-        path = log.directory / f"{facts.base_offset:020d}.log"
-        when = (START_MS - age_ms) / 1000
-        os.utime(path, (when, when))
 
 
 def test_offsets_by_time_are_segment_starts(open_log: OpenLog) -> None:
@@ -344,7 +348,7 @@ def test_offsets_by_time_are_segment_starts(open_log: OpenLog) -> None:
         log.append(a_set(value))
         if value != b"c":
             log.roll()
-    _set_times(log, 300, 200, 100)
+    set_times(log, 300, 200, 100)
     assert [3, 2, 1, 0] == log.offsets_before(LATEST_OFFSET, 10)
     assert [3] == log.offsets_before(LATEST_OFFSET, 1)
     assert [0] == log.offsets_before(EARLIEST_OFFSET, 10)
@@ -365,310 +369,3 @@ def test_an_empty_active_segment_is_its_own_end(open_log: OpenLog) -> None:
     log.append(a_set(b"a"))
     log.roll()
     assert [1, 0] == log.offsets_before(LATEST_OFFSET, 10)
-
-
-# Flushing
-
-
-def test_it_flushes_every_so_many_messages(open_log: OpenLog) -> None:
-    """flush.messages counts what is above the recovery point."""
-    log = open_log(flush_messages=3)
-    log.append(a_set(b"a", b"b"))
-    assert (0, 2) == (log.recovery_point, log.log_end_offset)
-    log.append(a_set(b"c"))
-    assert (3, 3) == (log.recovery_point, log.log_end_offset)
-
-
-def test_a_flush_syncs_messages_index_and_names(
-    open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only segments above the recovery point, and the directory if it has new files."""
-    log = open_log()
-    log.append(a_set(b"a"))
-    log.flush()
-    log.roll()
-    log.append(a_set(b"b"))
-    synced: list[str] = []
-    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
-    log.flush()
-    expected = [f"{1:020d}.log", f"{1:020d}.index", "t-0"]
-    assert expected == [Path(path).name for path in synced]
-    log.append(a_set(b"c"))
-    synced.clear()
-    log.flush()
-    assert expected[:2] == [Path(path).name for path in synced]
-    assert log.begin_flush() is None
-
-
-def test_a_truncation_is_on_disk_before_the_log_rolls(open_log: OpenLog, synced: list[str]) -> None:
-    """A power failure that undid it later would leave two segments with the same offsets: nothing
-    below the recovery point is looked at again."""
-    log = open_log()
-    log.append(a_set(b"a", b"b"))
-    log.flush()
-    log.truncate_to(1)
-    synced.clear()
-    log.roll()
-    assert [f"{0:020d}.log", f"{0:020d}.index"] == synced
-    synced.clear()
-    log.append(a_set(b"c"))
-    log.roll()
-    assert [] == synced
-
-
-def test_a_stop_syncs_a_truncation(open_log: OpenLog, synced: list[str]) -> None:
-    """The clean-shutdown marker would let the next start trust what a power failure brings back."""
-    log = open_log()
-    log.append(a_set(b"a", b"b"))
-    log.flush()
-    log.truncate_to(0)
-    synced.clear()
-    log.flush()
-    assert [f"{0:020d}.log", f"{0:020d}.index"] == synced
-    assert log.begin_flush() is None
-
-
-def test_a_second_flush_syncs_the_names_that_the_first_has_not_yet(
-    open_log: OpenLog, synced: list[str]
-) -> None:
-    """The fsync of a roll waits in a thread. A flush that completes before it moves the recovery
-    point, so it syncs the directory with the new segment itself."""
-    log = open_log()
-    log.append(a_set(b"a"))
-    log.flush()
-    log.roll()
-    log.append(a_set(b"b"))
-    first = log.begin_flush()
-    assert first is not None
-    log.append(a_set(b"c"))
-    synced.clear()
-    log.flush()
-    assert 3 == log.recovery_point
-    assert "t-0" in synced
-    first.run()
-    log.append(a_set(b"d"))
-    synced.clear()
-    log.flush()
-    assert "t-0" not in synced
-
-
-def test_a_flush_that_failed_leaves_the_names_to_the_next(
-    open_log: OpenLog, synced: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only a flush that has completed counts."""
-    log = open_log()
-    log.append(a_set(b"a"))
-
-    def refuse(_fd: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", refuse)
-        with pytest.raises(StorageError):
-            log.flush()
-    log.flush()
-    assert "t-0" in synced
-
-
-def test_the_first_flush_syncs_the_name_of_the_directory_itself(
-    open_log: OpenLog, synced: list[str]
-) -> None:
-    """A new log is a name in its log directory, which a power failure could take back."""
-    log = open_log()
-    log.append(a_set(b"a"))
-    log.flush()
-    assert log.directory.parent.name in synced
-    log.roll()
-    log.append(a_set(b"b"))
-    synced.clear()
-    log.flush()
-    assert log.directory.parent.name not in synced
-
-
-@pytest.mark.parametrize("offset", [1, 5])
-def test_truncation_syncs_the_names_of_deleted_segments(
-    open_log: OpenLog, synced: list[str], offset: int
-) -> None:
-    """Otherwise a power failure brings them back behind what is appended next. 5: the whole log
-    starts anew above its end."""
-    log = open_log()
-    log.append(a_set(b"a", b"b"))
-    log.roll()
-    log.append(a_set(b"c"))
-    synced.clear()
-    if offset < log.log_end_offset:
-        log.truncate_to(offset)
-    else:
-        log.truncate_fully_and_start_at(offset)
-    assert ["t-0"] == synced
-
-
-def test_a_log_may_be_deleted_while_it_is_synced(open_log: OpenLog) -> None:
-    """The fsync of a roll is on its way in a thread when a topic is deleted."""
-    log = open_log()
-    log.append(a_set(b"a"))
-    flush = log.begin_flush()
-    assert flush is not None
-    log.delete()
-    flush.run()
-
-
-def test_a_flush_that_was_overtaken_by_a_truncation_moves_nothing(open_log: OpenLog) -> None:
-    """What it synced is not what the log holds now."""
-    log = open_log()
-    log.append(a_set(b"a", b"b"))
-    flush = log.begin_flush()
-    assert flush is not None
-    flush.sync()
-    log.truncate_to(1)
-    log.append(a_set(b"c"))
-    flush.complete()
-    assert 0 == log.recovery_point
-
-
-# Retention
-
-
-def test_retention_renames_first_and_deletes_later(open_log: OpenLog, background: Deferred) -> None:
-    """*.deleted until file.delete.delay.ms has passed; the start offset moves at once."""
-    log = open_log(file_delete_delay_ms=777)
-    for value in (b"a", b"b"):
-        log.append(a_set(value))
-        log.roll()
-    log.append(a_set(b"c"))
-    _set_times(log, 300, 200, 100)
-    assert 1 == log.delete_old_segments(TimeRetention(250))
-    assert 1 == log.log_start_offset
-    deleted = [f"{0:020d}.index.deleted", f"{0:020d}.log.deleted"]
-    assert deleted == [name for name in names_in(log.directory) if name.endswith(".deleted")]
-    assert [777] == [delay_ms for delay_ms, _ in background.tasks]
-    background.run_all()
-    assert [] == [name for name in names_in(log.directory) if name.endswith(".deleted")]
-
-
-def test_a_reader_keeps_what_it_was_given(open_log: OpenLog, background: Deferred) -> None:
-    """A slice of a segment reads on after the segment was renamed and removed; with it goes its
-    descriptor, in the background, for the pages of a deleted file take long to free."""
-    log = open_log()
-    log.append(a_set(b"old"))
-    found = log.read(0, 1000)
-    descriptor = found.file.fd  # type: ignore[attr-defined]  # of a SystemFile
-    _set_times(log, 1)
-    log.delete_old_segments(TimeRetention(-1))
-    background.run_all()
-    assert [f"{1:020d}.index", f"{1:020d}.log"] == names_in(log.directory)
-    assert b"old" == next(message_set.decode(found.bytes())).value
-    assert 0 == background.closed
-    del found
-    assert 1 == background.closed
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(descriptor)
-
-
-def test_retention_of_everything_rolls_first(open_log: OpenLog) -> None:
-    """The log goes on at its end; an empty log is left alone."""
-    log = open_log()
-    assert 0 == log.delete_old_segments(TimeRetention(-1))
-    log.append(a_set(b"a"))
-    assert 1 == log.delete_old_segments(TimeRetention(-1000 * 86_400 * 365 * 20))
-    assert ([1], 1) == (bases(log), log.log_end_offset)
-
-
-# Truncation
-
-
-def test_truncation_drops_the_target_and_what_follows(open_log: OpenLog) -> None:
-    """Across segments; the log goes on at the target."""
-    log = open_log(index_interval_bytes=0)
-    for number in range(9):
-        log.append(a_set(b"%d" % number))
-        if number % 3 == 2:
-            log.roll()
-    log.flush()
-    log.truncate_to(4)
-    assert ([0, 3], 4, 4) == (bases(log), log.log_end_offset, log.recovery_point)
-    log.append(a_set(b"new"))
-    assert [(0, b"0"), (1, b"1"), (2, b"2"), (3, b"3"), (4, b"new")] == all_values(log)
-
-
-def test_truncation_above_the_end_does_nothing(open_log: OpenLog) -> None:
-    """A follower may be told so after an unclean election."""
-    log = open_log()
-    log.append(a_set(b"a"))
-    log.truncate_to(5)
-    log.truncate_to(1)
-    assert 1 == log.log_end_offset
-    with pytest.raises(AssertionError):
-        log.truncate_to(-1)
-
-
-def test_truncation_below_the_start_empties_the_log(open_log: OpenLog) -> None:
-    """It goes on at the target, which is below what it held."""
-    log = open_log()
-    log.truncate_fully_and_start_at(10)
-    log.append(a_set(b"a"))
-    log.truncate_to(7)
-    assert ([7], 7, 0) == (bases(log), log.log_end_offset, log.size)
-    log.append(a_set(b"b"))
-    assert [(7, b"b")] == all_values(log)
-
-
-def test_truncation_inside_a_wrapper_takes_the_wrapper(open_log: OpenLog) -> None:
-    """0.8: the end is the target nevertheless, and the follower is sent the wrapper again."""
-    log = open_log()
-    log.append(a_set(b"a"))
-    log.append(a_set(b"b", b"c", b"d", codec=2))
-    log.truncate_to(3)
-    assert (3, 27) == (log.log_end_offset, log.size)
-    log.append_as_follower(a_set(b"b", b"c", b"d", codec=2, base_offset=1))
-    assert [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")] == all_values(log)
-
-
-@pytest.mark.parametrize("target", [11, 12])
-def test_no_index_entry_stays_behind_a_truncation(open_log: OpenLog, target: int) -> None:
-    """A wrapper that holds the target, or a set after a gap, is indexed below the target and goes
-    with its entry: it would lead behind the end. (Regression: found by the model.)"""
-    log = open_log(index_interval_bytes=0)
-    log.append_as_follower(a_set(b"a", base_offset=9))
-    log.append_as_follower(a_set(b"b", b"c", b"d", codec=1, base_offset=11))
-    log.truncate_to(target)
-    assert [] == index_entries(log.active_segment.index)
-    log.append_as_follower(a_set(b"e", base_offset=13))
-    assert [(9, b"a"), (13, b"e")] == all_values(log)
-
-
-def test_a_truncated_log_starts_its_age_anew_only_if_empty(
-    open_log: OpenLog, clock: ManualClock
-) -> None:
-    """As LogSegment.truncateTo has it."""
-    log = open_log(segment_ms=1000)
-    log.append(a_set(b"a", b"b"))
-    clock.now_ms += 5000
-    log.truncate_to(0)
-    log.append(a_set(b"a"))
-    log.append(a_set(b"b"))
-    assert [0] == bases(log)
-
-
-def test_delete_removes_the_directory(open_log: OpenLog, background: Deferred) -> None:
-    """At once, and a delete that was still to come finds nothing to complain about."""
-    log = open_log()
-    log.append(a_set(b"a"))
-    log.delete_old_segments(TimeRetention(-(10**13)))
-    log.delete()
-    assert not log.directory.exists()
-    background.tasks.pop()[1]()
-
-
-def test_the_tail_is_found_without_reading(
-    open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The start of the last set, and every indexed set, needs no look into the file: what tail
-    consumers and followers ask for."""
-    log = open_log(index_interval_bytes=100)
-    for _ in range(4):
-        log.append(a_set(b"x" * 100, b"y"))
-    log.append(a_set(b"z"))
-    monkeypatch.delattr(os, "pread")
-    assert [2, 4, 6, 8] == [log.read(offset, 10).offset for offset in (2, 4, 6, 8)]
-    assert IndexEntry(8, 612) == log.active_segment.index.last

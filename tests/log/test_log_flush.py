@@ -1,0 +1,172 @@
+"""Log.flush: what an fsync puts on disk, and the recovery point."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kafka08.errors import (
+    StorageError,
+)
+from tests.log.conftest import (
+    OpenLog,
+    a_set,
+)
+
+
+def test_it_flushes_every_so_many_messages(open_log: OpenLog) -> None:
+    """flush.messages counts what is above the recovery point."""
+    log = open_log(flush_messages=3)
+    log.append(a_set(b"a", b"b"))
+    assert (0, 2) == (log.recovery_point, log.log_end_offset)
+    log.append(a_set(b"c"))
+    assert (3, 3) == (log.recovery_point, log.log_end_offset)
+
+
+def test_a_flush_syncs_messages_index_and_names(
+    open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only segments above the recovery point, and the directory if it has new files."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    log.flush()
+    log.roll()
+    log.append(a_set(b"b"))
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    log.flush()
+    expected = [f"{1:020d}.log", f"{1:020d}.index", "t-0"]
+    assert expected == [Path(path).name for path in synced]
+    log.append(a_set(b"c"))
+    synced.clear()
+    log.flush()
+    assert expected[:2] == [Path(path).name for path in synced]
+    assert log.begin_flush() is None
+
+
+def test_a_truncation_is_on_disk_before_the_log_rolls(open_log: OpenLog, synced: list[str]) -> None:
+    """A power failure that undid it later would leave two segments with the same offsets: nothing
+    below the recovery point is looked at again."""
+    log = open_log()
+    log.append(a_set(b"a", b"b"))
+    log.flush()
+    log.truncate_to(1)
+    synced.clear()
+    log.roll()
+    assert [f"{0:020d}.log", f"{0:020d}.index"] == synced
+    synced.clear()
+    log.append(a_set(b"c"))
+    log.roll()
+    assert [] == synced
+
+
+def test_a_stop_syncs_a_truncation(open_log: OpenLog, synced: list[str]) -> None:
+    """The clean-shutdown marker would let the next start trust what a power failure brings back."""
+    log = open_log()
+    log.append(a_set(b"a", b"b"))
+    log.flush()
+    log.truncate_to(0)
+    synced.clear()
+    log.flush()
+    assert [f"{0:020d}.log", f"{0:020d}.index"] == synced
+    assert log.begin_flush() is None
+
+
+def test_a_second_flush_syncs_the_names_that_the_first_has_not_yet(
+    open_log: OpenLog, synced: list[str]
+) -> None:
+    """The fsync of a roll waits in a thread. A flush that completes before it moves the recovery
+    point, so it syncs the directory with the new segment itself."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    log.flush()
+    log.roll()
+    log.append(a_set(b"b"))
+    first = log.begin_flush()
+    assert first is not None
+    log.append(a_set(b"c"))
+    synced.clear()
+    log.flush()
+    assert 3 == log.recovery_point
+    assert "t-0" in synced
+    first.run()
+    log.append(a_set(b"d"))
+    synced.clear()
+    log.flush()
+    assert "t-0" not in synced
+
+
+def test_a_flush_that_failed_leaves_the_names_to_the_next(
+    open_log: OpenLog, synced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a flush that has completed counts."""
+    log = open_log()
+    log.append(a_set(b"a"))
+
+    def refuse(_fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(StorageError):
+            log.flush()
+    log.flush()
+    assert "t-0" in synced
+
+
+def test_the_first_flush_syncs_the_name_of_the_directory_itself(
+    open_log: OpenLog, synced: list[str]
+) -> None:
+    """A new log is a name in its log directory, which a power failure could take back."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    log.flush()
+    assert log.directory.parent.name in synced
+    log.roll()
+    log.append(a_set(b"b"))
+    synced.clear()
+    log.flush()
+    assert log.directory.parent.name not in synced
+
+
+@pytest.mark.parametrize("offset", [1, 5])
+def test_truncation_syncs_the_names_of_deleted_segments(
+    open_log: OpenLog, synced: list[str], offset: int
+) -> None:
+    """Otherwise a power failure brings them back behind what is appended next. 5: the whole log
+    starts anew above its end."""
+    log = open_log()
+    log.append(a_set(b"a", b"b"))
+    log.roll()
+    log.append(a_set(b"c"))
+    synced.clear()
+    if offset < log.log_end_offset:
+        log.truncate_to(offset)
+    else:
+        log.truncate_fully_and_start_at(offset)
+    assert ["t-0"] == synced
+
+
+def test_a_log_may_be_deleted_while_it_is_synced(open_log: OpenLog) -> None:
+    """The fsync of a roll is on its way in a thread when a topic is deleted."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    flush = log.begin_flush()
+    assert flush is not None
+    log.delete()
+    flush.run()
+
+
+def test_a_flush_that_was_overtaken_by_a_truncation_moves_nothing(open_log: OpenLog) -> None:
+    """What it synced is not what the log holds now."""
+    log = open_log()
+    log.append(a_set(b"a", b"b"))
+    flush = log.begin_flush()
+    assert flush is not None
+    flush.sync()
+    log.truncate_to(1)
+    log.append(a_set(b"c"))
+    flush.complete()
+    assert 0 == log.recovery_point
