@@ -17,12 +17,14 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar, Final, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_type_hints
 
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.nearest import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
@@ -299,9 +301,11 @@ def parse_properties(text: str) -> dict[str, str]:
 def load_properties(path: str | Path) -> dict[str, str]:
     """The pairs of a .properties file (ISO-8859-1, as Java reads it); ConfigError if unreadable."""
     try:
-        return parse_properties(Path(path).read_text(encoding="latin-1"))
+        with open(path, encoding="latin-1") as file:
+            text = file.read()
     except OSError as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
+    return parse_properties(text)
 
 
 def parse_overrides(overrides: Iterable[str], option: str = "--override") -> dict[str, str]:

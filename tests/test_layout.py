@@ -26,6 +26,7 @@ COMMON = {
     "levels",
     "exposition",
     "extras",
+    "lazy_exports",
     "lifecycle",
     "listing",
     "metrics",

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Close = Callable[[], object]
 """Closes a file. It takes no argument and waits for the disk alone."""

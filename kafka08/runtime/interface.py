@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -24,6 +23,8 @@ from kafka08.runtime.disk import Disk, File
 from kafka08.runtime.transport import Address, Connecting, IoWatch, Listener, Poller, Stream
 
 if TYPE_CHECKING:
+    from random import Random
+
     from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 T = TypeVar("T")
@@ -117,7 +118,9 @@ class Queue(Protocol):
 class Runtime(Clock, Protocol):
     """The part that brokers and clients share. Also a `kafka08.clock.Clock`."""
 
-    random: Random
+    @property
+    def random(self) -> Random:
+        """The random source."""
 
     def time_ms(self) -> int:
         """Wall time in ms since 1970."""

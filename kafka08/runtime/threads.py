@@ -7,10 +7,10 @@ greenlets do. Importing this module starts nothing.
 from __future__ import annotations
 
 import logging
-import random
 import socket
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -19,6 +19,8 @@ from kafka08.runtime.sockets import Connect, SocketConnecting, SocketPoller, con
 from kafka08.runtime.transport import Address, Connecting, Poller, Stream
 
 if TYPE_CHECKING:
+    from random import Random
+
     from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 logger = logging.getLogger(__name__)
@@ -33,13 +35,19 @@ class ThreadRuntime:
         *,
         clock: Clock = SYSTEM_CLOCK,
         connect: Connect = socket.create_connection,
-        rng: random.Random | None = None,
+        rng: Random | None = None,
     ) -> None:
-        self.random = rng or random.Random()
+        self._rng = rng
         self.monotonic = clock.monotonic
         """The clock's own method: streams ask for every message."""
         self._clock = clock
         self._connect = connect
+
+    @cached_property
+    def random(self) -> Random:
+        from random import Random  # imported late: many programs draw nothing
+
+        return self._rng or Random()
 
     def time_ms(self) -> int:
         return self._clock.time_ms()

@@ -52,12 +52,12 @@ def test_places_and_callbacks(kernel: ModuleType) -> None:
 
 
 def test_a_finished_set_takes_nothing(kernel: ModuleType) -> None:
-    """append says None, and finish raises the second time."""
+    """`append` returns None, and a second `finish` raises ValueError."""
     building = builder(kernel)
     building.append(b"k", b"v")
     assert len(building.finish()) == 28
     assert building.append(None, None) is None
-    with pytest.raises(ValueError, match="finished before"):
+    with pytest.raises(ValueError, match="already finished"):
         building.finish()
 
 
