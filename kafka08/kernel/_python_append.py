@@ -150,8 +150,8 @@ def append_produced(
     inside an entry; invalid sets, failed writes, and all sets under LogAppendTime. Of these only
     the offsets may have been overwritten. `now_ms` is the current time.
 
-    A set of magic 0 for a topic of magic 1 that accepts any timestamp is converted, as by `convert`;
-    the bytes of the request do not change.
+    A set of magic 0 for a topic of magic 1 that accepts any timestamp is converted as by `convert`,
+    which does not change the bytes of the request.
     """
     request = find_sets(payload, partitions)
     if request is None:

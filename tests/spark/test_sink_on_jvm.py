@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kafka08.arrow import scan
-from kafka08.arrow.access import resolved
+from kafka08.arrow.connections import resolved
 from kafka08.kernel.types import CREATE_TIME
 from kafka08.spark.sink import RowWriter
 from kafka08.spark.write_options import parse_write_options
