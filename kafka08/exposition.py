@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from math import inf, isnan
 from typing import Any, Final, TypeAlias
 
@@ -72,7 +73,8 @@ def _text_of_labels(labels: Mapping[str, str]) -> str:
     try:
         return labels.text
     except AttributeError:
-        labels.text = _text_of_labels(dict(labels))
+        items = labels.items()
+        labels.text = ",".join([f'{key}="{_escaped_label(value)}"' for key, value in items])
         return labels.text
 
 
@@ -80,6 +82,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
+@lru_cache(maxsize=100_000)
 def _escaped_label(text: str) -> str:
     return _escaped(text).replace('"', r"\"") if _TO_ESCAPE.search(text) else text
 

@@ -34,7 +34,7 @@ NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class Labels(dict[str, str]):
-    """Labels of several samples, which an exposition turns into text once."""
+    """Labels of several samples, which an exposition turns into text once, in their order."""
 
     __slots__ = ("text",)
     text: str

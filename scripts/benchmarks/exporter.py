@@ -7,6 +7,7 @@ since the one before, busy if each has in each partition. Another process scrape
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from kafka08.cli.http_server import serve_http
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.requests import commit_request
 from kafka08.exporter import ClusterReader, Exporter
+from kafka08.exporter.exporter import COLLECTIONS
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import OffsetAndMetadata, TopicPartition
@@ -42,7 +44,8 @@ worst = 0.0
 print(flush=True)
 while True:
     began = time.monotonic()
-    size = len(urllib.request.urlopen(sys.argv[1]).read())
+    asked = urllib.request.Request(sys.argv[1], headers={"Accept-Encoding": "gzip"})
+    size = len(urllib.request.urlopen(asked).read())
     worst = max(worst, time.monotonic() - began)
     print(size, worst, flush=True)
     time.sleep(0.2)
@@ -110,6 +113,7 @@ def main() -> int:
 
 
 def measure(zookeeper: JvmZooKeeper, broker: OurSubject, options: argparse.Namespace) -> int:
+    gc.set_threshold(*COLLECTIONS)
     fill(zookeeper.connect_string, broker, options.partitions)
     connect = zookeeper.connect_string
     with (
@@ -130,7 +134,8 @@ def measure(zookeeper: JvmZooKeeper, broker: OurSubject, options: argparse.Names
                 groups.commit_all()
                 row.print("busy read", exporter.refresh)
         size, worst = lines[-1].split()
-        print(f"{int(size) / 1e6:.1f} MB of text, {len(lines)} scrapes, slowest {worst} s")
+        said = f"{len(exporter.body) / 1e6:.1f} MB of text, {int(size) / 1e6:.1f} MB compressed"
+        print(f"{said}, {len(lines)} scrapes, slowest {float(worst):.2f} s")
         print(f"{resident_megabytes(os.getpid()):.0f} MB of memory")
     return int(float(worst) > SCRAPE_SECONDS)
 

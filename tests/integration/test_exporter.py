@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -238,6 +239,26 @@ def test_a_dead_broker_leaves_the_rest_to_be_seen(cluster: EmbeddedCluster) -> N
         cluster.restart(cluster.brokers[1])
     assert 1 == of(values, "kafka08_exporter_up")
     assert of(values, "kafka_topic_partition_replicas", topic="t", partition="0") == 2
+
+
+def test_a_scraper_that_takes_gzip_gets_it(cluster: EmbeddedCluster) -> None:
+    """From the next read on; another one gets the text, of the same read."""
+
+    def scrape(**environ: str) -> tuple[dict[str, str], bytes]:
+        headers: dict[str, str] = {}
+        request = {"REQUEST_METHOD": "GET", **environ}
+        [body] = exporter.app(request, lambda _, found: headers.update(found))
+        return headers, body
+
+    with ClusterReader(cluster.zookeeper.connect_string) as reader:
+        exporter = Exporter(reader, THREADS)
+        exporter.refresh()
+        assert "Content-Encoding" not in scrape(HTTP_ACCEPT_ENCODING="gzip")[0]
+        exporter.refresh()
+    headers, body = scrape(HTTP_ACCEPT_ENCODING="deflate, gzip")
+    assert "gzip" == headers["Content-Encoding"]
+    headers, text = scrape()
+    assert ("Content-Encoding" not in headers, gzip.decompress(body)) == (True, text)
 
 
 def test_the_command_serves_what_it_shows(cluster: EmbeddedCluster) -> None:
