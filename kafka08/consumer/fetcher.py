@@ -198,7 +198,7 @@ class PartitionFetcher:
         """Handle one response, or wait until there is something to request."""
         partitions = self._current()
         try:
-            if not self._connection.in_flight:
+            if partitions and not self._connection.in_flight:
                 self._version = self._highest_version()
                 self._find_starts([p for p in partitions if p.fetch_offset == NO_OFFSET])
                 self._ask(self._choose())

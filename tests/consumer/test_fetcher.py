@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection
 from contextlib import suppress
 from math import inf
@@ -11,6 +12,7 @@ import pytest
 
 from kafka08.consumer import fetcher as fetcher_module
 from kafka08.consumer.config import ConsumerConfig
+from kafka08.consumer.fetch_settings import FetchSettings
 from kafka08.consumer.fetcher import PartitionFetcher, response_bytes_max
 from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.consumer.stream import MemberStream
@@ -39,7 +41,7 @@ from kafka08.protocol.offsets import (
     OffsetsTopicResponse,
 )
 from kafka08.protocol.types import Request, Response
-from kafka08.runtime.threads import THREADS
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import PORT, FakeCluster
 
@@ -180,6 +182,33 @@ def test_a_full_stream_is_left_out() -> None:
     assert bench.read() == [b"a", b"b"]
     bench.rounds(1)
     assert bench.read() == [b"c"]
+
+
+def test_a_thread_without_partitions_does_not_connect() -> None:
+    """It waits. Those of a dead broker go back to the search for leaders, and a thread that asked
+    for API versions all the same took a whole core: the connection is refused at once."""
+    bench = Bench()
+    settings = FetchSettings(
+        auto_offset_reset="smallest",
+        fetch_message_max_bytes=1000,
+        fetch_min_bytes=1,
+        fetch_wait_max_ms=100,
+        fetch_max_bytes=1000,
+        refresh_leader_backoff_ms=100,
+    )
+    tried: list[object] = []
+
+    def refuse(address: object, _: float) -> socket.socket:
+        tried.append(address)
+        raise ConnectionRefusedError
+
+    runtime = ThreadRuntime(connect=refuse)
+    connection = Connection("b1", PORT, negotiates=True, runtime=runtime)
+    bench.fetcher = PartitionFetcher("f", connection, settings, bench._lose, THREADS)
+    partition = bench.own(TP0, 0)
+    bench.rounds(5)
+    assert bench.lost == [partition]
+    assert tried == [("b1", PORT)]
 
 
 def test_readers_that_wait_have_the_next_request_sent_first() -> None:

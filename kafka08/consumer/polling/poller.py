@@ -416,8 +416,9 @@ class Poller:
 
     def _may_commit(self) -> bool:
         """Whether the group accepts a commit of this member, as far as is known here."""
-        is_member = self._member.generation.id != NO_GENERATION
-        return isinstance(self.subscription, Chosen) or is_member
+        if isinstance(self.subscription, Topics | Pattern):
+            return self._member.generation.id != NO_GENERATION
+        return True
 
     def _submit(
         self, offsets: Offsets, callback: CommitCallback | None = None, give_up_at: float = 0.0

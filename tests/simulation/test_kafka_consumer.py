@@ -1,0 +1,230 @@
+"""A KafkaConsumer and one broker on simulated time: minutes pass in a moment, and what is found in
+the background is found before the consumer looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from kafka08.admin.client import AdminClient
+from kafka08.consumer import KafkaConsumer
+from kafka08.consumer.polling.poller import LASTING_S
+from kafka08.errors import CommitFailed, FetchFailed, KafkaError, NoBrokersAvailable
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.protocol.leave_group import LeaveGroupRequest
+from kafka08.simulation.cluster import BROKER_PORT, Hosts, SimBroker
+from kafka08.simulation.network import Network, NetworkSettings
+from kafka08.simulation.runtime import World
+from kafka08.simulation.scheduler import Scheduler
+from kafka08.simulation.trace import Trace
+from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
+from kafka08.structs import TopicPartition
+from kafka08.zk.model.server import Server
+
+STEPS = 2_000_000
+MESSAGES = 5
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+BROKER = {
+    "zookeeper.connect": ADDRESS,
+    "zookeeper.session.timeout.ms": "4000",
+    "api.level": "0.10.2",
+    "offsets.topic.num.partitions": "1",
+    "log.index.size.max.bytes": "4096",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+}
+
+
+class Simulated:
+    """The broker, and a client process in which a test runs. The topic `t` has two partitions, the
+    first of them MESSAGES messages."""
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler(Random(1), Trace(), disorder=0.0)
+        network = Network(self.scheduler, Random(1), NetworkSettings())
+        self.zookeeper = SimZooKeeper(network, Server())
+        self.hosts = Hosts("test", World(network, self.zookeeper, 0.001), lambda: (0, 0.0))
+        self.broker = SimBroker(self.hosts, 1, BROKER, loses_writes=False)
+        self.bootstrap = f"{self.broker.host}:{BROKER_PORT}"
+        self.client = self.hosts.client("client")
+
+    def run(self, test: Callable[[], object]) -> None:
+        """Raises what `test` raises."""
+        failed: list[Exception] = []
+
+        def main() -> None:
+            try:
+                self._set_up()
+                test()
+            except Exception as error:  # noqa: BLE001 - raised in the test's own thread
+                failed.append(error)
+            finally:
+                self.scheduler.is_over = True
+
+        self.client.spawn(main, name="test")
+        assert self.scheduler.run(STEPS), "the test came to a standstill"
+        if failed:
+            raise failed[0]
+
+    def consumer(self, **keys: Any) -> KafkaConsumer:
+        defaults = {
+            "bootstrap_servers": self.bootstrap,
+            "group_id": "g",
+            "auto_offset_reset": "earliest",
+            "session_timeout_ms": 6000,
+            "heartbeat_interval_ms": 1000,
+        }
+        return KafkaConsumer(**{**defaults, **keys}, runtime=self.client)
+
+    def kill_broker(self) -> None:
+        assert self.broker.process is not None
+        self.hosts.kill(self.broker.process, silently=False)
+
+    def _set_up(self) -> None:
+        self.broker.start()
+        while not self._is_registered():
+            self.client.sleep(0.1)
+        with AdminClient(ADDRESS, runtime=self.client) as admin:
+            admin.create_topic("t", 2, 1)
+            admin.await_leaders("t")
+        config = KafkaProducerConfig(bootstrap_servers=self.bootstrap, acks="all", retries=100)
+        with KafkaProducer(config, runtime=self.client) as producer:
+            for _ in range(MESSAGES):
+                producer.send(ProducerRecord("t", b"v", partition=0))
+
+    def _is_registered(self) -> bool:
+        ids = self.zookeeper.server.find("/brokers/ids")
+        return ids is not None and bool(ids.children)
+
+
+@pytest.fixture
+def simulated() -> Iterator[Simulated]:
+    simulated = Simulated()
+    yield simulated
+    simulated.hosts.discard()
+
+
+def read(consumer: KafkaConsumer) -> list[int]:
+    """The offsets of MESSAGES messages."""
+    offsets: list[int] = []
+    while len(offsets) < MESSAGES:
+        offsets += [message.offset for message in consumer.poll(1.0)]
+    return offsets
+
+
+def test_a_member_that_the_group_removed_commits_nothing(
+    simulated: Simulated, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither by itself nor in on_revoked: its successor may have committed a later offset. The
+    coordinator would store such a commit while the group has no members."""
+    revoked: list[TopicPartition] = []
+
+    def test() -> None:
+        with simulated.consumer(auto_commit_interval_ms=3_600_000) as consumer:
+
+            def on_revoked(partitions: list[TopicPartition]) -> None:
+                revoked.extend(partitions)
+                with pytest.raises(CommitFailed):
+                    consumer.commit()
+
+            consumer.subscribe(["t"], on_revoked=on_revoked)
+            assert read(consumer) == [0, 1, 2, 3, 4]
+            remove_member(consumer)
+            simulated.client.sleep(2.0)
+            assert read(consumer) == [0, 1, 2, 3, 4], "nothing was committed"
+
+    simulated.run(test)
+    assert revoked == [A, B]
+    assert "Commit before a rebalance" not in caplog.text
+
+
+def remove_member(consumer: KafkaConsumer) -> None:
+    """As the end of its session does."""
+    member_id = consumer._poller._member.generation.member_id
+    request = LeaveGroupRequest("g", member_id)
+    consumer._poller.cluster.ask_coordinator("g", lambda connection: connection.send(request))
+
+
+@pytest.mark.parametrize("committed_before", [1, None])
+def test_a_position_found_for_an_earlier_assignment_is_not_used(
+    simulated: Simulated, committed_before: int | None
+) -> None:
+    """Nor is the error of that search raised. The partition was given up and assigned again before
+    the consumer looked at the result; meanwhile its owner committed a later offset."""
+
+    def test() -> None:
+        keys = {"enable_auto_commit": False, "auto_offset_reset": "none"}
+        with simulated.consumer(**keys) as consumer:
+            if committed_before is not None:
+                consumer.commit({A: committed_before})
+            consumer.assign([A])
+            assert consumer.poll(0.0) == []
+            simulated.client.sleep(1.0)
+            consumer.assign([B])
+            consumer.commit({A: 3})
+            consumer.assign([A])
+            assert consumer.position(A) == 3
+
+    simulated.run(test)
+
+
+def subscribe(consumer: KafkaConsumer) -> None:
+    consumer.subscribe(["t"])
+
+
+def assign(consumer: KafkaConsumer) -> None:
+    consumer.assign([A])
+
+
+@pytest.mark.parametrize(
+    ("begin", "reads_first", "expected"),
+    [
+        (subscribe, False, NoBrokersAvailable),
+        (assign, False, NoBrokersAvailable),
+        (assign, True, FetchFailed),
+    ],
+    ids=["no coordinator", "no position", "no leader"],
+)
+def test_a_failure_that_lasts_30_seconds_is_raised_by_each_poll(
+    simulated: Simulated,
+    begin: Callable[[KafkaConsumer], None],
+    reads_first: bool,
+    expected: type[KafkaError],
+) -> None:
+    """Until the broker is back; before that a poll returns nothing. It begins when a search for the
+    coordinator ends, which tries for up to 20 s."""
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            begin(consumer)
+            if reads_first:
+                read(consumer)
+            simulated.kill_broker()
+            began = simulated.client.monotonic()
+            with pytest.raises(expected):
+                poll_in_vain(consumer)
+            assert LASTING_S <= simulated.client.monotonic() - began <= LASTING_S + 25
+            with pytest.raises(expected):
+                consumer.poll(1.0)
+            simulated.broker.start()
+            if reads_first:
+                consumer.seek(A, 0)
+            found = [message for _ in range(60) for message in poll_patiently(consumer)]
+            assert found[0].offset == 0
+
+    simulated.run(test)
+
+
+def poll_in_vain(consumer: KafkaConsumer) -> None:
+    for _ in range(60):
+        assert consumer.poll(1.0) == []
+
+
+def poll_patiently(consumer: KafkaConsumer) -> list[Any]:
+    """What a poll returns; nothing while it fails."""
+    try:
+        return consumer.poll(1.0)
+    except KafkaError:
+        return []
