@@ -16,7 +16,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from scripts.benchmarks.soak import Outcome, soak, soak_parser
+from scripts.benchmarks.soak import Outcome, announced, say, soak, soak_parser
 from tests.histories.group_clusters import of_jvm, of_ours
 from tests.interop.jvm import POM_0_9_0, POM_0_10_2, POM_2_8, POM_3_9
 
@@ -33,9 +33,9 @@ def main() -> int:
     options = parser.parse_args()
     # What the load logs of brokers that are down is no news.
     logging.getLogger("kafka08").setLevel(logging.CRITICAL)
-    with ExitStack() as stack:
+    with announced(options), ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="soak-group-"))
-        print(f"what the members say goes to {directory}", flush=True)
+        say(f"what the members say goes to {directory}")
         if options.brokers in JVM:
             cluster = stack.enter_context(of_jvm(directory, JVM[options.brokers]))
         else:

@@ -26,7 +26,7 @@ from kafka08.migration import OffsetMigration, Watching
 from kafka08.migration.connections import Connections
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
-from scripts.benchmarks.soak import Outcome, soak, soak_parser
+from scripts.benchmarks.soak import Outcome, announced, soak, soak_parser
 from tests.histories.offsets import OffsetHistory
 from tests.interop.jvm import JvmKafka
 from tests.interop.jvm_member import jvm_member
@@ -219,7 +219,7 @@ def main() -> int:
     parser.add_argument("--brokers", choices=["kafka08", "jvm"], default="kafka08")
     parser.add_argument("--members", choices=list(MEMBERS), default="both")
     options = parser.parse_args()
-    with cluster_of(options.brokers) as (zookeeper, bootstrap, brokers):
+    with announced(options), cluster_of(options.brokers) as (zookeeper, bootstrap, brokers):
 
         def run_round(number: int, rng: random.Random) -> Outcome:
             programs = MEMBERS[options.members]

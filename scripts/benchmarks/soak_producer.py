@@ -32,7 +32,7 @@ from kafka08.producer.partitioners import partition_for_key
 from kafka08.producer.record import RecordMetadata
 from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
-from scripts.benchmarks.soak import Outcome, soak, soak_parser
+from scripts.benchmarks.soak import Outcome, announced, soak, soak_parser
 from scripts.benchmarks.subjects import resident_megabytes
 
 PARTITIONS: Final = 4
@@ -245,7 +245,10 @@ def main() -> int:
     options = soak_parser("soak-producer", __doc__).parse_args()
     logging.getLogger("kafka08").setLevel(logging.ERROR)  # lost connections are what it is about
     leaks = Leaks()
-    with EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG, cuttable=True) as cluster:
+    with (
+        announced(options),
+        EmbeddedCluster(brokers=3, level="0.8.2", config=CONFIG, cuttable=True) as cluster,
+    ):
 
         def run_round(number: int, rng: random.Random) -> Outcome:
             outcome = Round(number, cluster, rng).run()
