@@ -74,6 +74,7 @@ __all__ = [
     "has_compressed",
     "messages",
     "murmur2",
+    "new_buffer",
     "partitions_to_read",
     "read_fetch",
     "read_fetched",

@@ -52,7 +52,7 @@ cdef extern from "unistd.h" nogil:
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 12
+INTERFACE = 13
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -114,6 +114,10 @@ def crc32(data, uint32_t value=0):
     finally:
         PyBuffer_Release(&view)
     return value
+
+
+def new_buffer(Py_ssize_t size):
+    return PyByteArray_FromStringAndSize(NULL, size)
 
 
 cdef inline uint32_t load32(const uint8_t* at) noexcept nogil:

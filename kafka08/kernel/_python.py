@@ -50,6 +50,7 @@ from kafka08.kernel._python_sets import (
     entries,
     find_offset,
     has_compressed,
+    new_buffer,
     recover,
     runs,
     scan,

@@ -53,6 +53,12 @@ def crc32(data: Buffer, value: int = 0) -> int:
     return zlib.crc32(data, value)
 
 
+def new_buffer(size: int) -> bytearray:
+    """A bytearray of `size` bytes, in the compiled kernel with undefined content: only for bytes
+    that are received at once. ValueError or SystemError for a negative size."""
+    return bytearray(size)
+
+
 class SetSummary:
     """The summary of a set's entries.
 

@@ -293,7 +293,7 @@ class Connection(Closeable):
     def _receive(self, size: int, deadline: float) -> memoryview:
         """Exactly `size` bytes, in a new buffer, which the response may keep views of."""
         if size <= AT_ONCE_BYTES:
-            data = bytearray(size)
+            data = growing_buffer.whole(size)
             self._fill(memoryview(data), deadline)
             return memoryview(data)
         large, received = growing_buffer.begin(size), 0

@@ -1,4 +1,4 @@
-"""Memory for one large frame, allocated as the frame's bytes arrive.
+"""Memory for a frame; that of a large one is allocated as its bytes arrive.
 
 We must not allocate a size just because a peer announces it, and a buffer that is copied when it
 grows costs quadratic time. These buffers are anonymous memory maps: the system allocates a page at
@@ -11,10 +11,17 @@ from __future__ import annotations
 import mmap
 from typing import Final, TypeAlias
 
+from kafka08 import kernel
+
 GrowingBuffer: TypeAlias = mmap.mmap
 
 FIRST_BYTES: Final = 1024 * 1024
 """Initial buffer of a frame above this size; a smaller frame gets its full size at once."""
+
+
+def whole(frame_bytes: int) -> bytearray:
+    """A buffer for a small frame, which does not grow. Its content is undefined: fill all of it."""
+    return kernel.new_buffer(frame_bytes)
 
 
 def begin(frame_bytes: int) -> GrowingBuffer:

@@ -396,3 +396,13 @@ def test_wrap(kernel: ModuleType) -> None:
     """One entry without a key around packed bytes, at the offset and with the codec given."""
     assert entry(9, None, b"packed", attributes=2) == kernel.wrap(b"packed", 9, 2)
     assert entry(9, None, b"", attributes=3) == kernel.wrap(memoryview(b""), 9, 3)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20])
+def test_a_new_buffer_has_its_size_and_takes_bytes(kernel: ModuleType, size: int) -> None:
+    """Like any bytearray; what it holds before that is not defined."""
+    buffer = kernel.new_buffer(size)
+    assert type(buffer) is bytearray
+    assert len(buffer) == size
+    memoryview(buffer)[:] = bytes(range(256))[: size % 256] or bytes(size)
+    assert buffer == (bytes(range(256))[: size % 256] or bytes(size))
