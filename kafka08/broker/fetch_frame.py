@@ -6,12 +6,15 @@ written into the frame in place.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.structs import TopicPartition
+
+T = TypeVar("T")
 
 OFFSET_AND_SIZE: Final = Struct(">qi")
 CORRELATION_ID: Final = Struct(">i")
@@ -26,14 +29,21 @@ COUNT_BYTES: Final = 4
 NUMBER_BYTES: Final = 4
 
 
-class FetchFrame:
-    """The frame of `request`.
+class FetchFrame(Generic[T]):
+    """The frame of `request`; `asked` has something for each of its partitions.
 
-    by_name   topic name as bytes → number → partition, for kernel.read_fetched
+    by_name   the same by topic name as bytes and number, for kernel.append_fetched
     """
 
-    def __init__(self, request: FetchRequest, client_id: str, *, has_limit: bool) -> None:
-        self.by_name: dict[bytes, dict[int, TopicPartition]] = {}
+    def __init__(
+        self,
+        request: FetchRequest,
+        client_id: str,
+        asked: Mapping[TopicPartition, T],
+        *,
+        has_limit: bool,
+    ) -> None:
+        self.by_name: dict[bytes, dict[int, T]] = {}
         self._frame = bytearray(encode_request(request, 0, client_id))
         self._positions: dict[TopicPartition, int] = {}
         at = HEADER_BYTES + len(client_id.encode()) + FIELDS_BYTES + LIMIT_BYTES * has_limit
@@ -42,7 +52,8 @@ class FetchFrame:
             at += NAME_LENGTH_BYTES + len(name) + COUNT_BYTES
             numbers = self.by_name[name] = {}
             for item in topic.partitions:
-                tp = numbers[item.partition] = TopicPartition(topic.topic, item.partition)
+                tp = TopicPartition(topic.topic, item.partition)
+                numbers[item.partition] = asked[tp]
                 self._positions[tp] = at + NUMBER_BYTES
                 at += NUMBER_BYTES + OFFSET_AND_SIZE.size
         assert at == len(self._frame), "the layout of a Fetch request"

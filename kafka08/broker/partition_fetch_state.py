@@ -1,20 +1,22 @@
-"""PartitionFetchState: one partition of a ReplicaFetcher, as in AbstractFetcherThread 0.10.2.2."""
+"""PartitionFetchState: a partition that a ReplicaFetcher fetches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from kafka08.kernel import FollowerState
 
 if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
     from kafka08.log.log import Log
+    from kafka08.structs import TopicPartition
 
 
-@dataclass(slots=True, eq=False)
-class PartitionFetchState:
+class PartitionFetchState(FollowerState):
     """A partition of a fetcher. Each `add` makes a new object, so that a response to a request from
-    before it is recognised and dropped.
+    before it is recognised and dropped. `kernel.append_fetched` changes some of the fields.
 
+    is_followed     False once it was removed, or replaced by a later `add`
     max_bytes       fetch size; larger while one message needs it
     expected_bytes  expected size of its next response: that of the last one, `max_bytes` before
                     the first
@@ -24,12 +26,18 @@ class PartitionFetchState:
     lag             messages below the leader's HW that were still missing after its last response
     """
 
+    __slots__ = ("paused_until", "topic_partition")
+
     partition: Partition
-    max_bytes: int
-    expected_bytes: int
-    unsettled: int | None
-    paused_until: float = 0.0
-    lag: int = 0
+
+    def __init__(self, partition: Partition, max_bytes: int) -> None:
+        self.partition = partition
+        self.topic_partition: TopicPartition = partition.topic_partition
+        self.is_followed = True
+        self.max_bytes = self.expected_bytes = max_bytes
+        self.unsettled = partition.high_watermark
+        self.paused_until = 0.0
+        self.lag = 0
 
     @property
     def log(self) -> Log:
@@ -41,10 +49,3 @@ class PartitionFetchState:
         """The next offset to fetch."""
         end = self.log.log_end_offset
         return end if self.unsettled is None else min(end, self.unsettled)
-
-    def note_nothing(self, high_watermark: int) -> None:
-        """The response had no messages, but may have a new HW."""
-        end = self.log.log_end_offset
-        self.partition.high_watermark = min(end, high_watermark)
-        self.expected_bytes = 0
-        self.lag = max(0, high_watermark - end)

@@ -108,7 +108,7 @@ class ReplicaFetcher:
         self._followed: dict[TopicPartition, PartitionFetchState] = {}
         self._changed = runtime.event()
         self._stopped = False
-        self._frame: FetchFrame | None = None
+        self._frame: FetchFrame[PartitionFetchState] | None = None
         self._framed: tuple[list[TopicPartition], int] = ([], 0)
         """The partitions and the wait of `_frame`."""
         self._moved: list[TopicPartition] = []
@@ -136,9 +136,8 @@ class ReplicaFetcher:
         max_bytes = self._config.replica_fetch_max_bytes
         self._frame = None
         for partition in partitions:
-            self._followed[partition.topic_partition] = PartitionFetchState(
-                partition, max_bytes, max_bytes, partition.high_watermark
-            )
+            self.remove([partition.topic_partition])
+            self._followed[partition.topic_partition] = PartitionFetchState(partition, max_bytes)
         self._changed.set()
         if self._connection.in_flight:
             self._connection.abort()
@@ -146,12 +145,14 @@ class ReplicaFetcher:
     def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Stop following these: nothing is appended to them from now on."""
         for topic_partition in topic_partitions:
-            self._followed.pop(topic_partition, None)
+            followed = self._followed.pop(topic_partition, None)
+            if followed is not None:
+                followed.is_followed = False
 
     def stop(self) -> None:
         """Append nothing from now on; `run` returns soon."""
         self._stopped = True
-        self._followed.clear()
+        self.remove(list(self._followed))
         self._changed.set()
         self._connection.abort()
 
@@ -190,11 +191,12 @@ class ReplicaFetcher:
                 asked.expected_bytes = asked.max_bytes
             self._back_off(error)
             return
-        self._put_last(tp for tp, data in answers.items() if len(data.message_set))
+        if not answers:
+            return
         self._settle_ends(wanted, answers)
         refused = GroupedErrors()
         for tp, data in answers.items():
-            if wanted[tp] is self._followed.get(tp):
+            if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused)
         for partitions, reason in refused:
             logger.error("[%s], Error for %s: %s", self.name, partitions, reason)
@@ -202,16 +204,16 @@ class ReplicaFetcher:
     def _exchange(
         self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
     ) -> dict[TopicPartition, FetchPartitionResponse]:
-        """Send one request. Returns the responses of partitions with news; those without are noted
-        here. A request for the same partitions reuses the last frame with the changed offsets and
-        sizes. Switches. Raises like Connection.send."""
+        """Send one request and append what the kernel takes of the response. Returns the responses
+        of the other partitions. A request for the same partitions reuses the last frame with the
+        changed offsets and sizes. Switches. Raises like Connection.send."""
         connection, version = self._connection, self._versions.fetch
         names = list(wanted)
         frame = self._frame
         if frame is None or self._framed != (names, wait_ms):
             request = self._request(wanted, wait_ms)
             limited = version >= LIMITED_VERSION
-            frame = self._frame = FetchFrame(request, self.name, has_limit=limited)
+            frame = self._frame = FetchFrame(request, self.name, wanted, has_limit=limited)
             self._framed = names, wait_ms
         else:
             for tp in self._moved:
@@ -221,38 +223,32 @@ class ReplicaFetcher:
         data = frame.numbered(correlation_id)
         connection.write_frame(data, correlation_id, FetchRequest, version=version)
         payload = connection.read_payload()
-        answers = self._without_news(wanted, kernel.read_fetched(payload, version, frame.by_name))
-        if answers is None:
+        max_bytes, now_ms = self._config.replica_fetch_max_bytes, self._runtime.time_ms()
+        taken = kernel.append_fetched(payload, version, frame.by_name, max_bytes, now_ms)
+        if taken is None:
             response = connection.decode(FetchRequest, payload, version)
             assert isinstance(response, FetchResponse)
             found = by_partition(response.topics)
             answers = {tp: data for tp, data in found.items() if tp in wanted}
-        self._moved = list(answers)
+            self._moved = []
+        else:
+            left, appended, due = taken
+            try:
+                for segment in due:
+                    segment.index_last_set()
+            except StorageError as error:
+                halt_on(error, self._runtime)
+            answers = {}
+            for followed, code, high_watermark, message_set in left:
+                tp = followed.topic_partition
+                answers[tp] = FetchPartitionResponse(
+                    tp.partition, code, high_watermark, message_set
+                )
+            self._moved = [followed.topic_partition for followed in appended]
+        self._moved += answers
+        if version >= LIMITED_VERSION:
+            self._put_last(tp for tp in self._moved if tp not in answers or answers[tp].message_set)
         return answers
-
-    def _without_news(
-        self,
-        wanted: dict[TopicPartition, PartitionFetchState],
-        fetched: tuple[list[TopicPartition], list[int], list[int], list[Buffer]] | None,
-    ) -> dict[TopicPartition, FetchPartitionResponse] | None:
-        """Note the empty responses and return the others; None if the kernel left the payload."""
-        if fetched is None:
-            return None
-        max_bytes = self._config.replica_fetch_max_bytes
-        news: dict[TopicPartition, FetchPartitionResponse] = {}
-        for tp, code, high_watermark, message_set in zip(*fetched, strict=True):
-            followed = wanted[tp]
-            if (
-                code
-                or message_set
-                or followed.unsettled is not None
-                or followed.max_bytes != max_bytes
-                or self._followed.get(tp) is not followed
-            ):
-                news[tp] = FetchPartitionResponse(tp.partition, code, high_watermark, message_set)
-            else:
-                followed.note_nothing(high_watermark)
-        return news
 
     def _connect(self) -> bool:
         """Connect before the request is built; False if that fails. Connecting switches, and a
@@ -288,12 +284,11 @@ class ReplicaFetcher:
         return chosen
 
     def _put_last(self, served: Iterable[TopicPartition]) -> None:
-        """Move these to the end if the response is limited as a whole: the leader fills it in the
-        order of the request, and later partitions would starve."""
-        if self._versions.fetch >= LIMITED_VERSION:
-            for tp in served:
-                if tp in self._followed:
-                    self._followed[tp] = self._followed.pop(tp)
+        """Move these to the end after a response that is limited as a whole: the leader fills it
+        in the order of the request, and later partitions would starve."""
+        for tp in served:
+            if tp in self._followed:
+                self._followed[tp] = self._followed.pop(tp)
 
     def _request(
         self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
@@ -323,7 +318,7 @@ class ReplicaFetcher:
         unreadable: dict[TopicPartition, CorruptLog] = {}
         try:
             for tp, followed in wanted.items():
-                if tp in answers and followed is self._followed.get(tp):
+                if tp in answers and followed.is_followed:
                     try:
                         self._settle(tp, followed, answers, cuts)
                     except CorruptLog as error:
@@ -377,7 +372,8 @@ class ReplicaFetcher:
     ) -> None:
         """Append one partition's set, or handle its error; a failure pauses it. Switches."""
         try:
-            check(data.error_code, f"broker {self._leader.id} refused")
+            if data.error_code:
+                check(data.error_code, f"broker {self._leader.id} refused")
             self._append(tp, followed, data)
         except OffsetOutOfRange:
             self._reset(tp, followed)
@@ -443,7 +439,7 @@ class ReplicaFetcher:
                 self._cut(tp, followed, leader_end)
             else:
                 leader_start = self._ask(tp, EARLIEST_OFFSET)
-                if followed is self._followed.get(tp):
+                if followed.is_followed:
                     self._begin_anew(tp, followed, leader_start)
         except StorageError as error:
             halt_on(error, self._runtime)
@@ -456,7 +452,7 @@ class ReplicaFetcher:
         topic allows unclean elections; else halt, so that an operator can decide."""
         end, me = followed.position, self._config.broker_id
         allowed = self._may_lose_messages(tp.topic)
-        if followed is not self._followed.get(tp):
+        if not followed.is_followed:
             return
         if not allowed:
             logger.critical(

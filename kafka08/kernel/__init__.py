@@ -10,8 +10,8 @@ its names.
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`; all integers are big-endian. An
 entry whose value is a compressed set is called a wrapper. Every length is checked against the
-remaining data before it is used to read or to allocate. Only `append_produced` and `append_set` do
-I/O: they write to the ends of logs.
+remaining data before it is used to read or to allocate. Only `append_produced`, `append_set` and
+`append_fetched` do I/O: they write to the ends of logs.
 """
 
 # ruff: noqa: F405
@@ -44,6 +44,7 @@ __all__ = [
     "Converted",
     "CorruptMessage",
     "EntryTooLarge",
+    "FollowerState",
     "LeaderState",
     "MessageAndMetadata",
     "MessageAndOffset",
@@ -60,6 +61,7 @@ __all__ = [
     "SetSummary",
     "UnknownCodec",
     "Unpacker",
+    "append_fetched",
     "append_produced",
     "append_set",
     "build_from_columns",

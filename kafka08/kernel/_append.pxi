@@ -8,7 +8,8 @@ cdef struct Scratch:
 
 
 cdef class SegmentTail:
-    cdef public int64_t size, end_offset, tail_offset, tail_position, bytes_since_index
+    cdef public int64_t base_offset, size, end_offset, tail_offset, tail_position
+    cdef public int64_t bytes_since_index
     cdef public int64_t created_ms, first_ms, max_timestamp_ms, max_timestamp_offset
     cdef public int64_t max_entry_bytes, segment_bytes, index_interval_bytes, age_max_ms
     cdef public bint takes_plain_sets, is_full, index_is_due
@@ -177,7 +178,7 @@ cdef bint append_plain(
     cdef int64_t size = place.size
     cdef RuleSet rules
     cdef Walk walk
-    cdef object written
+    cdef object source = payload
     if not has_room(tail, data, size):
         return False
     if tail.rules is None:
@@ -188,19 +189,33 @@ cdef bint append_plain(
         rules = read_rules(tail.rules, now_ms)
         if is_raised(data, &rules):
             size = raise_magic(data, size, tail, &rules, scratch, &walk)
-            data = scratch.data
+            data, source = scratch.data, None
         elif not number_plain(tail, data, size, &rules, &walk):
             return False
     if size <= 0 or age_of(tail, &walk, now_ms) > tail.age_max_ms:
         return False
+    place.base_offset = tail.end_offset
+    if write_walked(tail, data, size, source, place.start, &walk):
+        return True
+    place.base_offset = -1
+    return False
+
+
+cdef bint write_walked(
+    SegmentTail tail, const uint8_t* data, int64_t size, object source, Py_ssize_t start,
+    const Walk* walk,
+) except -1:
+    # Write the entries of a walk; the tail then ends behind them. They are in `source` from `start`
+    # on, unless that is None. False: the tail is as it was.
+    cdef object written
     if tail.descriptor >= 0:
         if not write_all(tail.descriptor, data, size, tail.size):
             return False
     else:
-        if data == scratch.data:
+        if source is None:
             written = PyBytes_FromStringAndSize(<const char*>data, size)
         else:
-            written = payload[place.start : place.start + size]
+            written = source[start : start + size]
         try:
             tail.write(written, tail.size)
         except OSError:
@@ -208,7 +223,7 @@ cdef bint append_plain(
     if tail.rules is not None and walk.max_timestamp_ms > tail.max_timestamp_ms:
         tail.max_timestamp_ms = walk.max_timestamp_ms
         tail.max_timestamp_offset = walk.max_timestamp_offset
-    place.base_offset = tail.tail_offset = tail.end_offset
+    tail.tail_offset = tail.end_offset
     tail.tail_position = tail.size
     if tail.bytes_since_index > tail.index_interval_bytes:
         tail.index_is_due = True

@@ -22,6 +22,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
 L = TypeVar("L", bound="LeaderState")
+F = TypeVar("F", bound="FollowerState")
 
 INTERFACE: Final[int]
 NAME: Final[str]
@@ -238,6 +239,7 @@ def murmur2(data: Buffer) -> int: ...
 # Requests
 
 class SegmentTail:
+    base_offset: int
     size: int
     end_offset: int
     tail_offset: int
@@ -269,6 +271,21 @@ class LeaderState:
     bytes_in: int
     bytes_out: int
 
+class FollowerState:
+    partition: Any
+    unsettled: int | None
+    is_followed: bool
+    max_bytes: int
+    expected_bytes: int
+    lag: int
+
+def append_fetched(
+    payload: memoryview,
+    version: int,
+    followed: Mapping[bytes, Mapping[int, F]],
+    max_bytes: int,
+    now_ms: int,
+) -> tuple[list[tuple[F, int, int, Buffer]], list[F], list[Any]] | None: ...
 def append_produced(
     payload: memoryview, partitions: Mapping[bytes, Mapping[int, L]], now_ms: int, count_max: int
 ) -> (

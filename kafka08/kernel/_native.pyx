@@ -12,6 +12,7 @@ _compaction.pxi  the cleaner: the last offset of each key, and the messages to r
 _builder.pxi   sets that grow message by message; murmur2
 _requests.pxi  reads Fetch requests for many partitions; writes Produce and Fetch responses
 _append.pxi    appends the sets of Produce requests to their logs
+_follow.pxi    appends the sets of a Fetch response to a follower's logs
 
 The kernel holds the buffer of all data while it reads it, reads each length once, and checks it
 against the remaining data before use. Loops over large data run without the GIL.
@@ -28,7 +29,9 @@ from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport (
+    INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
+)
 from libc.errno cimport EINTR, errno
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
@@ -150,3 +153,4 @@ include "_compaction.pxi"
 include "_builder.pxi"
 include "_requests.pxi"
 include "_append.pxi"
+include "_follow.pxi"

@@ -9,6 +9,7 @@ _python_compaction  the cleaner: the last offset of each key, and the messages t
 _python_builder   sets that grow message by message
 _python_requests  reads Produce and Fetch requests for many partitions; writes their responses
 _python_append    appends the sets of Produce requests to their logs
+_python_follow    appends the sets of a Fetch response to a follower's logs
 
 `__all__` of kafka08.kernel, which exports the names, is their list.
 """
@@ -30,6 +31,7 @@ from kafka08.kernel._python_builder import Place, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches
 from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_conversion import convert
+from kafka08.kernel._python_follow import FollowerState, append_fetched
 from kafka08.kernel._python_messages import (
     MessageAndMetadata,
     MessageIterator,

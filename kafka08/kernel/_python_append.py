@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka08.kernel._python_requests import find_sets, write_produced
 from kafka08.kernel._python_sets import (
+    SetSummary,
     append_entry,
     check_crc,
     codec_of,
@@ -37,6 +38,7 @@ LARGE_BYTES = 256 << 10
 class SegmentTail:
     """The end of a log's active segment. Its owner sets every field before the first append.
 
+    base_offset              of the segment: offsets in its index are relative to it
     size                     bytes of messages in the segment
     end_offset               the next offset to be written
     tail_offset, tail_position       the start of the last set
@@ -59,6 +61,7 @@ class SegmentTail:
                              -1: there is none
     """
 
+    base_offset: int
     size: int
     end_offset: int
     tail_offset: int
@@ -257,20 +260,31 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
         return -1
     if rules is not None and summary.magics != 1 << rules.magic:
         return -1
-    if tail.first_ms < 0:
-        age_ms = now_ms - tail.created_ms
-    else:
-        age_ms = summary.max_timestamp_ms - tail.first_ms
-    if age_ms > tail.age_max_ms:
+    if age_of(tail, summary, now_ms) > tail.age_max_ms or not write_walked(tail, data, summary):
         return -1
+    return base_offset
+
+
+def age_of(tail: SegmentTail, summary: SetSummary, now_ms: int) -> int:
+    """The segment's age in ms with this set: between timestamps, or if the first message has none
+    between clock times."""
+    if tail.first_ms < 0:
+        return now_ms - tail.created_ms
+    return summary.max_timestamp_ms - tail.first_ms
+
+
+def write_walked(tail: SegmentTail, data: Buffer, summary: SetSummary) -> bool:
+    """Write a set, which `summary` describes; the tail then ends behind it. False if it cannot be
+    written: the tail is as it was."""
+    size = summary.size
     try:
         tail.write(data, tail.size)
     except OSError:
-        return -1
-    if rules is not None and summary.max_timestamp_ms > tail.max_timestamp_ms:
+        return False
+    if tail.rules is not None and summary.max_timestamp_ms > tail.max_timestamp_ms:
         tail.max_timestamp_ms = summary.max_timestamp_ms
         tail.max_timestamp_offset = summary.max_timestamp_offset
-    tail.tail_offset = base_offset
+    tail.tail_offset = tail.end_offset
     tail.tail_position = tail.size
     if tail.bytes_since_index > tail.index_interval_bytes:
         tail.index_is_due = True
@@ -278,7 +292,7 @@ def _append(tail: SegmentTail, data: Buffer, now_ms: int) -> int:
     tail.bytes_since_index += size
     tail.size += size
     tail.end_offset = summary.last_offset + 1
-    return base_offset
+    return True
 
 
 def _raise_magic(data: Buffer, base_offset: int, max_entry_bytes: int, rules: Rules) -> bytearray:

@@ -69,7 +69,7 @@ class LogSegment(kernel.SegmentTail):
     Only the active segment accepts appends; `activate` makes it so. Not thread-safe.
     """
 
-    __slots__ = ("_disk", "_knows_first", "base_offset", "directory", "file", "index", "jitter_ms",
+    __slots__ = ("_disk", "_knows_first", "directory", "file", "index", "jitter_ms",
                  "log_path", "time_index")  # fmt: skip
 
     def __init__(

@@ -7,93 +7,18 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 from struct import pack
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from kafka08.kernel import _python
-from kafka08.kernel._python_append import SegmentTail
 from kafka08.kernel.types import Buffer, Rules
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, field, plain, raw_entry, wrapper
-
-NOW_MS = 5000
-FIELDS = tuple(name for name in SegmentTail.__slots__ if name != "write")
-
-
-class File:
-    """What was written, as (position, bytes); `fails`: nothing is."""
-
-    def __init__(self) -> None:
-        self.written: list[tuple[int, bytes]] = []
-        self.fails = False
-
-    def write(self, data: Buffer, position: int) -> None:
-        if self.fails:
-            raise OSError(28, "No space left on device")
-        self.written.append((position, bytes(data)))
-
-
-def a_tail(kernel: ModuleType, file: File, **fields: Any) -> Any:
-    tail = kernel.SegmentTail()
-    values = {
-        "size": 1000,
-        "end_offset": 40,
-        "tail_offset": 30,
-        "tail_position": 900,
-        "bytes_since_index": 100,
-        "created_ms": 1000,
-        "first_ms": -1,
-        "max_timestamp_ms": -1,
-        "max_timestamp_offset": 0,
-        "max_entry_bytes": 10_000,
-        "segment_bytes": 100_000,
-        "index_interval_bytes": 200,
-        "age_max_ms": 1_000_000,
-        "takes_plain_sets": True,
-        "is_full": False,
-        "index_is_due": False,
-        "rules": None,
-        "write": file.write,
-        "descriptor": -1,
-    }
-    for name, value in (values | fields).items():
-        setattr(tail, name, value)
-    return tail
-
-
-def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
-    """A partition whose log ends with `tail`; `raised` counts the calls that move its HW."""
-
-    class Leader(kernel.LeaderState):  # type: ignore[misc, name-defined]
-        is_large_enough = True
-        raised = 0
-
-        def has_enough_in_sync(self) -> bool:
-            return self.is_large_enough
-
-        def maybe_raise_high_watermark(self) -> bool:
-            self.raised += 1
-            return True
-
-    leader = Leader()
-    values = {
-        "log": None if tail is None else SimpleNamespace(active_segment=tail),
-        "append_queue": None,
-        "maximal_isr": (1,),
-        "is_leader": True,
-        "is_internal": False,
-        "high_watermark": 0,
-        "messages_in": 0,
-        "bytes_in": 0,
-        "bytes_out": 0,
-    }
-    for name, value in (values | fields).items():
-        setattr(leader, name, value)
-    return leader
+from tests.kernel.tails import NOW_MS, File, a_leader, a_tail, state
 
 
 def produce(
@@ -123,10 +48,6 @@ def append(
     leaders = [a_leader(kernel, tail) for tail in tails]
     base_offsets: list[int] = produce(kernel, leaders, sets, now_ms)[3]
     return base_offsets
-
-
-def state(tail: Any) -> dict[str, Any]:
-    return {name: getattr(tail, name) for name in FIELDS}
 
 
 def test_sets_go_to_their_tails(kernel: ModuleType) -> None:

@@ -1,0 +1,89 @@
+"""Ends of logs for the kernels, with files that remember what was written."""
+
+from __future__ import annotations
+
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from kafka08.kernel._python_append import SegmentTail
+from kafka08.kernel.types import Buffer
+
+NOW_MS = 5000
+FIELDS = tuple(name for name in SegmentTail.__slots__ if name != "write")
+
+
+class File:
+    """What was written, as (position, bytes); `fails`: nothing is."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[int, bytes]] = []
+        self.fails = False
+
+    def write(self, data: Buffer, position: int) -> None:
+        if self.fails:
+            raise OSError(28, "No space left on device")
+        self.written.append((position, bytes(data)))
+
+
+def a_tail(kernel: ModuleType, file: File, **fields: Any) -> Any:
+    tail = kernel.SegmentTail()
+    values = {
+        "base_offset": 5,
+        "size": 1000,
+        "end_offset": 40,
+        "tail_offset": 30,
+        "tail_position": 900,
+        "bytes_since_index": 100,
+        "created_ms": 1000,
+        "first_ms": -1,
+        "max_timestamp_ms": -1,
+        "max_timestamp_offset": 0,
+        "max_entry_bytes": 10_000,
+        "segment_bytes": 100_000,
+        "index_interval_bytes": 200,
+        "age_max_ms": 1_000_000,
+        "takes_plain_sets": True,
+        "is_full": False,
+        "index_is_due": False,
+        "rules": None,
+        "write": file.write,
+        "descriptor": -1,
+    }
+    for name, value in (values | fields).items():
+        setattr(tail, name, value)
+    return tail
+
+
+def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
+    """A partition whose log ends with `tail`; `raised` counts the calls that move its HW."""
+
+    class Leader(kernel.LeaderState):  # type: ignore[misc, name-defined]
+        is_large_enough = True
+        raised = 0
+
+        def has_enough_in_sync(self) -> bool:
+            return self.is_large_enough
+
+        def maybe_raise_high_watermark(self) -> bool:
+            self.raised += 1
+            return True
+
+    leader = Leader()
+    values = {
+        "log": None if tail is None else SimpleNamespace(active_segment=tail),
+        "append_queue": None,
+        "maximal_isr": (1,),
+        "is_leader": True,
+        "is_internal": False,
+        "high_watermark": 0,
+        "messages_in": 0,
+        "bytes_in": 0,
+        "bytes_out": 0,
+    }
+    for name, value in (values | fields).items():
+        setattr(leader, name, value)
+    return leader
+
+
+def state(tail: Any) -> dict[str, Any]:
+    return {name: getattr(tail, name) for name in FIELDS}
