@@ -13,8 +13,8 @@ kafka.server.DelayedFetch 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kafka08.broker.purgatory import DelayedOperation
 from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownTopicOrPartition
@@ -65,8 +65,8 @@ class DelayedFetch(DelayedOperation):
         known = [tp for tp, start in self._starts.items() if not isinstance(start, int)]
         return any(self._look(tp) for tp in known) or self._has_enough
 
-    def is_satisfied_by(self, key: Hashable) -> bool:
-        return self._look(cast(TopicPartition, key)) or self._has_enough
+    def is_satisfied_by(self, key: TopicPartition) -> bool:
+        return self._look(key) or self._has_enough
 
     @property
     def _has_enough(self) -> bool:
@@ -88,7 +88,7 @@ class DelayedFetch(DelayedOperation):
         """Bytes from the start to the end; None if they are in different segments, or if any number
         of bytes is enough."""
         start = self._starts[topic_partition]
-        partition = self._replica_manager.leader_partition(topic_partition)
+        partition = self._replica_manager.partition(topic_partition)
         log = partition.leader_log()
         if isinstance(start, int):
             reached = log.log_end_offset if self._from_follower else partition.high_watermark

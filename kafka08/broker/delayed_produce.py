@@ -10,9 +10,9 @@ kafka.server.DelayedProduce 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from kafka08.broker.purgatory import DelayedOperation
 from kafka08.errors import ApiError, RequestTimedOut
@@ -78,11 +78,11 @@ class DelayedProduce(DelayedOperation):
             self.is_satisfied_by(tp)
         return not self._pending
 
-    def is_satisfied_by(self, key: Hashable) -> bool:
+    def is_satisfied_by(self, key: TopicPartition) -> bool:
         pending = self._pending
-        required = pending.get(cast(TopicPartition, key))
-        if required is not None and self._is_settled(cast(TopicPartition, key), required):
-            del pending[cast(TopicPartition, key)]
+        required = pending.get(key)
+        if required is not None and self._is_settled(key, required):
+            del pending[key]
         return not pending
 
     def _is_settled(self, tp: TopicPartition, required: int) -> bool:

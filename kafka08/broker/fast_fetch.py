@@ -49,10 +49,12 @@ class Wanted(NamedTuple):
 
     is_limited      whether the version has a size limit for the whole response
     wants_magic_0   whether sets may have to be converted
+    follows         whether a follower asks
     """
 
     is_limited: bool
     wants_magic_0: bool
+    follows: bool
     replica_id: int
     max_wait_ms: int
     min_bytes: int
@@ -60,10 +62,6 @@ class Wanted(NamedTuple):
     partitions: list[Partition]
     offsets: list[int]
     limits: list[int]
-
-    @property
-    def is_of_follower(self) -> bool:
-        return self.replica_id >= 0
 
 
 class Reads(NamedTuple):
@@ -96,9 +94,9 @@ class FastFetch:
             return FALL_BACK
         version = payload[VERSION_LOW_BYTE]
         wants_magic_0 = self._has_magic_1 and version < MAGIC_1_VERSION
-        wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, *fields)
+        wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, fields[0] >= 0, *fields)
         manager = self._replica_manager
-        if wanted.is_of_follower:
+        if wanted.follows:
             for partition in wanted.partitions:
                 if not partition.has_replica(wanted.replica_id):
                     return FALL_BACK
@@ -107,7 +105,7 @@ class FastFetch:
         reads = read(wanted)
         if reads is None:
             return FALL_BACK
-        if wanted.is_of_follower:
+        if wanted.follows:
             manager.record_follower_fetches(wanted.partitions, wanted.offsets, wanted.replica_id)
         if wanted.max_wait_ms <= 0 or sum(reads.sizes) >= wanted.min_bytes:
             return self._respond(payload, wanted, reads) or FALL_BACK
@@ -134,7 +132,7 @@ class FastFetch:
         for place, found in reads.found.items():
             starts[names[place]] = found.log_offset
         manager = self._replica_manager
-        follows = wanted.is_of_follower
+        follows = wanted.follows
         wait = DelayedFetch(manager, starts, wanted.min_bytes, done, from_follower=follows)
         waits = manager.follower_fetch_purgatory if follows else manager.fetch_purgatory
         if not waits.add(wait, names, wanted.max_wait_ms):
@@ -159,7 +157,7 @@ class FastFetch:
         for place, found in sets.items():
             if found.size:
                 pieces += next(following), found
-                if not wanted.is_of_follower:
+                if not wanted.follows:
                     wanted.partitions[place].bytes_out += found.size
         pieces += following
         return pieces
@@ -181,7 +179,7 @@ class FastFetch:
 
 def read(wanted: Wanted) -> Reads | None:
     """Read every partition; None if one of them needs the handler."""
-    follows, left = wanted.is_of_follower, wanted.max_bytes
+    follows, left = wanted.follows, wanted.max_bytes
     found = kernel.partitions_to_read(wanted.partitions, wanted.offsets, wanted.limits, follows)
     if found is None:
         return None

@@ -17,6 +17,7 @@ With acks -1 the response is encoded at once, and sent when the replicas have al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
@@ -26,6 +27,7 @@ from kafka08.broker.delayed_produce import (
     AppendErrors,
     AppendResult,
     AppendResults,
+    DelayedProduce,
     with_errors,
 )
 from kafka08.broker.fallback import FALL_BACK, Fallback
@@ -67,19 +69,23 @@ class FastProduce:
         acks, timeout_ms, found, base_offsets, unappended, due, response = request
         for segment in due:
             segment.index_last_set()
-        waits = acks == ALL_IN_SYNC and any(len(one.maximal_isr) > 1 for one in found)
-        if response is not None and not waits:
-            self._replica_manager.wake_all([one.topic_partition for one in found])
-            return response if acks else b""
-        appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
-        self._replica_manager.wake_all(appended.names)
-        if len(appended.names) < len(found):
-            return Fallback(appended.results())
-        if response is None:
+        if response is not None:
+            names = [one.topic_partition for one in found]
+            self._replica_manager.wake_all(names)
+            if acks != ALL_IN_SYNC or not must_wait(found):
+                return response if acks else b""
+            end_offsets = [one.leader_log().log_end_offset for one in found]
+            times_ms = [NO_TIMESTAMP] * len(found)
+            appended = Appended(names, base_offsets, end_offsets, times_ms)
+        else:
+            appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
+            self._replica_manager.wake_all(appended.names)
+            if len(appended.names) < len(found):
+                return Fallback(appended.results())
             response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
-        if waits:
-            return self._wait(payload, link, timeout_ms, appended, response)
-        return response if acks else b""
+            if acks != ALL_IN_SYNC or not must_wait(found):
+                return response if acks else b""
+        return self._wait(payload, link, timeout_ms, appended, response)
 
     def _wait(
         self,
@@ -91,18 +97,28 @@ class FastProduce:
     ) -> ResponseFrame | None:
         """Park the request until the replicas have everything."""
         header = decode_header(payload)
-        request = ProduceRequest(ALL_IN_SYNC, timeout_ms, [], version=header.version)
-        call = Call(self._broker, link, header, request, produce.refuse)
 
         def done(errors: AppendErrors) -> None:
             if errors:
+                request = ProduceRequest(ALL_IN_SYNC, timeout_ms, [], version=header.version)
+                call = Call(self._broker, link, header, request, produce.refuse)
                 produce.finish(request, with_errors(appended.results(), errors), call)
             else:
-                call.respond_encoded(response)
+                link.on_close = None
+                link.send_response(response)
 
+        manager = self._replica_manager
         pending = dict(zip(appended.names, appended.end_offsets, strict=True))
-        self._replica_manager.appender.await_acks(ALL_IN_SYNC, pending, timeout_ms, done, call)
+        wait = DelayedProduce(manager, ALL_IN_SYNC, pending, done)
+        waits = manager.produce_purgatory
+        if not waits.add(wait, appended.names, timeout_ms):
+            link.on_close = partial(waits.abandon, wait)
         return None
+
+
+def must_wait(partitions: Sequence[Partition]) -> bool:
+    """Whether the HW of one of them waits for other replicas."""
+    return any(len(partition.maximal_isr) > 1 for partition in partitions)
 
 
 class Appended(NamedTuple):

@@ -281,7 +281,8 @@ class Partition(LeaderState):
         acks are negative, else `required_acks` of them, including the leader.
         NotLeaderForPartition; NotEnoughReplicasAfterAppend if the ISR has become smaller than
         min.insync.replicas."""
-        self.leader_log()
+        if not self.is_leader:
+            self.leader_log()  # which raises
         if required_acks < 0:
             if self.high_watermark < required_offset:
                 return False

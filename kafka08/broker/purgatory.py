@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from kafka08.broker.timer import Timer, TimerTask
 
@@ -30,7 +32,7 @@ class DelayedOperation:
         """Whether it can complete. May record what it has seen; never switches."""
         raise NotImplementedError
 
-    def is_satisfied_by(self, key: Hashable) -> bool:
+    def is_satisfied_by(self, key: Any) -> bool:
         """The same after an event of `key` alone: the recorded state of other keys still holds, so
         an operation with many keys need not check all of them again."""
         return self.is_satisfied()
@@ -65,7 +67,7 @@ class Purgatory:
             return True
         for key in keys:
             self._watchers.setdefault(key, {})[operation] = None
-        operation.task = self._timer.add(timeout_ms, lambda: self._end(operation))
+        operation.task = self._timer.add(timeout_ms, partial(self._end, operation))
         self._count += 1
         return False
 

@@ -126,6 +126,8 @@ class ReplicaManager:
         self._codes = LEADER_AND_ISR_CODES[config.level]
         self._partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_name: dict[bytes, dict[int, Partition]] = {}
+        self._grown: dict[TopicPartition, None] = {}
+        """Partitions that changed in this turn, for `_complete_follower_fetches`."""
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.rlock()
         self._stopping = False
@@ -193,13 +195,23 @@ class ReplicaManager:
 
     def wake(self, topic_partition: TopicPartition) -> None:
         """Complete the delayed operations that are satisfied after an append, or after a change of
-        the HW or of the leadership."""
+        the HW or of the leadership; those of followers at the end of this turn."""
         self.wake_all((topic_partition,))
 
     def wake_all(self, topic_partitions: Collection[TopicPartition]) -> None:
         """`wake` for all of these."""
-        for waits in (self.follower_fetch_purgatory, self.fetch_purgatory, self.produce_purgatory):
+        if len(self.follower_fetch_purgatory):
+            if not self._grown:
+                self._runtime.call_soon(self._complete_follower_fetches)
+            self._grown.update(dict.fromkeys(topic_partitions))
+        for waits in (self.fetch_purgatory, self.produce_purgatory):
             waits.check_and_complete_all(topic_partitions)
+
+    def _complete_follower_fetches(self) -> None:
+        """At the end of a turn of the event loop. Each response has what all connections appended
+        in that turn; a response for each append would cost three brokers a whole Fetch each."""
+        grown, self._grown = self._grown, {}
+        self.follower_fetch_purgatory.check_and_complete_all(grown)
 
     def record_follower_fetches(
         self, partitions: Sequence[Partition], offsets: Sequence[int], broker_id: int

@@ -70,23 +70,23 @@ class TimingWheel:
 
     def add(self, task: TimerTask) -> bool:
         """Put the task into its slot. False, and no slot, if it is due already."""
-        ahead = task.expires_ms - self._now_ms
-        if ahead < self._tick_ms:
+        expires_ms, wheel = task.expires_ms, self
+        if expires_ms - wheel._now_ms < wheel._tick_ms:
             return False
-        if ahead >= self._interval_ms:
-            if self._overflow is None:
-                self._overflow = TimingWheel(
-                    self._interval_ms, self._size, self._now_ms, self._heap
+        while expires_ms - wheel._now_ms >= wheel._interval_ms:
+            if wheel._overflow is None:
+                wheel._overflow = TimingWheel(
+                    wheel._interval_ms, wheel._size, wheel._now_ms, wheel._heap
                 )
-            return self._overflow.add(task)
-        number = task.expires_ms // self._tick_ms
-        slot = self._slots[number % self._size]
+            wheel = wheel._overflow
+        number = expires_ms // wheel._tick_ms
+        slot = wheel._slots[number % wheel._size]
         slot.tasks[task] = None
         task.slot = slot
-        due_ms = number * self._tick_ms
+        due_ms = number * wheel._tick_ms
         if slot.due_ms != due_ms:
             slot.due_ms = due_ms
-            heapq.heappush(self._heap, slot)
+            heapq.heappush(wheel._heap, slot)
         return True
 
     def advance(self, now_ms: int) -> None:

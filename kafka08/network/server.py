@@ -20,6 +20,7 @@ from typing import Final
 from kafka08.errors import ProtocolError
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import (
+    BYTES,
     SECONDS_MAX,
     FileSlice,
     MadeBytes,
@@ -137,7 +138,7 @@ class AcceptedConnection(ServerConnection):
             self._server.runtime.call_soon(self._resume)
 
     def _resume(self) -> None:
-        """Continue with received frames, or with reading."""
+        """Continue with received frames, and with reading where it was stopped."""
         self.scheduled = False
         if self.ending or self.parked or self.outbox:
             return
@@ -148,6 +149,8 @@ class AcceptedConnection(ServerConnection):
             return
         if not (self.ending or self.parked or self.outbox or self._reading.active):
             self._reading.start(self._on_readable)
+            if not self.scheduled:
+                self._on_readable()  # there are bytes: that is why it was stopped
 
     def response_queued(self) -> None:
         """A parked request has its response: send it now, and continue reading in a callback."""
@@ -169,13 +172,16 @@ class AcceptedConnection(ServerConnection):
         deadline = 0.0
         while outbox and not self._making:
             first = outbox[0]
-            if isinstance(first, MadeBytes):
+            if isinstance(first, BYTES):
+                if not self._send_bytes():
+                    break
+            elif isinstance(first, MadeBytes):
                 now = self._server.runtime.monotonic()
                 deadline = deadline or now + SECONDS_MAX
                 if now > deadline:
                     break
                 self._make(first)
-            elif isinstance(first, bytes | bytearray) or first.size <= COPIED_BYTES_MAX:
+            elif first.size <= COPIED_BYTES_MAX:
                 if not self._send_bytes():
                     break
             elif not self._send_file(first):
@@ -204,7 +210,7 @@ class AcceptedConnection(ServerConnection):
         for piece in outbox:
             if joined_bytes >= JOINED_BYTES:
                 break
-            if isinstance(piece, bytes | bytearray):
+            if isinstance(piece, BYTES):
                 parts.append(piece)
             elif not isinstance(piece, MadeBytes) and piece.size <= COPIED_BYTES_MAX:
                 parts.append(read_slice(piece))

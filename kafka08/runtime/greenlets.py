@@ -44,14 +44,13 @@ class GeventRuntime:
     def __init__(self, *, native_threads: int | None = None) -> None:
         self.random = random.Random()
         self.disk = SYSTEM_DISK
+        self.monotonic = time.monotonic
+        """The function itself: each request asks for the time."""
         self._loop: Any = gevent.get_hub().loop
         self._native = NativePool(self._loop, native_threads or max(2, os.cpu_count() or 1))
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
     def thread_seconds(self) -> float:
         return time.thread_time()

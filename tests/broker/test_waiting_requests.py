@@ -159,11 +159,34 @@ def test_consumers_wait_for_the_high_watermark_followers_for_the_log_end(
     follower = ask(replicated, fetch(0, replica_id=2))
     ask(replicated, produce(1, 0, count=3))
     assert consumer.parked
+    replicated.runtime.advance(0)
     part = answered(follower, FetchRequest).topics[0].partitions[0]
     assert (0, 3) == (part.high_watermark, len(list(message_set.decode(part.message_set))))
     ask(replicated, fetch(3, replica_id=2))
     part = answered(consumer, FetchRequest).topics[0].partitions[0]
     assert (3, 3) == (part.high_watermark, len(list(message_set.decode(part.message_set))))
+
+
+def test_a_follower_gets_what_one_turn_appended_in_one_response(replicated: World) -> None:
+    """Appends of all connections that the event loop serves together, whatever their partitions;
+    one response for each would cost every follower a Fetch for each produced set."""
+    follower = ask(replicated, fetch(0, 0, replica_id=2))
+    for partition in (0, 1, 0):
+        ask(replicated, produce(1, partition))
+    assert follower.parked
+    replicated.runtime.advance(0)
+    parts = answered(follower, FetchRequest).topics[0].partitions
+    assert [54, 27] == [len(part.message_set) for part in parts]
+
+
+def test_a_follower_is_answered_after_later_turns_too(replicated: World) -> None:
+    """Each turn has its own answer."""
+    for offset in range(2):
+        follower = ask(replicated, fetch(offset, 0, replica_id=2))
+        assert follower.parked
+        ask(replicated, produce(1, 0))
+        replicated.runtime.advance(0)
+        assert 1 == len(follower.frames())
 
 
 def test_consumers_never_see_above_the_high_watermark(replicated: World) -> None:
