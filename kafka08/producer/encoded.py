@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self
 
 from kafka08.kernel.types import KeyAndValue
@@ -19,6 +20,7 @@ NULLS: Final = frozenset({type(None)})
 NULLS_AND_BYTES: Final = NULLS | {bytes}
 NULLS_AND_BUFFERS: Final = NULLS_AND_BYTES | {bytearray, memoryview}
 TEXT: Final = frozenset({str})
+INTEGERS: Final = frozenset({int})
 
 
 class Encoded(NamedTuple):
@@ -65,7 +67,11 @@ class Encoded(NamedTuple):
         """The rows with these ascending indexes."""
         if len(numbers) == len(self.places):
             return self
-        columns: Iterable[Any] = ([column[n] for n in numbers] for column in self)
+        columns: Iterable[Any]
+        if len(numbers) > 1:
+            columns = map(itemgetter(*numbers), self)
+        else:
+            columns = ([column[n] for n in numbers] for column in self)
         return type(self)(*columns)
 
     def pairs(self) -> Iterator[KeyAndValue]:

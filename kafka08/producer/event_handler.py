@@ -8,7 +8,7 @@ topic, a failing partitioner) are not retried.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
@@ -223,15 +223,23 @@ class EventHandler:
         failures: Failures,
     ) -> Mapping[TopicPartition, Collection[int]]:
         """Message indexes by partition; `failures` gets those without a partition now."""
-        if len(topics) == 1 and are_of(NULLS, outstanding.chosen_by):
-            # All of them go to the partition of the first one; most calls end here.
-            [topic] = topics
+        if len(topics) == 1:
+            [topic] = topics  # most calls end here
             try:
-                partition = self._router.partition_of(topic, None, metadata.partitions(topic))
+                partitions = metadata.partitions(topic)
+                if are_of(NULLS, outstanding.chosen_by):
+                    # All of them go to the partition of the first one.
+                    partition = self._router.partition_of(topic, None, partitions)
+                    return {TopicPartition(topic, partition): range(len(outstanding.places))}
             except KafkaError as error:
                 failures.append((outstanding, error))
                 return {}
-            return {TopicPartition(topic, partition): range(len(outstanding.places))}
+            chosen = self._router.partitions_of(outstanding.chosen_by, partitions)
+            if chosen is not None:
+                numbers: defaultdict[int, list[int]] = defaultdict(list)
+                for row, partition in enumerate(chosen):
+                    numbers[partition].append(row)
+                return {TopicPartition(topic, partition): of for partition, of in numbers.items()}
         rows: dict[tuple[str, int], list[int]] = {}
         keyless: dict[str, list[int]] = {}
         partition_of = self._router.partition_of
@@ -257,7 +265,7 @@ class EventHandler:
             of_partition.append(row)
             if chosen_by is None:
                 keyless[topic] = of_partition
-        return {TopicPartition(*of): numbers for of, numbers in rows.items()}
+        return {TopicPartition(*of): found for of, found in rows.items()}
 
     def _message_set(self, tp: TopicPartition, part: Encoded) -> Buffer:
         codec = self._config.codec_of(tp.topic)

@@ -1,6 +1,6 @@
 """Sender: a thread that takes batches from the accumulator and sends them to their leaders.
 
-Each round collects the leaders with sendable batches, sends one request to each that is ready, then
+Each round collects the leaders with sendable batches, sends requests to each that is ready, then
 waits for responses. A response completes batches, or returns them to the front of their queue if
 they may be retried. Source: org.apache.kafka.clients.producer.internals.Sender 0.8.2.2, with one
 difference: consecutive batches of a partition are sent as one message set, up to max.request.size
@@ -145,8 +145,11 @@ class Sender:
         if ready.unknown_leaders:
             self._metadata.request_update()
         for broker in sorted(ready.leaders):
-            if self._network.is_ready((broker.host, broker.port), now):
-                self._send_to(broker, now)
+            # As many as may be in flight: until this thread gets the GIL again, after its next
+            # wait for the network, a busy program may compute for a whole switch interval.
+            while self._network.is_ready((broker.host, broker.port), now):
+                if not self._send_to(broker, now):
+                    break
         wait_s = min(ready.wait_s, self._ask_for_metadata(now), self._expire(now))
         for event in self._network.poll(wait_s):
             if isinstance(event, ClientResponse):
@@ -154,13 +157,14 @@ class Sender:
             else:
                 self._lost(event)
 
-    def _send_to(self, broker: Broker, now: float) -> None:
-        """Send sendable batches to a leader, if its connection is ready."""
+    def _send_to(self, broker: Broker, now: float) -> bool:
+        """Send one request with sendable batches to a leader whose connection is ready; False if
+        there are none."""
         settings = self._settings
         with self._accumulator.lock:
             drained = self._accumulator.drain(broker, settings.max_request_bytes, now)
         if not drained:
-            return
+            return False
         batches: Batches = {parts[0].tp: parts for parts in drained}
         request = produce_request(
             {tp: joined(parts) for tp, parts in batches.items()},
@@ -179,6 +183,7 @@ class Sender:
         except ProtocolError as error:  # it cannot be encoded, and was not sent
             for parts in drained:
                 self._failed(parts, error)
+        return True
 
     def _ask_for_metadata(self, now: float) -> float:
         """Request metadata if it is due; returns seconds until it will be."""

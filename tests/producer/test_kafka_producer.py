@@ -19,16 +19,20 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.hashing import murmur2
-from kafka08.producer import ProducerRecord, RecordMetadata
+from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
 from kafka08.producer.accumulator import PACKED_TOGETHER_BYTES, may_travel_with
 from kafka08.producer.batch import RecordBatch
 from kafka08.protocol.metadata import MetadataRequest
+from kafka08.runtime.sockets import SocketPoller
+from kafka08.runtime.threads import ThreadRuntime
+from kafka08.runtime.transport import Poller, Readiness
 from kafka08.structs import NO_LEADER, NO_OFFSET, TopicPartition
 from tests.producer.producers import (
     SECONDS,
     T0,
     T1,
     U0,
+    config_on,
     producer_on,
     values,
 )
@@ -150,6 +154,45 @@ def test_batches_that_wait_travel_as_one_set(cluster: TcpCluster) -> None:
         assert [future.result(SECONDS).offset for future in futures] == list(range(1, 100))
     assert values(cluster, U0) == [b"%d" % n for n in range(100)]
     assert len(cluster.produced()) <= 4
+
+
+class SteppedRuntime(ThreadRuntime):
+    """Its pollers wait for a step before each poll, once `is_stepped` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_stepped = False
+        self.steps = threading.Semaphore(0)
+
+    def poller(self) -> Poller:
+        runtime = self
+
+        class SteppedPoller(SocketPoller):
+            def poll(self, timeout: float | None) -> list[Readiness]:
+                if runtime.is_stepped:
+                    runtime.steps.acquire()
+                return super().poll(timeout)
+
+        return SteppedPoller()
+
+
+def test_a_round_sends_as_many_requests_as_may_be_in_flight(cluster: TcpCluster) -> None:
+    """One for each wait for the network left a busy program's broker idle: each wait ends with one
+    for the GIL, which may take as long as the broker needs for five requests."""
+    runtime = SteppedRuntime()
+    config = config_on(cluster, batch_size=500, max_request_size=1000)
+    with KafkaProducer(config, runtime=runtime) as producer:
+        producer.send(ProducerRecord("u", b"first")).result(SECONDS)
+        runtime.is_stepped = True
+        try:
+            sent = producer.send_many("u", [b"x" * 400] * 12)
+            runtime.steps.release()
+            until(lambda: len(cluster.produced()) >= 1 + 5)
+        finally:
+            runtime.is_stepped = False
+            runtime.steps.release(9)
+        assert 1 == sent.result(SECONDS)[0].offset
+    assert 13 == len(values(cluster, U0))
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])

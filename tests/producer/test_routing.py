@@ -7,6 +7,7 @@ import random
 import pytest
 
 from kafka08.client.metadata import PartitionInfo
+from kafka08.config import INT_MAX, INT_MIN
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.producer import DefaultPartitioner
 from kafka08.producer.routing import Router
@@ -23,6 +24,18 @@ def router() -> Router:
 def test_all_partitions_count_for_a_key(router: Router) -> None:
     """Also those without a leader: a key does not move while a broker is down."""
     assert [router.partition_of("t", n, LED) for n in range(4)] == [0, 1, 2, 0]
+
+
+def test_whole_numbers_are_routed_together(router: Router) -> None:
+    """Each to where it would go alone; anything that needs more than a division goes alone."""
+    keys = [0, 5, -5, INT_MAX, -INT_MAX]
+    alone = [router.partition_of("t", key, LED) for key in keys]
+    assert alone == router.partitions_of(keys, LED)
+    for other in (True, None, "7", b"7", INT_MAX + 1, INT_MIN):
+        assert router.partitions_of([1, other], LED) is None
+    assert router.partitions_of(keys, []) is None
+    one_s_own = Router(lambda key, partitions: 0, random.Random(7))
+    assert one_s_own.partitions_of(keys, LED) is None
 
 
 def test_a_message_without_a_key_keeps_to_one_partition(router: Router) -> None:
