@@ -46,7 +46,7 @@ def without_leaders(kernel: ModuleType) -> dict[bytes, dict[int, Any]]:
 
     def follower() -> Any:
         partition = kernel.LeaderState()
-        partition.is_leader = False
+        partition.is_leader = partition.is_internal = False
         return partition
 
     return {name: {number: follower() for number in known} for name, known in KNOWN.items()}
