@@ -23,7 +23,6 @@ from typing import Any, Final, Self, TypeAlias, TypeVar, overload
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.consumer.assignors import Assignment
-from kafka08.consumer.brokers import BrokersFromZooKeeper
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.fetcher import response_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
@@ -44,6 +43,7 @@ from kafka08.consumer.subscription import (
     TopicFilter,
 )
 from kafka08.consumer.unread_streams import StreamKey, UnreadStreams
+from kafka08.consumer.zookeeper_brokers import BrokersFromZooKeeper
 from kafka08.errors import (
     Closed,
     ConfigError,

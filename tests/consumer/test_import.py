@@ -1,4 +1,4 @@
-"""`import kafka08.consumer` is light: what is heavy is imported where it is used."""
+"""The imports of the consumers: heavy libraries are imported only by the code that uses them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ ALL_APIS = ("kafka08.protocol.apis", "kafka08.protocol.served", "kafka08.protoco
 
 
 def imported() -> set[str]:
-    script = "import sys, kafka08.consumer; sys.stdout.write(' '.join(sys.modules))"
+    script = "import sys; from kafka08.consumer import *; sys.stdout.write(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     return set(done.stdout.decode().split())
 
 
 def test_importing_the_consumer_imports_nothing_heavy() -> None:
-    """Neither libraries for other rooms nor ZooKeeper's client, which a session imports."""
+    """Neither libraries of other packages nor kazoo, which the first ZooKeeper session imports."""
     assert [name for name in HEAVY if name in imported()] == []
 
 
-def test_the_consumer_makes_the_classes_of_its_own_apis_alone() -> None:
-    """Those of all APIs in all versions are for brokers."""
+def test_consumers_load_only_their_own_apis() -> None:
+    """Only brokers need all APIs in all versions."""
     assert imported().isdisjoint(ALL_APIS)
 
 
 @pytest.mark.skipif(str(kernel.NAME) != "native", reason="the Python kernel runs")
-def test_the_twin_of_the_kernel_is_not_imported_beside_it() -> None:
-    """Where the compiled kernel runs."""
+def test_the_native_kernel_does_not_import_its_twin() -> None:
+    """An install with the compiled kernel does not pay for the Python one."""
     assert "kafka08.kernel._python" not in imported()

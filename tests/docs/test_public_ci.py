@@ -1,31 +1,52 @@
-"""The public CI file runs what is there, on the Pythons that the package names."""
+"""The public CI files run what exists, on the Pythons that the package names, without secrets."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
-WORKFLOW = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+WORKFLOWS = {path.stem: path for path in (ROOT / ".github" / "workflows").glob("*.yml")}
+TEXTS = {name: path.read_text() for name, path in WORKFLOWS.items()}
+EXPECTED_SCRIPTS = {"ci": {"scripts/test", "scripts/docs"}, "publish": {"scripts/release"}}
 
 
-def test_actions_are_pinned() -> None:
-    """To one version each, so that CI changes when the file does."""
-    used = re.findall(r"uses: (\S+)", WORKFLOW)
+def jobs(name: str) -> dict[str, str]:
+    """Job → its text."""
+    _, _, text = TEXTS[name].partition("\njobs:\n")
+    parts = re.split(r"^  (\w+):\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_pinned(name: str) -> None:
+    """Every action has an exact version, so that CI changes only when the file does."""
+    used = re.findall(r"uses: (\S+)", TEXTS[name])
     assert used
-    assert [] == [name for name in used if not re.search(r"@v\d+\.\d+\.\d+$", name)]
+    assert [] == [action for action in used if not re.search(r"@v\d+\.\d+\.\d+$", action)]
 
 
-def test_scripts_exist() -> None:
-    """Every script that a step runs."""
-    named = set(re.findall(r"\bscripts/[\w-]+", WORKFLOW))
-    assert {"scripts/test", "scripts/docs"} <= named
-    assert [] == [name for name in named if not (ROOT / name).is_file()]
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_scripts_exist(name: str) -> None:
+    """Every script that a step runs is in the repository."""
+    named = set(re.findall(r"\bscripts/[\w-]+", TEXTS[name]))
+    assert EXPECTED_SCRIPTS[name] <= named
+    assert [] == [script for script in named if not (ROOT / script).is_file()]
 
 
 def test_the_pythons_are_those_of_the_package() -> None:
-    """The classifiers of setup.cfg."""
-    pattern = re.compile(r"Python :: (3\.\d+)$", re.MULTILINE)
-    [matrix] = re.findall(r"python: \[(.*)\]", WORKFLOW)
-    classifiers = pattern.findall((ROOT / "setup.cfg").read_text())
+    """The matrix has the classifiers of setup.cfg."""
+    classifiers = re.findall(r"Python :: (3\.\d+)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
+    [matrix] = re.findall(r"python: \[(.*)\]", jobs("ci")["quick"])
     assert classifiers == [version.strip(' "') for version in matrix.split(",")]
+
+
+def test_only_a_tag_publishes_and_no_job_has_a_secret() -> None:
+    """The job that uploads is the only one with a token of its own, and runs for tags only, after
+    everything is built."""
+    publish = jobs("publish")
+    assert ["publish"] == [name for name, job in publish.items() if "permissions:" in job]
+    assert "    if: github.ref_type == 'tag'\n    needs: [source, wheels]\n" in publish["publish"]
+    assert not [name for name, text in TEXTS.items() if "secrets." in text]
