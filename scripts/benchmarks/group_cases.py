@@ -50,9 +50,11 @@ def group_cases(
 ) -> list[dict[str, object]]:
     """Medians of the cases whose name contains `only`."""
     cases: list[tuple[str, tuple[Goal, ...], Run]] = [
+        # First: after some hundred thousand rounds a JVM 0.10.2.2 at times leaves a JoinGroup of a
+        # large group unanswered for a minute (8 of 20 plays; never before the rounds, 60 plays).
+        ("group of 500", (Goal("seconds", "s", 1.0, False),), large_rebalance),
         ("group heartbeats", RATE_GOALS, heartbeats),
         ("group rounds", RATE_GOALS, rebalance_rounds),
-        ("group of 500", (Goal("seconds", "s", 1.0, False),), large_rebalance),
     ]
     wanted = [case for case in cases if only in case[0]]
     if not wanted:
