@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-PACKAGES = ("kafka08.consumer", "kafka08.producer")
+PACKAGES = ("kafka08.consumer", "kafka08.producer", "kafka08.spark")
 
 
 def imports_for_type_checkers(package: Any) -> dict[str, str]:
@@ -22,7 +22,7 @@ def imports_for_type_checkers(package: Any) -> dict[str, str]:
     return {
         alias.name: node.module or ""
         for node in guarded.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(package.__name__)
         for alias in node.names
     }
 

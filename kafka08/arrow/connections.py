@@ -21,8 +21,6 @@ from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
 from kafka08.structs import Broker
-from kafka08.zk.client import ZkClient
-from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +50,9 @@ def resolved(address: ClusterAddress, settings: ReadSettings) -> ClusterAddress:
 
 def _registered(zookeeper: str) -> tuple[tuple[str, int], ...]:
     """The addresses of the brokers that are registered at a connect string."""
+    from kafka08.zk.client import ZkClient  # most reads know their brokers
+    from kafka08.zk.store import ClusterStore
+
     with ZkClient(
         zookeeper,
         session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,

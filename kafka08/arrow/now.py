@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange
-from kafka08.arrow.resolve import Resolver
 
 
 def ranges_until_now(
@@ -18,6 +16,9 @@ def ranges_until_now(
     bootstrap   host:port,host:port of some brokers
     DataLost, listing every range, if retention was faster or a log ends before its next offset.
     """
+    from kafka08.arrow.options import parse_read_options  # kafka08.spark imports this module
+    from kafka08.arrow.resolve import Resolver
+
     stored = dict(next_offsets or {})
     resolver = Resolver(
         parse_read_options({"kafka.bootstrap.servers": bootstrap, "subscribe": topic})

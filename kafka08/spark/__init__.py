@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kafka08.arrow.now import ranges_until_now
 from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
+from kafka08.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
         offsets_without_rows,
     )
     from kafka08.spark.source import DataSource
+else:  # ranges and options work without pyspark
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "frames": ("read_ranges",),
+            "listener": ("GroupCommitListener",),
+            "progress": ("BehindListener", "offsets_behind_latest", "offsets_without_rows"),
+            "source": ("DataSource",),
+        },
+    )
 
 __all__ = [
     "BehindListener",
@@ -62,24 +73,3 @@ def register(spark: SparkSession) -> None:
     except AnalysisException as error:  # PySpark 4.0: it has found the package by itself
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
-
-
-def __getattr__(name: str) -> object:
-    """Imports the names that need pyspark; ranges and options work without it."""
-    if name == "DataSource":
-        from kafka08.spark.source import DataSource
-
-        return DataSource
-    if name == "GroupCommitListener":
-        from kafka08.spark.listener import GroupCommitListener
-
-        return GroupCommitListener
-    if name in ("BehindListener", "offsets_behind_latest", "offsets_without_rows"):
-        from kafka08.spark import progress
-
-        return getattr(progress, name)
-    if name == "read_ranges":
-        from kafka08.spark.frames import read_ranges
-
-        return read_ranges
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

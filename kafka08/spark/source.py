@@ -1,34 +1,26 @@
 """The data source `kafka08`: Spark calls it to plan and run reads and writes.
 
-Four kinds of Python process import this module for a read, so the sink is imported only where it is
-used: with pyarrow.compute it is a quarter of the import. So are streams and filters, because older
-releases of PySpark lack their base classes (versions.py).
+Spark starts a Python to learn the schema of a read, and another to plan it. The first needs no more
+than this module, so readers and writers are imported where they are used. Older releases of PySpark
+also lack the base classes of some (versions.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import datasource
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from kafka08.arrow.connections import resolved
 from kafka08.arrow.option_text import OptionText
-from kafka08.arrow.options import ReadOptions, parse_read_options
-from kafka08.arrow.ranges import OffsetRange
-from kafka08.arrow.resolve import Resolver
 from kafka08.errors import ConfigError
 from kafka08.spark.schema import check_schema, default_schema
-from kafka08.spark.tasks import RangePartition, RangeTasks
 from kafka08.spark.versions import FILTERS, STREAM_LIMITS, STREAM_SINK, require
-from kafka08.spark.write_options import WriteOptions, parse_write_options
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter
+    from kafka08.arrow.options import ReadOptions
+    from kafka08.spark.write_options import WriteOptions
 
 
 class DataSource(datasource.DataSource):
@@ -44,6 +36,8 @@ class DataSource(datasource.DataSource):
         return default_schema(OptionText(self.options).take_bool("includeHeaders", False))
 
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
+        from kafka08.spark.batch_reader import BatchReader, FilteringReader
+
         options = self._read_options(schema, streaming=False)
         if not options.push_filters:
             return BatchReader(options, schema)
@@ -76,13 +70,18 @@ class DataSource(datasource.DataSource):
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         """The checked options, with brokers in place of ZooKeeper: Spark sends the reader to the
         workers as soon as it exists."""
+        from kafka08.arrow.connections import resolved
+        from kafka08.arrow.options import parse_read_options
+
         options = parse_read_options(self.options, streaming=streaming)
         check_schema(schema, options.include_headers)
         self._warn_of_twin()
         return replace(options, address=resolved(options.address, options.settings))
 
     def _write_options(self, schema: StructType, overwrite: bool) -> WriteOptions:
+        from kafka08.arrow.connections import resolved
         from kafka08.spark.sink import check_columns
+        from kafka08.spark.write_options import parse_write_options
 
         options = parse_write_options(self.options)
         if overwrite:
@@ -103,46 +102,3 @@ class CheckedDataSource(DataSource):
     """The same where `register` has looked at the workers, and logged what there is to say."""
 
     workers_checked = True
-
-
-class BatchReader(datasource.DataSourceReader):
-    """A batch read; planning fixes its ranges. One load() plans once, so every action on the same
-    DataFrame reads the same messages."""
-
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self._options = options
-        self._tasks = RangeTasks(options.address, options.settings, schema)
-
-    def partitions(self) -> list[InputPartition]:
-        resolver = Resolver(self._options)
-        ranges = self._narrowed(resolver.batch())
-        return [
-            RangePartition(piece, resolver.leader(piece.topic_partition))
-            for piece in resolver.tasks(ranges)
-        ]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._tasks.read(partition)
-
-    def _narrowed(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """The ranges to read, narrowed by the filters that were accepted."""
-        return ranges
-
-
-class FilteringReader(BatchReader):
-    """A batch read that also accepts filters on topic, partition and offset (option `pushFilters`).
-    It is a separate class, since Spark fails every query of a reader with filters unless
-    spark.sql.python.filterPushdown.enabled is on."""
-
-    _filters: Sequence[Filter] = ()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        from kafka08.spark.filters import is_exact
-
-        self._filters = [wanted for wanted in filters if is_exact(wanted)]
-        return [wanted for wanted in filters if not is_exact(wanted)]
-
-    def _narrowed(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        from kafka08.spark.filters import narrow
-
-        return narrow(ranges, self._filters)

@@ -1,6 +1,7 @@
 """Reads by Spark on two cores: ours beside Spark's own connector, which reads a Kafka 3.9 broker.
 
-    scripts/bench spark [--rows 3000000] [--rounds 3] [--only "100 B"] [--broker jvm] [--cluster]
+    scripts/bench spark [--rows 3000000] [--rounds 3] [--only "100 B"] [--broker jvm]
+        [--cluster] [--conf KEY=VALUE]...
 
 Spark is local[2], or with --cluster a standalone master and two workers of one core. Both sources
 run in one Spark, in turns; the first round of each only warms it up. Each topic has four partitions
@@ -76,6 +77,7 @@ def main() -> int:
         "--broker", choices=["ours", "jvm"], default="ours", help="whose 0.8 broker ours reads"
     )
     parser.add_argument("--cluster", action="store_true", help="a master and two workers")
+    parser.add_argument("--conf", action="append", default=[], help="KEY=VALUE of Spark's")
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")
     scratch.add_option(parser)
     options = parser.parse_args()
@@ -83,7 +85,7 @@ def main() -> int:
     with (
         scratch.scratch(options) as directory,
         sides(directory, options.broker) as both,
-        started(directory, cluster=options.cluster) as (spark, roots),
+        started(directory, options.conf, cluster=options.cluster) as (spark, roots),
     ):
         master = spark.sparkContext.master
         print(
@@ -128,9 +130,12 @@ def sides(directory: Path, ours: str) -> Iterator[tuple[Side, Side]]:
 
 
 @contextmanager
-def started(directory: Path, *, cluster: bool) -> Iterator[tuple[SparkSession, list[int]]]:
-    """A Spark as its users have it, but for the connector's jars: no settings of ours. And the
-    processes under which it works: executors, and below them the Python workers."""
+def started(
+    directory: Path, given: Sequence[str], *, cluster: bool
+) -> Iterator[tuple[SparkSession, list[int]]]:
+    """A Spark as its users have it, but for the connector's jars and what is given (KEY=VALUE): no
+    settings of ours. And the processes under which it works: executors, and below them the Python
+    workers."""
     log_file = directory / "spark.log"
     home = make_java_home(directory / "java", find_java(), log_file)
     conf = {
@@ -141,6 +146,7 @@ def started(directory: Path, *, cluster: bool) -> Iterator[tuple[SparkSession, l
         "spark.executor.extraJavaOptions": "",
         "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        **dict(setting.split("=", 1) for setting in given),
     }
     with ExitStack() as stack:
         master, roots = "local[2]", []

@@ -25,7 +25,8 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from kafka08.spark.source import BatchReader, DataSource
+from kafka08.spark.batch_reader import BatchReader
+from kafka08.spark.source import DataSource
 from kafka08.spark.stream import Position, StreamReader
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from pyspark import cloudpickle
 
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange
+from kafka08.spark.batch_reader import BatchReader
 from kafka08.spark.rdd import RangeRead
 from kafka08.spark.schema import default_schema
 from kafka08.spark.sink import BatchWriter
-from kafka08.spark.source import BatchReader
 from kafka08.spark.write_options import parse_write_options
 from tests.spark.filling import Topics
 
