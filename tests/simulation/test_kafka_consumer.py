@@ -3,6 +3,7 @@ the background is found before the consumer looks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -166,6 +167,37 @@ def test_a_position_found_for_an_earlier_assignment_is_not_used(
             consumer.commit({A: 3})
             consumer.assign([A])
             assert consumer.position(A) == 3
+
+    simulated.run(test)
+
+
+@pytest.mark.parametrize(("offset", "error"), [(-1, ValueError), ("3", TypeError)])
+def test_a_commit_takes_offsets_alone(
+    simulated: Simulated, offset: Any, error: type[Exception]
+) -> None:
+    """The error names the partition."""
+    consumer = simulated.consumer()
+    with pytest.raises(error, match=re.escape(str(A))):
+        consumer.commit({A: offset})
+
+
+@pytest.mark.parametrize("has_joined", [False, True])
+def test_close_without_a_broker_ends(simulated: Simulated, has_joined: bool) -> None:
+    """At once if there is no group to leave; it waited for the search for a coordinator, 10 s. A
+    member tries to leave, within its timeout."""
+
+    def test() -> None:
+        consumer = simulated.consumer(enable_auto_commit=False)
+        consumer.subscribe(["t"])
+        if has_joined:
+            read(consumer)
+        simulated.kill_broker()
+        consumer.poll(2.0)
+        began = simulated.client.monotonic()
+        consumer.close(timeout=5.0)
+        assert simulated.client.monotonic() - began < (8.0 if has_joined else 1.0)
+        simulated.client.sleep(1.0)
+        assert simulated.hosts.leftovers(simulated.client.process) == ["task test"]
 
     simulated.run(test)
 

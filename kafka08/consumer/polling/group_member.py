@@ -109,6 +109,8 @@ class GroupMember:
         self._joined_topics: Sequence[str] = ()
         self._is_logged = False
         self._task: Task | None = None
+        self._is_leaving = False
+        """A LeaveGroup is in flight."""
         self._stopping = False
         self._stopped = runtime.event()
 
@@ -227,6 +229,12 @@ class GroupMember:
         self._stopped.set()
         self.unsubscribe()
 
+    @property
+    def has_left(self) -> bool:
+        """Whether no LeaveGroup is due or in flight."""
+        with self._condition:
+            return not (self._membership.must_leave or self._is_leaving)
+
     def join(self, timeout_s: float) -> bool:
         """Wait until the thread has ended; False if it still runs."""
         if self._task is None:
@@ -241,6 +249,7 @@ class GroupMember:
             try:
                 with self._condition:
                     action = self._due()
+                    self._is_leaving = isinstance(action, Leave)
                     if isinstance(action, Wait):
                         if self._stopping:
                             return

@@ -413,7 +413,7 @@ class KafkaConsumer(Closeable):
 
 
 def as_offsets(offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None) -> Offsets | None:
-    """ValueError for a negative offset."""
+    """ValueError for a negative offset, TypeError for anything else."""
     if offsets is None:
         return None
     found = {
@@ -421,6 +421,8 @@ def as_offsets(offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None)
         for tp, one in offsets.items()
     }
     for tp, one in found.items():
+        if not isinstance(one, OffsetAndMetadata):
+            raise TypeError(f"{tp}: {one!r} is not an offset or an OffsetAndMetadata")
         if one.offset < 0:
             raise ValueError(f"{tp}: {one.offset} is no offset to commit: the lowest is 0")
     return found

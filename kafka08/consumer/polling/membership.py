@@ -29,6 +29,9 @@ from kafka08.errors import (
     ApiError,
     ConsumerCoordinatorNotAvailable,
     IllegalGeneration,
+    InconsistentGroupProtocol,
+    InvalidGroupId,
+    InvalidSessionTimeout,
     KafkaError,
     NotCoordinatorForConsumer,
     OffsetsLoadInProgress,
@@ -61,6 +64,14 @@ PASSING: Final = (
 """Retriable error codes; all but the first mean that another broker is the coordinator."""
 FENCED: Final = (IllegalGeneration.code, UnknownMemberId.code)
 """Error codes that tell a member that the group continues without it."""
+CURES: Final = {
+    InconsistentGroupProtocol.code: "Its members have no assignor in common with this one: change "
+    "partition.assignment.strategy or group.id",
+    InvalidGroupId.code: "Set group.id",
+    InvalidSessionTimeout.code: "Set session.timeout.ms between the brokers' "
+    "group.min.session.timeout.ms and group.max.session.timeout.ms",
+}
+"""Error code of a refusal → what to do about it."""
 
 
 class Phase(Enum):
@@ -245,6 +256,11 @@ class Membership:
     def must_give_up(self) -> bool:
         return self.phase is Phase.REVOKING
 
+    @property
+    def must_leave(self) -> bool:
+        """Whether a LeaveGroup is due."""
+        return bool(self._leaving)
+
     # -------------------------------------------------------------------------------- what to do
 
     def due(self, now: float) -> Action:
@@ -411,7 +427,8 @@ class Membership:
         self._try_at = -inf
 
     def _refused(self, code: int, now: float, what: str) -> None:
-        error: ApiError | None = error_of(code, what)
+        cure = f". {CURES[code]}" if code in CURES else ""
+        error: ApiError | None = error_of(code, f"{what}{cure}")
         assert error is not None
         if code in PASSING:
             self.failed(error, now)

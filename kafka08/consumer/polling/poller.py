@@ -296,6 +296,8 @@ class Poller:
             self._committer.stop()
             self._fetchers.stop()
             self.stream.close()
+            if self._member.has_left:
+                self.cluster.close()  # it would go on looking for a coordinator
             self._member.join(max(0.0, give_up_at - self._runtime.monotonic()))
             self.cluster.close()
             self._committer.join(JOIN_S)

@@ -232,6 +232,20 @@ def test_what_the_group_refuses_is_told_once_for_each_attempt(error: type[KafkaE
         assert member.retry() is None
 
 
+@pytest.mark.parametrize(
+    ("error", "key"),
+    [
+        (InconsistentGroupProtocol, "partition.assignment.strategy"),
+        (InvalidSessionTimeout, "session.timeout.ms"),
+    ],
+)
+def test_a_refusal_says_what_to_change(error: type[KafkaError], key: str) -> None:
+    """The key of the configuration."""
+    member = joining()
+    member.joined(join_answer(code=error.code), 1.0)  # type: ignore[attr-defined]
+    assert key in str(member.retry())
+
+
 def test_a_reader_that_does_not_poll_leaves_the_group() -> None:
     """At max.poll.interval.ms after its last poll, and says so; not before, and not in a poll."""
     member = stable(now=2.0)
