@@ -87,7 +87,11 @@ def until_text(_: click.Context, parameter: click.Parameter, value: str | None) 
     help=r"Or a template like kcat's: '%t %p %o %T %k %s\n'.",
 )
 @click.option("--print-key", is_flag=True, help="Print the key and a tab before the value.")
-@click.option("--print-timestamp", is_flag=True, help="Print the time in ms and a tab before it.")
+@click.option(
+    "--print-timestamp",
+    is_flag=True,
+    help="Print the time in ms and a tab before it; with --partition JSON has it only so.",
+)
 @json_option("The same as --format json.")
 @click.option(
     "--skip-message-on-error",
@@ -238,10 +242,10 @@ def render_of(form: str, *, key: bool, timestamp: bool) -> Callable[[MessageBatc
     """The function that renders a batch as lines."""
     if form not in FORMATS:
         return by_template(form)
-    if key or timestamp:
-        if form != "text":
-            raise click.UsageError(f"--print-key and --print-timestamp: --format {form} has both")
+    if (key or timestamp) and form == "text":
         return with_columns(key=key, timestamp=timestamp)
+    if key or (timestamp and form != "json"):
+        raise click.UsageError(f"--print-key and --print-timestamp are not for --format {form}")
     return FORMATS[form]
 
 

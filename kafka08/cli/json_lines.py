@@ -10,7 +10,7 @@ from typing import Any, Final
 from kafka08.errors import KafkaError
 from kafka08.producer.record import ProducerRecord
 
-FIELDS: Final = frozenset({"topic", "partition", "offset", "key", "value", "encoding"})
+FIELDS: Final = frozenset({"topic", "partition", "offset", "timestamp", "key", "value", "encoding"})
 
 
 class BadLine(KafkaError):
@@ -19,7 +19,8 @@ class BadLine(KafkaError):
 
 def record_of(topic: str, line: bytes) -> ProducerRecord:
     """The record for `topic` from a line: an object with `value` and optionally `key`, `partition`
-    and `"encoding": "base64"`. Topic and offset, which `consume` adds, are ignored.
+    and `"encoding": "base64"`. Topic, offset and timestamp, which `consume` adds, are
+    ignored.
     """
     try:
         row: Any = json.loads(line)

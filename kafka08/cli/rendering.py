@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka08.kernel.types import NO_TIMESTAMP
+
 if TYPE_CHECKING:
     from kafka08.consumer import MessageBatch
 
@@ -36,18 +38,29 @@ def in_hex(data: bytes | None) -> str:
 
 def as_json(batch: MessageBatch) -> bytes:
     """One object per line, see `json_line`."""
+    offsets = batch.offsets
+    times = batch.timestamps or [NO_TIMESTAMP] * len(offsets)
     return b"".join(
-        json_line(*batch.topic_partition, offset, key, value) + b"\n"
-        for offset, key, value in zip(batch.offsets, batch.keys(), batch.values(), strict=True)
+        json_line(*batch.topic_partition, offset, key, value, time_ms) + b"\n"
+        for offset, key, value, time_ms in zip(
+            offsets, batch.keys(), batch.values(), times, strict=True
+        )
     )
 
 
 def json_line(
-    topic: str, partition: int, offset: int, key: bytes | None, value: bytes | None
+    topic: str,
+    partition: int,
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    timestamp_ms: int = NO_TIMESTAMP,
 ) -> bytes:
-    """One object: topic, partition, offset, key, value. If key or value is not UTF-8, both are in
-    base64 and the object has `"encoding"`."""
+    """One object: topic, partition, offset, timestamp in ms if the message has one, key, value. If
+    key or value is not UTF-8, both are in base64 and the object has `"encoding"`."""
     row: dict[str, Any] = {"topic": topic, "partition": partition, "offset": offset}
+    if timestamp_ms != NO_TIMESTAMP:
+        row["timestamp"] = timestamp_ms
     try:
         row["key"] = None if key is None else key.decode()
         row["value"] = None if value is None else value.decode()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kafka08.cli.consume_polling import PollingPrinter
+from kafka08.cli.json_lines import record_of
 from kafka08.cli.rendering import by_template, check_template
 from kafka08.consumer.batch import MessageBatch
 from kafka08.embedded import EmbeddedCluster
@@ -142,6 +143,21 @@ def test_times_of_a_group(commands: Commands) -> None:
     ]
     done = commands(*start, "--format", r"%T %s\n")
     assert done.out.split(b"\n")[0] == b"%d 0" % TIMES[0]
+
+
+def test_json_has_the_times(commands: Commands) -> None:
+    """Of a group's messages, unless they have none; of one partition's where --print-timestamp asks
+    for them. `produce --format json` takes such lines."""
+    as_json = ("--from-beginning", *QUIET, "--format", "json")
+    timed = rows(commands("consume", "times", *as_json).out)
+    assert list(TIMES) == [row["timestamp"] for row in timed]
+    assert {False} == {
+        "timestamp" in row for row in rows(commands("consume", "words", *as_json).out)
+    }
+    one = ("consume", "times", "--partition", 0, "--max-messages", 1, "--json")
+    assert [timed[0]] == rows(commands(*one, "--print-timestamp").out)
+    line = json.dumps(timed[0]).encode()
+    assert ProducerRecord("t", b"0", partition=0) == record_of("t", line)
 
 
 def test_a_limit_needs_a_partition(commands: Commands) -> None:
