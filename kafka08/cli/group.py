@@ -219,12 +219,15 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
 
 
 def chosen_view(facts: GroupFacts | None, coordinated: CoordinatedFacts | None) -> GroupView:
-    """Of two groups of one name the one with members; that of ZooKeeper if both have some."""
+    """Of two groups of one name the one with members; that of ZooKeeper if both have some, or if
+    none has and it has znodes. Offsets in Kafka alone belong to either."""
     from kafka08.groups.views import CoordinatedGroupView, ZooKeeperGroupView
 
     if facts is None:
         assert coordinated is not None
         return CoordinatedGroupView(coordinated)
-    if coordinated is not None and coordinated.group.members and not facts.members:
+    if coordinated is None or facts.members:
+        return ZooKeeperGroupView(facts)
+    if coordinated.group.members or not facts.in_zookeeper:
         return CoordinatedGroupView(coordinated)
     return ZooKeeperGroupView(facts)

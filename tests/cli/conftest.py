@@ -71,6 +71,7 @@ class Commands:
     """Runs kafka08 where KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP name the cluster."""
 
     def __init__(self, cluster: EmbeddedCluster, directory: Path) -> None:
+        self.cluster = cluster
         self.directory = directory
         self.environ = {
             **os.environ,

@@ -84,6 +84,16 @@ def test_a_group_with_a_coordinator_is_completed(commands: Commands) -> None:
     assert {"tab-readers"} == offered("kafka08 group describe tab-", commands.environ)
 
 
+def test_a_group_that_was_left_is_still_one_with_a_coordinator(commands: Commands) -> None:
+    """Also to whoever names ZooKeeper, which knows nothing of it but its offsets in Kafka."""
+    commands("consume", "words", "--group", "left", "--from-beginning", "--max-messages", 20)
+    for place in ((), ("--zookeeper", commands.cluster.zookeeper.connect_string)):
+        described = json.loads(commands("group", "describe", "left", "--json", *place).out)
+        assert ("coordinator", "Empty") == (described["kind"], described["state"])
+        explained = commands("group", "explain", "left", *place).out
+        assert explained.startswith(b"Note: left: the group has no members; 0 messages")
+
+
 def test_the_offsets_of_a_group_with_a_coordinator_go_out_and_in(
     commands: Commands, tmp_path: Path
 ) -> None:
