@@ -32,8 +32,8 @@ from kafka08.embedded.ports import free_ports, is_free
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.zookeeper import ZooKeeperServer
-from kafka08.errors import KafkaError
-from kafka08.levels import NEWEST
+from kafka08.errors import ConfigError, KafkaError
+from kafka08.levels import LEVELS, NEWEST
 from kafka08.lifecycle import Startable
 from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
@@ -68,7 +68,7 @@ class EmbeddedCluster(Startable):
 
     config      Kafka keys for every broker
     level       the release whose protocol they speak: 0.8.2, 0.9.0 or 0.10.2 (the default); the
-                same as `api.level` in `config`
+                same as `api.level` in `config`. ConfigError for another one
     data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
                 they are free; None: a temporary one, removed at stop
     ports       preferred ports of ZooKeeper and then of each broker; where one is taken or missing
@@ -87,12 +87,12 @@ class EmbeddedCluster(Startable):
         ports: Sequence[int] = (),
         cuttable: bool = False,
     ) -> None:
+        level = _level_of(level, config or {})
         self._temporary = data_dir is None
         self.data_dir = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-cluster-")).absolute()
         self._count = brokers
         self._config = DEFAULTS | {key: str(value) for key, value in (config or {}).items()}
-        if level is not None:
-            self._config["api.level"] = level
+        self._config["api.level"] = level
         self._guard = Guard(self.data_dir if self._temporary else None)
         self._ports = list(ports)
         self.zookeeper = ZooKeeperServer(
@@ -403,6 +403,21 @@ class EmbeddedCluster(Startable):
             late = [b for b in brokers if not b.accepts_connections()] or list(brokers)
             reports = "\n\n".join(b.process.describe_failure() for b in late)
             raise KafkaError(f"the cluster is not ready after {timeout:.0f} s\n{reports}")
+
+
+def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
+    """The value of api.level. ConfigError for one that there is not, or for two that differ."""
+    given = config.get("api.level")
+    named = "api.level" if level is None else "level"
+    if level is None:
+        level = str(NEWEST if given is None else given)
+    if level not in LEVELS:
+        raise ConfigError(f"{named}: {level!r} is not one of {', '.join(LEVELS)}")
+    if given is not None and str(given) != level:
+        raise ConfigError(
+            f"level: {level!r}, but api.level is {given!r} in config: give one of them"
+        )
+    return level
 
 
 def _knows(broker: EmbeddedBroker, expected: set[Broker]) -> bool:

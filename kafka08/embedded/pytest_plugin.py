@@ -47,6 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"kafka08_brokers: {brokers!r} is not a number of brokers; give 1 or more"
         )
+    if level := config.getini("kafka08_level"):
+        from kafka08.levels import LEVELS
+
+        if level not in LEVELS:
+            raise pytest.UsageError(f"kafka08_level: {level!r} is not one of {', '.join(LEVELS)}")
     config.addinivalue_line(
         "markers",
         "kafka08_topic(partitions=1, replication_factor=min(3, brokers), config=None): "
@@ -67,9 +72,10 @@ def kafka08_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]
     config = request.config
     brokers = int(config.getini("kafka08_brokers"))
     keys = parse_overrides(config.getini("kafka08_config"))
+    level = config.getini("kafka08_level") or None
+    started = EmbeddedCluster(brokers, keys, level=level, cuttable=True)
     try:
-        level = config.getini("kafka08_level") or None
-        with EmbeddedCluster(brokers, keys, level=level, cuttable=True) as cluster:
+        with started as cluster:
             config.stash[_CLUSTER] = cluster
             yield cluster
             del config.stash[_CLUSTER]

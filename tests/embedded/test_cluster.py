@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,13 +11,14 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka08.admin import AdminClient
 from kafka08.embedded import EmbeddedCluster
 from kafka08.embedded.ports import is_free
-from kafka08.errors import KafkaError
+from kafka08.errors import ConfigError, KafkaError
 from kafka08.network.connection import Connection
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.zk.client import ZkClient
@@ -166,6 +168,24 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPa
         with EmbeddedCluster(brokers=2, ports=[0, taken]) as cluster:
             assert taken not in {broker.port for broker in cluster.brokers}
             cluster.create_topic("t", 2)
+
+
+def test_a_level_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
+    """One that there is not, and two that differ; nothing was made."""
+    known = "is not one of 0.8.2, 0.9.0, 0.10.2"
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"level": "0.10.1"}, f"level: '0.10.1' {known}"),
+        ({"level": ""}, f"level: '' {known}"),
+        ({"config": {"api.level": "1.0"}}, f"api.level: '1.0' {known}"),
+        (
+            {"level": "0.10.2", "config": {"api.level": "0.9.0"}},
+            "level: '0.10.2', but api.level is '0.9.0' in config: give one of them",
+        ),
+    )
+    for keys, says in refused:
+        with pytest.raises(ConfigError, match=re.escape(says)):
+            EmbeddedCluster(data_dir=tmp_path / "none", **keys)
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])

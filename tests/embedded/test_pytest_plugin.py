@@ -139,6 +139,19 @@ def test_a_number_of_brokers_that_is_none_is_misuse(tmp_path: Path, brokers: str
     assert f"ERROR: kafka08_brokers: '{brokers}' is not a number of brokers" in result.stderr
 
 
+def test_a_level_that_is_none_is_misuse(tmp_path: Path) -> None:
+    """Told before anything is started, with those that there are."""
+    result = run(tmp_path, "def test_it(): pass", "-o", "kafka08_level=0.10.1")
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR
+    expected = "ERROR: kafka08_level: '0.10.1' is not one of 0.8.2, 0.9.0, 0.10.2"
+    assert expected in result.stderr
+    test = "def test_it(kafka08_cluster): pass"
+    keys = ("-o", "kafka08_level=0.9.0", "-o", "kafka08_config=api.level=0.8.2")
+    result = run(tmp_path, test, *keys)
+    assert "1 error" in result.stdout, result.stdout
+    assert "level: '0.9.0', but api.level is '0.8.2' in config" in result.stdout
+
+
 def test_workers_of_xdist_have_clusters_of_their_own(tmp_path: Path) -> None:
     """Tests that run at the same time do not meet each other's faults."""
     result = run(
