@@ -141,6 +141,7 @@ NOT_PATHS = {
     "waits",
     "fetch_purgatory",
     "produce_purgatory",
+    "counted_produce_purgatory",
 }
 """What has methods of these names too: a variable or attribute so called, with or without "_"."""
 ON_ANY_DISK = ("log", "broker", "network")

@@ -63,7 +63,7 @@ ROOTS = {
     "broker/registration.py RegistrationKeeper.start spawn": "registers again",
     "broker/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the next round "
     "begins",
-    "broker/replica_manager.py ReplicaManager.wake_all call_soon": "the purgatory guards each "
+    "broker/replica_manager.py ReplicaManager.wake_fetches call_soon": "the purgatory guards each "
     "operation",
     "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "
     "series goes on",

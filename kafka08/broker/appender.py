@@ -216,6 +216,9 @@ class Appender:
         offset, maybe before this returns. `call` as for `append`."""
         keys = list(pending)
         wait = DelayedProduce(self._replica_manager, required_acks, pending, done)
-        waits = self._replica_manager.produce_purgatory
+        manager = self._replica_manager
+        waits = (
+            manager.produce_purgatory if required_acks < 0 else manager.counted_produce_purgatory
+        )
         if not waits.add(wait, keys, timeout_ms) and call is not None:
             call.when_closed(lambda: waits.abandon(wait))

@@ -212,7 +212,7 @@ def is_under_replicated(partition: Partition) -> bool:
 
 
 def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
-    produce = len(manager.produce_purgatory)
+    produce = len(manager.produce_purgatory) + len(manager.counted_produce_purgatory)
     fetch = len(manager.fetch_purgatory) + len(manager.follower_fetch_purgatory)
     for name, size in (("producer", produce), ("fetch", fetch)):
         yield gauge(f"{SERVER}_{name}requestpurgatory_purgatorysize", PURGATORY_SAYS, size)

@@ -71,7 +71,7 @@ class FastProduce:
             segment.index_last_set()
         if response is not None:
             names = [one.topic_partition for one in found]
-            self._replica_manager.wake_all(names)
+            self._replica_manager.wake_fetches(names)
             if acks != ALL_IN_SYNC or not must_wait(found):
                 return response if acks else b""
             end_offsets = [one.leader_log().log_end_offset for one in found]
@@ -79,7 +79,7 @@ class FastProduce:
             appended = Appended(names, base_offsets, end_offsets, times_ms)
         else:
             appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
-            self._replica_manager.wake_all(appended.names)
+            self._replica_manager.wake_fetches(appended.names)
             if len(appended.names) < len(found):
                 return Fallback(appended.results())
             response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)

@@ -313,9 +313,12 @@ class Partition(LeaderState):
     def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
         """A follower fetched at `offset`, so it has everything before. True if the HW rose. Raises
         as `check_replica`."""
-        self.check_replica(broker_id, offset)
+        follower = self.followers.get(broker_id)
+        if follower is None or broker_id not in self.replicas:
+            self.check_replica(broker_id, offset)  # which raises
+        assert follower is not None
         log_end_offset = offset if self.log is None else self.log.log_end_offset
-        self.followers[broker_id].record_fetch(offset, now, log_end_offset)
+        follower.record_fetch(offset, now, log_end_offset)
         return self.is_leader and self.maybe_raise_high_watermark()
 
     # The in-sync replicas

@@ -89,7 +89,8 @@ class ReplicaManager:
     controller_epoch   the highest seen in a controller's request; 0 at first
     fetch_purgatory    delayed fetches of consumers by partition; a move of the HW completes them
     follower_fetch_purgatory     delayed fetches of followers by partition; an append completes them
-    produce_purgatory  delayed produces by partition
+    produce_purgatory  delayed produces by partition, with acks -1: a move of the HW completes them
+    counted_produce_purgatory    those with acks above 1: a follower's fetch completes them
     by_topic_name      the partitions that have a log, by topic in bytes and number
     appender           appends to them
     """
@@ -111,6 +112,7 @@ class ReplicaManager:
         self.fetch_purgatory: Purgatory = Purgatory(timer)
         self.follower_fetch_purgatory: Purgatory = Purgatory(timer)
         self.produce_purgatory: Purgatory = Purgatory(timer)
+        self.counted_produce_purgatory: Purgatory = Purgatory(timer)
         self.appender = Appender(self, runtime)
         self._config = config
         self._runtime = runtime
@@ -200,12 +202,17 @@ class ReplicaManager:
 
     def wake_all(self, topic_partitions: Collection[TopicPartition]) -> None:
         """`wake` for all of these."""
+        self.wake_fetches(topic_partitions)
+        for waits in (self.produce_purgatory, self.counted_produce_purgatory):
+            waits.check_and_complete_all(topic_partitions)
+
+    def wake_fetches(self, topic_partitions: Collection[TopicPartition]) -> None:
+        """The same after an append, which alone completes no delayed produce."""
         if len(self.follower_fetch_purgatory):
             if not self._grown:
                 self._runtime.call_soon(self._complete_follower_fetches)
             self._grown.update(dict.fromkeys(topic_partitions))
-        for waits in (self.fetch_purgatory, self.produce_purgatory):
-            waits.check_and_complete_all(topic_partitions)
+        self.fetch_purgatory.check_and_complete_all(topic_partitions)
 
     def _complete_follower_fetches(self) -> None:
         """At the end of a turn of the event loop. Each response has what all connections appended
@@ -230,7 +237,8 @@ class ReplicaManager:
             if is_new:
                 moved.append(partition.topic_partition)
         self.fetch_purgatory.check_and_complete_all(raised)
-        self.produce_purgatory.check_and_complete_all(moved)
+        self.produce_purgatory.check_and_complete_all(raised)
+        self.counted_produce_purgatory.check_and_complete_all(moved)
 
     def shrink_isrs(self) -> None:
         """Start to remove stuck or slow followers from the ISRs. Switches."""

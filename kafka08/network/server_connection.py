@@ -8,7 +8,6 @@ client of 0.8 expects. Source: kafka.network.Processor 0.8.2.2.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, Protocol, TypeAlias
@@ -39,20 +38,21 @@ class FileSlice(Protocol):
 Made: TypeAlias = Callable[["bytes | None", "BaseException | None"], object]
 
 
-class MadeBytes(ABC):
-    """Bytes that are produced while they are sent, so that few of them are in memory at once."""
+class MadeBytes:
+    """Bytes that are produced while they are sent, so that few of them are in memory at once. Not
+    an ABC, of which isinstance is a call of Python for each slice."""
 
     __slots__ = ()
 
     @property
-    @abstractmethod
     def size(self) -> int:
         """The number of bytes that `make` has still to return."""
+        raise NotImplementedError
 
-    @abstractmethod
     def make(self, done: Made) -> bytes | None:
         """The next bytes, at least one. None: `done` is called in the hub with them, or with an
         error, and `make` is not called before that."""
+        raise NotImplementedError
 
 
 BYTES: Final = (bytes, bytearray)

@@ -167,7 +167,8 @@ class BrokerChannel:
             raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
         if count == 0:
             raise ConnectionFailed(f"{self} closed the connection")
-        for payload in self._reader.advance(count):
+        self._reader.advance(count)
+        for payload in self._reader.payloads():
             answers.append(self._answer(payload))
         self._reader.release()
         return answers

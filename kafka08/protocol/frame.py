@@ -68,8 +68,8 @@ class FrameReader:
 
     A server receives straight into the reader's buffer:
 
-        count = sock.recv_into(reader.buffer())
-        for payload in reader.advance(count):
+        reader.advance(sock.recv_into(reader.buffer()))
+        for payload in reader.payloads():
             ...                                 # may stop, and continue with reader.payloads()
         reader.release()                        # no references to the payloads remain
 
@@ -113,10 +113,9 @@ class FrameReader:
             self._room = room
         return room
 
-    def advance(self, count: int) -> Iterator[memoryview]:
-        """Record that `count` bytes were received into `buffer()`; yields the complete payloads."""
+    def advance(self, count: int) -> None:
+        """Record that `count` bytes were received into `buffer()`."""
         self._end += count
-        return self.payloads()
 
     def payloads(self) -> Iterator[memoryview]:
         """Yields the remaining complete payloads, in order. ProtocolError at a frame of illegal
@@ -163,7 +162,8 @@ class FrameReader:
                 count = min(len(room), len(rest))
                 room[:count] = rest[:count]
                 rest = rest[count:]
-                for payload in self.advance(count):
+                self.advance(count)
+                for payload in self.payloads():
                     complete.append(bytearray(payload))
         except ProtocolError:
             if not complete:

@@ -207,6 +207,18 @@ def test_acks_minus_one_wait_for_the_isr(replicated: World) -> None:
     assert (0, 0) == (part.error_code, part.base_offset)
 
 
+def test_acks_that_are_counted_do_not_wait_for_the_high_watermark(tmp_path: Path) -> None:
+    """acks 2 of three replicas: the fetch of one follower completes it, and the HW stays."""
+    world = World(tmp_path)
+    world.lead("t", isr=(1, 2, 3), replicas=(1, 2, 3))
+    counted, all_of_them = ask(world, produce(2, 0)), ask(world, produce(-1, 0))
+    ask(world, fetch(2, replica_id=3, wait_ms=0))
+    assert 0 == answered(counted, ProduceRequest).topics[0].partitions[0].error_code
+    assert (0, True) == (world.partition("t").high_watermark, all_of_them.parked)
+    ask(world, fetch(2, replica_id=2, wait_ms=0))
+    assert 0 == answered(all_of_them, ProduceRequest).topics[0].partitions[0].error_code
+
+
 def test_what_is_not_acknowledged_in_time_is_seven_though_appended(replicated: World) -> None:
     """The partition that another client's code concerns keeps that code."""
     waiting = ask(replicated, produce(-1, 0, 9, timeout_ms=300))
