@@ -181,11 +181,13 @@ class ClusterReader(Closeable):
         found: Offsets = {}
         if cluster is None:
             return found
+        silent: dict[str, list[TopicPartition]] = {}
         for tp, answer in offsets_or_errors(cluster, dict.fromkeys(partitions, time)).items():
             if isinstance(answer, KafkaError):
-                unanswered.append(f"offsets of {tp}: {answer}")
+                silent.setdefault(str(answer), []).append(tp)
             elif answer:
                 found[tp] = answer[0]
+        unanswered.extend(f"offsets of {some_of(tps)}: {why}" for why, tps in silent.items())
         return found
 
     def _ask_times(
