@@ -89,8 +89,9 @@ def doctor(
     else:
         for finding in findings:
             show(str(finding))
+        groups = len({*snapshot.groups, *snapshot.coordinated})
         click.echo(
             f"{len(CHECKS)} checks of {len(snapshot.brokers)} brokers, {partitions} partitions, "
-            f"{len(snapshot.groups)} groups: {problems} problems, {len(findings) - problems} notes."
+            f"{groups} groups: {problems} problems, {len(findings) - problems} notes."
         )
     sys.exit(1 if problems else 0)

@@ -195,17 +195,19 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
     with open_reader() as reader:
         wants_zookeeper = kind != COORDINATOR and reader.has_zookeeper
         facts = reader.facts(name) if wants_zookeeper else None
-        in_zookeeper = facts is not None and facts.exists
         coordinated = None
         if kind != ZOOKEEPER:
             try:
                 coordinated = reader.coordinated_facts(name)
             except KafkaError as error:
-                if not in_zookeeper:
+                if facts is None or not facts.exists:
                     raise
                 say_unanswered([f"group {name} at a coordinator: {error}"])
+        in_zookeeper = facts is not None and facts.in_zookeeper
         if coordinated is not None and coordinated.group.is_simple and in_zookeeper:
             coordinated = None  # the ZooKeeper group's offsets in Kafka
+        if coordinated is None and facts is not None and facts.exists:
+            in_zookeeper = True  # a group that only committed to Kafka, which 0.8 cannot list
         if not in_zookeeper and coordinated is None:
             known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
             known += [g.name for g in reader.coordinated_groups().groups]

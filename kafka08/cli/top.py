@@ -71,7 +71,10 @@ def show(summary: Summary, *, as_json: bool) -> None:
     for page in (BROKERS, TOPICS, GROUPS):
         screen = Screen(page=page)
         rows = [tuple(map(text_of, asdict(row).values())) for row in screen.rows(summary, [])]
-        show_table(tuple(name.replace("_", " ") for name in screen.columns), rows)
+        if rows:
+            show_table(tuple(name.replace("_", " ") for name in screen.columns), rows)
+        else:
+            click.echo(f"No {page}.")
         click.echo()
 
 

@@ -47,11 +47,14 @@ def read_groups(zookeeper: str, runtime: ClientRuntime) -> GroupsRead:
         names = [group.name for group in reader.groups()]
         listed = reader.coordinated_groups()
         found.unanswered = listed.unanswered
-        # A group without a protocol only commits: it is in ZooKeeper, or has no members.
-        coordinated = [group.name for group in listed.groups if not group.is_simple]
+        # A simple group may be one of ZooKeeper that commits to Kafka, or has lost its members.
+        coordinated = sorted(
+            (g.is_simple, g.name) for g in listed.groups if not g.is_simple or g.name not in names
+        )
+        wanted = [name for _, name in coordinated[:GROUPS_MAX]]
         found.left_out = max(0, len(names) - GROUPS_MAX) + max(0, len(coordinated) - GROUPS_MAX)
         look(names[:GROUPS_MAX], reader.facts, found.of_zookeeper, found.faults)
-        look(coordinated[:GROUPS_MAX], reader.coordinated_facts, found.coordinated, found.faults)
+        look(wanted, reader.coordinated_facts, found.coordinated, found.faults)
         troubled = [n for n, facts in found.of_zookeeper.items() if has_problem(explain(facts))]
         troubled_coordinated = [
             n for n, facts in found.coordinated.items() if has_problem(explain_coordinated(facts))

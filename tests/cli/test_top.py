@@ -21,7 +21,7 @@ import pytest
 from rich.console import Console
 
 from kafka08.admin import AdminClient
-from kafka08.cli.top import first_key
+from kafka08.cli.top import first_key, show
 from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, name_of, render
 from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter.histories import Histories
@@ -156,6 +156,12 @@ def command(cluster: EmbeddedCluster) -> list[str]:
         *(sys.executable, "-m", "kafka08.cli", "top"),
         *("--zookeeper", cluster.zookeeper.connect_string),
     ]
+
+
+def test_a_page_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """A cluster without topics and groups is not an empty line."""
+    show(summary_of(ClusterView(0), None, Histories()), as_json=False)
+    assert "No brokers.\n\nNo topics.\n\nNo groups.\n\n" == capsys.readouterr().out
 
 
 def test_once_prints_json(cluster: EmbeddedCluster) -> None:

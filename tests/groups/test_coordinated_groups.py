@@ -311,6 +311,19 @@ def test_the_console_shows_when_messages_were_written(cluster: EmbeddedCluster, 
     assert all(0 <= live.view.now_ms - time_ms < 3_600_000 for time_ms in times)
 
 
+def test_a_group_whose_members_left_stays_one_of_its_coordinator(
+    cluster: EmbeddedCluster, kafka08: Kafka08, group: str
+) -> None:
+    """Its offsets in Kafka do not make it one of ZooKeeper, which does not know it; with the time
+    at which they expire, a day after the commit."""
+    Member(cluster, group).leave()
+    found = kafka08.json("group", "describe", group, zookeeper=True)
+    assert ("coordinator", "Empty") == (found["kind"], found["state"])
+    for row in found["partitions"]:
+        assert row["kafka_expires_ms"] - row["kafka_committed_ms"] == 24 * 3_600_000
+    assert "in 24.0 h" in kafka08("group", "describe", group, zookeeper=True)
+
+
 PER_PARTITION = 70
 START_MS = 1_500_000_000_000
 NEWEST = PER_PARTITION * PARTITIONS

@@ -82,7 +82,8 @@ def test_offsets_that_expire_are_noted(cluster: EmbeddedCluster) -> None:
 
 
 def test_a_group_that_brokers_coordinate_is_looked_at() -> None:
-    """Healthy while a KafkaConsumer reads; a commit behind the log's end is found."""
+    """Healthy while a KafkaConsumer reads; a commit behind the log's end is found, and one that is
+    about to expire, also of a group that never had members."""
     t0 = TopicPartition("t", 0)
     with EmbeddedCluster(brokers=1, level="0.10.2") as cluster:
         cluster.create_topic("t", 1, 1)
@@ -97,6 +98,13 @@ def test_a_group_that_brokers_coordinate_is_looked_at() -> None:
             assert [] == [f for f in examine(cluster) if f.check != "offsets-topic-one-replica"]
             consumer.commit({t0: 999})
             assert "group-outside-log" in {finding.check for finding in examine(cluster)}
+        day_old = OffsetAndMetadata(1, "", int((time.time() - 20 * 3600) * 1000))
+        with closing(ClusterClient(parse_bootstrap(cluster.bootstrap))) as client:
+            request = commit_request("lonely", {t0: day_old}, "kafka")
+            client.send(client.coordinator("lonely"), request)
+        assert [("offsets-expiring", "group lonely, [t,0]")] == [
+            (f.check, f.where) for f in examine(cluster) if "lonely" in f.where
+        ]
 
 
 def test_what_is_wrong_is_found_by_name(cluster: EmbeddedCluster, tmp_path: Path) -> None:
