@@ -1,0 +1,271 @@
+"""The fuzz targets. Each takes any bytes, and raises for a defect only: malformed bytes must end in
+the documented error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from kafka08 import kernel
+from kafka08.errors import KafkaError, ProtocolError, ZooKeeperError
+from kafka08.kernel import _python as twin
+from kafka08.kernel.types import (
+    BadTimestamp,
+    Buffer,
+    CorruptMessage,
+    EntryTooLarge,
+    Rules,
+    UnknownCodec,
+    Unpacker,
+)
+from kafka08.levels import Level
+from kafka08.protocol import compression, consumer_protocol
+from kafka08.protocol.apis import APIS
+from kafka08.protocol.codec import correlation_id_of, decode_request, decode_response
+from kafka08.protocol.frame import BufferPool, FrameReader
+from kafka08.protocol.group_records import decode_group
+from kafka08.protocol.offset_records import decode_key, decode_offset_value
+from kafka08.protocol.served import SERVED
+from kafka08.zk import nodes
+
+DATA: Final = Path(__file__).parent.parent.parent / "tests" / "data"
+UNPACKED_BYTES: Final = 1 << 20
+FRAME_BYTES: Final = 1 << 16
+LEVELS: Final = tuple(SERVED[level] for level in Level if level in SERVED)
+RESPONSES: Final = tuple((api.request, row.version) for api in APIS for row in api.versions)
+KNOWN: Final = (BadTimestamp, CorruptMessage, EntryTooLarge, UnknownCodec)
+RULES: Final = (Rules(), Rules(magic=0), Rules(log_append_time=True), Rules(keys_required=True))
+DECODE_NODE: Final[tuple[Callable[[str], object], ...]] = (
+    nodes.decode_broker,
+    nodes.decode_assignment,
+    lambda text: nodes.decode_leader_and_isr(text, 0),
+    nodes.decode_controller,
+    nodes.decode_controller_epoch,
+    nodes.decode_consumer,
+    nodes.decode_topic_config,
+    nodes.decode_config_change,
+    nodes.decode_reassignment,
+    nodes.decode_preferred_election,
+    nodes.decode_isr_changes,
+    nodes.decode_cluster_id,
+    nodes.decode_offset,
+)
+
+
+def request(data: bytes) -> None:
+    """A request to a broker; the first byte chooses the level."""
+    if data:
+        try:
+            decode_request(memoryview(data)[1:], LEVELS[data[0] % len(LEVELS)])
+        except KafkaError:  # ProtocolError, and what Served.row raises for unknown versions
+            pass
+
+
+def response(data: bytes) -> None:
+    """A response to a client; the first byte chooses API and version."""
+    if data:
+        asked, version = RESPONSES[data[0] % len(RESPONSES)]
+        try:
+            correlation_id_of(data[1:])
+            decode_response(asked, memoryview(data)[1:], version)
+        except ProtocolError:
+            pass
+
+
+def record(data: bytes) -> None:
+    """Keys and values of the offsets topic, and the bytes that consumers exchange in a group."""
+    for decode in (
+        decode_key,
+        decode_offset_value,
+        decode_group,
+        lambda rest: consumer_protocol.decode(consumer_protocol.Subscription, rest),
+        lambda rest: consumer_protocol.decode(consumer_protocol.Assignment, rest),
+    ):
+        try:
+            decode(data)
+        except ProtocolError:
+            continue
+
+
+def znode(data: bytes) -> None:
+    """The text of a znode; the first byte chooses its kind."""
+    if data:
+        try:
+            DECODE_NODE[data[0] % len(DECODE_NODE)](data[1:].decode(errors="surrogateescape"))
+        except ZooKeeperError:
+            pass
+
+
+def frame(data: bytes) -> None:
+    """A stream of frames: the same payloads and error whether the bytes arrive together or one by
+    one."""
+    together, apart = _frames([data]), _frames(data[i : i + 1] for i in range(len(data)))
+    assert together == apart, (together, apart)
+
+
+def _frames(pieces: Iterable[bytes]) -> tuple[list[bytes], str]:
+    """The payloads, and the error after them: `feed` raises it, or the next `buffer`."""
+    reader, found = FrameReader(FRAME_BYTES, BufferPool()), []
+    try:
+        for piece in pieces:
+            found += [bytes(payload) for payload in reader.feed(piece)]
+        reader.buffer()
+    except ProtocolError as error:
+        return found, str(error)
+    return found, ""
+
+
+def decompressed(data: bytes) -> None:
+    """The value of a wrapper; the first byte chooses codec and rules. Never more than the limit."""
+    if data:
+        codec, strict, magic = data[0] & 3, bool(data[0] & 4), (None, 0, 1)[(data[0] >> 3) % 3]
+        try:
+            found = compression.decompress(
+                codec, data[1:], UNPACKED_BYTES, strict=strict, magic=magic
+            )
+            assert len(found) <= UNPACKED_BYTES
+            start = compression.decompress_start(codec, data[1:], 100)
+            assert bytes(start) == bytes(found[:100])
+        except compression.DecompressionError:
+            pass
+
+
+def message_set(data: bytes) -> None:
+    """A message set: both kernels return the same and raise the same. CRCs are not verified where
+    that is possible, or mutations would hardly get further."""
+    results = [[_outcome(use, one, data) for use in SET_USES] for one in (kernel, twin)]
+    for use, native, python in zip(SET_USES, *results, strict=True):
+        assert native == python, (use.__name__, native, python)
+
+
+def _unpack(codec: int, value: Buffer, max_bytes: int) -> bytes | bytearray:
+    return compression.decompress(codec, value, max_bytes)
+
+
+UNPACK: Final = Unpacker(_unpack, UNPACKED_BYTES)
+
+
+def _validate(one: ModuleType | Any, data: bytes) -> Any:
+    target = bytearray(data)
+    found = one.validate_and_assign(target, 100, 1 << 16, verify_crc=False)
+    return found.codec or (repr(found), target)
+
+
+def _stamp(one: ModuleType | Any, data: bytes) -> Any:
+    return [
+        repr(one.check_messages(data, rules, 1000, magic, rules.magic == 1))
+        for rules in RULES
+        for magic in (-1, 1)
+    ]
+
+
+def _recover(one: ModuleType | Any, data: bytes) -> Any:
+    found = one.recover(data, 1 << 16, 30, 10)
+    return found.valid_bytes, found.last_offset, found.index_points, repr(found.error)
+
+
+def _entries(one: ModuleType | Any, data: bytes) -> Any:
+    return [(e.offset, e.crc, e.key, e.value, e.timestamp_ms) for e in one.entries(data)]
+
+
+def _messages(one: ModuleType | Any, data: bytes) -> Any:
+    found = one.messages(data, "t", 0, 3, UNPACK, verify_crc=False)
+    return list(map(repr, found)), found.next_offset
+
+
+def _columns(one: ModuleType | Any, data: bytes) -> Any:
+    batches = one.column_batches(
+        data, 3, None, UNPACK, verify_crc=False, max_rows=5, timestamps=True
+    )
+    return [
+        [bytes(value) if isinstance(value, bytearray) else value for value in astuple(batch)]
+        for batch in batches
+    ]
+
+
+def _convert(one: ModuleType | Any, data: bytes) -> Any:
+    target = bytearray(2 * len(data) + 100)
+    return [(one.convert(data, target, magic), bytes(target)) for magic in (0, 1)]
+
+
+def _search(one: ModuleType | Any, data: bytes) -> Any:
+    return one.scan(data, 9), one.scan_timestamp(data, 5), one.has_compressed(data), one.runs(data)
+
+
+SET_USES: Final = (
+    _validate, _stamp, _recover, _entries, _messages, _columns, _convert, _search,
+)  # fmt: skip
+
+
+def _outcome(use: Callable[[Any, bytes], Any], one: ModuleType, data: bytes) -> Any:
+    try:
+        return use(one, data)
+    except KNOWN as error:
+        return type(error).__name__, str(error)
+
+
+TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+    "request": request,
+    "response": response,
+    "record": record,
+    "znode": znode,
+    "frame": frame,
+    "decompress": decompressed,
+    "set": message_set,
+}
+
+
+def seeds(target: str) -> Iterator[bytes]:
+    """Inputs to begin with: captured exchanges and znodes, and sets built here."""
+    if target in ("request", "response"):
+        for file in sorted(DATA.glob("*api*.json")):
+            for number, exchange in enumerate(_exchanges(json.loads(file.read_text()))):
+                text = exchange.get(f"{target}_hex")
+                if text:
+                    yield bytes([number % 256]) + bytes.fromhex(text)[4:]
+    elif target == "znode":
+        for number, text in enumerate(
+            _texts(json.loads((DATA / "znodes-0.8.2.2-live.json").read_text()))
+        ):
+            yield bytes([number % len(DECODE_NODE)]) + text.encode()
+    else:
+        for magic in (0, 1):
+            for codec in range(4):
+                inner = kernel.build_set(
+                    [(b"k", b"v" * 20), (None, b""), (b"k", None)], 3, magic=magic
+                )
+                value = compression.compress(codec, inner, magic)
+                if target == "decompress":
+                    yield bytes([codec | magic << 3]) + bytes(value)
+                elif target == "frame":
+                    yield len(value).to_bytes(4) + bytes(value)
+                else:
+                    yield bytes(inner + (kernel.wrap(value, 5, codec, magic) if codec else b""))
+
+
+def _exchanges(found: Any) -> Iterator[dict[str, Any]]:
+    """The objects with a request, at any depth."""
+    if isinstance(found, dict):
+        if isinstance(found.get("request_hex"), str):
+            yield found
+        for value in found.values():
+            yield from _exchanges(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _exchanges(value)
+
+
+def _texts(found: Any) -> Iterator[str]:
+    """The texts that are JSON, at any depth."""
+    if isinstance(found, dict):
+        for value in found.values():
+            yield from _texts(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _texts(value)
+    elif isinstance(found, str) and found.startswith("{"):
+        yield found
