@@ -43,6 +43,14 @@ def test_the_pythons_are_those_of_the_package() -> None:
     assert classifiers == [version.strip(' "') for version in matrix.split(",")]
 
 
+def test_each_pyspark_is_tried() -> None:
+    """The matrix has the releases that scripts/spark-versions tries by itself."""
+    script = (ROOT / "scripts" / "spark-versions").read_text()
+    [tried] = re.findall(r"set -- ([\d. ]+)", script)
+    [matrix] = re.findall(r"pyspark: \[(.*)\]", jobs("ci")["spark"])
+    assert tried.split() == [version.strip(' "') for version in matrix.split(",")]
+
+
 def test_only_a_tag_publishes_and_no_job_has_a_secret() -> None:
     """The job that uploads is the only one with a token of its own, and runs for tags only, after
     everything is built."""
