@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -15,7 +16,7 @@ from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.workload import TOPIC
-from kafka08.simulation.zookeeper import ADDRESS, AtNextWrite, SimLink
+from kafka08.simulation.zookeeper import ADDRESS, AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 
 CLOCK_STEP_MS: Final = 60_000
@@ -123,7 +124,7 @@ class Faults:
         if not self._world.zookeeper.is_up:
             self._world.zookeeper.start()
         for link in self._world.zookeeper.links.values():
-            link.breaks = None
+            link.fault = None
         for broker in self._brokers:
             broker.disk.repair()
         for process in list(self._suspended):
@@ -136,14 +137,40 @@ class Faults:
             self._start(place)
         return not down and not self._stopping
 
-    def _later(self, call: Callable[[], object]) -> None:
-        """Make a call after the fault's duration, unless all faults were repaired before."""
+    def _later(self, call: Callable[[], object], seconds: float | None = None) -> None:
+        """Make a call after the fault's duration, unless all faults were repaired before. `seconds`
+        is the duration of a fault that began earlier, as `_begin` says."""
 
         def repair() -> None:
             if not self._is_over:
                 call()
 
-        self._director.process.call_later(self._seconds, repair)
+        self._director.process.call_later(self._seconds if seconds is None else seconds, repair)
+
+    def _begin(
+        self,
+        process: Process,
+        what: str,
+        happens: Callable[[float], object],
+        at_write: Sequence[AtNextWrite],
+    ) -> None:
+        """Let a fault of a process happen now, or at its next write to ZooKeeper in one of these
+        ways: in the middle of what it does there in several steps. `happens` gets the fault's
+        duration."""
+        seconds = self._seconds
+        link = next((one for one in self._links() if one.process is process), None)
+        if link is None or self._random.random() < 0.5:
+            self._note(what)
+            happens(seconds)
+            return
+        when = self._random.choice(at_write)
+        self._note(f"{what} at its next write to ZooKeeper, {when.value}")
+
+        def happens_late() -> None:
+            self._say(what)
+            happens(seconds)
+
+        link.fault = WriteFault(when, happens_late)
 
     def _note(self, text: str) -> None:
         self.count += 1
@@ -161,14 +188,20 @@ class Faults:
             return
         place = self._random.choice(running)
         silently = self._random.random() < self._plan.silent_share
-        assert place.process is not None
-        self._note(f"{place.process.name} {'loses power' if silently else 'is killed'}")
-        self._hosts.kill(place.process, silently=silently)
-        self._start_later(place)
+        process = place.process
+        assert process is not None
 
-    def _start_later(self, place: SimBroker | SimMember) -> None:
+        def kill(seconds: float) -> None:
+            if not process.is_dead and place not in self._stopping:
+                self._hosts.kill(process, silently=silently)
+                self._start_later(place, seconds)
+
+        what = "loses power" if silently else "is killed"
+        self._begin(process, f"{process.name} {what}", kill, [*AtNextWrite])
+
+    def _start_later(self, place: SimBroker | SimMember, seconds: float | None = None) -> None:
         self._expected[place] = None
-        self._later(lambda: self._start(place))
+        self._later(lambda: self._start(place), seconds)
 
     def _start(self, place: SimBroker | SimMember) -> None:
         self._expected.pop(place, None)
@@ -199,10 +232,14 @@ class Faults:
         process = self._draw_process()
         if process is None:
             return
-        self._note(f"{process.name} is suspended")
-        process.stop()
-        self._suspended[process] = None
-        self._later(lambda: self._resume(process))
+
+        def suspend(seconds: float) -> None:
+            if not (process.is_dead or process.is_stopped):
+                process.stop()
+                self._suspended[process] = None
+                self._later(lambda: self._resume(process), seconds)
+
+        self._begin(process, f"{process.name} is suspended", suspend, [AtNextWrite.AFTER])
 
     def _draw_process(self) -> Process | None:
         """A running process: a broker, a member or another client, one as likely as the other,
@@ -272,8 +309,10 @@ class Faults:
             at_write = self._random.random() < 0.5
             what = f"{link.process.name} loses its connection to ZooKeeper"
             if at_write:
-                link.breaks = AtNextWrite.BEFORE if loses else AtNextWrite.AFTER
-                self._note(f"{what} at its next write, {link.breaks.value}")
+                when = AtNextWrite.BEFORE if loses else AtNextWrite.AFTER
+                self._note(f"{what} at its next write, {when.value}")
+                break_it = partial(self._world.zookeeper.break_link, link, loses_requests=True)
+                link.fault = WriteFault(when, break_it)
             else:
                 self._note(what + ("" if loses else ", after its requests were processed"))
                 self._world.zookeeper.break_link(link, loses_requests=loses)

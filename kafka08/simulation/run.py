@@ -399,11 +399,14 @@ class Run:
     def _stop(self) -> None:
         self._is_recovering = False
         for reader in self.readers:
-            reader.is_ended = True
+            reader.is_ending = True
         for member in self.members:
             member.end()
         self._await(
             "members to end", RECOVERY_SECONDS, lambda: all(one.has_ended for one in self.members)
+        )
+        self._await(
+            "readers to end", RECOVERY_SECONDS, lambda: all(one.has_ended for one in self.readers)
         )
         self.director.sleep(LEFTOVER_SECONDS)
         for process in self.hosts.processes:

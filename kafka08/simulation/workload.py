@@ -75,6 +75,7 @@ def new_producer(
             "timeout.ms": TIMEOUT_MS // 2,
             "max.block.ms": TIMEOUT_MS,
             "linger.ms": runtime.random.choice([0, 5]),
+            "reconnect.backoff.ms": runtime.random.choice([10, 100]),
         }
     )
     name = runtime.process.name
@@ -177,7 +178,9 @@ class Reader:
         self, runtime: SimClientRuntime, target: Target, history: History, tp: TopicPartition
     ) -> None:
         self.position = 0
-        self.is_ended = False
+        self.is_ending = False
+        """Set it to end `run`."""
+        self.has_ended = False
         self._runtime = runtime
         self._history = history
         self._tp = tp
@@ -187,7 +190,7 @@ class Reader:
         self._consumer: SimpleConsumer | None = None
 
     def run(self) -> None:
-        while not self.is_ended:
+        while not self.is_ending:
             try:
                 self._read_on()
             except OffsetOutOfRange:
@@ -198,6 +201,7 @@ class Reader:
                 self._runtime.sleep(POLL_SECONDS)
         self._close_consumer()
         self._cluster.close()
+        self.has_ended = True
 
     def _read_on(self) -> None:
         if self._consumer is None:

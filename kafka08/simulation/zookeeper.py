@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import zlib
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08.simulation.network import Network, Pipe
 from kafka08.simulation.process import START_WALL_MS, Process
@@ -23,10 +23,18 @@ ADDRESS: Final = "zookeeper:2181"
 
 
 class AtNextWrite(enum.Enum):
-    """When a connection breaks at its next write."""
+    """When a fault happens at the next write of a connection."""
 
     BEFORE = "before the server processes it"
-    AFTER = "after that, without a reply"
+    AFTER = "after the server has processed it"
+
+
+class WriteFault(NamedTuple):
+    """A fault of a connection, or of its process, at its next write. One that happens before the
+    write must end the connection, since the write is lost."""
+
+    when: AtNextWrite
+    happens: Callable[[], object]
 
 
 class SimZooKeeper:
@@ -112,20 +120,22 @@ class SimZooKeeper:
             return
         if isinstance(message, ConnectRequest):
             outputs = self.server.connect(link.number, message, self._now())
-        elif link.breaks is not None and isinstance(message[1], WriteRequest):
-            outputs = self._last_write(link, message)
+        elif link.fault is not None and isinstance(message[1], WriteRequest):
+            outputs = self._with_fault(link, link.fault, message)
         else:
             outputs = self.server.receive(link.number, *message, self._now())
         self.on_done(link.process, message)
         self._deliver(outputs)
         self._await_expiry()
 
-    def _last_write(self, link: SimLink, message: tuple[int, Request]) -> list[Output]:
-        """Break the connection before or after this write, as `link.breaks` says."""
+    def _with_fault(
+        self, link: SimLink, fault: WriteFault, message: tuple[int, Request]
+    ) -> list[Output]:
+        link.fault = None
         outputs = []
-        if link.breaks is AtNextWrite.AFTER:
+        if fault.when is AtNextWrite.AFTER:
             outputs = self.server.receive(link.number, *message, self._now())
-        self.break_link(link, loses_requests=True)
+        fault.happens()
         return outputs
 
     def lose(self, link: SimLink) -> None:
@@ -189,8 +199,8 @@ class SimLink:
         self.number = number
         self.owner = owner
         self.is_closed = False
-        self.breaks: AtNextWrite | None = None
-        """None: it does not break at its next write."""
+        self.fault: WriteFault | None = None
+        """A fault at its next write."""
         self.requests: list[ToServer] = []
         """The requests in flight."""
         self._zookeeper = zookeeper

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Final
 
+from kafka08.simulation.run import simulate
 from tests.simulation.planted import PLANTED, found_by
 
 SEEDS_MAX: Final = 1000
@@ -24,8 +25,12 @@ def main(names: list[str]) -> None:
         started = time.perf_counter()
         for seed in range(SEEDS_MAX):
             verdict = found_by(one, seed)
-            if verdict is not None and one.verdict in verdict:
+            if verdict is None or one.verdict not in verdict:
+                continue
+            without = simulate(seed, profile=one.profile).verdict
+            if without is None:
                 break
+            print(f"seed {seed} breaks a rule without a defect: {without}", flush=True)  # noqa: T201
         else:
             verdict = "NOT FOUND"
         seconds = time.perf_counter() - started

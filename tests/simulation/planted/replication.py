@@ -140,8 +140,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @planted(
     "a refused ISR change is kept as if it was written",
     "ours",
-    "",
-    None,
+    "waited",
+    215,
     needs=lambda plan: replicated(plan) and has(plan, Fault.SESSION),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -156,8 +156,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @planted(
     "an answer for a partition followed no more is appended",
     "replication",
-    "to be in sync",
-    None,
+    "appends as a follower",
+    3,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
