@@ -128,6 +128,8 @@ class LogChecks:
                 f"{where} had HW {committed}"
             )
         reading = Reading(broker, log)
+        if self._begins_late(broker, leading.tp, log):
+            return
         for other in self._brokers:
             if other is broker or other.id not in isr or not other.is_running:
                 continue
@@ -147,6 +149,8 @@ class LogChecks:
                     f", which is in the ISR, ends at {copy.log_end_offset}"
                 )
             return
+        if self._begins_late(other, leading.tp, copy):
+            return
         key = Copy(leading, other.process.name)
         start = self._compared.get(key, 0)
         if not self._is_safe or start >= end:
@@ -157,6 +161,15 @@ class LogChecks:
                 f"{other.process.name}, which is in the ISR, have different messages"
             )
         self._compared[key] = end
+
+    def _begins_late(self, broker: SimBroker, tp: TopicPartition, log: Log) -> bool:
+        """Whether a log has lost its first messages: no run deletes any by retention."""
+        if log.log_start_offset and self._is_safe:
+            assert broker.process is not None
+            self._on_violation(
+                f"{broker.process.name}: the log of {tp} begins at {log.log_start_offset}"
+            )
+        return log.log_start_offset > 0
 
     def _check_group(self, broker: SimBroker) -> None:
         """Rule 4."""

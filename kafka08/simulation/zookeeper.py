@@ -30,8 +30,8 @@ class AtNextWrite(enum.Enum):
 
 
 class WriteFault(NamedTuple):
-    """A fault of a connection, or of its process, at its next write. One that happens before the
-    write must end the connection, since the write is lost."""
+    """A fault of a connection, or of its process, at its next write. If it happens before the write
+    and ends the connection, the write is lost."""
 
     when: AtNextWrite
     happens: Callable[[], object]
@@ -132,10 +132,13 @@ class SimZooKeeper:
         self, link: SimLink, fault: WriteFault, message: tuple[int, Request]
     ) -> list[Output]:
         link.fault = None
-        outputs = []
+        if fault.when is AtNextWrite.BEFORE:
+            fault.happens()
+            if link.is_closed:
+                return []
+        outputs = self.server.receive(link.number, *message, self._now())
         if fault.when is AtNextWrite.AFTER:
-            outputs = self.server.receive(link.number, *message, self._now())
-        fault.happens()
+            fault.happens()
         return outputs
 
     def lose(self, link: SimLink) -> None:

@@ -124,8 +124,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @planted(
     "a commit to Kafka is not fenced",
     "kafka-pixy 30",
-    "",
-    None,
+    "the group's offset of",
+    277,
     needs=lambda plan: group_in_kafka(plan) and plan.members > 1 and has(plan, Fault.SUSPEND),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
