@@ -19,6 +19,8 @@ from kafka08.pages.live import Live
 from kafka08.pages.messages import Browser, SearchRequest, Start
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.runtime.threads import THREADS
+from kafka08.structs import TopicPartition
+from tests.interop.group_crowd import check_crowd
 from tests.interop.jvm import JvmKafka
 
 TOPIC = "console-reads"
@@ -94,3 +96,11 @@ def test_a_question_ends_at_each_bound(
     monkeypatch.undo()
     rest = ask(jvm_kafka, SearchRequest(TOPIC, 1, Start.AT, at=first["next"]))
     assert [value for _, value in MESSAGES] == values(first) + values(rest)
+
+
+@pytest.mark.usefixtures("live")
+def test_offsets_of_many_groups_are_read_at_once(jvm_kafka: JvmKafka) -> None:
+    """Several requests in flight, each for all partitions of the cluster: 0.8.2.2 answers in
+    order."""
+    partitions = [TopicPartition(TOPIC, number) for number in range(2)]
+    check_crowd(jvm_kafka.zookeeper, jvm_kafka.bootstrap, partitions)

@@ -17,6 +17,7 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.groups import GroupReader, explain_coordinated
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.structs import TopicPartition
+from tests.interop.group_crowd import check_crowd
 from tests.interop.jvm import POM_0_10_2, JvmKafka, ToolResult, command, guard
 
 POM = Path(__file__).parent / "pom-tools-0.10.2.2.xml"
@@ -213,7 +214,8 @@ def test_verifiable_consumers_of_both_kinds_in_one_group(cluster: EmbeddedCluste
 
 
 def test_our_commands_on_a_group_of_the_jvm(tmp_path: Path) -> None:
-    """List, describe, explain and reset, with and without ZooKeeper, as of a group of ours."""
+    """List, describe, explain and reset, with and without ZooKeeper, as of a group of ours. The
+    exporter reads the offsets of many groups at once."""
     with JvmKafka(tmp_path, pom=POM_0_10_2) as kafka:
         [broker] = kafka.brokers
         keys = {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -242,3 +244,4 @@ def test_our_commands_on_a_group_of_the_jvm(tmp_path: Path) -> None:
             [*line, "offsets", "get", "g", "--json", *at], capture_output=True, check=True
         )
         assert [row["kafka"] for row in json.loads(got.stdout)] == [0]
+        check_crowd(kafka.zookeeper, broker.address, [TopicPartition("t", 0)])
