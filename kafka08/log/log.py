@@ -542,14 +542,19 @@ class Log:
             segment.close()
 
     def delete(self, renamed: Path | None = None) -> None:
-        """Remove the directory and everything in it, at once. With `renamed`, rename it instead:
-        keep this object until the directory is removed, then Background.close_soon frees the pages
-        of its files."""
+        """Remove the directory and everything in it, at once, its segments from the end: what a
+        crash leaves has all messages up to its end, and can follow a leader again. 0.8.2.2 removes
+        files in no order, so the replica that comes back may have lost its first messages. With
+        `renamed`, rename the directory instead: keep this object until it is removed, then
+        Background.close_soon frees the pages of its files."""
         self._closed = True
         self.active_segment.takes_plain_sets = False
         for segment in self._segments:
             segment.forget()
             segment.file.close_by(self._background.close_soon)
+        if renamed is None:
+            for segment in reversed(self._segments):
+                segment.remove_files()
         with storage_errors("delete", self.directory):
             if renamed is None:
                 self.disk.remove_tree(self.directory)

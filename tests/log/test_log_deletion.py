@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
+from kafka08.errors import StorageError
 from kafka08.log import TimeRetention
 from kafka08.protocol import message_set
 from tests.log.conftest import (
@@ -152,3 +154,34 @@ def test_delete_removes_the_directory(open_log: OpenLog, background: Deferred) -
     log.delete()
     assert not log.directory.exists()
     background.tasks.pop()[1]()
+
+
+@pytest.mark.parametrize("removals", range(8))
+def test_an_interrupted_delete_leaves_the_first_messages(
+    open_log: OpenLog, removals: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies or the disk fails after some files: the partition may come back to this
+    broker, which then continues at the log's end and may lead. (A simulated run lost the first 95
+    messages.)"""
+    log = open_log()
+    for value in (b"a", b"b", b"c"):
+        log.append(a_set(value))
+        log.roll()
+    left = removals
+    remove = log.disk.remove
+
+    def fail_late(path: Path) -> None:
+        nonlocal left
+        if not left:
+            raise OSError(5, "Input/output error")
+        left -= 1
+        remove(path)
+
+    monkeypatch.setattr(log.disk, "remove", fail_late)
+    monkeypatch.setattr(log.disk, "remove_tree", fail_late)
+    with pytest.raises(StorageError):
+        log.delete()
+    monkeypatch.undo()
+    rest = open_log()
+    assert 0 == rest.log_start_offset
+    assert [(0, b"a"), (1, b"b"), (2, b"c")][: rest.log_end_offset] == all_values(rest)

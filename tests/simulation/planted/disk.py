@@ -36,7 +36,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "every start counts as one after a clean stop", "recovery", "", None, CLASSIC, needs=loses_power
+    "every start counts as one after a clean stop", "recovery", "", 741, CLASSIC, needs=loses_power
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     job = LogManager._load_job

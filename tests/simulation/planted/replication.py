@@ -175,7 +175,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "0.8.2.2; ours",
     "in sync",
     None,
-    needs=lambda plan: plan.replication_factor < plan.brokers and has(plan, Fault.MOVE, Fault.KILL),
+    needs=lambda plan: (
+        plan.replication_factor < plan.brokers
+        and plan.partitions > 1
+        and has(plan, Fault.MOVE)
+        and (has(plan, Fault.SUSPEND) or has(plan, Fault.CUT))
+    ),
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def all_or_nothing(broker: Any, replica_id: int, wanted: Any, reads: Any, call: Any) -> None:
