@@ -26,6 +26,7 @@ from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.old_values import OffsetRange
 from kafka08.spark.rates import PidRate, RateLimit
 from kafka08.spark.rdd import Handle, KafkaRDD
+from kafka08.spark.worker_python import check_workers
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -284,6 +285,7 @@ def _stream(ssc: StreamingContext, batches: Batches, *observers: Completed) -> K
             "a DStream checkpoint cannot be used with this stream: keep offsetRanges() with your "
             "results and pass fromOffsets (or use the group of createStream)"
         )
+    check_workers(ssc.sparkContext)
     if batches.rate_limit.pid is not None:
         observers = *observers, partial(observe_rate, batches.rate_limit.pid)
     ssc.addStreamingListener(CompletedBatches(batches, observers))

@@ -75,8 +75,9 @@ class KafkaUtils:
             raise TypeError("kafkaParams should be dict")
         if not isinstance(offsetRanges, list):
             raise TypeError("offsetRanges should be list")
-        cluster = checked_cluster(sc, kafkaParams)
+        cluster = OldCluster(kafkaParams)
         cluster.check(offsetRanges)
+        check_workers(sc)
         known = {
             TopicPartition(*tp): Endpoint(NO_ID, broker.host, broker.port)
             for tp, broker in (leaders or {}).items()
@@ -105,8 +106,7 @@ class KafkaUtils:
         if not isinstance(kafkaParams, dict):
             raise TypeError("kafkaParams should be dict")
         handle = handler(keyDecoder, valueDecoder, messageHandler)
-        cluster = checked_cluster(ssc.sparkContext, kafkaParams)
-        return direct_stream(ssc, topics, cluster, fromOffsets, handle)
+        return direct_stream(ssc, topics, OldCluster(kafkaParams), fromOffsets, handle)
 
     @staticmethod
     def createStream(
@@ -129,16 +129,7 @@ class KafkaUtils:
             raise TypeError("topics should be dict")
         params = {**(kafkaParams or {}), "zookeeper.connect": zkQuorum, "group.id": groupId}
         handle = handler(keyDecoder, valueDecoder, None)
-        cluster = checked_cluster(ssc.sparkContext, params)
-        return group_stream(ssc, sorted(topics), cluster, groupId, handle)
-
-
-def checked_cluster(sc: SparkContext, params: Mapping[str, str]) -> OldCluster:
-    """The cluster that kafkaParams name, after a look at the Pythons that will read from it, as
-    `register` does."""
-    cluster = OldCluster(params)
-    check_workers(sc)
-    return cluster
+        return group_stream(ssc, sorted(topics), OldCluster(params), groupId, handle)
 
 
 def handler(
