@@ -1,10 +1,15 @@
 /* What no broker can avoid, and nothing else: receive, check each CRC, write the offsets, write to a
  * file, answer. No protocol, no look-ups, no indexes. What a broker needs beside this is its own.
+ * And what no consumer can avoid: fetch, receive, and find the next offsets.
  *
  *   bounds produce PARTITIONS SET_BYTES CONNECTIONS WINDOW SECONDS DIRECTORY
  *       requests of one set for each of PARTITIONS files
  *   bounds replicate SET_BYTES CONNECTIONS WINDOW SECONDS DIRECTORY
  *       a leader and two followers, each a process: a set is answered when both have written it
+ *   bounds consume PORT TOPIC PARTITIONS FETCH_BYTES COUNT REQUESTS STEPS
+ *       COUNT messages of a broker of 0.10 on this machine, whose entries all have one size. The
+ *       partitions are dealt to REQUESTS fetches, all of which are in flight. STEPS: receive, check
+ *       (also each CRC), copy (also each value, into one buffer after the other)
  *
  * Frames are a size of 4 bytes and what follows. Prints one line of JSON: requests a second, CPU
  * milliseconds of a request (all servers together, the load generator left out), CPU seconds a GB,
@@ -425,6 +430,98 @@ static void replicate(size_t set_bytes, int connections, int window, double seco
            result[3]);
 }
 
+static void put16(uint8_t* at, uint16_t value) {
+    value = htons(value);
+    memcpy(at, &value, 2);
+}
+
+/* A Fetch 3 of the partitions first, first + step, ... */
+static void fetch(int fd, const char* topic, int partitions, int first, int step, size_t fetch_bytes,
+                  const int64_t* offsets) {
+    uint8_t frame[512 + 16 * PEERS_MAX], *at = frame + 4, *counted;
+    size_t length = strlen(topic);
+    int count = 0;
+    put16(at, 1), put16(at + 2, 3), put32(at + 4, first), put16(at + 8, 0);
+    at += 10;
+    put32(at, -1), put32(at + 4, 500), put32(at + 8, 1), put32(at + 12, partitions * fetch_bytes);
+    put32(at + 16, 1), put16(at + 20, length);
+    memcpy(at + 22, topic, length);
+    counted = at + 22 + length;
+    at = counted + 4;
+    for (int n = first; n < partitions; n += step, count++, at += 16) {
+        put32(at, n), put64(at + 4, offsets[n]), put32(at + 12, fetch_bytes);
+    }
+    put32(counted, count);
+    put32(frame, at - frame - 4);
+    send_all(fd, frame, at - frame);
+}
+
+/* Copy the values of whole entries of magic 0 or 1, as a reader that makes columns does. */
+static size_t copy(const uint8_t* data, size_t size, uint8_t* to) {
+    const uint8_t *at = data, *end = data + size;
+    uint8_t* begin = to;
+    while (end - at >= 26) {
+        uint32_t length = get32(at + 8), key, value;
+        if (length > (size_t)(end - at) - 12) break;
+        const uint8_t* field = at + (at[16] ? 26 : 18);
+        key = get32(field);
+        field += 4 + (key == 0xffffffff ? 0 : key);
+        value = get32(field);
+        if (value != 0xffffffff) memcpy(to, field + 4, value), to += value;
+        at += 12 + length;
+    }
+    return to - begin;
+}
+
+static void consume(int port, const char* topic, int partitions, size_t fetch_bytes, int64_t count,
+                    int requests, const char* steps) {
+    int64_t offsets[PEERS_MAX] = {0}, seen = 0;
+    size_t room = 4096 + partitions * fetch_bytes, sink_at = 0;
+    uint8_t *buffer = malloc(room), *sink = malloc(8 * fetch_bytes);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = connected(&address);
+    double began = now(), used = cpu(RUSAGE_SELF);
+    for (int n = 0; n < requests; n++)
+        fetch(fd, topic, partitions, n, requests, fetch_bytes, offsets);
+    while (seen < count) {
+        receive_all(fd, buffer, 4);
+        uint32_t size = get32(buffer);
+        if (size > room) exit(1);
+        receive_all(fd, buffer, size);
+        uint8_t* at = buffer + 12;
+        int request = get32(buffer);
+        at += 2 + strlen(topic);
+        uint32_t answered = get32(at);
+        uint8_t* sets = at + 4;
+        at = sets;
+        for (uint32_t n = 0; n < answered; n++) {
+            uint32_t bytes = get32(at + 14);
+            if (bytes >= 12) {
+                int64_t messages = bytes / (12 + get32(at + 26));
+                offsets[get32(at)] += messages;
+                seen += messages;
+            }
+            at += 18 + bytes;
+        }
+        fetch(fd, topic, partitions, request, requests, fetch_bytes, offsets);
+        if (!strcmp(steps, "receive")) continue;
+        for (at = sets; answered; answered--) {
+            uint32_t bytes = get32(at + 14);
+            check(at + 18, bytes, -1);
+            if (!strcmp(steps, "copy")) {
+                copy(at + 18, bytes, sink + sink_at);
+                sink_at = (sink_at + fetch_bytes) % (8 * fetch_bytes);
+            }
+            at += 18 + bytes;
+        }
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("{\"messages\": %lld, \"seconds\": %.4f, \"cpu\": %.4f, \"memory\": %.1f}\n", (long long)seen,
+           now() - began, cpu(RUSAGE_SELF) - used, usage.ru_maxrss / 1024.0);
+}
+
 int main(int count, char** words) {
     signal(SIGPIPE, SIG_IGN);
     kafka08_crc32_select(NULL);
@@ -433,6 +530,9 @@ int main(int count, char** words) {
                 words[7]);
     else if (count == 7 && !strcmp(words[1], "replicate"))
         replicate(atol(words[2]), atoi(words[3]), atoi(words[4]), atof(words[5]), words[6]);
+    else if (count == 9 && !strcmp(words[1], "consume") && atoi(words[4]) <= PEERS_MAX)
+        consume(atoi(words[2]), words[3], atoi(words[4]), atol(words[5]), atol(words[6]),
+                atoi(words[7]), words[8]);
     else
         return 2;
     return 0;

@@ -5,6 +5,9 @@
 bounds.c receives, checks, numbers, writes and answers, without a protocol. For compressed sets the
 codecs alone are timed: a leader of 0.8 has to unpack, number and pack each set again. Compare the
 CPU; the rates are those of C on a machine that runs the load generator too.
+
+`bounds consume`, which needs a running broker and is called by hand, fetches what the readers of
+consumer_cases.py fetch.
 """
 
 from __future__ import annotations
