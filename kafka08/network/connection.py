@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from math import inf
 from typing import Final
 
 from kafka08.config import INT_MAX
@@ -30,6 +31,8 @@ from kafka08.waiting import waiting_for
 logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
+LATE_SECONDS: Final = 0.1
+"""A response that comes in pieces may take so much longer than its timeout."""
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 AT_ONCE_BYTES: Final = 16 * 1024 * 1024
 """A response up to this size gets its memory at once, which the allocator keeps warm from one fetch
@@ -307,11 +310,14 @@ class Connection(Closeable):
     def _fill(self, rest: memoryview, deadline: float) -> None:
         """Receive until `rest` is full; OSError, TimeoutError."""
         assert self._stream is not None
+        limit = inf
         while rest:
             seconds = deadline - self.runtime.monotonic()
             if seconds <= 0:
                 raise TimeoutError
-            self._stream.settimeout(seconds)
+            if limit - seconds > LATE_SECONDS:  # each change of it is a system call
+                limit = seconds
+                self._stream.settimeout(seconds)
             received = self._stream.recv_into(rest)
             if received == 0:
                 raise ConnectionResetError("the broker closed it before the response was complete")
