@@ -70,6 +70,13 @@ def test_no_message_is_lost_repeated_or_put_before_an_earlier_one(
     assert {n: log for n, log in logs.items() if log} == {n: list(log) for n, log in of_partitions}
 
 
+def test_nothing_is_read_after_the_last_one() -> None:
+    """The next match of a text may be a million messages away."""
+    source = iter(log_of(0, 1, 2, 3))
+    assert [(0, 0), (0, 1)] == places(merge({0: source}, 2)[0])
+    assert [(0, 2)] == places(list(source))
+
+
 def test_a_message_without_a_timestamp_follows_the_one_before_it() -> None:
     """In its partition; without any before it, it comes first."""
     logs = {0: log_of(0, None, 30, None), 1: log_of(1, 20, 40)}
