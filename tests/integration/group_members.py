@@ -25,7 +25,7 @@ class Event(NamedTuple):
 
 
 class Member:
-    """A member process; what it says goes to a file."""
+    """A member process; its output goes to a file."""
 
     def __init__(
         self, cluster: EmbeddedCluster, level: str, topic: str, group: str, output: Path
@@ -39,7 +39,7 @@ class Member:
 
     @property
     def assigned(self) -> int:
-        """Partitions of its last assignment."""
+        """The partitions of its last assignment."""
         counts = [words[2] for words in self._lines("assigned")]
         return int(counts[-1]) if counts else 0
 
@@ -52,7 +52,7 @@ class Member:
         return [Event(float(at), int(p), int(o)) for at, _, p, o in self._lines("committed")]
 
     def end(self) -> None:
-        """At once, without leaving the group."""
+        """Stop at once, without leaving the group."""
         self.process.kill()
         self.process.wait()
 
@@ -65,7 +65,7 @@ class Member:
 
 
 class Workload:
-    """A producer of numbered values, and the members that read them."""
+    """A producer of numbered values, and the members that consume them."""
 
     def __init__(self, cluster: EmbeddedCluster, level: str, topic: str, partitions: int) -> None:
         self.members: list[Member] = []
@@ -82,7 +82,8 @@ class Workload:
         return member
 
     def produce(self, count: int) -> None:
-        """The next values, dealt to the partitions; all acknowledged by the whole ISR."""
+        """Produce the next values, round-robin over the partitions, acknowledged by the whole
+        ISR."""
         for value in range(self.sent, self.sent + count):
             self._producer.produce(
                 self._topic, str(value).encode(), partition=value % self._partitions
@@ -99,7 +100,7 @@ class Workload:
         return [event for member in self.members for event in member.committed]
 
     def settled(self, *counts: int) -> bool:
-        """Whether the living members have as many partitions each, in any order."""
+        """Whether the live members have these numbers of partitions, in any order."""
         alive = [m for m in self.members if m.process.poll() is None]
         return sorted(counts) == sorted(m.assigned for m in alive)
 
@@ -115,8 +116,8 @@ class Workload:
 
 
 def delivered_again(delivered: Iterable[Event], committed: Sequence[Event]) -> list[Event]:
-    """The deliveries of a message after its commit, or that of a later one, was acknowledged:
-    there are none unless a commit was lost or went back."""
+    """The deliveries of messages after the commit of these or later messages was acknowledged.
+    There are none, unless a commit was lost or went back."""
     return [
         event
         for event in delivered

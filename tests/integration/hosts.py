@@ -27,11 +27,11 @@ NOBODY: Final = "02:00:00:00:00:01"
 
 
 class CannotMakeHosts(Exception):
-    """This machine, or this user, has no namespaces; the sentence says what was refused."""
+    """This machine or user cannot create network namespaces; the message names the refused step."""
 
 
 class Hosts:
-    """`count` hosts. CannotMakeHosts where that cannot be done, with nothing left behind."""
+    """`count` hosts. CannotMakeHosts if that is impossible, with everything cleaned up."""
 
     def __init__(self, count: int) -> None:
         # 198.18.0.0/15 is for the tests of networks (RFC 2544); several of us may run at a time.
@@ -66,7 +66,7 @@ class Hosts:
 
     @staticmethod
     def _plug(switch: subprocess.Popen[str], port: str, interface: str, pid: str) -> None:
-        """A cable from a port of the switch to an interface in the namespace of `pid`."""
+        """Connect a port of the bridge to an interface in the namespace of `pid`."""
         cable = ["type", "veth", "peer", "name", interface, "netns", pid]
         run(*within(switch), "ip", "link", "add", port, *cable)
         run(*within(switch), "ip", "link", "set", port, "master", "switch", "up")
@@ -75,18 +75,18 @@ class Hosts:
         return f"{self._prefix}.{10 + number}"
 
     def command(self, number: int) -> list[str]:
-        """What to put before a command that is to run on a host; it becomes that command."""
+        """The prefix of a command that runs on a host, as the same process."""
         return within(self._namespaces[number])
 
     def cut(self, number: int, *addresses: str) -> None:
-        """Lose what the host sends to these addresses, until `heal`; nothing that needs answers
-        works then, whoever begins."""
+        """Drop the packets of a host to these addresses until `heal`. Connections fail in both
+        directions, because responses are dropped too."""
         for address in addresses:
             self._neighbour(number, "replace", address, "lladdr", NOBODY, "nud", "permanent")
             self._cuts.append((number, address))
 
     def heal(self) -> None:
-        """Mend every cut."""
+        """Remove every cut."""
         while self._cuts:
             number, address = self._cuts.pop()
             self._neighbour(number, "del", address)
@@ -95,7 +95,7 @@ class Hosts:
         run(*self.command(number), "ip", "neighbour", verb, address, *what, "dev", "eth0")
 
     def close(self) -> None:
-        """The processes end, and with them the namespaces and every cable to them."""
+        """End the processes, which removes the namespaces and all interfaces."""
         for process in self._namespaces:
             process.communicate()
 
@@ -107,7 +107,7 @@ class Hosts:
 
 
 class HostsCluster(EmbeddedCluster):
-    """A cluster with each broker on a host of its own, and ZooKeeper here."""
+    """A cluster with each broker on its own host, and ZooKeeper on this machine."""
 
     def __init__(self, hosts: Hosts, brokers: int, config: Mapping[str, str]) -> None:
         super().__init__(brokers, config)
@@ -135,7 +135,7 @@ class HostsCluster(EmbeddedCluster):
 
 
 def namespace() -> subprocess.Popen[str]:
-    """A process in a network namespace of its own, until its stdin ends."""
+    """A process that holds a new network namespace until its stdin ends."""
     process = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "echo ready; exec cat"],
         stdin=subprocess.PIPE,

@@ -66,7 +66,7 @@ def main(bootstrap: str, topic: str, group: str, level: str) -> None:
 
 
 def commit(consumer: Consumer, message: Message) -> bool:
-    """Whether the coordinator took it; it is asked again while it is moving."""
+    """Commit, and repeat it while the coordinator moves. Returns whether it was accepted."""
     while True:
         try:
             answers = consumer.commit(message=message, asynchronous=False)

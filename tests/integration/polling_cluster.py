@@ -32,14 +32,14 @@ def cluster_of(level: str) -> Iterator[EmbeddedCluster]:
 
 
 def new_topic(cluster: EmbeddedCluster) -> str:
-    """A topic of a test's own, with four partitions."""
+    """Create a topic with four partitions for one test."""
     name = f"t{next(_names)}"
     cluster.create_topic(name, partitions=4, replication_factor=2)
     return name
 
 
 def fill(cluster: EmbeddedCluster, topic: str, messages: int, start: int = 0) -> None:
-    """Numbers from `start` on, dealt to the partitions in turn; all may be seen by consumers."""
+    """Produce numbers from `start` on, round-robin over the partitions, and wait for the HW."""
     config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, acks="all")
     with KafkaProducer(config) as producer:
         for number in range(start, start + messages):
@@ -51,7 +51,7 @@ def consumer_of(cluster: EmbeddedCluster, group: str = "", **keys: Any) -> Kafka
 
 
 def consumer_at(bootstrap: str, group: str = "", **keys: Any) -> KafkaConsumer:
-    """With short times, so that tests see what happens when they pass."""
+    """A KafkaConsumer with short timeouts, so that tests can wait for them."""
     defaults = {
         "bootstrap_servers": bootstrap,
         "group_id": group,
@@ -64,7 +64,7 @@ def consumer_at(bootstrap: str, group: str = "", **keys: Any) -> KafkaConsumer:
 
 
 def read(consumer: KafkaConsumer, messages: int, seconds: float = 20) -> list[Message]:
-    """As many, or as come in that time."""
+    """Up to `count` messages, or those that arrive within the timeout."""
     found: list[Message] = []
     end = time.monotonic() + seconds
     while len(found) < messages and time.monotonic() < end:

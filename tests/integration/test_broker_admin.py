@@ -30,14 +30,14 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
-    """Two brokers of 0.10.2 that delete topics."""
+    """Two brokers of 0.10.2 with delete.topic.enable."""
     with EmbeddedCluster(2, level="0.10.2") as cluster:
         yield cluster
 
 
 @pytest.fixture
 def topic(cluster: EmbeddedCluster) -> Run:
-    """`kafka08 topic …` with --bootstrap alone."""
+    """Run `kafka08 topic …` with --bootstrap and without ZooKeeper."""
 
     return lambda *arguments: kafka08("topic", *arguments, "--bootstrap", cluster.bootstrap)
 
@@ -47,14 +47,14 @@ def is_known(admin: BrokerAdmin, name: str, is_there: bool) -> bool:
 
 
 def await_everywhere(cluster: EmbeddedCluster, name: str, is_there: bool) -> None:
-    """Until every broker has heard of the topic, or of its end."""
+    """Wait until every broker knows the topic, or no longer knows it."""
     for address in parse_bootstrap(cluster.bootstrap):
         with BrokerAdmin([address]) as admin:
             until(partial(is_known, admin, name, is_there))
 
 
 def kafka08(*arguments: str, **environ: str) -> Outcome:
-    """Run the command; it knows of no cluster but by these."""
+    """Run the command with only these addresses of a cluster."""
     unset = {"KAFKA08_ZOOKEEPER": "", "KAFKA08_BOOTSTRAP": ""}
     done = subprocess.run(
         [sys.executable, "-m", "kafka08.cli", *arguments],
@@ -68,7 +68,7 @@ def kafka08(*arguments: str, **environ: str) -> Outcome:
 
 
 def test_a_topic_lives_without_zookeeper(cluster: EmbeddedCluster, topic: Run) -> None:
-    """Created with its leaders, listed, described, deleted and gone."""
+    """A topic is created with its leaders, listed, described and deleted by requests alone."""
     counts = ("--partitions", "3", "--replication-factor", "2")
     created = topic("create", "t", *counts, "--config", "retention.ms=1000", "--json")
     assert 0 == created.code, created
@@ -85,13 +85,13 @@ def test_a_topic_lives_without_zookeeper(cluster: EmbeddedCluster, topic: Run) -
 
 
 def test_replicas_can_be_chosen(topic: Run) -> None:
-    """Partition by partition."""
+    """The command takes the replicas of each partition."""
     created = topic("create", "chosen", "--replica-assignment", "2:1,1:2", "--json")
     assert {"0": [2, 1], "1": [1, 2]} == json.loads(created.out)["partitions"]
 
 
 def test_a_dry_run_changes_nothing(topic: Run) -> None:
-    """The broker has checked it."""
+    """The broker validates the request, and creates no topic."""
     assert (0, 'Would create topic "dry".\n', "") == topic("create", "dry", "--dry-run")
     assert "dry" not in topic("list").out.split()
     refused = topic("create", "dry", "--replication-factor", "3", "--dry-run")
@@ -109,7 +109,7 @@ def test_a_dry_run_changes_nothing(topic: Run) -> None:
     ],
 )
 def test_refusals_say_why(topic: Run, arguments: tuple[str, ...], text: str) -> None:
-    """In the broker's words, and nothing is created: to describe a topic does not create it."""
+    """Errors have the broker's message. Describing an unknown topic does not create it."""
     done = topic(*arguments)
     assert (1, "") == done[:2]
     assert text in done.err
@@ -117,7 +117,7 @@ def test_refusals_say_why(topic: Run, arguments: tuple[str, ...], text: str) -> 
 
 
 def test_what_exists_is_not_created_again(topic: Run) -> None:
-    """As through ZooKeeper."""
+    """Creating an existing topic fails as it does through ZooKeeper."""
     topic("create", "twice")
     done = topic("create", "twice")
     assert 1 == done.code
@@ -125,7 +125,7 @@ def test_what_exists_is_not_created_again(topic: Run) -> None:
 
 
 def test_what_only_zookeeper_knows_is_misuse(topic: Run) -> None:
-    """With the option that helps."""
+    """The error names the option that is needed."""
     for arguments in (
         ("describe", "--topics-with-overrides"),
         ("create", "t", "--disable-rack-aware"),
@@ -136,14 +136,15 @@ def test_what_only_zookeeper_knows_is_misuse(topic: Run) -> None:
 
 
 def test_zookeeper_is_taken_where_both_are_known(cluster: EmbeddedCluster) -> None:
-    """From the environment; --bootstrap on the command line alone is stronger."""
+    """With both in the environment ZooKeeper is used; --bootstrap on the command line overrides
+    it."""
     both = {"KAFKA08_ZOOKEEPER": "localhost:1", "KAFKA08_BOOTSTRAP": cluster.bootstrap}
     assert 1 == kafka08("topic", "list", **both).code
     assert 0 == kafka08("topic", "list", "--bootstrap", cluster.bootstrap, **both).code
 
 
 def test_brokers_of_0_8_list_and_describe_alone() -> None:
-    """To create or delete, ZooKeeper is needed: that is said."""
+    """The error of create and delete says that they need ZooKeeper at 0.8."""
     with EmbeddedCluster(1, level="0.8.2") as cluster:
         cluster.create_topic("old")
         with BrokerAdmin(parse_bootstrap(cluster.bootstrap)) as admin:
@@ -155,6 +156,6 @@ def test_brokers_of_0_8_list_and_describe_alone() -> None:
 
 
 def test_no_broker_at_all() -> None:
-    """Is said as by every client."""
+    """An unreachable broker is reported as by every other command."""
     with BrokerAdmin([("127.0.0.1", 1)]) as admin, pytest.raises(NoBrokersAvailable):
         admin.list_topics()

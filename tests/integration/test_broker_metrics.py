@@ -33,7 +33,7 @@ CONFIG = {
 
 
 class Scrape:
-    """What one broker says now."""
+    """One scrape of a broker's metrics."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
         log = broker.process.log.read_text()
@@ -45,7 +45,7 @@ class Scrape:
         ]
 
     def value(self, name: str, **labels: str) -> float:
-        """Of the one sample of that name with exactly these labels."""
+        """The value of the only sample with this name and exactly these labels."""
         [value] = [s.value for s in self.samples if s.name == name and s.labels == labels]
         return value
 
@@ -74,8 +74,7 @@ def scrapes(cluster: EmbeddedCluster) -> list[Scrape]:
 
 
 def test_one_broker_is_the_controller(cluster: EmbeddedCluster) -> None:
-    """The sum over the cluster, which operators are told to alert on, is 1; and one knows the
-    topics."""
+    """ActiveControllerCount is 1 over the cluster, and only the controller counts topics."""
     found = scrapes(cluster)
     name = "kafka_controller_kafkacontroller_"
     assert 1 == sum(s.value(f"{name}activecontrollercount") for s in found)
@@ -84,7 +83,7 @@ def test_one_broker_is_the_controller(cluster: EmbeddedCluster) -> None:
 
 
 def test_what_came_in_is_counted_at_the_leader_alone(cluster: EmbeddedCluster) -> None:
-    """Messages and bytes, of the topic and of all, by both names of the meter."""
+    """Messages and bytes, by topic and in total, under both names of the meter."""
     leader, follower = scrapes(cluster)
     name = "kafka_server_brokertopicmetrics"
     assert MESSAGES == leader.value(f"{name}_messagesin_total", topic="t")
@@ -97,7 +96,7 @@ def test_what_came_in_is_counted_at_the_leader_alone(cluster: EmbeddedCluster) -
 def test_what_consumers_read_is_counted_and_what_followers_copy_is_not(
     cluster: EmbeddedCluster, partitions: tuple[int, ...]
 ) -> None:
-    """To the byte, of one partition and of several."""
+    """bytesout is exact to the byte, for fetches of one partition and of several."""
     name = "kafka_server_brokertopicmetrics_bytesout_total"
     before = Scrape(cluster.brokers[0]).value(name, topic="t")
     address = cluster.brokers[0].address
@@ -111,8 +110,7 @@ def test_what_consumers_read_is_counted_and_what_followers_copy_is_not(
 
 
 def test_requests_are_counted_and_their_time_is_in_parts(cluster: EmbeddedCluster) -> None:
-    """acks=-1 waits for the follower, and that is its remote time; the parts of all make up the
-    total."""
+    """With acks=-1 the wait for the follower is remote time. The five times add up to the total."""
     leader = Scrape(cluster.brokers[0])
     name = "kafka_network_requestmetrics"
     assert leader.value(f"{name}_requests_total", request="Produce") >= MESSAGES
@@ -133,7 +131,7 @@ def test_requests_are_counted_and_their_time_is_in_parts(cluster: EmbeddedCluste
 
 
 def test_logs_say_their_size_and_fsyncs_their_time(cluster: EmbeddedCluster) -> None:
-    """On leader and follower alike."""
+    """Log size and flush time are exported by leader and follower."""
     for scrape in scrapes(cluster):
         assert 50 == scrape.value("kafka_log_log_logendoffset", topic="t", partition="0")
         assert scrape.value("kafka_log_log_size", topic="t", partition="0") > 5000
@@ -141,7 +139,7 @@ def test_logs_say_their_size_and_fsyncs_their_time(cluster: EmbeddedCluster) -> 
 
 
 def test_the_rest_of_what_boards_ask_for_is_there(cluster: EmbeddedCluster) -> None:
-    """Names alone."""
+    """Every other metric that dashboards use exists; values are not checked."""
     names = Scrape(cluster.brokers[0]).names()
     assert {
         "kafka_server_kafkaserver_brokerstate",
@@ -156,8 +154,8 @@ def test_the_rest_of_what_boards_ask_for_is_there(cluster: EmbeddedCluster) -> N
 
 
 def test_a_follower_that_dies_is_seen(cluster: EmbeddedCluster) -> None:
-    """Last, for it stops a broker: under-replicated partitions rise to 2 and ISRs shrink; when it
-    is back, they are as before."""
+    """Under-replicated partitions rise to 2 and the ISRs shrink; both recover after its restart.
+    Last test, because it stops a broker."""
     leader, follower = cluster.brokers
     name = "kafka_server_replicamanager"
     assert 0 == Scrape(leader).value(f"{name}_underreplicatedpartitions")

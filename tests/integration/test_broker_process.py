@@ -62,14 +62,14 @@ class Process:
         return "], started" in self.log.read_text()[self._log_start :]
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """The exit status, once it is gone."""
+        """Stop the process and return its exit code."""
         self.popen.send_signal(number)
         return self.popen.wait(DEADLINE)
 
 
 @pytest.fixture
 def connect(zookeeper: ZooKeeperServer, tmp_path: Path) -> str:
-    """A chroot of its own for each test, which the broker has to make."""
+    """A chroot for each test, which the broker must create."""
     return f"{zookeeper.connect_string}/{tmp_path.name}/kafka"
 
 
@@ -113,7 +113,7 @@ def fetch(connection: Connection, topic: str, offset: int = 0) -> list[bytes]:
 
 
 def create(connection: Connection, topic: str) -> None:
-    """Ask for it until it has a leader."""
+    """Request metadata of the topic until it has a leader."""
 
     def has_leader() -> bool:
         answer = connection.send(MetadataRequest([topic]))
@@ -132,8 +132,8 @@ def free_port() -> int:
 def test_a_topic_created_by_asking_survives_kill_and_stop(
     connect: str, start: Callable[..., Process], tmp_path: Path
 ) -> None:
-    """What was acknowledged is there after kill -9, which recovers, and after SIGTERM, which does
-    not; a clean stop takes the broker's znode and leaves the JVM's marker."""
+    """Acknowledged messages survive kill -9, with recovery at the next start, and SIGTERM, without.
+    A clean stop removes the broker's znode and leaves the JVM's marker."""
     port = free_port()
     broker = start(port=port)
     broker.await_started()
@@ -167,7 +167,7 @@ def test_a_topic_created_by_asking_survives_kill_and_stop(
 def test_a_killed_broker_is_back_before_its_session_times_out(
     connect: str, start: Callable[..., Process], same_port: bool
 ) -> None:
-    """It ends the session that it left behind, at whatever address it comes back."""
+    """At its next start it closes its former session, even under another address."""
     timeout_ms, port = 20_000, free_port()
     broker = start(port=port, zookeeper_session_timeout_ms=timeout_ms)
     broker.await_started()
@@ -183,8 +183,8 @@ def test_a_killed_broker_is_back_before_its_session_times_out(
 def test_a_second_start_on_the_directory_of_a_live_broker_takes_nothing_from_it(
     connect: str, start: Callable[..., Process]
 ) -> None:
-    """The directory's lock comes before the session file: the first stays registered in its
-    session, and the second ends with what is wrong."""
+    """The second process cannot lock the directory, so it fails and does not close the session of
+    the first, which stays registered."""
     port = free_port()
     start(port=port).await_started()
     with ZkClient(connect) as zk:
@@ -198,7 +198,8 @@ def test_a_second_start_on_the_directory_of_a_live_broker_takes_nothing_from_it(
 def test_sigterm_under_load_of_large_compressed_sets_is_a_clean_stop(
     connect: str, start: Callable[..., Process], tmp_path: Path
 ) -> None:
-    """Sets that are being packed again when the logs close are not appended, and halt nothing."""
+    """Sets that are recompressed while the logs close are not appended, and do not halt the
+    broker."""
     broker = start(num_partitions=PARTITIONS)
     broker.await_started()
     with connection_to(connect) as connection:
@@ -221,7 +222,7 @@ def test_sigterm_under_load_of_large_compressed_sets_is_a_clean_stop(
 def test_a_taken_broker_id_is_an_error(
     connect: str, start: Callable[..., Process], tmp_path: Path
 ) -> None:
-    """The second says so and exits 1; the first does not notice."""
+    """The second broker exits with 1 and an error; the first is not affected."""
     start().await_started()
     second = start(1, log_dirs=tmp_path / "other")
     assert 1 == second.popen.wait(DEADLINE)
@@ -247,7 +248,7 @@ def test_a_taken_broker_id_is_an_error(
 def test_a_start_that_cannot_work_says_why(
     start: Callable[..., Process], keys: dict[str, Any], status: int, said: str
 ) -> None:
-    """One clear line, exit 1, nothing left registered or locked."""
+    """One error line, exit code 1, and no registration or lock remains."""
     broker = start(zookeeper_connection_timeout_ms=1500, **keys)
     assert status == broker.popen.wait(DEADLINE)
     assert said in broker.log.read_text()
@@ -257,7 +258,7 @@ def test_a_start_that_cannot_work_says_why(
 def test_sigterm_while_it_waits_for_zookeeper_stops_it_at_once(
     start: Callable[..., Process],
 ) -> None:
-    """That is a clean stop too: status 0, no fatal error, and no wait for the connection."""
+    """This is a clean stop: exit code 0 and no fatal error, without waiting for the connection."""
     broker = start(zookeeper_connect="127.0.0.1:1", zookeeper_connection_timeout_ms=10 * 60_000)
     until(lambda: "Connecting to zookeeper" in broker.log.read_text())
     assert 0 == broker.stop()
@@ -266,7 +267,7 @@ def test_sigterm_while_it_waits_for_zookeeper_stops_it_at_once(
 
 
 def test_a_wrong_command_line_is_misuse(tmp_path: Path) -> None:
-    """Exit 2 for a file that cannot be read or an override that is none."""
+    """Exit code 2 for an unreadable file or a malformed override."""
     (tmp_path / "server.properties").write_text("broker.id=1\n")
     for arguments in ([str(tmp_path / "absent")], [str(tmp_path / "server.properties"), "x"]):
         run = subprocess.run(
@@ -281,7 +282,7 @@ def test_a_wrong_command_line_is_misuse(tmp_path: Path) -> None:
 def test_an_expired_session_is_registered_again(
     connect: str, start: Callable[..., Process]
 ) -> None:
-    """A broker that was stopped longer than its session comes back by itself, and serves."""
+    """A broker that was suspended past its session timeout registers again and serves requests."""
     broker = start()
     broker.await_started()
     with ZkClient(connect) as zk:
@@ -300,7 +301,8 @@ def test_an_expired_session_is_registered_again(
 def test_a_changed_topic_configuration_takes_effect(
     connect: str, start: Callable[..., Process]
 ) -> None:
-    """kafka-topics --alter writes the configuration and a notification; no restart is needed."""
+    """kafka-topics --alter writes the configuration and a notification; brokers apply it without
+    restart."""
     start().await_started()
     with connection_to(connect) as connection, ZkClient(connect) as zk:
         create(connection, "t")

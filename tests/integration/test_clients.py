@@ -47,7 +47,7 @@ def producer_on(cluster: EmbeddedCluster, **keys: Any) -> Producer:
 def whole(
     client: ClusterClient, topic: str, *, max_bytes: int = 1 << 20
 ) -> list[tuple[TopicPartition, int, bytes, bytes]]:
-    """(partition, offset, key, value) of the whole topic, by partition and offset."""
+    """(partition, offset, key, value) of all messages of the topic, in order."""
     found = []
     for info in client.partitions(topic):
         tp = TopicPartition(topic, info.partition)
@@ -60,7 +60,8 @@ def whole(
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_what_was_sent_is_read(cluster: EmbeddedCluster, client: ClusterClient, codec: str) -> None:
-    """Each message once, under acks 1 and -1, by large fetches and by small ones that must grow."""
+    """Each message is read once, with acks 1 and -1, by large fetches and by small ones that must
+    grow."""
     topic = f"codec-{codec}"
     sent = []
     for acks in (1, -1):
@@ -76,7 +77,7 @@ def test_what_was_sent_is_read(cluster: EmbeddedCluster, client: ClusterClient, 
 
 
 def test_commits_in_both_stores(cluster: EmbeddedCluster, client: ClusterClient) -> None:
-    """Each store gives back its own offset; metadata only Kafka's."""
+    """Each store returns its own offset; only Kafka's stores metadata."""
     with producer_on(cluster) as producer:
         producer.send(KeyedMessage("commits", "x"))
     tp = TopicPartition("commits", 0)
@@ -96,7 +97,7 @@ def test_commits_in_both_stores(cluster: EmbeddedCluster, client: ClusterClient)
 def test_the_documented_reader_goes_on_where_it_stopped(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    """docs/simple-consumer.md on our own brokers: two runs, no gap and no repetition."""
+    """The program of docs/simple-consumer.md reads without gap or repetition in two runs."""
     with producer_on(cluster, partitioner_class="operator:mod") as producer:
         producer.send([KeyedMessage("storm", f"message {n}", partition_key=3) for n in range(10)])
     read: list[str] = []

@@ -44,7 +44,8 @@ def check(found: dict[str, dict[str, float]]) -> None:
 
 
 def test_a_connector_says_how_far_it_is_behind(cluster: EmbeddedCluster) -> None:
-    """By what its stream handed out; asking finishes no message."""
+    """Lag counts from the last message that the stream returned; reading the metrics commits
+    nothing."""
     config = ConsumerConfig(
         group_id="connected",
         zookeeper_connect=cluster.zookeeper.connect_string,
@@ -59,7 +60,7 @@ def test_a_connector_says_how_far_it_is_behind(cluster: EmbeddedCluster) -> None
 
 
 def test_a_kafka_consumer_says_how_far_it_is_behind(cluster: EmbeddedCluster) -> None:
-    """By its position."""
+    """Lag counts from the consumer's position."""
     config = KafkaConsumerConfig(
         bootstrap_servers=cluster.bootstrap,
         group_id="polled",

@@ -31,8 +31,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 def produce(client: ClusterClient, round_: int) -> None:
-    """BATCH messages to each partition, acknowledged by all replicas; an answer that was lost may
-    store a batch twice."""
+    """Produce BATCH messages to each partition with acks=-1. A lost response may store a batch
+    twice."""
     values = [(None, b"%d" % (round_ * BATCH + n)) for n in range(BATCH)]
     data = message_set.encode(values)
     for number in range(PARTITIONS):
@@ -54,8 +54,8 @@ def read(stream: KafkaStream[bytes, bytes], seen: list[tuple[int, int, int]]) ->
 
 
 def test_guarantee_6_brokers_move_under_a_consumer(cluster: EmbeddedCluster) -> None:
-    """Everything produced before, between and after the restarts is read, in the order of offsets,
-    no offset twice, without the consumer having been told anything."""
+    """The consumer reads everything produced before, between and after the restarts, in order and
+    each offset once, without any intervention."""
     client = ClusterClient(
         parse_bootstrap(cluster.bootstrap), retry_policy=RetryPolicy(tries=100, backoff_ms=100)
     )

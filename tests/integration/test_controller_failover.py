@@ -58,7 +58,7 @@ def store(cluster: EmbeddedCluster) -> Iterator[ClusterStore]:
 
 
 def create(store: ClusterStore, topic: str, assignment: dict[int, tuple[int, ...]]) -> None:
-    """The znodes of a topic as kafka-topics writes them."""
+    """Create a topic by writing the znodes that kafka-topics writes."""
     store.zk.create(paths.topic_config(topic), nodes.encode_topic_config({}))
     store.zk.create(paths.topic(topic), nodes.encode_assignment(assignment))
 
@@ -74,7 +74,7 @@ def ask(broker: Broker, request: Request) -> Any:
 
 
 def leaders(broker: Broker, topic: str) -> dict[int, int]:
-    """Partition → leader as that broker's Metadata has it."""
+    """Partition → leader in this broker's Metadata response."""
     answer = ask(broker, MetadataRequest([topic]))
     return {p.partition: p.leader for p in answer.topics[0].partitions}
 
@@ -125,7 +125,7 @@ def test_a_killed_controller_is_replaced_and_its_partitions_come_back(
 def test_a_clean_stop_of_the_controller_takes_no_session_timeout(
     cluster: EmbeddedCluster, store: ClusterStore
 ) -> None:
-    """It resigns on its way out."""
+    """The controller resigns while it stops, so another one is elected at once."""
     first = store.controller()
     assert first is not None
     cluster.brokers[first.broker_id].stop()
@@ -142,8 +142,8 @@ def test_a_clean_stop_of_the_controller_takes_no_session_timeout(
 def test_a_controller_that_slept_too_long_gives_way(
     cluster: EmbeddedCluster, store: ClusterStore
 ) -> None:
-    """SIGSTOP past the session timeout: another one is elected. The sleeper wakes, finds its
-    session gone, registers again and serves as an ordinary broker under the new controller."""
+    """After SIGSTOP past its session timeout another controller is elected. The old one resumes,
+    notices the expired session, registers again and serves as an ordinary broker."""
     first = store.controller()
     assert first is not None
     sleeper = cluster.brokers[first.broker_id]
@@ -175,7 +175,7 @@ def test_a_controller_that_slept_too_long_gives_way(
 
 
 def test_a_topic_is_deleted_from_every_disk(cluster: EmbeddedCluster, store: ClusterStore) -> None:
-    """The znodes go last, when all logs are gone; the name can be used again."""
+    """The znodes are removed last, after all logs; the name can be used again."""
     for _ in range(2):
         create(store, "gone", {0: (0,), 1: (1,), 2: (2,)})
         wait_for(lambda: len(states(store, "gone", 3)) == 3, "leaders", cluster)
@@ -187,7 +187,7 @@ def test_a_topic_is_deleted_from_every_disk(cluster: EmbeddedCluster, store: Clu
 
 
 def coordinator_of(cluster: EmbeddedCluster, group: str) -> Broker:
-    """Ask the first broker that runs until it knows."""
+    """Ask the first live broker for the coordinator until it knows it."""
     found: list[Broker] = []
 
     def known() -> bool:
@@ -222,8 +222,8 @@ def fetch(broker: Broker, group: str) -> tuple[int, int]:
 def test_committed_offsets_survive_the_death_of_their_coordinator(
     cluster: EmbeddedCluster, store: ClusterStore
 ) -> None:
-    """Acknowledged under acks -1, so they are there when the coordinator is back: never "none"
-    (which would make consumers start over), only the codes that say try again."""
+    """Offsets committed with acks=-1 are there after the coordinator's restart. Until then fetches
+    return retriable errors, never "no offset", after which consumers would start over."""
     create(store, "committed", {0: (0,)})
     groups = [f"group-{number}" for number in range(12)]
     coordinators = {group: coordinator_of(cluster, group) for group in groups}

@@ -59,7 +59,7 @@ def topic(cluster: EmbeddedCluster) -> str:
 
 
 def test_assigned_partitions_are_read_in_order(cluster: EmbeddedCluster, topic: str) -> None:
-    """Without a group, from the earliest offset; each partition in its order."""
+    """Without a group, each partition is read in order from its earliest offset."""
     fill(cluster, topic, 100)
     with consumer_of(cluster, max_poll_records=7) as consumer:
         consumer.assign(partitions_of(topic))
@@ -71,7 +71,7 @@ def test_assigned_partitions_are_read_in_order(cluster: EmbeddedCluster, topic: 
 
 
 def test_a_poll_has_no_more_than_max_poll_records(cluster: EmbeddedCluster, topic: str) -> None:
-    """The rest comes with the next one."""
+    """The next poll returns the rest."""
     fill(cluster, topic, 40)
     with consumer_of(cluster, max_poll_records=7) as consumer:
         consumer.assign(partitions_of(topic))
@@ -85,7 +85,7 @@ def test_a_poll_has_no_more_than_max_poll_records(cluster: EmbeddedCluster, topi
 
 
 def test_positions_follow_seeks_and_resets(cluster: EmbeddedCluster, topic: str) -> None:
-    """To an offset, to the start, to the end; what was fetched before is dropped."""
+    """After a seek to an offset, to the start or to the end, fetched messages are dropped."""
     fill(cluster, topic, 40)
     tp = TopicPartition(topic, 0)
     with consumer_of(cluster) as consumer:
@@ -103,7 +103,7 @@ def test_positions_follow_seeks_and_resets(cluster: EmbeddedCluster, topic: str)
 
 
 def test_a_paused_partition_waits(cluster: EmbeddedCluster, topic: str) -> None:
-    """The others go on; afterwards nothing of it is missing."""
+    """The other partitions continue; after `resume` no message of the paused one is missing."""
     fill(cluster, topic, 40)
     first = TopicPartition(topic, 0)
     with consumer_of(cluster) as consumer:
@@ -118,7 +118,7 @@ def test_a_paused_partition_waits(cluster: EmbeddedCluster, topic: str) -> None:
 
 
 def test_lag_is_known_after_a_fetch(cluster: EmbeddedCluster, topic: str) -> None:
-    """By the high watermark that came with it."""
+    """Lag follows from the high watermark of the Fetch response."""
     fill(cluster, topic, 40)
     tp = TopicPartition(topic, 0)
     with consumer_of(cluster, max_poll_records=3) as consumer:
@@ -129,7 +129,7 @@ def test_lag_is_known_after_a_fetch(cluster: EmbeddedCluster, topic: str) -> Non
 
 
 def test_by_message_and_in_batches(cluster: EmbeddedCluster, topic: str) -> None:
-    """In turns; nothing is left out or comes twice."""
+    """Reading by message and in batches, alternately, skips and repeats nothing."""
     fill(cluster, topic, 400)
     with consumer_of(cluster) as consumer:
         consumer.assign(partitions_of(topic))
@@ -166,8 +166,8 @@ class Interceptor:
 
 
 def test_interceptors_and_an_iteration_that_ends(cluster: EmbeddedCluster, topic: str) -> None:
-    """They may drop messages. Where an iteration ended and another one begins, nothing is
-    left out: all that they had been given by then counted as handed out."""
+    """Interceptors may drop messages. If an iteration ends and another begins, no message is
+    skipped: all messages that the interceptors have returned count as delivered."""
     fill(cluster, topic, 40)
     interceptor = Interceptor()
     found: list[Message] = []
@@ -189,7 +189,8 @@ def test_interceptors_and_an_iteration_that_ends(cluster: EmbeddedCluster, topic
 
 
 def test_guarantee_1_what_is_in_hand_is_not_committed(cluster: EmbeddedCluster, topic: str) -> None:
-    """An exception in the reader: the next run gets the last poll again, and nothing before it."""
+    """After an exception in the program, the next run gets the messages of the last poll again, and
+    none before them."""
     fill(cluster, topic, 40)
     group = f"g-{topic}"
     with suppress(ZeroDivisionError), consumer_of(cluster, group, max_poll_records=5) as consumer:
@@ -206,7 +207,7 @@ def test_guarantee_1_what_is_in_hand_is_not_committed(cluster: EmbeddedCluster, 
 def test_guarantee_1_a_block_that_ends_well_has_finished(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """So the next run begins behind it."""
+    """The next run starts after the messages of a `with` block that ended without an exception."""
     fill(cluster, topic, 40)
     group = f"g-{topic}"
     with consumer_of(cluster, group, max_poll_records=5) as consumer:
@@ -220,7 +221,7 @@ def test_guarantee_1_a_block_that_ends_well_has_finished(
 def test_guarantee_1_an_iteration_commits_only_in_front_of_its_message(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """However short the interval of automatic commits."""
+    """However short auto.commit.interval.ms is, the current message is not committed."""
     fill(cluster, topic, 40)
     tp, group = TopicPartition(topic, 0), f"g-{topic}"
     with consumer_of(cluster, group, auto_commit_interval_ms=1) as consumer:
@@ -237,7 +238,8 @@ def test_guarantee_1_an_iteration_commits_only_in_front_of_its_message(
 def test_guarantee_1_what_another_assignment_leaves_behind_is_committed(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """No rebalance and no interval does it afterwards."""
+    """`assign` commits the positions of partitions that it drops, since no later rebalance or
+    interval does."""
     fill(cluster, topic, 40)
     first, second, *_ = partitions_of(topic)
     keys: dict[str, Any] = {"auto_commit_interval_ms": 600_000}
@@ -252,7 +254,7 @@ def test_guarantee_1_what_another_assignment_leaves_behind_is_committed(
 
 
 def test_guarantee_1_kill_9_loses_nothing(cluster: EmbeddedCluster, topic: str) -> None:
-    """A member that prints and is killed again and again: every message is printed."""
+    """A member prints messages and is killed repeatedly: every message is printed."""
     fill(cluster, topic, 500)
     program = (
         "import sys, time\n"
@@ -289,7 +291,7 @@ def test_guarantee_1_kill_9_loses_nothing(cluster: EmbeddedCluster, topic: str) 
 
 
 def test_guarantee_2_commits_in_on_revoked_count(cluster: EmbeddedCluster, topic: str) -> None:
-    """Partitions move from one member to another; no message comes twice or is missing."""
+    """When partitions move between members, no message is repeated or missing."""
     fill(cluster, topic, 200)
     group = f"g-{topic}"
     order: list[str] = []
@@ -322,7 +324,7 @@ def test_guarantee_2_commits_in_on_revoked_count(cluster: EmbeddedCluster, topic
 def test_guarantee_3_a_member_that_was_thrown_out_cannot_commit(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """It did not poll for too long, another member has its partitions and has committed."""
+    """It exceeded max.poll.interval.ms; another member owns its partitions and has committed."""
     fill(cluster, topic, 40)
     group = f"g-{topic}"
     keys: dict[str, Any] = {"enable_auto_commit": False, "max_poll_interval_ms": 700}
@@ -342,7 +344,7 @@ def test_guarantee_3_a_member_that_was_thrown_out_cannot_commit(
 def test_guarantee_3_a_member_learns_from_its_commit_that_it_was_thrown_out(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """It joins again at once, though its next heartbeat is far away."""
+    """It joins again at once, without waiting for its next heartbeat."""
     fill(cluster, topic, 40)
     group = f"g-{topic}"
     assigned: list[int] = []
@@ -364,8 +366,8 @@ def test_guarantee_3_a_member_learns_from_its_commit_that_it_was_thrown_out(
 
 
 def test_guarantee_4_nothing_after_a_revocation(cluster: EmbeddedCluster, topic: str) -> None:
-    """Members come and go while one reads by message; it never gets one of a partition that it does
-    not have."""
+    """While members join and leave, one that reads by message gets messages only of partitions that
+    it owns."""
     fill(cluster, topic, 4000)
     group = f"g-{topic}"
     stop = threading.Event()
@@ -403,7 +405,7 @@ def test_guarantee_4_nothing_after_a_revocation(cluster: EmbeddedCluster, topic:
 
 
 def test_guarantee_5_positions_do_not_go_back(cluster: EmbeddedCluster, topic: str) -> None:
-    """Through commits, pauses and an assignment that keeps a partition."""
+    """Positions survive commits, pauses, and assignments that keep a partition."""
     fill(cluster, topic, 400)
     tp, other = partitions_of(topic)[:2]
     with consumer_of(cluster, f"g-{topic}", max_poll_records=3) as consumer:
@@ -422,7 +424,8 @@ def test_guarantee_5_positions_do_not_go_back(cluster: EmbeddedCluster, topic: s
 
 
 def test_guarantee_6_no_offset_is_raised_by_each_poll(cluster: EmbeddedCluster, topic: str) -> None:
-    """With auto.offset.reset=none, until the reader seeks; out of range as well."""
+    """With auto.offset.reset=none each poll raises until the program seeks, for a missing offset
+    and for one out of range."""
     fill(cluster, topic, 40)
     tp = TopicPartition(topic, 0)
     with consumer_of(cluster, f"g-{topic}", auto_offset_reset="none") as consumer:
@@ -454,7 +457,7 @@ def test_guarantee_6_a_refused_member_says_so_at_each_poll(
 def test_guarantee_6_an_assignor_that_fails_says_so_at_each_poll(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """It takes no assignment: the member joins again, instead of reading nothing without a word."""
+    """The member rejects the assignment and joins again, instead of silently reading nothing."""
 
     class Failing(RangeAssignor):
         def on_assignment(self, assignment: MemberAssignment) -> None:
@@ -469,7 +472,7 @@ def test_guarantee_6_an_assignor_that_fails_says_so_at_each_poll(
 
 
 def test_guarantee_6_what_needs_a_group_says_so(cluster: EmbeddedCluster, topic: str) -> None:
-    """Before anything is sent."""
+    """Without group.id these calls raise before they send a request."""
     with consumer_of(cluster) as consumer:
         with pytest.raises(ConfigError, match=r"group\.id"):
             consumer.subscribe([topic])
@@ -485,7 +488,7 @@ def test_guarantee_6_what_needs_a_group_says_so(cluster: EmbeddedCluster, topic:
 def test_guarantee_7_wakeup_ends_a_poll_and_a_question(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """The call that waits, or the next one; once."""
+    """`wakeup` interrupts the waiting call, or the next one, once."""
     with consumer_of(cluster, f"g-{topic}") as consumer:
         consumer.subscribe([topic])
         threading.Timer(0.3, consumer.wakeup).start()
@@ -501,7 +504,7 @@ def test_guarantee_7_wakeup_ends_a_poll_and_a_question(
 
 
 def test_guarantee_7_every_call_ends_without_brokers() -> None:
-    """The poll of a member that finds no broker, and close."""
+    """Without a reachable broker, `poll` and `close` return within their timeouts."""
     started = time.monotonic()
     consumer = KafkaConsumer(bootstrap_servers="127.0.0.1:1", group_id="g")
     consumer.subscribe(["t"])
@@ -511,7 +514,7 @@ def test_guarantee_7_every_call_ends_without_brokers() -> None:
 
 
 def test_guarantee_7_close_leaves_the_group_at_once(cluster: EmbeddedCluster, topic: str) -> None:
-    """The other member has all partitions long before the session of the first would be over."""
+    """The other member gets all partitions long before the session timeout of the first."""
     group = f"g-{topic}"
     keys = {"session_timeout_ms": 20_000}
     with consumer_of(cluster, group, **keys) as stays:
@@ -528,7 +531,7 @@ def test_guarantee_7_close_leaves_the_group_at_once(cluster: EmbeddedCluster, to
 def test_guarantee_7_close_does_not_wait_for_other_members(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """A rebalance waits for a member that does not poll; who is about to join breaks that off."""
+    """A rebalance waits for a member that does not poll; `close` of a joining member does not."""
     with consumer_of(cluster, f"g-{topic}") as slow, consumer_of(cluster, f"g-{topic}") as joining:
         slow.subscribe([topic])
         until(lambda: slow.poll(0.1) or slow.assignment(), "it has partitions")
@@ -540,7 +543,8 @@ def test_guarantee_7_close_does_not_wait_for_other_members(
 
 
 def test_guarantee_8_slow_work_keeps_its_place(cluster: EmbeddedCluster, topic: str) -> None:
-    """Work that takes longer than the session: the member joins once, and may commit."""
+    """Work that takes longer than the session timeout causes no rebalance, and the member may
+    commit."""
     fill(cluster, topic, 4)
     assigned: list[int] = []
     with consumer_of(
@@ -556,7 +560,7 @@ def test_guarantee_8_slow_work_keeps_its_place(cluster: EmbeddedCluster, topic: 
 
 
 def test_guarantee_8_an_iteration_keeps_its_place(cluster: EmbeddedCluster, topic: str) -> None:
-    """One that takes longer than the poll interval, each of its messages less."""
+    """An iteration may exceed max.poll.interval.ms if each of its messages takes less."""
     fill(cluster, topic, 40)
     assigned: list[int] = []
     found: list[Message] = []
@@ -575,7 +579,7 @@ def test_guarantee_8_an_iteration_keeps_its_place(cluster: EmbeddedCluster, topi
 def test_guarantee_8_a_consumer_that_does_not_poll_says_so(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """It left the group, raises that once, and joins again."""
+    """It leaves the group, raises the reason once, and joins again."""
     fill(cluster, topic, 40)
     group = f"g-{topic}"
     with consumer_of(

@@ -40,7 +40,7 @@ def topic(cluster: EmbeddedCluster) -> str:
 def test_guarantee_10_new_topics_of_a_pattern_are_read(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """As metadata.max.age.ms says."""
+    """The consumer finds them within metadata.max.age.ms."""
     fill(cluster, topic, 4)
     with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
         consumer.subscribe(re.compile(f"{topic}(-new)?"))
@@ -53,7 +53,8 @@ def test_guarantee_10_new_topics_of_a_pattern_are_read(
 
 
 def test_guarantee_10_a_topic_is_read_as_soon_as_it_is_made(cluster: EmbeddedCluster) -> None:
-    """By the member's own request for it; the metadata would live for five minutes."""
+    """The member's request for the topic finds it, although its metadata is valid for five
+    minutes."""
     name = "made-by-its-reader"
     with consumer_of(cluster, name) as consumer:
         consumer.subscribe([name])
@@ -61,7 +62,7 @@ def test_guarantee_10_a_topic_is_read_as_soon_as_it_is_made(cluster: EmbeddedClu
 
 
 def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: str) -> None:
-    """By whom the leader of the group gives them."""
+    """The group's leader assigns them."""
     fill(cluster, topic, 4)
     with consumer_of(cluster, f"g-{topic}", metadata_max_age_ms=300) as consumer:
         consumer.subscribe([topic])
@@ -74,7 +75,7 @@ def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: s
 def test_guarantee_10_a_coordinator_that_dies_is_followed(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """The member keeps its place at the next one, and what it commits there counts."""
+    """The member keeps its membership at the next coordinator, and commits there."""
     group = f"g-{topic}"
     fill(cluster, topic, 40)
     assigned: list[int] = []
@@ -97,8 +98,8 @@ def test_guarantee_10_a_coordinator_that_dies_is_followed(
 def test_guarantee_10_a_coordinator_that_hands_over_is_followed(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    """The former one lives on and answers that it coordinates the group no more. A member that did
-    not follow would never hear of the other one that joins."""
+    """The former coordinator stays alive and returns NotCoordinator. A member that ignored this
+    would never learn of another member that joins."""
     group = f"g-{topic}"
     silent = {"enable_auto_commit": False}  # a commit would look for the coordinator, too
     with (
@@ -128,7 +129,7 @@ def test_guarantee_10_a_coordinator_that_hands_over_is_followed(
 
 
 def filled(cluster: EmbeddedCluster, topic: str, start: int) -> bool:
-    """Whether the partitions take 40 more."""
+    """Whether the partitions accept 40 more messages."""
     try:
         for number in range(4):
             assert cluster.leader_of(topic, number).expected_running

@@ -30,7 +30,8 @@ def cluster(level: str) -> Iterator[EmbeddedCluster]:
 
 
 def test_members_join_leave_and_die(cluster: EmbeddedCluster, level: str, tmp_path: Path) -> None:
-    """Every message is delivered, and only a killed member's last one can come twice."""
+    """Every message is delivered, and only the last one of a killed member may be delivered
+    twice."""
     group = Workload(cluster, level, "t", PARTITIONS)
     try:
         for _ in range(3):

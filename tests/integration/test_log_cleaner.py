@@ -45,7 +45,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 def produce(broker: EmbeddedBroker, first: int, sets: int) -> int:
-    """Messages whose values are their numbers, over KEYS keys in turn; returns the next number."""
+    """Produce messages whose values are their numbers, with KEYS keys in turn. Returns the next
+    number."""
     with Connection(broker.host, broker.port) as connection:
         for start in range(first, first + sets * MESSAGES_A_SET, MESSAGES_A_SET):
             numbers = range(start, start + MESSAGES_A_SET)
@@ -82,8 +83,8 @@ def assert_all_there(found: dict[int, int], end: int) -> None:
 
 
 def test_reads_and_writes_go_on_while_a_log_is_cleaned(cluster: EmbeddedCluster) -> None:
-    """Whoever reads the log from its start meets no error and misses no key's last message, during
-    the whole pass; what was cleaned is gone at its end."""
+    """A reader from the log's start gets no error and misses no key's last message during the whole
+    pass. Superseded messages are gone at its end."""
     (broker,) = cluster.brokers
     end = produce(broker, 0, 100)
     reads = 0
@@ -101,7 +102,8 @@ def test_reads_and_writes_go_on_while_a_log_is_cleaned(cluster: EmbeddedCluster)
 
 
 def test_a_broker_killed_while_it_cleans(cluster: EmbeddedCluster) -> None:
-    """kill -9 in the middle of a pass: everything is there after the restart, and the log sound."""
+    """After kill -9 in the middle of a pass and a restart, no message is missing and the log is
+    consistent."""
     (broker,) = cluster.brokers
     with SimpleConsumer(broker.host, broker.port) as consumer:
         end = consumer.earliest_or_latest(TP, -1)

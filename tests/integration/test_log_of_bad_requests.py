@@ -58,7 +58,8 @@ PLACES = 5
 
 
 def test_lines_do_not_grow_with_the_requests(broker: EmbeddedBroker) -> None:
-    """A few for each interval and place; some of each are there, or nothing was tested."""
+    """There are a few log lines for each interval and kind of error, and at least one of each
+    kind."""
     before = broker.process.log_size
     for request in BAD.values():
         for _ in range(COUNT):

@@ -37,7 +37,7 @@ def admin(cluster: EmbeddedCluster) -> Iterator[AdminClient]:
 
 
 def run(cluster: EmbeddedCluster, *arguments: str) -> str:
-    """What a command prints; it must succeed."""
+    """Run a command, which must succeed; returns its output."""
     connect = ["--zookeeper", cluster.zookeeper.connect_string]
     result = CliRunner().invoke(root, [*arguments, *connect])
     assert 0 == result.exit_code, result.output
@@ -55,7 +55,8 @@ def leaders(admin: AdminClient, topic: str) -> list[int | None]:
 def test_a_topic_is_moved_to_other_brokers(
     cluster: EmbeddedCluster, admin: AdminClient, tmp_path: Path
 ) -> None:
-    """By a plan in a file, shown first; nothing is lost, and the old copies are gone."""
+    """A plan from a file is shown, then executed: no message is lost, and the old replicas are
+    deleted."""
     admin.create_topic("moved", assignment={0: [0], 1: [0]})
     admin.await_leaders("moved")
     plan = tmp_path / "plan.json"
@@ -86,7 +87,7 @@ def test_a_topic_is_moved_to_other_brokers(
 
 
 def test_leaders_go_back_where_they_belong(cluster: EmbeddedCluster, admin: AdminClient) -> None:
-    """After a restart of their broker, by request; sending and reading go on."""
+    """A preferred-leader election after a broker's restart; producing and consuming continue."""
     admin.create_topic("led", assignment={0: [0, 1], 1: [0, 2]})
     admin.await_leaders("led")
     with Workload(cluster.bootstrap, "led", partitions=2) as work:
@@ -104,7 +105,7 @@ def test_leaders_go_back_where_they_belong(cluster: EmbeddedCluster, admin: Admi
 
 
 def test_a_topic_is_altered_while_it_is_used(cluster: EmbeddedCluster, admin: AdminClient) -> None:
-    """Brokers roll smaller segments at once, and lead the partitions that were added."""
+    """Brokers apply the new segment size at once, and lead the added partitions."""
     cluster.create_topic("altered", 1, 2)
     leader = cluster.leader_of("altered")
     with Workload(cluster.bootstrap, "altered") as work:

@@ -30,7 +30,7 @@ def cluster(hosts: Hosts) -> Iterator[HostsCluster]:
 
 
 def leader_from_followers_and_zookeeper(hosts: Hosts, cluster: HostsCluster, topic: str) -> None:
-    """Clients still reach it: what it takes from them it must not acknowledge."""
+    """Clients still reach the leader, which must not acknowledge their messages."""
     leader = cluster.leader_of(topic)
     others = [other.host for other in cluster.brokers if other is not leader]
     hosts.cut(leader.id, *others, hosts.zookeeper)
@@ -38,7 +38,7 @@ def leader_from_followers_and_zookeeper(hosts: Hosts, cluster: HostsCluster, top
 
 
 def follower_from_leader(hosts: Hosts, cluster: HostsCluster, topic: str) -> None:
-    """ZooKeeper and the others still reach it: only the leader can notice."""
+    """Only the leader can notice, since ZooKeeper and other brokers still reach the follower."""
     leader, follower = cluster.leader_of(topic), cluster.followers_of(topic)[0]
     hosts.cut(follower.id, leader.host)
     until(lambda: follower.id not in isr_of(cluster, topic), "the follower to leave the ISR")
@@ -53,8 +53,8 @@ CUTS: dict[str, Callable[[Hosts, HostsCluster, str], None]] = {
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_nothing_is_lost_by_a_cut(hosts: Hosts, cluster: HostsCluster, cut: str) -> None:
-    """Sending goes on with the two that still reach each other, and the third catches up. A reader
-    may wait at a leader that does not know that it leads no more, and must go on afterwards."""
+    """Producing continues with the two brokers that reach each other, and the third catches up
+    after the cut. A consumer may wait at a deposed leader, and must continue afterwards."""
     topic = cut.replace(" ", "-")
     cluster.create_topic(topic, 1, 3, SAFE)
     with Workload(cluster.bootstrap, topic) as work:

@@ -28,7 +28,8 @@ def write(cluster: EmbeddedCluster, topic: str, numbers: range) -> None:
 
 
 def test_it_follows_leaders_that_die(kafka08_cluster: EmbeddedCluster, kafka08_topic: str) -> None:
-    """Two of three in turn, each started again: every message comes once, in order."""
+    """Two of three brokers are killed and restarted in turn: every message is read once, in
+    order."""
     tp = TopicPartition(kafka08_topic, 0)
     write(kafka08_cluster, kafka08_topic, range(EACH))
     with closing(ClusterClient(parse_bootstrap(kafka08_cluster.bootstrap))) as client:

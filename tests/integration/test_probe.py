@@ -36,7 +36,8 @@ def counts(probe: Probe, name: str) -> dict[str, float]:
 
 
 def test_every_message_comes_back(cluster: EmbeddedCluster) -> None:
-    """Of both partitions, whatever others write to the topic; none is lost."""
+    """The probe reads its messages from both partitions, among those of other producers, without
+    loss."""
     with Probe(cluster.bootstrap, "probe", patience_s=30, runtime=THREADS) as probe:
         config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap})
         with KafkaProducer(config) as producer:
@@ -56,7 +57,7 @@ def test_every_message_comes_back(cluster: EmbeddedCluster) -> None:
 def test_a_dead_leader_is_seen_and_the_other_partition_measured_on(
     cluster: EmbeddedCluster,
 ) -> None:
-    """Its messages fail; once it is back they come through again."""
+    """Probes of its partition fail until it is back; those of the other partition succeed."""
     with Probe(cluster.bootstrap, "probe", patience_s=2, runtime=THREADS) as probe:
         dead = cluster.leader_of("probe", 0)
         dead.kill()
@@ -70,7 +71,7 @@ def test_a_dead_leader_is_seen_and_the_other_partition_measured_on(
 
 
 def test_a_topic_that_is_not_there_is_an_error(cluster: EmbeddedCluster) -> None:
-    """And is not made by the question, which is asked several times."""
+    """The probe does not create the topic, although it asks for it several times."""
     with pytest.raises(UnknownTopicOrPartition, match="topic missing does not exist"):
         Probe(cluster.bootstrap, "missing", patience_s=2, runtime=THREADS)
 

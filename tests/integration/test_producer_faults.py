@@ -42,7 +42,8 @@ def log_of(cluster: EmbeddedCluster, tp: TopicPartition) -> dict[int, bytes]:
 
 
 def check(cluster: EmbeddedCluster, topic: str, sent: list[tuple[bytes, RecordFuture]]) -> None:
-    """Everything is where its future says, and first copies stand in the order of the calls."""
+    """Every record is at the offset of its future, and first copies are in the order of the
+    calls."""
     results = [future.result(SECONDS) for _, future in sent]
     for partition in range(PARTITIONS):
         log = log_of(cluster, TopicPartition(topic, partition))
@@ -59,7 +60,8 @@ def check(cluster: EmbeddedCluster, topic: str, sent: list[tuple[bytes, RecordFu
 def test_a_leader_that_fails_loses_nothing(
     kafka08_cluster: EmbeddedCluster, kafka08_topic: str, fault: str
 ) -> None:
-    """Killed, frozen until another one leads, or cut off from the network, in mid-stream."""
+    """The leader is killed, suspended until another one is elected, or disconnected, while records
+    are sent."""
     cluster = kafka08_cluster
     sent: list[tuple[bytes, RecordFuture]] = []
     with producer_on(cluster) as producer:

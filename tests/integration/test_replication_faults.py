@@ -75,7 +75,7 @@ def controller(cluster: EmbeddedCluster) -> EmbeddedBroker:
 
 
 def create_led_by(cluster: EmbeddedCluster, broker: EmbeddedBroker) -> str:
-    """A topic whose first partition this broker leads."""
+    """Create a topic whose first partition this broker leads."""
     others = [other.id for other in cluster.brokers if other is not broker]
     assignment = dict.fromkeys(range(PARTITIONS), (broker.id, *others))
     name = next(topics)
@@ -91,7 +91,7 @@ def segments(broker: EmbeddedBroker, topic: str, partition: int) -> dict[str, by
 
 
 def assert_replicas_equal(cluster: EmbeddedCluster, topic: str) -> None:
-    """All copies become and are the same, and each is sound."""
+    """All replicas become identical, and each log is consistent."""
     for number in range(PARTITIONS):
         until(
             lambda number=number: (  # type: ignore[misc]
@@ -111,7 +111,7 @@ def kill_all(cluster: EmbeddedCluster) -> None:
 
 
 def stop_all(cluster: EmbeddedCluster) -> None:
-    """Each hands over what it leads to others that are stopping as well."""
+    """Stop all brokers at once: each hands its partitions to others that are stopping too."""
     for broker in cluster.brokers:
         broker.begin_stop()
     for broker in cluster.brokers:
@@ -119,14 +119,14 @@ def stop_all(cluster: EmbeddedCluster) -> None:
 
 
 def torn_tail(cluster: EmbeddedCluster, topic: str) -> None:
-    """A leader dies, and what it had written last is garbage when it comes back."""
+    """A leader is killed, and the end of its log is corrupt when it restarts."""
     leader = cluster.leader_of(topic)
     cluster.kill(leader)
     cluster.corrupt_tail(leader, topic, size=7)
 
 
 def restart_zookeeper(cluster: EmbeddedCluster, topic: str) -> None:
-    """Brokers go on without it, and sessions live on or are created again."""
+    """Brokers continue without ZooKeeper; sessions survive or are created again."""
     cluster.zookeeper.stop()
     cluster.zookeeper.start()
 
@@ -150,7 +150,7 @@ FAULTS: dict[str, Callable[[EmbeddedCluster, str], object]] = {
 def test_nothing_is_lost_when_one_broker_fails(
     cluster: EmbeddedCluster, topic: str, fault: str
 ) -> None:
-    """Two in-sync replicas are left, so sending goes on, and the third catches up afterwards."""
+    """Two in-sync replicas remain, so producing continues, and the third catches up afterwards."""
     with Workload(cluster.bootstrap, topic, partitions=PARTITIONS) as work:
         work.await_progress()
         FAULTS[fault](cluster, topic)
