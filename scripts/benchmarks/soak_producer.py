@@ -123,6 +123,7 @@ class Round:
         ordered = self._config.max_in_flight_requests_per_connection == 1
         self._history = History(ordered=ordered, repeats=True)
         self._faults: Counter[str] = Counter()
+        self._late_reads = 0
 
     def run(self) -> Outcome:
         problems: list[str] = []
@@ -148,7 +149,7 @@ class Round:
         return Outcome(
             f"{senders.sent} sent, {len(self._history.acknowledgements)} acknowledged, "
             f"failed {dict(senders.failures)}, {repetitions(final)} stored again, "
-            f"faults {dict(self._faults)}; in flight "
+            f"faults {dict(self._faults)}, {self._late_reads} reads before the HW; in flight "
             f"{settings.max_in_flight_requests_per_connection}, retries {settings.retries}, "
             f"{settings.compression_type}, buffer {settings.buffer_memory}",
             problems,
@@ -181,14 +182,21 @@ class Round:
         return [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
 
     def _log_of(self, tp: TopicPartition) -> dict[int, bytes]:
-        """offset → value. ZooKeeper may name a leader that does not know of it yet, or no more."""
+        """offset → value, once the HW of the leader has passed what was acknowledged: that of a new
+        leader stands still until its followers have fetched. ZooKeeper may name a leader that does
+        not know of it yet, or no more."""
+        acknowledged = (event.offset for event in self._history.acknowledgements if event.tp == tp)
+        last = max(acknowledged, default=-1)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 leader = self._cluster.leader_of(tp.topic, tp.partition)
                 with SimpleConsumer(leader.host, leader.port) as consumer:
                     messages = consumer.read_range(tp, 0)
-                    return {found.offset: found.value or b"" for found in messages}
+                    found = {message.offset: message.value or b"" for message in messages}
+                if max(found, default=-1) >= last or time.monotonic() > deadline:
+                    return found
+                self._late_reads += 1
             except KafkaError:
                 if time.monotonic() > deadline:
                     raise
