@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from kafka08.broker.coordinator.offset_cache import LoadState
 from kafka08.broker.partition import Partition
+from kafka08.errors import KafkaError
 from kafka08.log import Log
 from kafka08.log.names import LOG_SUFFIX
 from kafka08.simulation.cluster import SimBroker
@@ -155,7 +156,12 @@ class LogChecks:
         start = self._compared.get(key, 0)
         if not self._is_safe or start >= end:
             return
-        if leaders.entries(start, end) != Reading(other, copy).entries(start, end):
+        try:
+            same = leaders.entries(start, end) == Reading(other, copy).entries(start, end)
+        except KafkaError as error:
+            self._on_violation(f"{leading.tp}, offsets {start} to {end} cannot be read: {error}")
+            return
+        if not same:
             self._on_violation(
                 f"{leading.tp}, offsets {start} to {end}: {leading.process}, which leads, and "
                 f"{other.process.name}, which is in the ISR, have different messages"
