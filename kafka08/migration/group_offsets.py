@@ -160,8 +160,10 @@ class GroupOffsets:
         if not connections.groups.has_offsets_topic():  # the question would create it
             return now
         existing = Partitions(connections, None)
-        in_kafka = kafka_offsets({self.group: existing.led}, connections)[self.group].offsets
-        return self._facts_of(partitions_of(existing.assigned, topics, {*owned, *in_kafka}), now)
+        offsets, unavailable = kafka_offsets({self.group: existing.led}, connections)[self.group]
+        found = partitions_of(existing.assigned, topics, {*owned, *offsets})
+        facts = self._facts_of(found, now)
+        return replace(facts, unavailable=facts.unavailable or unavailable)
 
     def _facts_of(
         self, partitions: Iterable[TopicPartition], now: GroupFacts | None = None

@@ -17,7 +17,10 @@ from confluent_kafka import Consumer, Producer
 from kafka08.cli.http_server import serve_http
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import RequestTimeout
 from kafka08.exporter import Watch
+from kafka08.migration.connections import Connections
+from kafka08.migration.group_offsets import GroupOffsets
 from kafka08.pages.console import Console
 from kafka08.pages.details import group_details
 from kafka08.pages.guard import Guard
@@ -322,6 +325,21 @@ def test_a_group_whose_members_left_stays_one_of_its_coordinator(
     for row in found["partitions"]:
         assert row["kafka_expires_ms"] - row["kafka_committed_ms"] == 24 * 3_600_000
     assert "in 24.0 h" in kafka08("group", "describe", group, zookeeper=True)
+
+
+def test_a_coordinator_that_does_not_answer_is_told(
+    cluster: EmbeddedCluster, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group without members, whose offsets could not be read, is not one without offsets."""
+    Member(cluster, group).leave()
+    with Connections(None, cluster.bootstrap) as connections:
+        fetch = connections.coordinators.fetch
+        answers = iter([{group: RequestTimeout("nobody answers")}])
+        monkeypatch.setattr(
+            connections.coordinators, "fetch", lambda wanted: next(answers, None) or fetch(wanted)
+        )
+        facts = GroupOffsets(connections, group).facts()
+    assert facts.unavailable == "nobody answers"
 
 
 PER_PARTITION = 70
