@@ -387,14 +387,23 @@ class Run:
         return {tp: committed.offset for tp, committed in found.items()}
 
     def _final(self, tp: TopicPartition) -> dict[int, bytes]:
+        """offset → value, under the safe profile once the HW has passed what was acknowledged or
+        read: that of a new leader stands still until its followers have fetched."""
+        history = self.observed.history
+        seen = (
+            event.offset for event in (*history.acknowledgements, *history.reads) if event.tp == tp
+        )
+        last = max(seen, default=-1) if self.plan.profile == SAFE else -1
         end = self.scheduler.now + RECOVERY_SECONDS
         while True:
             try:
-                return read_partition(self.director, self.target, tp)
+                found = read_partition(self.director, self.target, tp)
+                if max(found, default=-1) >= last or self.scheduler.now > end:
+                    return found
             except KafkaError as error:
                 if self.scheduler.now > end:
                     raise Violation(f"{tp} cannot be read in the end: {error}") from None
-                self.director.sleep(1.0)
+            self.director.sleep(1.0)
 
     def _stop(self) -> None:
         self._is_recovering = False
