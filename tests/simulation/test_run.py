@@ -15,6 +15,8 @@ SEEDS = [1, 5, 9, 13, 17, 18, 2080]
 FOUND = [
     (110, SAFE),  # A partition that refuses a follower does not hold up the others
     (144, SAFE),  # A delete that a disk error interrupts leaves no log without its first messages
+    (3000237, SAFE),  # The last read waits for the HW of a new leader
+    (3000436, SAFE),  # A log may be extended during the last reads
 ]
 
 
