@@ -20,6 +20,7 @@ from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.partitions import Partitions
 from kafka08.migration.plan import live_refusals
 from kafka08.migration.reading import (
+    InKafka,
     InZooKeeper,
     kafka_offsets,
     read_facts,
@@ -160,15 +161,18 @@ class GroupOffsets:
         if not connections.groups.has_offsets_topic():  # the question would create it
             return now
         existing = Partitions(connections, None)
-        offsets, unavailable = kafka_offsets({self.group: existing.led}, connections)[self.group]
-        found = partitions_of(existing.assigned, topics, {*owned, *offsets})
-        facts = self._facts_of(found, now)
-        return replace(facts, unavailable=facts.unavailable or unavailable)
+        in_kafka = kafka_offsets({self.group: existing.led}, connections)[self.group]
+        found = partitions_of(existing.assigned, topics, {*owned, *in_kafka.offsets})
+        return self._facts_of(found, now, in_kafka)
 
     def _facts_of(
-        self, partitions: Iterable[TopicPartition], now: GroupFacts | None = None
+        self,
+        partitions: Iterable[TopicPartition],
+        now: GroupFacts | None = None,
+        in_kafka: InKafka | None = None,
     ) -> GroupFacts:
-        """The facts of exactly these partitions. `now`: the members, if they were read."""
+        """The facts of exactly these partitions. `now`, `in_kafka`: the members, and the offsets of
+        all partitions in Kafka, if they were read."""
         now = now or self._members_now()
         wanted = sorted(partitions)
         connections = self._connections
@@ -178,8 +182,9 @@ class GroupOffsets:
             else InZooKeeper({}, {})
         )
         existing = Partitions(connections, {tp.topic for tp in wanted})
-        asked = existing.led.intersection(wanted)
-        in_kafka, unavailable = kafka_offsets({self.group: asked}, connections)[self.group]
+        if in_kafka is None:
+            asked = existing.led.intersection(wanted)
+            in_kafka = kafka_offsets({self.group: asked}, connections)[self.group]
         ranges = existing.log_ranges(wanted)
         return replace(
             now,
@@ -187,15 +192,15 @@ class GroupOffsets:
                 PartitionFacts(
                     tp,
                     in_zookeeper[tp][0] if tp in in_zookeeper else None,
-                    in_kafka.get(tp),
+                    in_kafka.offsets.get(tp),
                     ranges[tp].log_start,
                     ranges[tp].log_end,
                     unreadable=ranges[tp].unreadable,
-                    kafka_answered=unavailable is None,
+                    kafka_answered=in_kafka.unavailable is None,
                     zookeeper_fault=faults.get(tp),
                 )
                 for tp in wanted
             ),
-            unavailable=unavailable or now.unavailable,
+            unavailable=in_kafka.unavailable or now.unavailable,
             faults=tuple(faults.values()),
         )
