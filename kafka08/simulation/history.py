@@ -64,6 +64,13 @@ class History:
     def unknown_count(self) -> int:
         return sum(map(len, self._unknown.values()))
 
+    def last_offset(self, tp: TopicPartition) -> int:
+        """The largest that was acknowledged or read, -1 if there is none. The last read of a log
+        waits for it: the HW of a new leader stands still until its followers have fetched."""
+        with self._lock:
+            events = (*self.acknowledgements, *self.reads)
+        return max((event.offset for event in events if event.tp == tp), default=-1)
+
     def record_read(self, who: str, tp: TopicPartition, offset: int, value: bytes) -> None:
         with self._lock:
             self.reads.append(Event(who, tp, offset, value))

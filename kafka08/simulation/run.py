@@ -326,7 +326,7 @@ class Run:
         final = {tp: self._final(tp) for tp in self.target.partitions}
         for tp, messages in final.items():
             # Extended meanwhile, by a late request of a producer that gave up.
-            if self._last_seen(tp) > max(messages, default=-1):
+            if self.observed.history.last_offset(tp) > max(messages, default=-1):
                 final[tp] = self._final(tp)
         if self.plan.profile == SAFE and (problems := self._problems(final)):
             raise Violation(problems[0])
@@ -392,8 +392,8 @@ class Run:
 
     def _final(self, tp: TopicPartition) -> dict[int, bytes]:
         """offset → value, under the safe profile once the HW has passed what was acknowledged or
-        read: that of a new leader stands still until its followers have fetched."""
-        last = self._last_seen(tp) if self.plan.profile == SAFE else -1
+        read."""
+        last = self.observed.history.last_offset(tp) if self.plan.profile == SAFE else -1
         end = self.scheduler.now + RECOVERY_SECONDS
         while True:
             try:
@@ -404,12 +404,6 @@ class Run:
                 if self.scheduler.now > end:
                     raise Violation(f"{tp} cannot be read in the end: {error}") from None
             self.director.sleep(1.0)
-
-    def _last_seen(self, tp: TopicPartition) -> int:
-        """The largest offset that was acknowledged or read; -1 if there is none."""
-        history = self.observed.history
-        events = (*history.acknowledgements, *history.reads)
-        return max((event.offset for event in events if event.tp == tp), default=-1)
 
     def _stop(self) -> None:
         self._is_recovering = False

@@ -182,11 +182,9 @@ class Round:
         return [TopicPartition(self._topic, number) for number in range(PARTITIONS)]
 
     def _log_of(self, tp: TopicPartition) -> dict[int, bytes]:
-        """offset → value, once the HW of the leader has passed what was acknowledged: that of a new
-        leader stands still until its followers have fetched. ZooKeeper may name a leader that does
-        not know of it yet, or no more."""
-        acknowledged = (event.offset for event in self._history.acknowledgements if event.tp == tp)
-        last = max(acknowledged, default=-1)
+        """offset → value, once the HW of the leader has passed what was acknowledged. ZooKeeper may
+        name a leader that does not know of it yet, or no more."""
+        last = self._history.last_offset(tp)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

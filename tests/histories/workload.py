@@ -173,9 +173,8 @@ class Workload:
 
     def _read_all(self, tp: TopicPartition) -> dict[int, bytes]:
         """Every message below the HW, once two fetches found no more and the HW has passed what was
-        acknowledged: that of a new leader stands still until its followers have fetched."""
-        acknowledged = [event.offset for event in self.history.acknowledgements if event.tp == tp]
-        last = max(acknowledged, default=-1)
+        acknowledged or read."""
+        last = self.history.last_offset(tp)
         client = self._client()
         found: dict[int, bytes] = {}
         deadline = time.monotonic() + DEADLINE_SECONDS
