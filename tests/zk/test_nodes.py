@@ -13,6 +13,7 @@ import pytest
 from kafka08.errors import ZooKeeperError
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes
+from scripts.fuzzing.targets import DECODE_NODE
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -250,23 +251,7 @@ def test_what_would_cost_its_readers_too_much_is_refused(
     assert len(str(refused.value)) < 400
 
 
-DECODERS: list[Callable[[str], Any]] = [
-    nodes.decode_broker,
-    nodes.decode_assignment,
-    lambda text: nodes.decode_leader_and_isr(text, 0),
-    nodes.decode_controller,
-    nodes.decode_controller_epoch,
-    nodes.decode_consumer,
-    nodes.decode_topic_config,
-    nodes.decode_config_change,
-    nodes.decode_reassignment,
-    nodes.decode_preferred_election,
-    nodes.decode_cluster_id,
-    nodes.decode_offset,
-]
-
-
-@pytest.mark.parametrize("decode", DECODERS)
+@pytest.mark.parametrize("decode", DECODE_NODE)
 def test_any_text_parses_or_raises_zookeeper_error(decode: Callable[[str], Any]) -> None:
     """Captured texts cut or changed at each character, and odd JSON: no other exception."""
     texts = {text for _, text in captured("controller-0.8.2.2")} | {
