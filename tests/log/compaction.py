@@ -1,4 +1,4 @@
-"""Keyed messages for tests of the cleaner, and what must be left of them."""
+"""Keyed messages for tests of the cleaner, and the messages that must survive it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KeyedValue = tuple[bytes | None, bytes | None]
 
 
 def captured() -> dict[str, Any]:
-    """What a JVM broker with a cleaner left in its log directory."""
+    """The log directory that a JVM broker with a cleaner left."""
     path = Path(__file__).parent.parent / "data" / "sandbox-logs-0.8.2.2.json"
     content: dict[str, Any] = json.loads(path.read_text())
     return content
@@ -46,12 +46,12 @@ def messages_of(log: Log, max_bytes: int = 1 << 20) -> list[Message]:
 
 
 def latest(messages: Sequence[Message]) -> dict[bytes | None, Message]:
-    """The last message of each key."""
+    """Returns the last message of each key."""
     return {message[1]: message for message in messages}
 
 
 def keys_config(keys: int, *, chunk_bytes: int = 1 << 20) -> CleanerConfig:
-    """A map for this many keys."""
+    """A configuration whose offset map has room for `keys` keys."""
     config = CleanerConfig(
         map_bytes=SLOT_BYTES * (keys + 1), load_factor=1.0, chunk_bytes=chunk_bytes
     )
@@ -60,7 +60,8 @@ def keys_config(keys: int, *, chunk_bytes: int = 1 << 20) -> CleanerConfig:
 
 
 def cleaning(log: Log, first_dirty: int | None = None, **keywords: Any) -> CleanerPass:
-    """A pass from the log start on, as fast as it goes, unless told otherwise."""
+    """Returns a pass that begins at the log start and has no rate limit, unless the arguments say
+    otherwise."""
     clock = MockClock()
     keywords.setdefault("config", CleanerConfig())
     keywords.setdefault("clock", clock)
@@ -70,6 +71,6 @@ def cleaning(log: Log, first_dirty: int | None = None, **keywords: Any) -> Clean
 
 
 def set_modified(log: Log, *times_ms: int) -> None:
-    """Give the first segments these modification times."""
+    """Sets the modification times of the first segments."""
     for segment, time_ms in zip(log._segments, times_ms, strict=False):
         os.utime(segment.log_path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))

@@ -1,5 +1,5 @@
-"""Logs for tests: a clock that is moved by hand, background work that waits to be run, and the
-full consistency check over whatever a test left on disk."""
+"""Logs for tests: a clock that only the test moves, background work that runs when the test says
+so, and the full consistency check of every log that a test leaves on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_MS = 1_700_000_000_000
 
 
 class ManualClock:
-    """Time stands still until a test moves it."""
+    """A clock that only the test moves."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self.now_ms = now_ms
@@ -37,7 +37,8 @@ class ManualClock:
 
 
 class Deferred:
-    """A `Background` that keeps everything until the test runs it; it closes at once."""
+    """A `Background` that keeps flushes and jobs until the test runs them. It closes files at once.
+    """
 
     def __init__(self) -> None:
         self.closed = 0
@@ -62,11 +63,11 @@ class Deferred:
 
 
 class Died(BaseException):
-    """The process "died" at a crash point."""
+    """Raised at a crash point, in place of the process's death."""
 
 
 class CrashAt:
-    """A hook that dies at one named point, from its n-th passing on."""
+    """A crash hook that raises Died when the log passes one named point for the n-th time."""
 
     def __init__(self, name: str, passes: int = 0) -> None:
         self.name = name
@@ -96,13 +97,13 @@ def background() -> Deferred:
 
 @pytest.fixture
 def disk() -> Disk:
-    """The real one; a test module may have its own."""
+    """The real disk. A test module may override this fixture."""
     return SYSTEM_DISK
 
 
 @pytest.fixture
 def open_log(tmp_path: Path, clock: ManualClock, background: Deferred, disk: Disk) -> OpenLog:
-    """Opens `t-0` under tmp_path; keywords of Log, or else of LogConfig."""
+    """Opens the log `t-0` under tmp_path. Keywords are arguments of Log, or else of LogConfig."""
 
     def open_it(
         name: str = "t-0",
@@ -130,7 +131,7 @@ def open_log(tmp_path: Path, clock: ManualClock, background: Deferred, disk: Dis
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of files and directories that fsync was called for, in order."""
+    """The names of the files and directories that were synced, in order."""
     names: list[str] = []
 
     def fsync(fd: int) -> None:
@@ -142,21 +143,21 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def broken_logs() -> None:
-    """Asked for by a test that leaves a damaged log behind on purpose."""
+    """Request this fixture in a test that leaves a damaged log on purpose."""
 
 
 @pytest.fixture(autouse=True)
 def every_log_is_sound(
     tmp_path: Path, disk: Disk, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Whatever a test did, the logs it leaves under tmp_path pass the full check."""
+    """Every log that a test leaves under tmp_path passes the full check."""
     yield
     if "broken_logs" not in request.fixturenames:
         assert [] == problems_under(tmp_path, disk)
 
 
 def problems_under(directory: Path, disk: Disk) -> list[str]:
-    """What the full check finds in a directory and those in it."""
+    """The problems that the full check finds in a directory and its subdirectories."""
     found = [problem for path in disk.directories_in(directory)
              for problem in problems_under(path, disk)]  # fmt: skip
     if any(path.suffix == ".log" for path in disk.files_in(directory)):
@@ -165,18 +166,18 @@ def problems_under(directory: Path, disk: Disk) -> list[str]:
 
 
 def index_entries(index: OffsetIndex) -> list[IndexEntry]:
-    """Every entry of an index as it stands in its file, in order."""
+    """Every entry of an index file, in order."""
     pairs = INDEX_ENTRY.iter_unpack(index.path.read_bytes()[: index.size])
     return [IndexEntry(index.base_offset + relative, position) for relative, position in pairs]
 
 
 def a_set(*values: bytes, codec: int = 0, base_offset: int = 0) -> bytearray:
-    """A set of messages without keys, writable as append wants it."""
+    """A set of messages without keys, in a writable buffer, as Log.append requires."""
     return bytearray(message_set.encode([(None, value) for value in values], codec, base_offset))
 
 
 def values_of(log: Log, offset: int, max_bytes: int = 1 << 20) -> list[tuple[int, bytes | None]]:
-    """(offset, value) of every message that one read hands out."""
+    """(offset, value) of every message that one read returns."""
     data = log.read(offset, max_bytes).bytes()
     return [(message.offset, message.value) for message in message_set.decode(data, offset)]
 
@@ -204,7 +205,7 @@ def bases(log: Log) -> list[int]:
 
 
 def set_times(log: Log, *ages_ms: int) -> None:
-    """Set the modification times of the segments, as ages before START_MS."""
+    """Sets the modification times of the segments, as ages before START_MS."""
     for facts, age_ms in zip(log.segment_facts, ages_ms, strict=True):
         path = log.directory / f"{facts.base_offset:020d}.log"
         when = (START_MS - age_ms) / 1000

@@ -1,4 +1,4 @@
-"""`kernel.append_produced` on the active segment of a log does what Log.append does."""
+"""`kernel.append_produced` on the active segment of a log has the same effect as Log.append."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def random_set(drawn: random.Random, magic: int, now_ms: int) -> bytearray:
 
 
 def append_fast(log: Log, data: bytearray, now_ms: int) -> None:
-    """As FastProduce does."""
+    """Appends as FastProduce does."""
     partition = Partition(log.topic_partition, 1)
     partition.attach_log(log, 0)
     partition.make_leader(LeaderAndIsr(1, 1, (1,), 0, 1), (1,), 0.0)
@@ -52,8 +52,8 @@ def append_fast(log: Log, data: bytearray, now_ms: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
 def test_both_ways_write_the_same_files(tmp_path: Path, level: Level, seed: int) -> None:
-    """Random sets, rolls by size, age and full indexes, truncations and changed settings: the same
-    offsets, segments, indexes and time indexes."""
+    """Both functions write the same offsets, segments, indexes and time indexes: for random sets,
+    rolls by size, by age and by a full index, truncations, and changed settings."""
     drawn, clock = random.Random(seed), ManualClock()
     config = LogConfig(
         level=level,
@@ -95,8 +95,8 @@ def test_both_ways_write_the_same_files(tmp_path: Path, level: Level, seed: int)
 
 
 def test_a_log_says_what_it_takes(tmp_path: Path) -> None:
-    """Not where an fsync or compression may be due, not once it is closed, and not into a sealed
-    segment."""
+    """The kernel may not append where an fsync or a compression may be due, to a closed log, or to
+    a sealed segment."""
     config = LogConfig(level=Level.V0_10_2)
     log = Log(tmp_path / "t-0", config)
     data = bytearray(message_set.encode([(None, b"a")], magic=1))

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("broken_logs")
 
 @pytest.fixture
 def log(open_log: OpenLog) -> Log:
-    """Segments 0-2 and 3-5; message 5 is the last of a wrapper; every set is indexed."""
+    """A log with the segments 0-2 and 3-5. Message 5 is the last of a wrapper. Every set is
+    indexed."""
     log = open_log(index_interval_bytes=0, segment_index_bytes=800)
     for number in range(3):
         log.append(a_set(b"%d" % number))
@@ -33,14 +34,15 @@ def texts(log: Log) -> list[str]:
 
 
 def test_a_log_in_use_and_a_closed_one_are_sound(log: Log) -> None:
-    """The pre-allocated index of the active segment is no problem."""
+    """The check reports no problem; the pre-allocated index of the active segment is not one."""
     assert [] == check_log(log.directory)
     log.close()
     assert [] == check_log(log.directory)
 
 
 def test_every_cut_of_the_messages_is_found(log: Log) -> None:
-    """Whole entries are needed, and the index must not lead behind the end."""
+    """The check reports a segment that ends within an entry, and an index that leads beyond the
+    end."""
     path = segment(log, 3)
     data = path.read_bytes()
     for size in range(len(data)):
@@ -50,7 +52,8 @@ def test_every_cut_of_the_messages_is_found(log: Log) -> None:
 
 
 def test_every_flipped_byte_is_found(log: Log) -> None:
-    """Of the messages of a middle segment: offsets by their order or by the index."""
+    """The check reports every flipped byte in the messages of a middle segment. A changed offset
+    shows by the order or by the index."""
     path = segment(log, 0)
     data = path.read_bytes()
     for at in range(len(data)):
@@ -61,7 +64,7 @@ def test_every_flipped_byte_is_found(log: Log) -> None:
 
 
 def test_every_flipped_byte_of_an_index_is_found(log: Log) -> None:
-    """Each entry must lead to its message and nowhere else."""
+    """The check reports every index entry that does not lead to its message."""
     path = segment(log, 0, "index")
     data = path.read_bytes()
     assert 16 == len(data)
@@ -73,7 +76,7 @@ def test_every_flipped_byte_of_an_index_is_found(log: Log) -> None:
 
 
 def test_problems_say_where(log: Log) -> None:
-    """Path, byte and reason, as `kafka08 log check` prints them."""
+    """A problem has path, byte and reason, as `kafka08 log check` prints them."""
     data = bytearray(segment(log, 0).read_bytes())
     data[-1] ^= 1
     segment(log, 0).write_bytes(data)
@@ -82,14 +85,14 @@ def test_problems_say_where(log: Log) -> None:
 
 
 def test_overlapping_segments_are_found(log: Log) -> None:
-    """A base offset must be above everything before it."""
+    """The base offset of a segment must be above every offset before it."""
     segment(log, 3).rename(segment(log, 2))
     segment(log, 3, "index").unlink()
     assert ["its base offset is not above offset 2 before", "is missing"] == texts(log)
 
 
 def test_a_wrapper_must_keep_its_word(log: Log) -> None:
-    """Its offset is that of the last message inside; it must unpack."""
+    """A wrapper must unpack, and its offset must be that of its last message."""
     with segment(log, 3).open("ab") as file:
         file.write(kernel.wrap(a_set(b"6", base_offset=6), 8, 0)[:0])
         file.write(_wrapper(8, a_set(b"a", b"b", base_offset=6)))
@@ -106,7 +109,8 @@ def _wrapper(offset: int, inner: bytes | bytearray) -> bytes | bytearray:
 
 
 def test_left_overs_of_a_compaction_are_named(log: Log) -> None:
-    """*.deleted files wait for their time and are no problem."""
+    """A *.deleted file waits for its deletion and is no problem. The check reports the other files
+    that a compaction leaves behind."""
     segment(log, 3, "log.swap").touch()
     segment(log, 9, "index").touch()
     segment(log, 8, "log.deleted").touch()
@@ -114,7 +118,7 @@ def test_left_overs_of_a_compaction_are_named(log: Log) -> None:
 
 
 def test_half_an_index_entry_is_found(log: Log) -> None:
-    """Indexes are whole entries."""
+    """The check reports an index whose size is no multiple of an entry."""
     with segment(log, 0, "index").open("ab") as file:
         file.write(b"\0")
     assert ["not a multiple of 8 bytes"] == texts(log)

@@ -15,7 +15,7 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 def test_text_is_that_of_0_8_2_2() -> None:
-    """A captured checkpoint parses to its entries and renders back to the same text."""
+    """A captured checkpoint parses to its entries, and they render to the same text."""
     captured = json.loads((DATA / "sandbox-logs-0.8.2.2.json").read_text())
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         assert captured[name] == render(parse(captured[name]))
@@ -24,7 +24,7 @@ def test_text_is_that_of_0_8_2_2() -> None:
 
 
 def test_missing_and_empty_files_have_no_entries(tmp_path: Path) -> None:
-    """As after the very first start."""
+    """A checkpoint that is missing or empty, as after the very first start, has no entries."""
     checkpoint = OffsetCheckpoint(tmp_path / "c")
     assert {} == checkpoint.read_offsets()
     (tmp_path / "c").touch()
@@ -32,7 +32,7 @@ def test_missing_and_empty_files_have_no_entries(tmp_path: Path) -> None:
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    """Through the file, and no temporary file stays."""
+    """A reader finds what was written, and no temporary file remains."""
     offsets = {TopicPartition("a-b", 1): 5, TopicPartition("ü", 0): 2**62}
     OffsetCheckpoint(tmp_path / "c").write(offsets)
     assert offsets == OffsetCheckpoint(tmp_path / "c").read_offsets()
@@ -40,8 +40,8 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 
 def test_the_new_name_is_on_disk_as_well(tmp_path: Path, synced: list[str]) -> None:
-    """A power failure after `write` cannot bring the old text back: a recovery point above what was
-    truncated and written again would be believed."""
+    """A power failure after `write` cannot bring the old text back. With the old text, a start
+    would trust a recovery point above messages that were truncated and written again."""
     OffsetCheckpoint(tmp_path / "c").write({TopicPartition("t", 0): 1})
     assert ["c.tmp", tmp_path.name] == synced
 
@@ -61,14 +61,16 @@ def test_the_new_name_is_on_disk_as_well(tmp_path: Path, synced: list[str]) -> N
     ],
 )
 def test_a_damaged_checkpoint_is_an_error(tmp_path: Path, text: str) -> None:
-    """Version, count, and three pieces in each line: otherwise a broker does not start."""
+    """A wrong version, a wrong count or a line without three fields is an error. With it a broker
+    does not start."""
     (tmp_path / "c").write_text(text)
     with pytest.raises(CorruptLog, match="is not an offset checkpoint"):
         OffsetCheckpoint(tmp_path / "c").read_offsets()
 
 
 def test_a_crash_before_the_rename_keeps_the_old_text(tmp_path: Path) -> None:
-    """The new file is complete but not in place; the next owner sweeps it away."""
+    """A crash after the new file is complete and before the rename keeps the old text. The next
+    owner deletes the new file."""
     OffsetCheckpoint(tmp_path / "c").write({TopicPartition("t", 0): 1})
     dying = OffsetCheckpoint(tmp_path / "c", CrashAt(crashpoints.CHECKPOINT_WRITTEN))
     with pytest.raises(Died):
@@ -78,7 +80,7 @@ def test_a_crash_before_the_rename_keeps_the_old_text(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_refuses_is_a_storage_error(tmp_path: Path) -> None:
-    """Naming action and path."""
+    """An error of the disk is a StorageError with the action and the path."""
     checkpoint = OffsetCheckpoint(tmp_path / "gone" / "c")
     with pytest.raises(StorageError, match=r"cannot write .*gone"):
         checkpoint.write({})

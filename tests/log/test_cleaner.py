@@ -1,4 +1,4 @@
-"""LogCleaner: which logs are cleaned, what is remembered, what is set aside."""
+"""LogCleaner: which logs it cleans, what it checkpoints, which logs it sets aside."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPACT = {"cleanup.policy": "compact"}
 
 @pytest.fixture
 def manager(tmp_path: Path, clock: ManualClock, background: Deferred) -> Iterator[LogManager]:
-    """Topics a and b are compacted, others are not."""
+    """A manager with the compacted topics a and b, and others that are not compacted."""
     opened = LogManager(
         [tmp_path / "1", tmp_path / "2"],
         LogConfig(),
@@ -41,7 +41,7 @@ def cleaner_of(manager: LogManager, **keywords: Any) -> LogCleaner:
 
 
 def fill(manager: LogManager, topic_partition: TopicPartition, segments: int = 2) -> Log:
-    """Sealed segments of two messages, all of the same two keys."""
+    """Appends sealed segments of two messages each; all have the same two keys."""
     log = manager.get_or_create(topic_partition)
     for _ in range(segments):
         log.append(keyed((b"k", b"v"), (b"l", b"v")))
@@ -54,7 +54,8 @@ def offsets_of(log: Log) -> list[int]:
 
 
 def test_only_compacted_logs_are_cleaned(manager: LogManager) -> None:
-    """Each of those in turn, until none is worth it; other topics keep every message."""
+    """The cleaner cleans the compacted logs in turn, until none is dirty enough. Other topics keep
+    every message."""
     logs = [fill(manager, tp) for tp in (A, B, C)]
     cleaner = cleaner_of(manager)
     assert [True, True, False] == [cleaner.clean_one() for _ in range(3)]
@@ -62,7 +63,7 @@ def test_only_compacted_logs_are_cleaned(manager: LogManager) -> None:
 
 
 def test_a_topic_may_become_compacted(manager: LogManager) -> None:
-    """Its whole log is dirty then."""
+    """Once its topic is compacted, the whole log counts as dirty."""
     log = fill(manager, C)
     cleaner = cleaner_of(manager)
     assert not cleaner.clean_one()
@@ -72,7 +73,7 @@ def test_a_topic_may_become_compacted(manager: LogManager) -> None:
 
 
 def test_the_dirtiest_goes_first(manager: LogManager) -> None:
-    """One that was cleaned needs as much again before it is worth it."""
+    """A log that was just cleaned must become as dirty again before it is cleaned next."""
     cleaner = cleaner_of(manager)
     fill(manager, A, 4)
     assert cleaner.clean_one()
@@ -90,15 +91,16 @@ def test_the_dirtiest_goes_first(manager: LogManager) -> None:
 
 
 def test_the_threshold_is_the_topics_own(manager: LogManager) -> None:
-    """min.cleanable.dirty.ratio of the topic goes before the broker's."""
+    """The topic's min.cleanable.dirty.ratio overrides the broker's."""
     fill(manager, A)
     manager.update_topic_config("a", {**COMPACT, "min.cleanable.dirty.ratio": "1.0"})
     assert cleaner_of(manager).filthiest() is None
 
 
 def test_nothing_goes_for_a_message_that_may_vanish(manager: LogManager) -> None:
-    """Segments above the high watermark are not looked at: a truncation would take the later
-    message, after the earlier one of its key was cleaned away. 0.8.2.2 does that."""
+    """The cleaner does not read segments above the high watermark. A truncation could remove the
+    later message after the cleaner removed the earlier one of the same key. 0.8.2.2 loses messages
+    in this way."""
     log = fill(manager, A, 3)
     committed = [3]
     cleaner = cleaner_of(manager, committed=lambda _tp: committed[0])
@@ -115,7 +117,8 @@ def test_nothing_goes_for_a_message_that_may_vanish(manager: LogManager) -> None
 
 
 def test_what_is_clean_is_remembered(manager: LogManager, tmp_path: Path) -> None:
-    """By log directory, and a restart goes on there."""
+    """The checkpoint of each log directory has the cleaned offsets, and cleaning goes on there
+    after a restart."""
     fill(manager, A)
     fill(manager, B)
     cleaner = cleaner_of(manager)
@@ -135,7 +138,7 @@ def test_what_is_clean_is_remembered(manager: LogManager, tmp_path: Path) -> Non
 
 
 def test_a_log_is_cleaned_by_one_at_a_time(manager: LogManager) -> None:
-    """Workers get different logs."""
+    """Two workers never clean the same log at the same time."""
     fill(manager, A)
     seen: list[object] = []
 
@@ -149,7 +152,8 @@ def test_a_log_is_cleaned_by_one_at_a_time(manager: LogManager) -> None:
 
 
 def test_a_log_deleted_meanwhile(manager: LogManager, caplog: pytest.LogCaptureFixture) -> None:
-    """Is let go, and leaves no checkpoint."""
+    """The cleaner gives up a log that is deleted during its pass, and checkpoints nothing for it.
+    """
     caplog.set_level(logging.INFO)
     fill(manager, A)
 
@@ -165,7 +169,7 @@ def test_a_log_deleted_meanwhile(manager: LogManager, caplog: pytest.LogCaptureF
 
 
 def test_a_log_truncated_meanwhile_is_cleaned_again(manager: LogManager) -> None:
-    """The pass that met the truncation leaves no trace, and the next one does its work."""
+    """A pass that meets a truncation changes nothing, and the next pass cleans the log."""
     log = fill(manager, A)
     left = [1]
 
@@ -183,7 +187,8 @@ def test_a_log_truncated_meanwhile_is_cleaned_again(manager: LogManager) -> None
 def test_a_log_that_cannot_be_cleaned_is_set_aside(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The others go on; it is tried again when it has rolled. 0.8.2.2's cleaner ends for good."""
+    """The cleaner goes on with the other logs, and tries this one again after it has rolled. The
+    cleaner of 0.8.2.2 stops for good."""
     broken, sound = fill(manager, A), fill(manager, B)
     path = broken.sealed_segments[0].log_path
     good = path.read_bytes()
@@ -200,14 +205,15 @@ def test_a_log_that_cannot_be_cleaned_is_set_aside(
 
 
 def spoil(log: Log) -> None:
-    """The first sealed segment has a message of size 0."""
+    """Gives the first sealed segment a message of size 0."""
     path = log.sealed_segments[0].log_path
     good = path.read_bytes()
     path.write_bytes(good[:8] + bytes(4) + good[12:])
 
 
 def test_a_new_log_of_a_deleted_topic_is_not_set_aside(manager: LogManager) -> None:
-    """Its topic was deleted and created again, and the new log has rolled at the same offset."""
+    """A new log of the same name is cleaned, although it rolled at the offset where the deleted log
+    was set aside."""
     spoil(fill(manager, A))
     cleaner = cleaner_of(manager)
     assert [True, False] == [cleaner.clean_one() for _ in range(2)]
@@ -218,7 +224,7 @@ def test_a_new_log_of_a_deleted_topic_is_not_set_aside(manager: LogManager) -> N
 
 
 def test_a_log_deleted_while_its_cleaning_fails(manager: LogManager) -> None:
-    """The cleaner goes on to the next log, and keeps no entry of the deleted one."""
+    """The cleaner goes on with the next log, and keeps no entry for the deleted one."""
     spoil(fill(manager, A))
     sound = fill(manager, B)
 
@@ -238,7 +244,8 @@ def test_a_log_deleted_while_its_cleaning_fails(manager: LogManager) -> None:
 def test_messages_without_a_key_are_told(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A compacted log cannot keep them: they are counted, and logged with its name."""
+    """A compacted log cannot keep messages without a key. The cleaner counts them and logs them
+    with the log's name."""
     log = manager.get_or_create(A)
     log.append(keyed((None, b"1"), (b"a", b"2"), (None, b"3")))
     log.roll()
@@ -251,7 +258,8 @@ def test_messages_without_a_key_are_told(
 def test_what_was_done_is_told_in_kafkas_words(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Operators who search the log for LogCleaner's sentences find them."""
+    """The log lines have the sentences of kafka.log.LogCleaner, so operators find them by
+    searching."""
     caplog.set_level(logging.INFO, "kafka.log.LogCleaner")
     fill(manager, A)
     cleaner_of(manager).clean_one()
@@ -273,7 +281,7 @@ PASSES = {
 
 
 def _clean_three_segments(tmp_path: Path, crash: CrashAt) -> None:
-    """Three segments become one; `crash` sees the cleaning alone."""
+    """Cleans three segments into one. `crash` is the hook of the cleaning alone."""
     manager = LogManager([tmp_path], LogConfig(), {"a": COMPACT}, background=Deferred())
     manager.load()
     try:
@@ -289,7 +297,8 @@ def _clean_three_segments(tmp_path: Path, crash: CrashAt) -> None:
 
 
 def test_a_cleaning_passes_every_point(tmp_path: Path) -> None:
-    """As often as the test below dies there; a point that is not passed would prove nothing."""
+    """A cleaning passes every crash point as often as the next test dies there. A point that it
+    does not pass would prove nothing."""
     crash = CrashAt("never")
     _clean_three_segments(tmp_path, crash)
     assert Counter(crash.seen) == PASSES
@@ -301,8 +310,8 @@ def test_a_cleaning_passes_every_point(tmp_path: Path) -> None:
     [(point, number) for point, passes in PASSES.items() for number in range(passes)],
 )
 def test_a_death_at(tmp_path: Path, point: str, passed_before: int) -> None:
-    """Whatever had happened, the next start finds a sound log with the last message of each key at
-    its offset, cleans what is left to clean, and then all is the same."""
+    """After a death at any point the next start finds a sound log, with the last message of each
+    key at its offset. Cleaning then finishes with the same result."""
     with pytest.raises(Died):
         _clean_three_segments(tmp_path, CrashAt(point, passed_before))
 

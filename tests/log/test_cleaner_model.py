@@ -1,5 +1,5 @@
-"""The cleaner under random appends, rolls, truncations, restarts and deaths: what it may take away,
-and what it must not."""
+"""The cleaner under random appends, rolls, truncations, restarts and deaths: which messages it may
+remove, and which it must keep."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ sets = st.lists(st.tuples(keys, values), min_size=1, max_size=5)
 
 
 class CleanerModel(RuleBasedStateMachine):
-    """`before` is the whole log as it was before the last step, `clean_end` the checkpoint."""
+    """`before` is the whole log before the last step; `clean_end` is the cleaner's checkpoint."""
 
     @initialize()
     def start(self) -> None:
@@ -77,7 +77,7 @@ class CleanerModel(RuleBasedStateMachine):
 
     @rule(pairs=sets, codec=st.sampled_from([0, 0, 1, 2]), gap=st.integers(0, 3))
     def append(self, pairs: list[KeyedValue], codec: int, gap: int) -> None:
-        """As a leader, or (where there is a gap) as the follower of a compacted leader."""
+        """Appends as a leader, or, where there is a gap, as the follower of a compacted leader."""
         if gap and not codec:
             end = self.log.log_end_offset + gap
             self.log.append_as_follower(keyed(*pairs, base_offset=end))
@@ -113,7 +113,8 @@ class CleanerModel(RuleBasedStateMachine):
 
     @rule(room=st.integers(1, 6), point=st.sampled_from(CRASHES), passes=st.integers(0, 5))
     def die_while_cleaning(self, room: int, point: str, passes: int) -> None:
-        """Opened again as after kill -9: every message that must be there is, at its offset."""
+        """Opens the log again as after kill -9. Every message that must be there is at its offset.
+        """
         self.log.flush()
         before = messages_of(self.log)
         end_offset, active_base = self.log.log_end_offset, self.log.active_base_offset
@@ -136,7 +137,7 @@ class CleanerModel(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
-        """LogManager lowers the checkpoint like this."""
+        """Truncates, and lowers the checkpoint as LogManager does."""
         offset = data.draw(st.integers(self.log.log_start_offset, self.log.log_end_offset))
         if self.clean_end is not None:
             self.clean_end = min(self.clean_end, self.log.base_offset_of(offset))
@@ -160,7 +161,8 @@ class CleanerModel(RuleBasedStateMachine):
 
     @rule(data=st.data(), max_bytes=st.integers(100, 500))
     def read(self, data: st.DataObject, max_bytes: int) -> None:
-        """From any offset, in gaps too, comes what is left from there on."""
+        """A read from any offset, also from within a gap, returns the messages that remain from
+        there on."""
         start = data.draw(st.integers(self.log.log_start_offset, self.log.log_end_offset))
         expected = [m for m in messages_of(self.log) if m[0] >= start]
         content = self.log.read(start, 4096).bytes()
@@ -179,12 +181,10 @@ class CleanerModel(RuleBasedStateMachine):
 
 
 def assert_nothing_lost(before: list[Message], after: list[Message], end: int) -> None:
-    """What a cleaning up to `end` may do to a log, finished or not.
-
-    Survivors are messages that were there, as they were. From `end` on everything survives. Below
-    it a message goes only if it has no key, or a later one of its key stays or went as a tombstone,
-    or it is a tombstone and nothing before it with its key is left.
-    """
+    """A cleaning up to `end`, finished or not, leaves only messages that were there, unchanged.
+    Every message from `end` on survives. A message below `end` may go only if it has no key; if a
+    later message of its key stays, or went as a tombstone; or if it is a tombstone and no message
+    of its key before it is left."""
     assert set(after) <= set(before)
     assert sorted(after) == after
     assert [m for m in before if m[0] >= end] == [m for m in after if m[0] >= end]

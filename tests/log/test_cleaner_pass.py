@@ -31,7 +31,7 @@ from tests.mock_clock import MockClock
 
 
 def segments_of(log: Log, *sets: bytearray) -> None:
-    """One sealed segment for each set, and an empty active one."""
+    """A log with one sealed segment for each set, and an empty active segment."""
     for data in sets:
         log.append(data)
         log.roll()
@@ -45,7 +45,7 @@ def bases(log: Log) -> list[int]:
 
 
 def test_the_last_message_of_each_key_stays(open_log: OpenLog) -> None:
-    """At its offset; kafka.log.CleanerTest.testCleanSegments."""
+    """The last message of each key keeps its offset (kafka.log.CleanerTest.testCleanSegments)."""
     log = open_log(segment_bytes=200)
     for number in range(40):
         log.append(keyed((b"%d" % (number % 7), b"value %d" % number)))
@@ -57,7 +57,7 @@ def test_the_last_message_of_each_key_stays(open_log: OpenLog) -> None:
 
 
 def test_a_second_pass_changes_nothing(open_log: OpenLog) -> None:
-    """From where the first one ended there is nothing to map, and all messages stay."""
+    """A second pass from the end of the first finds nothing to map and keeps every message."""
     log = open_log()
     segments_of(log, keyed((b"a", b"1"), (b"b", b"2")), keyed((b"a", b"3")))
     end = cleaning(log).run()
@@ -69,7 +69,8 @@ def test_a_second_pass_changes_nothing(open_log: OpenLog) -> None:
 
 
 def test_the_active_segment_is_never_cleaned(open_log: OpenLog) -> None:
-    """Neither are its keys looked at: the sealed part keeps what it has a later message of."""
+    """A pass neither cleans the active segment nor reads its keys: a message in the sealed part
+    stays, although the active segment has a later one of its key."""
     log = open_log()
     segments_of(log, keyed((b"a", b"1")))
     log.append(keyed((b"a", b"2"), (b"a", b"3")))
@@ -78,7 +79,8 @@ def test_the_active_segment_is_never_cleaned(open_log: OpenLog) -> None:
 
 
 def test_only_the_dirty_part_is_mapped(open_log: OpenLog) -> None:
-    """The clean part loses what has a later message in the dirty one; that is all there is."""
+    """The pass maps the dirty part alone. The clean part loses the messages that have a later one
+    in the dirty part, and no others."""
     log = open_log()
     segments_of(log, keyed((b"a", b"1"), (b"b", b"2")), keyed((b"a", b"3")))
     one = cleaning(log, 2)
@@ -89,7 +91,8 @@ def test_only_the_dirty_part_is_mapped(open_log: OpenLog) -> None:
 
 @pytest.mark.parametrize("codec", [1, 2, 3])
 def test_survivors_of_compressed_sets_are_written_plain(open_log: OpenLog, codec: int) -> None:
-    """As 0.8.2.2 writes them; the messages keep offset and bytes."""
+    """Messages that survive from a compressed set are written uncompressed, as 0.8.2.2 does. They
+    keep offset and bytes."""
     log = open_log()
     first = keyed((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), codec=codec)
     segments_of(log, first, keyed((b"b", b"4"), codec=codec))
@@ -100,7 +103,8 @@ def test_survivors_of_compressed_sets_are_written_plain(open_log: OpenLog, codec
 
 
 def test_messages_without_a_key_are_dropped_and_counted(open_log: OpenLog) -> None:
-    """0.8.2.2's cleaner dies of the first one."""
+    """The pass drops messages without a key and counts them. The cleaner of 0.8.2.2 dies at the
+    first one."""
     log = open_log()
     segments_of(log, keyed((None, b"1"), (b"a", b"2"), (None, None)), keyed((b"", b"3")))
     one = cleaning(log)
@@ -110,7 +114,7 @@ def test_messages_without_a_key_are_dropped_and_counted(open_log: OpenLog) -> No
 
 
 def test_keys_are_compared_whole(open_log: OpenLog) -> None:
-    """Long keys that differ at their end, and the empty key, which is a key."""
+    """Long keys that differ only at their end are different keys, and the empty key is a key."""
     log = open_log()
     long = b"k" * 300
     segments_of(log, keyed((long + b"1", b"1"), (long + b"2", b"2"), (b"", b"3"), (b"", b"4")))
@@ -119,8 +123,9 @@ def test_keys_are_compared_whole(open_log: OpenLog) -> None:
 
 
 def test_a_pass_as_the_jvm_made_it(open_log: OpenLog) -> None:
-    """The log of the capture, written again and cleaned: the same survivors in the same segments,
-    an emptied segment kept, compressed ones unpacked, tombstones gone with their keys."""
+    """The log of the capture, written again and cleaned, has the same survivors in the same
+    segments. A segment without survivors stays, compressed sets are unpacked, and tombstones go
+    with their keys."""
     compaction = captured()["compaction"]
     log = open_log()
     counter = 0
@@ -142,7 +147,7 @@ def test_a_pass_as_the_jvm_made_it(open_log: OpenLog) -> None:
 
 
 def _listing(log: Log) -> dict[str, list[list[Any]]]:
-    """As the capture has it: [offset, codec, key, tombstone] of the entries of each segment."""
+    """[offset, codec, key, tombstone] of the entries of each segment, as in the capture."""
     found = {}
     for path in sorted(log.directory.glob("*.log")):
         entries = kernel.entries(path.read_bytes())
@@ -156,8 +161,8 @@ def _listing(log: Log) -> dict[str, list[list[Any]]]:
 
 
 def test_a_tombstone_outlives_what_it_deletes_by_delete_retention(open_log: OpenLog) -> None:
-    """First pass: the values go, the tombstone stays. Later passes: it goes once the clean part
-    was last written delete.retention.ms after it."""
+    """The first pass removes the values and keeps the tombstone. A later pass removes the tombstone
+    once delete.retention.ms have passed since the clean part was last written."""
     log = open_log(delete_retention_ms=1000, segment_bytes=100)
     segments_of(log, keyed((b"a", b"1" * 50)), keyed((b"a", None), (b"b", b"2" * 20)))
     set_modified(log, 5_000, 6_000)
@@ -180,8 +185,8 @@ def test_a_tombstone_outlives_what_it_deletes_by_delete_retention(open_log: Open
 
 
 def test_a_tombstone_that_found_no_room_in_the_map_stays(open_log: OpenLog) -> None:
-    """Found by the model: dropped as old enough, in a round that had not mapped it, it let the
-    value that it had deleted come back."""
+    """A tombstone that is old enough stays if this round had no room for it in the map. Without
+    that rule the value that it deleted came back (found by the model)."""
     log = open_log(delete_retention_ms=0)
     segments_of(log, keyed((b"a", b"1")))
     end = cleaning(log).run()
@@ -192,7 +197,8 @@ def test_a_tombstone_that_found_no_room_in_the_map_stays(open_log: OpenLog) -> N
 
 
 def test_a_tombstone_in_the_dirty_part_stays(open_log: OpenLog) -> None:
-    """Even with delete.retention.ms=0, as long as nothing is clean."""
+    """A tombstone in the dirty part stays, even with delete.retention.ms=0, as long as nothing is
+    clean."""
     log = open_log(delete_retention_ms=0)
     segments_of(log, keyed((b"a", b"1")), keyed((b"a", None)))
     cleaning(log).run()
@@ -203,7 +209,8 @@ def test_a_tombstone_in_the_dirty_part_stays(open_log: OpenLog) -> None:
 
 
 def test_small_segments_become_one(open_log: OpenLog) -> None:
-    """Up to segment.bytes; the new one has the first base and the last modification time."""
+    """Small segments are merged up to segment.bytes. The new segment has the first base offset and
+    the last modification time."""
     log = open_log(segment_bytes=10_000)
     segments_of(log, *(keyed((b"%d" % number, b"x")) for number in range(5)))
     set_modified(log, 1_000, 2_000, 3_000, 4_000, 5_123)
@@ -215,7 +222,8 @@ def test_small_segments_become_one(open_log: OpenLog) -> None:
 
 
 def test_a_segment_of_nothing_but_outdated_messages_stays_empty(open_log: OpenLog) -> None:
-    """Its base offset is where the log starts; reads go on behind it."""
+    """A segment that loses all messages stays as an empty one: its base offset is the log start,
+    and reads continue behind it."""
     log = open_log(segment_bytes=40)
     segments_of(log, keyed((b"a", b"1")), keyed((b"a", b"2")))
     cleaning(log).run()
@@ -227,8 +235,8 @@ def test_a_segment_of_nothing_but_outdated_messages_stays_empty(open_log: OpenLo
 
 @pytest.mark.parametrize("interval", [0, 100, 1000])
 def test_the_new_index_leads_to_every_message(open_log: OpenLog, interval: int) -> None:
-    """An entry about every index.interval.bytes, whatever the chunks were (check_log sees to it
-    that they are right)."""
+    """The index of the new segment has an entry about every index.interval.bytes, whatever the size
+    of the chunks. (check_log checks that the entries are right.)"""
     log = open_log(index_interval_bytes=interval)
     for number in range(200):
         log.append(keyed((b"%d" % (number % 50), b"x" * (number % 7)), codec=number % 3))
@@ -242,7 +250,8 @@ def test_the_new_index_leads_to_every_message(open_log: OpenLog, interval: int) 
 
 
 def test_an_index_that_would_be_too_large_ends_early(open_log: OpenLog) -> None:
-    """As when it is rebuilt; messages behind its end are found by scanning."""
+    """An index that is full ends early, as when it is rebuilt. A scan finds the messages behind its
+    end."""
     log = open_log(index_interval_bytes=0, segment_index_bytes=24)
     log.append(keyed(*((b"%d" % number, b"x") for number in range(50))))
     log.roll()
@@ -252,7 +261,7 @@ def test_an_index_that_would_be_too_large_ends_early(open_log: OpenLog) -> None:
 
 
 def test_messages_larger_than_a_chunk(open_log: OpenLog) -> None:
-    """chunk_bytes is no limit: a larger message is mapped and copied whole."""
+    """A message larger than chunk_bytes is mapped and copied whole."""
     log = open_log()
     segments_of(log, keyed((b"a", b"x" * 5000), (b"b", b"y" * 5000)), keyed((b"a", b"z" * 5000)))
     cleaning(log, config=CleanerConfig(chunk_bytes=1)).run()
@@ -260,7 +269,7 @@ def test_messages_larger_than_a_chunk(open_log: OpenLog) -> None:
 
 
 def test_a_log_without_sealed_segments(open_log: OpenLog) -> None:
-    """A pass ends where it began, for the active segment is never cleaned."""
+    """In a log without sealed segments a pass ends where it begins."""
     log = open_log()
     log.append(keyed((b"a", b"1")))
     assert 0 == cleaning(log).run()
@@ -270,7 +279,8 @@ def test_a_log_without_sealed_segments(open_log: OpenLog) -> None:
 
 
 def test_more_keys_than_the_map_takes(open_log: OpenLog) -> None:
-    """Whole segments are mapped while they fit; the next pass goes on where this one ended."""
+    """Whole segments are mapped as long as their keys fit. The next pass begins where this one
+    ended."""
     log = open_log()
     segments_of(
         log,
@@ -290,7 +300,8 @@ def test_more_keys_than_the_map_takes(open_log: OpenLog) -> None:
 def test_a_segment_with_more_keys_than_the_map_takes(
     open_log: OpenLog, keys: int, codec: int
 ) -> None:
-    """It is cleaned in rounds, to the same result. 0.8.2.2's cleaner dies of it."""
+    """A segment with more keys than fit is cleaned in several rounds, with the same result. The
+    cleaner of 0.8.2.2 dies of it."""
     log = open_log()
     pairs = [(b"%d" % (number * 5 % 7), b"%d" % number) for number in range(30)]
     segments_of(log, *(keyed(*pairs[at : at + 10], codec=codec) for at in (0, 10, 20)))
@@ -307,7 +318,8 @@ def test_a_segment_with_more_keys_than_the_map_takes(
 
 
 def test_reading_and_writing_are_held_to_the_rate(open_log: OpenLog) -> None:
-    """What is read twice and written once, at log.cleaner.io.max.bytes.per.second."""
+    """The limit log.cleaner.io.max.bytes.per.second counts each byte that is read twice and written
+    once."""
     log = open_log()
     segments_of(log, keyed(*((b"%d" % number, b"x" * 100) for number in range(100))))
     size = log.size
@@ -334,7 +346,7 @@ def test_reading_and_writing_are_held_to_the_rate(open_log: OpenLog) -> None:
 
 
 class At:
-    """Runs jobs, and something else before the n-th of them ends."""
+    """Runs jobs, and calls a function before the n-th of them ends."""
 
     def __init__(self, number: int, meanwhile: Callable[[], object]) -> None:
         self.left = number
@@ -361,7 +373,7 @@ def two_segments(open_log: OpenLog) -> Log:
 
 @pytest.mark.parametrize("number", range(JOBS))
 def test_appends_and_rolls_go_on(two_segments: Log, number: int) -> None:
-    """What is new stays as it is and is not looked at."""
+    """Messages that arrive during a pass stay as they are, and the pass does not read them."""
     log = two_segments
 
     def meanwhile() -> None:
@@ -375,7 +387,8 @@ def test_appends_and_rolls_go_on(two_segments: Log, number: int) -> None:
 @pytest.mark.parametrize("number", range(JOBS))
 @pytest.mark.parametrize("offset", [0, 1, 3])
 def test_a_truncation_ends_the_pass(two_segments: Log, number: int, offset: int) -> None:
-    """The log is what truncation and later appends made of it; no file is left behind."""
+    """After a truncation during a pass, the log has what truncation and later appends left. No file
+    of the pass remains."""
     log = two_segments
 
     def meanwhile() -> None:
@@ -391,7 +404,8 @@ def test_a_truncation_ends_the_pass(two_segments: Log, number: int, offset: int)
 
 @pytest.mark.parametrize("number", range(JOBS))
 def test_a_truncation_of_the_active_segment_does_not(two_segments: Log, number: int) -> None:
-    """The pass goes on to its end: the sealed segments that it works on are untouched."""
+    """A truncation of the active segment does not end the pass: the sealed segments, on which it
+    works, are untouched."""
     log = two_segments
     log.append(keyed((b"d", b"5")))
     assert 4 == cleaning(log, native=At(number, lambda: log.truncate_to(4))).run()
@@ -401,7 +415,8 @@ def test_a_truncation_of_the_active_segment_does_not(two_segments: Log, number: 
 @pytest.mark.parametrize("number", range(JOBS))
 @pytest.mark.parametrize("how", ["close", "delete", "start anew", "retention"])
 def test_a_log_that_goes_ends_the_pass(two_segments: Log, number: int, how: str) -> None:
-    """CleaningAborted whenever that comes, and no file of the pass is left behind."""
+    """A log that is deleted or closed ends the pass with CleaningAborted at any point, and no file
+    of the pass remains."""
     log = two_segments
     ways: dict[str, Callable[[], object]] = {
         "close": log.close,
@@ -415,7 +430,7 @@ def test_a_log_that_goes_ends_the_pass(two_segments: Log, number: int, how: str)
 
 
 def test_readers_are_not_cut(two_segments: Log, background: Deferred) -> None:
-    """A slice handed out before the swap reads what it was made for, when the files are gone."""
+    """A slice that was returned before the swap still reads its bytes after the files are gone."""
     log = two_segments
     expected = log.read(0, 1000).bytes()
     old = log.read(0, 1000)
@@ -428,7 +443,7 @@ def test_readers_are_not_cut(two_segments: Log, background: Deferred) -> None:
 
 
 def test_replaced_files_are_deleted_later(two_segments: Log, background: Deferred) -> None:
-    """After file.delete.delay.ms, as those of retention."""
+    """Replaced files are deleted after file.delete.delay.ms, as those of retention are."""
     log = two_segments
     background.flushes.clear()
     cleaning(log).run()
@@ -442,8 +457,8 @@ def test_replaced_files_are_deleted_later(two_segments: Log, background: Deferre
 def test_the_swap_is_on_disk_before_the_originals_go(
     two_segments: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power failure that kept their renames alone would leave *.deleted and *.cleaned, both of
-    which the next load deletes."""
+    """The rename to *.swap is on disk before the originals are renamed. After a power failure with
+    only *.deleted and *.cleaned files, the next load would delete both."""
     listings: list[list[str]] = []
 
     def fsync(fd: int) -> None:
@@ -458,7 +473,7 @@ def test_the_swap_is_on_disk_before_the_originals_go(
 
 
 def test_a_flush_under_way_is_not_disturbed(two_segments: Log, background: Deferred) -> None:
-    """It syncs the files that it was made for."""
+    """A flush that runs during the swap syncs the files for which it was started."""
     assert background.flushes
     cleaning(two_segments).run()
     background.run_all()
@@ -466,8 +481,8 @@ def test_a_flush_under_way_is_not_disturbed(two_segments: Log, background: Defer
 
 
 def test_an_offset_that_no_index_can_hold_is_not_indexed(tmp_path: Path) -> None:
-    """A disk may have changed it, which no CRC tells: the cleaner used to end with an error of
-    struct's."""
+    """The pass leaves out the index entry of an offset that does not fit in 32 bits; a disk may
+    have changed it, and no CRC covers offsets. (The pass used to end with a struct.error.)"""
     cleaned = CleanedSegment(tmp_path, 0, index_interval_bytes=0, index_bytes=1000)
     for offset in (0, 1, 2**40):
         cleaned.append(message_set.encode([(b"k", b"v")], base_offset=offset))
@@ -479,7 +494,7 @@ def test_an_offset_that_no_index_can_hold_is_not_indexed(tmp_path: Path) -> None
 
 
 def test_a_broken_segment_is_left_as_it_is(open_log: OpenLog) -> None:
-    """Sizes that lead nowhere: an error that names file and byte, and nothing changed."""
+    """A message size that is impossible is an error with file and byte, and nothing changes."""
     log = open_log()
     segments_of(log, keyed((b"a", b"1"), (b"b", b"2")))
     path = log.sealed_segments[0].log_path
@@ -497,7 +512,7 @@ def test_a_broken_segment_is_left_as_it_is(open_log: OpenLog) -> None:
 
 
 def test_a_wrapper_that_cannot_be_unpacked(open_log: OpenLog) -> None:
-    """CleaningFailed gives the codec's reason."""
+    """A wrapper that cannot be unpacked is a CleaningFailed with the codec's reason."""
     log = open_log()
     wrapper = kernel.wrap(b"no gzip", 0, 1)
     log.append_as_follower(wrapper)
@@ -509,7 +524,8 @@ def test_a_wrapper_that_cannot_be_unpacked(open_log: OpenLog) -> None:
 
 @pytest.mark.usefixtures("broken_logs")
 def test_a_wrong_crc_is_copied_as_it_is(open_log: OpenLog) -> None:
-    """A reader of the message must see it, as in 0.8.2.2; the index continues after it."""
+    """A message with a wrong CRC is copied unchanged, as in 0.8.2.2, so that its reader sees it.
+    The index continues after it."""
     log = open_log(index_interval_bytes=0)
     segments_of(log, keyed((b"a", b"1"), (b"b", b"2"), (b"c", b"3")))
     path = log.sealed_segments[0].log_path
@@ -525,7 +541,8 @@ def test_a_wrong_crc_is_copied_as_it_is(open_log: OpenLog) -> None:
 def test_a_full_disk_ends_the_pass_alone(
     two_segments: Log, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """The copy is removed, which makes room; the log is as before."""
+    """A full disk ends this pass alone. The incomplete copy is removed, which frees its space, and
+    the log is as before."""
     before = messages_of(two_segments)
 
     def refuse(*args: object, **keywords: object) -> None:
@@ -540,7 +557,7 @@ def test_a_full_disk_ends_the_pass_alone(
 
 
 def test_no_room_for_the_new_files(two_segments: Log) -> None:
-    """An error of the file system is CleaningFailed with the system's reason."""
+    """An error of the file system is a CleaningFailed with the system's reason."""
     in_the_way = two_segments.directory / f"{0:020d}.log.cleaned"
     in_the_way.mkdir()
     with pytest.raises(CleaningFailed, match="Is a directory"):

@@ -1,4 +1,5 @@
-"""The cleaner and retention at level 0.10.2: wrappers stay wrappers, timestamps tell the age."""
+"""The cleaner and retention at level 0.10.2: wrappers remain wrappers, and timestamps decide the
+age."""
 
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ def later_log(open_log: OpenLog, **config: Any) -> Log:
 
 
 def keyed(pairs: list[KeyedValue], codec: int = NONE, magic: int = 1, time: int = 10) -> bytearray:
-    """Timestamps count from `time`."""
+    """A set of keyed messages, whose timestamps count from `time`."""
     times = range(time, time + len(pairs)) if magic else None
     return bytearray(message_set.encode(pairs, codec, 0, magic, times))
 
 
 def cleaned(log: Log, *sets: bytearray) -> list[kernel.MessageAndOffset]:
-    """The entries that a pass leaves of one sealed segment for each set."""
+    """Returns the entries that remain after a pass over one sealed segment per set."""
     for data in sets:
         log.append(data)
         log.roll()
@@ -56,8 +57,8 @@ def time_entries(log: Log, base_offset: int = 0) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
 def test_survivors_are_packed_again(open_log: OpenLog, codec: int) -> None:
-    """The wrapper has the offset of its last survivor and their largest timestamp; what is inside
-    counts from the first one, with gaps."""
+    """The new wrapper has the offset of its last survivor and the largest timestamp of the
+    survivors. Inner offsets count from the first one, with gaps."""
     log = later_log(open_log)
     first, second = cleaned(log, keyed(FIRST, codec), keyed(SECOND, codec))
     assert LEFT == messages_of(log)
@@ -70,7 +71,8 @@ def test_survivors_are_packed_again(open_log: OpenLog, codec: int) -> None:
 
 
 def test_a_wrapper_that_loses_nothing_keeps_its_bytes(open_log: OpenLog) -> None:
-    """A codec of ours need not pack as the producer's did."""
+    """A wrapper that loses no message keeps its bytes: our codec need not compress as the
+    producer's did."""
     log = later_log(open_log)
     log.append(keyed(SECOND, GZIP))
     before = log.read(0, 1 << 20).bytes()
@@ -80,14 +82,14 @@ def test_a_wrapper_that_loses_nothing_keeps_its_bytes(open_log: OpenLog) -> None
 
 
 def test_the_brokers_time_stays(open_log: OpenLog, clock: ManualClock) -> None:
-    """A wrapper of LogAppendTime keeps its time and type."""
+    """A wrapper with LogAppendTime keeps its time and type."""
     log = later_log(open_log, message_timestamp_type="LogAppendTime")
     first, _ = cleaned(log, keyed(FIRST, GZIP), keyed(SECOND, GZIP))
     assert (START_MS, 1) == (first.timestamp_ms, first.timestamp_type)
 
 
 def test_magics_may_be_mixed(open_log: OpenLog) -> None:
-    """Messages of magic 0 that the log held before an upgrade stay of magic 0, in wrappers too."""
+    """Messages of magic 0 from before an upgrade keep their magic, also in wrappers."""
     old = open_log(cleanup_policy="compact")
     for codec in (NONE, GZIP):
         old.append(keyed(FIRST, codec, magic=0))
@@ -101,7 +103,8 @@ def test_magics_may_be_mixed(open_log: OpenLog) -> None:
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 def test_times_are_found_in_what_was_cleaned(open_log: OpenLog, codec: int) -> None:
-    """The new time index ends with the largest timestamp."""
+    """A search by time works after a cleaning: the new time index ends with the largest timestamp.
+    """
     log = later_log(open_log, index_interval_bytes=0)
     cleaned(log, keyed(FIRST, codec), keyed(SECOND, codec, time=20))
     assert [(21, 5)] == time_entries(log)[-1:]
@@ -122,7 +125,7 @@ def manager_of(tmp_path: Path, clock: ManualClock, **config: Any) -> LogManager:
 
 
 def test_young_messages_are_not_cleaned(tmp_path: Path, clock: ManualClock) -> None:
-    """min.compaction.lag.ms: a pass ends before the first segment that is too young."""
+    """With min.compaction.lag.ms a pass ends before the first segment that is too young."""
     manager = manager_of(
         tmp_path,
         clock,
@@ -145,10 +148,10 @@ def test_young_messages_are_not_cleaned(tmp_path: Path, clock: ManualClock) -> N
 
 
 class TestRetention:
-    """As captured from 0.10.2.2: d-ret, d-retfuture, d-retnots, d-retneg."""
+    """Retention by time, as captured from 0.10.2.2 (d-ret, d-retfuture, d-retnots, d-retneg)."""
 
     def retained(self, tmp_path: Path, clock: ManualClock, *times: int, **config: Any) -> list[int]:
-        """Base offsets after retention, of a segment for each timestamp."""
+        """The base offsets that retention leaves of a log with one segment per timestamp."""
         settings = {"retention_ms": 600_000, "segment_ms": 1, **config}
         manager = manager_of(tmp_path, clock, **settings)
         log = manager.get_or_create(TopicPartition("t", 0))
@@ -158,26 +161,27 @@ class TestRetention:
         return [facts.base_offset for facts in log.segment_facts]
 
     def test_the_largest_timestamp_is_the_age(self, tmp_path: Path, clock: ManualClock) -> None:
-        """However young the file is; the active segment goes too, and a new one begins."""
+        """The largest timestamp is the age of a segment, however young its file is. The active
+        segment may go too; then the log rolls first."""
         assert [1] == self.retained(tmp_path, clock, START_MS - 600_001)
         assert [0] == self.retained(tmp_path / "young", clock, START_MS - 600_000)
 
     def test_one_from_the_future_keeps_all_behind_it(
         self, tmp_path: Path, clock: ManualClock
     ) -> None:
-        """Retention stops at the first segment that stays."""
+        """A segment with a timestamp in the future stays, and with it all segments behind it."""
         times = (START_MS - 10**9, START_MS + 10**9, START_MS + 2 * 10**9)
         assert [1, 2] == self.retained(tmp_path, clock, *times)
 
     def test_without_timestamps_the_file_is_the_age(
         self, tmp_path: Path, clock: ManualClock
     ) -> None:
-        """It was written just now."""
+        """Without timestamps the modification time of the file counts."""
         clock.now_ms = 0
         assert [0] == self.retained(tmp_path, clock, -1)
 
     def test_a_negative_limit_is_none(self, tmp_path: Path, clock: ManualClock) -> None:
-        """-1 is no limit from 0.9 on."""
+        """From 0.9 on, retention.ms -1 means no limit."""
         assert [0] == self.retained(tmp_path, clock, 5, retention_ms=-1)
         for level, segments in ((Level.V0_8_2, 1), (Level.V0_9_0, 0)):
             policy = kafka_retention(LogConfig(level=level, retention_ms=-1))
@@ -192,13 +196,13 @@ class TestRetention:
     def test_the_policy_says_whether(
         self, tmp_path: Path, clock: ManualClock, policy: str, deletes: bool
     ) -> None:
-        """A log may be compacted and deleted."""
+        """With cleanup.policy compact,delete a log is compacted and loses its old segments."""
         kept = self.retained(tmp_path, clock, 5, cleanup_policy=policy)
         assert [1 if deletes else 0] == kept
 
     def test_a_log_that_is_being_cleaned_waits(self, tmp_path: Path, clock: ManualClock) -> None:
-        """A deletion ends a cleaning; one that lasts longer than the interval of retention would
-        never end."""
+        """Retention skips a log while the cleaner works on it: a deletion aborts the cleaning, and
+        a cleaning that takes longer than the interval of retention would never finish."""
         manager = manager_of(tmp_path, clock, retention_ms=1, cleanup_policy="compact,delete")
         log = manager.get_or_create(TopicPartition("t", 0))
         log.append(keyed(SECOND))

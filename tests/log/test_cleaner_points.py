@@ -29,7 +29,8 @@ def reopen(manager: LogManager) -> LogManager:
 
 
 def test_the_file_is_kafkas(tmp_path: Path) -> None:
-    """Byte for byte what a JVM cleaner left; there is none before the first cleaning."""
+    """The file equals, byte for byte, the one that a JVM cleaner left. There is no file before the
+    first cleaning."""
     manager = open_manager(tmp_path)
     manager.get_or_create(TP)
     assert not (tmp_path / FILE).exists()
@@ -39,7 +40,8 @@ def test_the_file_is_kafkas(tmp_path: Path) -> None:
 
 
 def test_a_truncation_lowers_the_point_to_its_segment(tmp_path: Path) -> None:
-    """What is written after it was never cleaned. A gap belongs to the segment before it."""
+    """A truncation lowers the point to the start of the segment that it cuts, because later
+    messages there were never cleaned. A gap belongs to the segment before it."""
     manager = open_manager(tmp_path)
     log = manager.get_or_create(TP)
     for _ in range(3):
@@ -60,7 +62,7 @@ def test_a_truncation_lowers_the_point_to_its_segment(tmp_path: Path) -> None:
 
 
 def test_a_deleted_log_has_no_point(tmp_path: Path) -> None:
-    """Its line leaves the checkpoint file at the latest when the broker stops."""
+    """The line of a deleted log leaves the checkpoint file at the latest when the broker stops."""
     manager = open_manager(tmp_path)
     manager.get_or_create(TP)
     manager.cleaner_points.record(tmp_path, TP, 0)
@@ -71,7 +73,7 @@ def test_a_deleted_log_has_no_point(tmp_path: Path) -> None:
 
 
 def test_a_log_made_again_does_not_inherit_a_point(tmp_path: Path) -> None:
-    """The line of the deleted one is gone from the file before the new log is there: a crash may
+    """The deleted log's line is gone from the file before the new log exists, because a crash may
     follow at any time."""
     manager = open_manager(tmp_path)
     manager.get_or_create(TP)
@@ -86,7 +88,8 @@ def test_a_log_made_again_does_not_inherit_a_point(tmp_path: Path) -> None:
 def test_deleting_many_logs_writes_the_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not once for each: a thousand took five seconds."""
+    """Deleting many logs writes the file once. One write per log took five seconds for a thousand
+    logs."""
     manager = open_manager(tmp_path)
     for number in range(20):
         manager.get_or_create(TopicPartition("cmp", number))
@@ -107,7 +110,8 @@ def test_deleting_many_logs_writes_the_file_once(
 
 
 def test_a_log_that_is_gone_leaves_its_point_to_nobody(tmp_path: Path) -> None:
-    """A directory removed by hand, the topic created again: it is not taken for clean."""
+    """If a directory was removed by hand and its topic created again, the new log does not count as
+    clean."""
     (tmp_path / FILE).write_text("0\n1\ncmp 0 53\n")
     manager = open_manager(tmp_path)
     manager.get_or_create(TP)
@@ -116,7 +120,8 @@ def test_a_log_that_is_gone_leaves_its_point_to_nobody(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_is_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It costs work, not messages; a start must not fail of it."""
+    """A broken checkpoint counts as a missing one. That costs work but no messages, so a broker
+    starts."""
     (tmp_path / FILE).write_text("0\n7\ncmp 0 53\n")
     manager = open_manager(tmp_path)
     assert manager.cleaner_points.get(tmp_path, TP) is None

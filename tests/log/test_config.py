@@ -15,20 +15,20 @@ from kafka08.topic_config import TOPIC_KEYS
 
 
 def test_every_topic_key_is_a_field() -> None:
-    """The table of topic keys and the fields are the same names, dots for underscores."""
+    """The keys in the table of topic keys are the fields, with dots for underscores."""
     made = {"level", "rules", "target_codec", "gives_time"}
     assert {name.replace(".", "_") for name in TOPIC_KEYS} == set(LogConfig.__slots__) - made
 
 
 def test_overrides_lie_over_the_defaults() -> None:
-    """Only what the topic sets changes."""
+    """An override changes its own key and no other."""
     defaults = LogConfig(segment_bytes=5000, retention_ms=7)
     config = defaults.from_stored("t", {"retention.ms": "100000000", "cleanup.policy": "compact"})
     assert (5000, 100_000_000, True) == (config.segment_bytes, config.retention_ms, config.compact)
 
 
 def test_a_stored_unknown_key_is_skipped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """A topic configured by a newer tool still loads; the log names topic and key."""
+    """A topic that a newer tool configured still loads. The log names topic and key."""
     with caplog.at_level(logging.WARNING):
         config = LogConfig().from_stored("t", {"segment.ms": "5", "message.format.version": "0.10"})
     assert 5 == config.segment_ms
@@ -60,9 +60,10 @@ def test_what_the_jvm_can_read_counts(
     overrides: dict[str, str],
     refused: type[ApiError] | None,
 ) -> None:
-    """kafka.log.LogConfig.fromProps asks for the type alone. What a live 0.8.2.2 takes is taken,
-    and the rest refused with its code; the log warns of each value that makes no sense. (It makes
-    no log of a topic whose segment.index.bytes is below 8, nor of others in the same request.)"""
+    """kafka.log.LogConfig.fromProps checks the type alone. We accept the values that a live 0.8.2.2
+    accepts and refuse the rest with the same code; the log warns of each value that makes no sense.
+    (A live 0.8.2.2 cannot create the log of a topic whose segment.index.bytes is below 8, nor the
+    other logs of the same request.)"""
     with caplog.at_level(logging.WARNING):
         manager = LogManager([tmp_path], LogConfig(), {"t": overrides})
     for name, text in overrides.items():
@@ -78,7 +79,7 @@ def test_what_the_jvm_can_read_counts(
 
 
 def test_a_value_that_makes_sense_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """-1 turns a retention off."""
+    """A value that makes sense gets no warning; -1 turns a retention off."""
     LogConfig().from_stored("t", {"retention.ms": "-1", "retention.bytes": "-1"})
     assert "" == caplog.text
 
@@ -86,7 +87,8 @@ def test_a_value_that_makes_sense_is_no_warning(caplog: pytest.LogCaptureFixture
 def test_a_stored_value_that_cannot_be_read_leaves_the_default(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An error in the log names topic, key and value; the topic's other overrides count."""
+    """A stored value that cannot be parsed leaves the default. The log has an error with topic, key
+    and value, and the topic's other overrides apply."""
     stored = {"t": {"retention.ms": "week", "segment.bytes": "99999999999", "segment.ms": "9"}}
     config = LogManager([tmp_path], LogConfig(), stored).config_of("t")
     assert LogConfig(segment_ms=9) == config

@@ -30,7 +30,7 @@ PASSES = {
 
 @pytest.fixture(params=["process", *POWER_FAILURES], ids=lambda end: f"end-{end}")
 def disk(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> Disk:
-    """The real one, if the process alone dies, else one that loses power."""
+    """The real disk if only the process dies; otherwise a disk that loses power."""
     if request.param == "process":
         return SYSTEM_DISK
     memory_disk = MemoryDisk(clock.time_ms)
@@ -41,7 +41,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> 
 
 @pytest.fixture
 def end(request: pytest.FixtureRequest, disk: Disk) -> Callable[[], None]:
-    """To be called when the log has died."""
+    """Call this after the log has died."""
     if not isinstance(disk, MemoryDisk):
         return lambda: None
     seed = request.node.callspec.params["disk"]
@@ -49,7 +49,8 @@ def end(request: pytest.FixtureRequest, disk: Disk) -> Callable[[], None]:
 
 
 def _live(log: Log) -> None:
-    """A life that passes every point of a log more than once. Offsets 0 to 3 are there."""
+    """A series of operations that passes every crash point of a log more than once. Offsets 0 to 3
+    exist before."""
     for number in range(4, 8):
         log.append(a_set(b"%d" % number))
     log.roll()
@@ -71,7 +72,7 @@ class _Oldest:
 
 
 def _prepared(open_log: OpenLog, crash: Callable[[str], None]) -> Log:
-    """Offsets 0 to 3, flushed, in two segments."""
+    """A log with the offsets 0 to 3, flushed, in two segments."""
     log = open_log(index_interval_bytes=0, segment_index_bytes=800, crash=lambda _name: None)
     for number in range(4):
         log.append(a_set(b"%d" % number))
@@ -83,7 +84,8 @@ def _prepared(open_log: OpenLog, crash: Callable[[str], None]) -> Log:
 
 
 def test_a_life_passes_every_point(open_log: OpenLog) -> None:
-    """As often as the test below dies there; a point that is not passed would prove nothing."""
+    """The operations pass every crash point as often as the next test dies there. A point that they
+    do not pass would prove nothing."""
     seen = CrashAt("never")
     _live(_prepared(open_log, seen))
     assert Counter(seen.seen) == PASSES
@@ -97,9 +99,9 @@ def test_a_life_passes_every_point(open_log: OpenLog) -> None:
 def test_what_was_flushed_survives_a_death_at(
     open_log: OpenLog, end: Callable[[], None], point: str, passed_before: int
 ) -> None:
-    """Reopened from the recovery point that was reached: the log is sound, what it holds are the
-    messages written, in order, and nothing below the recovery point is missing but what retention
-    or truncation was taking away."""
+    """After a death at any point the log opens from the last recovery point and is sound. It has
+    the messages that were written, in order. Nothing below the recovery point is missing but what
+    retention or truncation was removing."""
     log = _prepared(open_log, CrashAt(point, passed_before))
     with pytest.raises(Died):
         _live(log)
@@ -120,7 +122,8 @@ def test_what_was_flushed_survives_a_death_at(
 def test_retention_that_died_half_way_is_finished(
     open_log: OpenLog, disk: Disk, end: Callable[[], None]
 ) -> None:
-    """The .log is renamed, the .index is not: the segment is gone, its index is swept."""
+    """A death after the rename of the .log and before that of the .index loses no step: the next
+    start drops the segment and its index."""
     log = _prepared(open_log, CrashAt(crashpoints.DELETE_LOG_RENAMED))
     with pytest.raises(Died):
         log.delete_old_segments(TimeRetention(-(10**13)))

@@ -20,7 +20,7 @@ TOOLS = json.loads((DATA / "tools-output-0.8.2.2.json").read_text())
 
 @pytest.fixture
 def captured(tmp_path: Path, open_log: OpenLog) -> Path:
-    """The segment that the captured outputs dumped, with an index as a running broker has it."""
+    """The segment of the captured outputs, with an index as a running broker has it."""
     directory = tmp_path / "tt-0"
     directory.mkdir()
     path = directory / f"{0:020d}.log"
@@ -34,15 +34,14 @@ def segment(log: Log, suffix: str = "log") -> Path:
 
 
 def dump_file(path: Path) -> Iterator[str]:
-    """The lines of one file, and after them the complaints about it."""
+    """The lines of the dump of one file, followed by its complaints."""
     dump = LogDump()
     yield from dump.lines(path)
     yield from dump.complaints()
 
 
 def test_shallow_dump_is_that_of_the_tool(captured: Path) -> None:
-    """Captured output of DumpLogSegments, verbatim but for the path (the capture keeps its
-    beginning)."""
+    """The output is that of DumpLogSegments but for the path. (The capture has its beginning.)"""
     _, expected = TOOLS["dump-log shallow"]["stdout"].split("\n", maxsplit=1)
     first, *lines = dump_file(captured)
     assert f"Dumping {captured}" == first
@@ -50,14 +49,15 @@ def test_shallow_dump_is_that_of_the_tool(captured: Path) -> None:
 
 
 def test_deep_dump_is_that_of_the_tool(captured: Path) -> None:
-    """With contents: the capture keeps the middle."""
+    """The output with message contents is that of DumpLogSegments. (The capture has its middle.)"""
     dump = LogDump(deep_iteration=True, print_data_log=True)
     ours = "".join(f"{line}\n" for line in dump.lines(captured))
     assert TOOLS["dump-log"]["stdout"] in ours
 
 
 def test_an_empty_preallocated_index_prints_one_line(captured: Path) -> None:
-    """As the tool does for the zeros behind the last entry."""
+    """A pre-allocated index that is empty gives one line, as in the tool, for the zeros behind the
+    last entry."""
     expected = TOOLS["dump-index"]["stdout"].splitlines()[1:]
     index = captured.with_suffix(".index")
     assert 10 << 20 == index.stat().st_size
@@ -65,8 +65,8 @@ def test_an_empty_preallocated_index_prints_one_line(captured: Path) -> None:
 
 
 def test_deep_dump_prints_inner_messages_at_the_wrapper(open_log: OpenLog) -> None:
-    """Position and order are the wrapper's, CRCs and offsets the messages' own; keys and values
-    on request, null as `null`."""
+    """An inner message has the wrapper's position and order, and its own CRC and offset. Keys and
+    values are printed on request, null as `null`."""
     log = open_log()
     log.append(bytearray(message_set.encode([(b"k", b"v")])))
     log.append(bytearray(message_set.encode([(None, b"a"), (b"", None)], codec=2)))
@@ -89,7 +89,7 @@ def test_deep_dump_prints_inner_messages_at_the_wrapper(open_log: OpenLog) -> No
 
 @pytest.mark.usefixtures("broken_logs")
 def test_damage_is_shown_not_hidden(open_log: OpenLog) -> None:
-    """A bad CRC is a line with `isvalid: false`; bytes that are no entry are counted."""
+    """A bad CRC is a line with `isvalid: false`. Bytes that are no entry are counted."""
     log = open_log()
     log.append(a_set(b"a", b"b"))
     data = bytearray(segment(log).read_bytes())
@@ -101,7 +101,7 @@ def test_damage_is_shown_not_hidden(open_log: OpenLog) -> None:
 
 
 def test_gaps_are_complained_about(open_log: OpenLog) -> None:
-    """In the tool's own spelling, the last finding first."""
+    """A gap is a complaint in the tool's own spelling. The last one found comes first."""
     log = open_log()
     for offset in (0, 3, 9):
         log.append_as_follower(a_set(b"a", base_offset=offset))
@@ -113,7 +113,8 @@ def test_gaps_are_complained_about(open_log: OpenLog) -> None:
 
 
 def test_an_index_is_compared_with_the_messages(open_log: OpenLog) -> None:
-    """Entries are printed; mismatches are complaints. A wrapper is known by its first message."""
+    """Index entries are printed, and each mismatch is a complaint. An entry for a wrapper has the
+    offset of its first message."""
     log = open_log(index_interval_bytes=0)
     log.append(a_set(b"a"))
     log.append(a_set(b"b", b"c", codec=1))
@@ -130,14 +131,16 @@ def test_an_index_is_compared_with_the_messages(open_log: OpenLog) -> None:
 
 
 def test_the_index_of_an_empty_segment_is_empty(open_log: OpenLog) -> None:
-    """The tool dies on it; there is nothing to compare with."""
+    """The index of an empty segment has nothing to compare with and gives no complaint. The tool
+    dies of it."""
     log = open_log()
     assert [f"Dumping {segment(log, 'index')}"] == list(dump_file(segment(log, "index")))
 
 
 @pytest.mark.usefixtures("broken_logs")
 def test_what_cannot_be_dumped_is_named(open_log: OpenLog) -> None:
-    """An index that leads nowhere, an unknown codec, a message above the limit."""
+    """An index that leads nowhere, an unknown codec and a message above the limit are errors with
+    their place."""
     log = open_log()
     log.append(a_set(b"a" * 100))
     with pytest.raises(CorruptLog, match=r"largest allowable message size \(50\)"):
@@ -151,7 +154,7 @@ def test_what_cannot_be_dumped_is_named(open_log: OpenLog) -> None:
 
 
 def test_large_files_are_read_in_pieces(open_log: OpenLog) -> None:
-    """Entries across the borders of reads, and one larger than a read."""
+    """The dump has entries that cross the borders of reads, and an entry larger than one read."""
     log = open_log(max_message_bytes=3 << 20)
     for size in (700_000, 700_000, 2_500_000, 10):
         log.append(a_set(b"x" * size))
@@ -161,5 +164,5 @@ def test_large_files_are_read_in_pieces(open_log: OpenLog) -> None:
 
 
 def test_other_files_have_no_dump(tmp_path: Path) -> None:
-    """Nothing is printed for them, as the tool has it."""
+    """Other files have no dump, as in the tool."""
     assert [] == list(dump_file(tmp_path / "x.snapshot"))

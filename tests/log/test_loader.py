@@ -18,7 +18,7 @@ SANDBOX = json.loads((DATA / "sandbox-logs-0.8.2.2.json").read_text())
 
 
 def three_segments(open_log: OpenLog) -> Log:
-    """Offsets 0-1, 2-3 and 4-5, one index entry in each, everything flushed to offset 4."""
+    """A log with the offsets 0-1, 2-3 and 4-5, one index entry each, flushed up to offset 4."""
     log = open_log(index_interval_bytes=0)
     for number in range(6):
         log.append(a_set(b"%d" % number))
@@ -38,8 +38,8 @@ def path_of(log: Log, base_offset: int, suffix: str = "log") -> Path:
 def test_a_segment_of_0_8_2_2_opens(
     tmp_path: Path, open_log: OpenLog, kind: str, clean: bool
 ) -> None:
-    """Captured segments, after a clean stop (with their empty index) and after a crash (without):
-    the end, every inner offset and value, and an append after them."""
+    """Captured segments open with their end, every inner offset and value, and take an append:
+    after a clean stop (with their empty index) and after a crash (without index)."""
     captured = LOGS[kind]
     directory = tmp_path / "t-0"
     directory.mkdir()
@@ -67,7 +67,7 @@ def _first(data: bytes, offset: int) -> tuple[int, bytes | None]:
 
 
 def test_a_captured_log_that_was_cut_is_truncated(tmp_path: Path, open_log: OpenLog) -> None:
-    """The capture cuts this segment in the middle of an entry; recovery ends at the one before."""
+    """The captured segment is cut within an entry. Recovery ends at the entry before."""
     captured = SANDBOX["producer segments"][1]
     directory = tmp_path / "t-0"
     directory.mkdir()
@@ -78,14 +78,14 @@ def test_a_captured_log_that_was_cut_is_truncated(tmp_path: Path, open_log: Open
 
 
 def test_a_new_directory_gets_one_empty_segment(open_log: OpenLog) -> None:
-    """Base 0, index pre-allocated."""
+    """A new directory gets a segment with base offset 0 and a pre-allocated index."""
     log = open_log()
     assert [f"{0:020d}.index", f"{0:020d}.log"] == names_in(log.directory)
     assert 10 << 20 == path_of(log, 0, "index").stat().st_size
 
 
 def test_a_cleanly_closed_log_is_not_read_through(open_log: OpenLog) -> None:
-    """Only its very end is looked at; the recovery point is the end."""
+    """After a clean stop only the very end of the log is read. The recovery point is the end."""
     log = three_segments(open_log)
     log.close()
     path_of(log, 2).write_bytes(path_of(log, 2).read_bytes()[:-1] + b"?")
@@ -95,8 +95,8 @@ def test_a_cleanly_closed_log_is_not_read_through(open_log: OpenLog) -> None:
 
 
 def test_recovery_begins_with_the_segment_of_the_recovery_point(open_log: OpenLog) -> None:
-    """What is below was flushed; damage there is not looked for. Above it, the log ends before
-    the damage and later segments go."""
+    """Segments below the recovery point were flushed and are not read. Above it the log ends before
+    the first damage, and later segments are deleted."""
     three_segments(open_log)
     log = open_log(recovery_point=2, index_interval_bytes=0)
     data = bytearray(path_of(log, 2).read_bytes())
@@ -112,9 +112,10 @@ def test_recovery_begins_with_the_segment_of_the_recovery_point(open_log: OpenLo
 def test_an_unflushed_segment_that_lost_its_end_is_the_last(
     open_log: OpenLog, policy: str, end: int
 ) -> None:
-    """A power failure may leave the next segment's name and a size of some time ago: whole
-    messages, and nothing to cut. The next segment would leave a hole in the offsets, which neither
-    a follower nor a consumer would ever notice. A compacted log has gaps by right."""
+    """Recovery deletes the segments behind one that lost its end. A power failure may keep the name
+    of the next segment and shorten this one to whole messages, with nothing to cut. The next
+    segment would leave a gap that neither follower nor consumer notices. Only a compacted log may
+    have gaps."""
     log = three_segments(open_log)
     os.truncate(path_of(log, 2), 27)
     again = open_log(recovery_point=2, index_interval_bytes=0, cleanup_policy=policy)
@@ -123,7 +124,7 @@ def test_an_unflushed_segment_that_lost_its_end_is_the_last(
 
 
 def test_what_recovery_cuts_and_deletes_is_on_disk(open_log: OpenLog, synced: list[str]) -> None:
-    """The next recovery begins behind it."""
+    """Recovery syncs what it cuts and deletes, because the next recovery begins behind it."""
     log = three_segments(open_log)
     os.truncate(path_of(log, 2), 40)
     synced.clear()
@@ -132,7 +133,8 @@ def test_what_recovery_cuts_and_deletes_is_on_disk(open_log: OpenLog, synced: li
 
 
 def test_a_log_that_was_cleaned_once_keeps_its_gaps(tmp_path: Path, open_log: OpenLog) -> None:
-    """Its topic is not compacted any more, but the cleaner's checkpoint knows it."""
+    """A log keeps its gaps if the cleaner's checkpoint knows it, although its topic is no longer
+    compacted."""
     log = three_segments(open_log)
     os.truncate(path_of(log, 2), 27)
     points = CleanerPoints([tmp_path])
@@ -144,7 +146,8 @@ def test_a_log_that_was_cleaned_once_keeps_its_gaps(tmp_path: Path, open_log: Op
 
 
 def test_a_gap_below_the_recovery_point_stays(open_log: OpenLog) -> None:
-    """What was flushed is not looked at: the topic may have been compacted once."""
+    """Recovery does not read flushed messages, so a gap below the recovery point stays. The topic
+    may have been compacted once."""
     log = three_segments(open_log)
     os.truncate(path_of(log, 2), 27)
     path_of(log, 2, "index").unlink()
@@ -153,7 +156,8 @@ def test_a_gap_below_the_recovery_point_stays(open_log: OpenLog) -> None:
 
 
 def test_an_unclean_end_is_cut_and_its_index_rebuilt(open_log: OpenLog) -> None:
-    """Half an entry after a crash, with the pre-allocated index still there."""
+    """After a crash, recovery cuts half an entry at the end and rebuilds the index, which is still
+    pre-allocated."""
     log = three_segments(open_log)
     with path_of(log, 4).open("ab") as file:
         file.write(a_set(b"half")[:20])
@@ -165,7 +169,7 @@ def test_an_unclean_end_is_cut_and_its_index_rebuilt(open_log: OpenLog) -> None:
 
 
 def test_a_marker_that_lies_about_the_end_is_not_believed(open_log: OpenLog) -> None:
-    """The tail is checked even after a clean stop, so that nothing is appended behind junk."""
+    """The tail is checked even after a clean stop, so that no append follows damaged bytes."""
     log = three_segments(open_log)
     log.close()
     with path_of(log, 4).open("ab") as file:
@@ -182,8 +186,8 @@ def test_a_marker_that_lies_about_the_end_is_not_believed(open_log: OpenLog) -> 
 def test_a_missing_or_impossible_index_is_rebuilt(
     open_log: OpenLog, index: bytes | None, base_offset: int
 ) -> None:
-    """Also after a clean stop, where 0.8.2.2 refuses to start (seen live: a start that failed half
-    way leaves pre-allocated indexes and the marker)."""
+    """A missing or impossible index is rebuilt, also after a clean stop. 0.8.2.2 then refuses to
+    start. (Seen live: a start that fails leaves pre-allocated indexes and the marker.)"""
     log = three_segments(open_log)
     log.close()
     path = path_of(log, base_offset, "index")
@@ -197,8 +201,8 @@ def test_a_missing_or_impossible_index_is_rebuilt(
 
 
 def test_left_overs_are_swept(open_log: OpenLog) -> None:
-    """Deletes are finished, unfinished compactions dropped, finished ones put in place, and an
-    index without messages goes."""
+    """A start finishes deletions, drops unfinished compactions, puts finished ones in place, and
+    deletes an index without messages."""
     log = three_segments(open_log)
     log.close()
     swapped = path_of(log, 2).read_bytes()
@@ -215,7 +219,7 @@ def test_left_overs_are_swept(open_log: OpenLog) -> None:
 
 
 def test_files_of_later_versions_are_left_alone(open_log: OpenLog) -> None:
-    """A .timeindex (0.10.1) is not ours to read or to delete."""
+    """A broker of 0.8 neither reads nor deletes a .timeindex (0.10.1)."""
     log = three_segments(open_log)
     log.close()
     path_of(log, 0, "timeindex").write_bytes(bytes(12))
@@ -225,7 +229,8 @@ def test_files_of_later_versions_are_left_alone(open_log: OpenLog) -> None:
 
 @pytest.mark.usefixtures("broken_logs")
 def test_a_log_file_of_no_offset_is_an_error(open_log: OpenLog) -> None:
-    """CorruptLog names it; 0.8.2.2 dies with a NumberFormatException."""
+    """A .log file without an offset in its name is a CorruptLog with its path. 0.8.2.2 dies with a
+    NumberFormatException."""
     log = open_log()
     (log.directory / "notes.log").touch()
     with pytest.raises(CorruptLog, match=r"notes\.log"):

@@ -32,7 +32,8 @@ def state_for_others(directory: Path) -> str:
 
 
 def test_another_process_is_kept_out_until_release(tmp_path: Path) -> None:
-    """A POSIX record lock, which is what Java's FileChannel.tryLock takes; the file stays."""
+    """The lock is a POSIX record lock, which Java's FileChannel.tryLock takes too. The file stays
+    after the release."""
     lock = DirectoryLock(tmp_path)
     assert "taken" == state_for_others(tmp_path)
     lock.release()
@@ -41,7 +42,8 @@ def test_another_process_is_kept_out_until_release(tmp_path: Path) -> None:
 
 
 def test_the_same_process_is_kept_out_without_losing_the_lock(tmp_path: Path) -> None:
-    """POSIX would let it in, and closing the second descriptor would drop the first lock."""
+    """A second lock in the same process is refused. POSIX would grant it, and closing the second
+    descriptor would drop the first lock."""
     lock = DirectoryLock(tmp_path)
     with pytest.raises(StorageError, match=r"Failed to acquire lock on file \.lock in"):
         DirectoryLock(tmp_path)

@@ -39,7 +39,7 @@ ENTRY = 26  # bytes of an entry around a value
 
 
 def test_offsets_are_given_one_by_one(open_log: OpenLog) -> None:
-    """A set's messages get the LEO and the numbers after it, whatever they came with."""
+    """The messages of a set get the LEO and the offsets after it, whatever offsets they had."""
     log = open_log()
     assert (0, 1, 2) == _numbers(log.append(a_set(b"a", b"b", base_offset=70)))
     assert (2, 2, 1) == _numbers(log.append(a_set(b"c")))
@@ -52,7 +52,8 @@ def _numbers(info: Any) -> tuple[int, int, int]:
 
 
 def test_nothing_is_appended_of_an_empty_or_cut_set(open_log: OpenLog) -> None:
-    """A partial entry at the end is dropped; if that is all there was, the log does not move."""
+    """A partial entry at the end of a set is dropped. If nothing else is there, the log does not
+    move."""
     log = open_log()
     assert (-1, -1, 0) == _numbers(log.append(bytearray()))
     assert (-1, -1, 0) == _numbers(log.append(a_set(b"abc")[:-1]))
@@ -63,7 +64,8 @@ def test_nothing_is_appended_of_an_empty_or_cut_set(open_log: OpenLog) -> None:
 
 @pytest.mark.parametrize("codec", [1, 2, 3])
 def test_a_compressed_set_is_numbered_inside(open_log: OpenLog, codec: int) -> None:
-    """One wrapper with the last inner offset; reading at an inner offset gives the wrapper."""
+    """A compressed set is one wrapper with the last inner offset. A read at an inner offset returns
+    the wrapper."""
     log = open_log()
     log.append(a_set(b"x"))
     assert (1, 3, 3) == _numbers(log.append(a_set(b"a", b"b", b"c", codec=codec)))
@@ -72,7 +74,8 @@ def test_a_compressed_set_is_numbered_inside(open_log: OpenLog, codec: int) -> N
 
 
 def test_a_refused_set_changes_nothing(open_log: OpenLog) -> None:
-    """Bad CRC, an entry above max.message.bytes, a set above segment.bytes."""
+    """The log does not change for a bad CRC, an entry above max.message.bytes, or a set above
+    segment.bytes."""
     log = open_log(max_message_bytes=ENTRY + 10, segment_bytes=100)
     bad = a_set(b"a", b"b")
     bad[-1] ^= 1
@@ -86,7 +89,8 @@ def test_a_refused_set_changes_nothing(open_log: OpenLog) -> None:
 
 
 def test_a_follower_takes_offsets_as_they_are(open_log: OpenLog) -> None:
-    """Gaps stay (the leader may be compacted); the partial entry at a fetch's end is dropped."""
+    """A follower keeps gaps, since the leader may be compacted, and drops the partial entry at the
+    end of a fetch."""
     log = open_log()
     log.append_as_follower(a_set(b"a", base_offset=3) + a_set(b"b", base_offset=9) + b"\0" * 7)
     assert [(3, b"a"), (9, b"b")] == all_values(log)
@@ -106,7 +110,8 @@ def test_a_follower_takes_offsets_as_they_are(open_log: OpenLog) -> None:
 def test_a_follower_refuses_what_does_not_follow(
     open_log: OpenLog, data: bytearray, error: type[Exception]
 ) -> None:
-    """Below the LEO, not ascending, too large: nothing is appended."""
+    """A set that begins below the LEO, has falling offsets or is too large is refused, and nothing
+    is appended."""
     log = open_log(max_message_bytes=150, segment_bytes=1000)
     log.append(a_set(b"0", b"1"))
     with pytest.raises(error):
@@ -115,7 +120,7 @@ def test_a_follower_refuses_what_does_not_follow(
 
 
 def test_a_set_prepared_for_another_end_is_a_bug(open_log: OpenLog) -> None:
-    """append_prepared asserts the LEO that the set was numbered from."""
+    """append_prepared asserts that the set was numbered from the current LEO."""
     log = open_log()
     prepared = message_set.prepare(a_set(b"a"), 5, 1000, 1000)
     with pytest.raises(
@@ -127,7 +132,8 @@ def test_a_set_prepared_for_another_end_is_a_bug(open_log: OpenLog) -> None:
 def test_a_full_disk_leaves_the_log_as_it_was(
     open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a write is taken back, StorageError names the file, the next append works."""
+    """A write that stops half way is undone, a StorageError names the file, and the next append
+    works."""
     log = open_log()
     log.append(a_set(b"a"))
     real = os.pwrite
@@ -147,7 +153,8 @@ def test_a_full_disk_leaves_the_log_as_it_was(
 
 
 def test_a_closed_log_refuses_appends(open_log: OpenLog) -> None:
-    """A task that kept it too long has a bug; the disk has not failed: the broker does not halt."""
+    """A closed log refuses appends with an error that is no StorageError: the caller has a bug and
+    the disk has not failed, so the broker does not halt."""
     log = open_log()
     log.close()
     with pytest.raises(AssertionError, match="t-0 is closed"):
@@ -158,7 +165,7 @@ def test_a_closed_log_refuses_appends(open_log: OpenLog) -> None:
 
 
 def test_it_rolls_when_a_set_would_not_fit(open_log: OpenLog) -> None:
-    """size > segment.bytes - set: exactly full is allowed."""
+    """The log rolls if size > segment.bytes - set. A segment that is exactly full is allowed."""
     log = open_log(segment_bytes=2 * (ENTRY + 4))
     for _ in range(5):
         log.append(a_set(b"1234"))
@@ -167,8 +174,8 @@ def test_it_rolls_when_a_set_would_not_fit(open_log: OpenLog) -> None:
 
 
 def test_it_rolls_by_age_of_the_open_segment(open_log: OpenLog, clock: ManualClock) -> None:
-    """The first append after segment.ms rolls a segment that is not empty; 0.8: reopening
-    starts the age anew."""
+    """The first append after segment.ms rolls a segment that is not empty. 0.8: the age counts from
+    the last opening."""
     log = open_log(segment_ms=1000)
     clock.now_ms += 5000
     log.append(a_set(b"a"))
@@ -187,7 +194,8 @@ def test_it_rolls_by_age_of_the_open_segment(open_log: OpenLog, clock: ManualClo
 
 
 def test_jitter_makes_it_roll_earlier(open_log: OpenLog, clock: ManualClock) -> None:
-    """Drawn below min(segment.jitter.ms, segment.ms) for each segment."""
+    """Each segment draws a jitter below min(segment.jitter.ms, segment.ms), by which it rolls
+    earlier."""
     limits = []
 
     def draw(limit: int) -> int:
@@ -203,7 +211,7 @@ def test_jitter_makes_it_roll_earlier(open_log: OpenLog, clock: ManualClock) -> 
 
 
 def test_it_rolls_when_the_index_is_full(open_log: OpenLog) -> None:
-    """Two entries of 8 bytes fit in 16."""
+    """An index of 16 bytes has room for two entries of 8 bytes; then the log rolls."""
     log = open_log(index_interval_bytes=0, segment_index_bytes=16)
     for _ in range(7):
         log.append(a_set(b"a"))
@@ -211,7 +219,8 @@ def test_it_rolls_when_the_index_is_full(open_log: OpenLog) -> None:
 
 
 def test_a_roll_seals_and_schedules_a_flush(open_log: OpenLog, background: Deferred) -> None:
-    """The old index is trimmed at once; the recovery point moves when the flush has run."""
+    """A roll trims the old index at once. The recovery point moves when the scheduled flush has
+    run."""
     log = open_log(index_interval_bytes=0)
     for value in (b"a", b"b", b"c"):
         log.append(a_set(value))
@@ -224,7 +233,7 @@ def test_a_roll_seals_and_schedules_a_flush(open_log: OpenLog, background: Defer
 
 
 def test_left_over_files_of_a_new_segment_are_replaced(open_log: OpenLog) -> None:
-    """A file with the new segment's name is a leftover."""
+    """A file that already has the new segment's name is a leftover and is replaced."""
     log = open_log()
     log.append(a_set(b"a"))
     (log.directory / f"{1:020d}.log").write_bytes(b"junk")
@@ -234,7 +243,8 @@ def test_left_over_files_of_a_new_segment_are_replaced(open_log: OpenLog) -> Non
 
 
 def test_a_follower_rolls_before_the_index_would_overflow(open_log: OpenLog) -> None:
-    """Index offsets are 32 bits from the base; compacted leaders may skip more."""
+    """The log rolls before an offset exceeds 32 bits from the base. A compacted leader may skip so
+    many."""
     log = open_log(index_interval_bytes=0)
     log.append_as_follower(a_set(b"a", base_offset=1))
     log.append_as_follower(a_set(b"b", base_offset=2**31 + 5))
@@ -247,7 +257,8 @@ def test_a_follower_rolls_before_the_index_would_overflow(open_log: OpenLog) -> 
 
 
 def test_reads_are_slices_of_one_segment(open_log: OpenLog) -> None:
-    """From the requested entry, at most this many bytes; the last entry may be cut off."""
+    """A slice begins at the requested entry and has at most the requested bytes. Its last entry may
+    be cut off."""
     log = open_log(segment_bytes=3 * (ENTRY + 1))
     for value in (b"a", b"b", b"c", b"d"):
         log.append(a_set(value))
@@ -265,7 +276,7 @@ def test_reads_are_slices_of_one_segment(open_log: OpenLog) -> None:
 
 
 def test_reading_at_the_end_is_empty(open_log: OpenLog) -> None:
-    """At the LEO there is nothing yet; the slice says where it will be."""
+    """A read at the LEO returns an empty slice with the position of the next message."""
     log = open_log()
     log.append(a_set(b"a"))
     assert (0, log.log_end) == (log.read(1, 100).size, log.read(1, 100).log_offset)
@@ -274,7 +285,7 @@ def test_reading_at_the_end_is_empty(open_log: OpenLog) -> None:
 
 @pytest.mark.parametrize("offset", [-1, 2, 4, 10])
 def test_offsets_outside_of_the_log_are_out_of_range(open_log: OpenLog, offset: int) -> None:
-    """Below the start or above the LEO."""
+    """A read below the log start or above the LEO is OffsetOutOfRange."""
     log = open_log()
     log.truncate_fully_and_start_at(3)
     if offset < 3:
@@ -286,7 +297,7 @@ def test_offsets_outside_of_the_log_are_out_of_range(open_log: OpenLog, offset: 
 
 
 def test_max_offset_ends_a_slice(open_log: OpenLog) -> None:
-    """Consumers read up to the HW; an offset above it answers as 0.8.2.2 does (-1)."""
+    """A consumer's read ends at the HW. A read above it returns what 0.8.2.2 returns (-1)."""
     log = open_log()
     log.append(a_set(b"a", b"b", b"c"))
     log.append(a_set(b"d"))
@@ -300,7 +311,8 @@ def test_max_offset_ends_a_slice(open_log: OpenLog) -> None:
 
 
 def test_a_gap_is_read_over(open_log: OpenLog) -> None:
-    """Offsets that compaction took give the next message, in the next segment if need be."""
+    """A read of an offset that compaction removed returns the next message, if necessary from the
+    next segment."""
     log = open_log()
     log.append_as_follower(a_set(b"a", base_offset=1))
     log.append_as_follower(a_set(b"b", base_offset=5))
@@ -314,7 +326,7 @@ def test_a_gap_is_read_over(open_log: OpenLog) -> None:
 
 
 def test_large_sets_are_scanned_to_the_end(open_log: OpenLog) -> None:
-    """The index knows only where a set starts; a message deep inside is found by scanning."""
+    """The index has the start of each set. A scan finds a message deep within a large set."""
     log = open_log()
     for _ in range(3):
         log.append(a_set(*[b"x" * 100] * 4000))
@@ -326,8 +338,8 @@ def test_large_sets_are_scanned_to_the_end(open_log: OpenLog) -> None:
 def test_the_tail_is_found_without_reading(
     open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The start of the last set, and every indexed set, needs no look into the file: what tail
-    consumers and followers ask for."""
+    """The start of the last set and of each indexed set is found without reading the file.
+    Consumers at the tail and followers ask for nothing else."""
     log = open_log(index_interval_bytes=100)
     for _ in range(4):
         log.append(a_set(b"x" * 100, b"y"))
@@ -341,7 +353,7 @@ def test_the_tail_is_found_without_reading(
 
 
 def test_offsets_by_time_are_segment_starts(open_log: OpenLog) -> None:
-    """Modification times decide, newest first; the log end counts as written now if the active
+    """Modification times decide, newest first. The log end counts as written now if the active
     segment has messages."""
     log = open_log()
     for value in (b"a", b"b", b"c"):
@@ -363,7 +375,7 @@ def test_offsets_by_time_are_segment_starts(open_log: OpenLog) -> None:
 
 
 def test_an_empty_active_segment_is_its_own_end(open_log: OpenLog) -> None:
-    """Then the latest offset is the active segment's base, once."""
+    """With an empty active segment the latest offset is its base, listed once."""
     log = open_log()
     assert [0] == log.offsets_before(LATEST_OFFSET, 10)
     log.append(a_set(b"a"))

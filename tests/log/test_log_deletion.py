@@ -26,7 +26,8 @@ from tests.log.conftest import (
 
 
 def test_retention_renames_first_and_deletes_later(open_log: OpenLog, background: Deferred) -> None:
-    """*.deleted until file.delete.delay.ms has passed; the start offset moves at once."""
+    """Retention renames files to *.deleted and deletes them after file.delete.delay.ms. The start
+    offset moves at once."""
     log = open_log(file_delete_delay_ms=777)
     for value in (b"a", b"b"):
         log.append(a_set(value))
@@ -43,8 +44,8 @@ def test_retention_renames_first_and_deletes_later(open_log: OpenLog, background
 
 
 def test_a_reader_keeps_what_it_was_given(open_log: OpenLog, background: Deferred) -> None:
-    """A slice of a segment reads on after the segment was renamed and removed; with it goes its
-    descriptor, in the background, for the pages of a deleted file take long to free."""
+    """A slice still reads its bytes after its segment was renamed and removed. Its descriptor is
+    closed with it, in the background, because freeing the pages of a deleted file takes long."""
     log = open_log()
     log.append(a_set(b"old"))
     found = log.read(0, 1000)
@@ -62,7 +63,8 @@ def test_a_reader_keeps_what_it_was_given(open_log: OpenLog, background: Deferre
 
 
 def test_retention_of_everything_rolls_first(open_log: OpenLog) -> None:
-    """The log goes on at its end; an empty log is left alone."""
+    """If every segment expires, the log rolls first and continues at its end. An empty log is left
+    alone."""
     log = open_log()
     assert 0 == log.delete_old_segments(TimeRetention(-1))
     log.append(a_set(b"a"))
@@ -74,7 +76,8 @@ def test_retention_of_everything_rolls_first(open_log: OpenLog) -> None:
 
 
 def test_truncation_drops_the_target_and_what_follows(open_log: OpenLog) -> None:
-    """Across segments; the log goes on at the target."""
+    """A truncation removes the target and all messages behind it, across segments. The log
+    continues at the target."""
     log = open_log(index_interval_bytes=0)
     for number in range(9):
         log.append(a_set(b"%d" % number))
@@ -88,7 +91,7 @@ def test_truncation_drops_the_target_and_what_follows(open_log: OpenLog) -> None
 
 
 def test_truncation_above_the_end_does_nothing(open_log: OpenLog) -> None:
-    """A follower may be told so after an unclean election."""
+    """A truncation above the end does nothing. A follower may get one after an unclean election."""
     log = open_log()
     log.append(a_set(b"a"))
     log.truncate_to(5)
@@ -99,7 +102,7 @@ def test_truncation_above_the_end_does_nothing(open_log: OpenLog) -> None:
 
 
 def test_truncation_below_the_start_empties_the_log(open_log: OpenLog) -> None:
-    """It goes on at the target, which is below what it held."""
+    """A truncation below the start empties the log. It continues at the target."""
     log = open_log()
     log.truncate_fully_and_start_at(10)
     log.append(a_set(b"a"))
@@ -110,7 +113,8 @@ def test_truncation_below_the_start_empties_the_log(open_log: OpenLog) -> None:
 
 
 def test_truncation_inside_a_wrapper_takes_the_wrapper(open_log: OpenLog) -> None:
-    """0.8: the end is the target nevertheless, and the follower is sent the wrapper again."""
+    """0.8: a truncation to an offset within a wrapper removes the wrapper. The log end is the
+    target nevertheless, and the leader sends the wrapper again."""
     log = open_log()
     log.append(a_set(b"a"))
     log.append(a_set(b"b", b"c", b"d", codec=2))
@@ -122,8 +126,8 @@ def test_truncation_inside_a_wrapper_takes_the_wrapper(open_log: OpenLog) -> Non
 
 @pytest.mark.parametrize("target", [11, 12])
 def test_no_index_entry_stays_behind_a_truncation(open_log: OpenLog, target: int) -> None:
-    """A wrapper that holds the target, or a set after a gap, is indexed below the target and goes
-    with its entry: it would lead behind the end. (Regression: found by the model.)"""
+    """The index entry of a wrapper that contains the target, or of a set behind a gap, is below the
+    target and goes with its set. Otherwise it would lead beyond the end. (Found by the model.)"""
     log = open_log(index_interval_bytes=0)
     log.append_as_follower(a_set(b"a", base_offset=9))
     log.append_as_follower(a_set(b"b", b"c", b"d", codec=1, base_offset=11))
@@ -136,7 +140,8 @@ def test_no_index_entry_stays_behind_a_truncation(open_log: OpenLog, target: int
 def test_a_truncated_log_starts_its_age_anew_only_if_empty(
     open_log: OpenLog, clock: ManualClock
 ) -> None:
-    """As LogSegment.truncateTo has it."""
+    """A truncation restarts the age of a segment only if it empties it, as LogSegment.truncateTo
+    does."""
     log = open_log(segment_ms=1000)
     log.append(a_set(b"a", b"b"))
     clock.now_ms += 5000
@@ -147,7 +152,8 @@ def test_a_truncated_log_starts_its_age_anew_only_if_empty(
 
 
 def test_delete_removes_the_directory(open_log: OpenLog, background: Deferred) -> None:
-    """At once, and a delete that was still to come finds nothing to complain about."""
+    """`delete` removes the directory at once. A file deletion that was scheduled before finds
+    nothing and reports no error."""
     log = open_log()
     log.append(a_set(b"a"))
     log.delete_old_segments(TimeRetention(-(10**13)))
@@ -160,9 +166,9 @@ def test_delete_removes_the_directory(open_log: OpenLog, background: Deferred) -
 def test_an_interrupted_delete_leaves_the_first_messages(
     open_log: OpenLog, removals: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process dies or the disk fails after some files: the partition may come back to this
-    broker, which then continues at the log's end and may lead. (A simulated run lost the first 95
-    messages.)"""
+    """If the process dies or the disk fails during a deletion, the first messages remain. The
+    partition may return to this broker, which then continues at the log's end and may lead. (A
+    simulated run lost the first 95 messages.)"""
     log = open_log()
     for value in (b"a", b"b", b"c"):
         log.append(a_set(value))

@@ -17,7 +17,7 @@ from tests.log.conftest import (
 
 
 def test_it_flushes_every_so_many_messages(open_log: OpenLog) -> None:
-    """flush.messages counts what is above the recovery point."""
+    """flush.messages counts the messages above the recovery point."""
     log = open_log(flush_messages=3)
     log.append(a_set(b"a", b"b"))
     assert (0, 2) == (log.recovery_point, log.log_end_offset)
@@ -28,7 +28,8 @@ def test_it_flushes_every_so_many_messages(open_log: OpenLog) -> None:
 def test_a_flush_syncs_messages_index_and_names(
     open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only segments above the recovery point, and the directory if it has new files."""
+    """A flush syncs the segments above the recovery point, and the directory if it has new files.
+    """
     log = open_log()
     log.append(a_set(b"a"))
     log.flush()
@@ -47,8 +48,9 @@ def test_a_flush_syncs_messages_index_and_names(
 
 
 def test_a_truncation_is_on_disk_before_the_log_rolls(open_log: OpenLog, synced: list[str]) -> None:
-    """A power failure that undid it later would leave two segments with the same offsets: nothing
-    below the recovery point is looked at again."""
+    """The active segment is synced before it rolls after a truncation. A power failure that undid
+    the truncation later would leave two segments with the same offsets, and nothing below the
+    recovery point is checked again."""
     log = open_log()
     log.append(a_set(b"a", b"b"))
     log.flush()
@@ -63,7 +65,8 @@ def test_a_truncation_is_on_disk_before_the_log_rolls(open_log: OpenLog, synced:
 
 
 def test_a_stop_syncs_a_truncation(open_log: OpenLog, synced: list[str]) -> None:
-    """The clean-shutdown marker would let the next start trust what a power failure brings back."""
+    """A stop syncs a truncation. Otherwise the clean-shutdown marker would make the next start
+    trust messages that a power failure brings back."""
     log = open_log()
     log.append(a_set(b"a", b"b"))
     log.flush()
@@ -77,8 +80,8 @@ def test_a_stop_syncs_a_truncation(open_log: OpenLog, synced: list[str]) -> None
 def test_a_second_flush_syncs_the_names_that_the_first_has_not_yet(
     open_log: OpenLog, synced: list[str]
 ) -> None:
-    """The fsync of a roll waits in a thread. A flush that completes before it moves the recovery
-    point, so it syncs the directory with the new segment itself."""
+    """A flush that moves the recovery point syncs the directory entry of the new segment itself, if
+    the fsync of the roll still waits in a thread."""
     log = open_log()
     log.append(a_set(b"a"))
     log.flush()
@@ -101,7 +104,7 @@ def test_a_second_flush_syncs_the_names_that_the_first_has_not_yet(
 def test_a_flush_that_failed_leaves_the_names_to_the_next(
     open_log: OpenLog, synced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a flush that has completed counts."""
+    """A flush that failed leaves the directory to the next flush; only a completed one counts."""
     log = open_log()
     log.append(a_set(b"a"))
 
@@ -119,7 +122,8 @@ def test_a_flush_that_failed_leaves_the_names_to_the_next(
 def test_the_first_flush_syncs_the_name_of_the_directory_itself(
     open_log: OpenLog, synced: list[str]
 ) -> None:
-    """A new log is a name in its log directory, which a power failure could take back."""
+    """The first flush of a new log syncs the parent directory, because a power failure could undo
+    the creation of the log's directory."""
     log = open_log()
     log.append(a_set(b"a"))
     log.flush()
@@ -135,8 +139,9 @@ def test_the_first_flush_syncs_the_name_of_the_directory_itself(
 def test_truncation_syncs_the_names_of_deleted_segments(
     open_log: OpenLog, synced: list[str], offset: int
 ) -> None:
-    """Otherwise a power failure brings them back behind what is appended next. 5: the whole log
-    starts anew above its end."""
+    """A truncation syncs the directory after it deletes segments. Otherwise a power failure brings
+    them back behind what is appended next. In the case 5 the whole log starts again above its end.
+    """
     log = open_log()
     log.append(a_set(b"a", b"b"))
     log.roll()
@@ -150,7 +155,7 @@ def test_truncation_syncs_the_names_of_deleted_segments(
 
 
 def test_a_log_may_be_deleted_while_it_is_synced(open_log: OpenLog) -> None:
-    """The fsync of a roll is on its way in a thread when a topic is deleted."""
+    """A topic may be deleted while a thread syncs a rolled segment of it."""
     log = open_log()
     log.append(a_set(b"a"))
     flush = log.begin_flush()
@@ -160,7 +165,8 @@ def test_a_log_may_be_deleted_while_it_is_synced(open_log: OpenLog) -> None:
 
 
 def test_a_flush_that_was_overtaken_by_a_truncation_moves_nothing(open_log: OpenLog) -> None:
-    """What it synced is not what the log holds now."""
+    """A flush that a truncation overtook does not move the recovery point, since the log no longer
+    has what it synced."""
     log = open_log()
     log.append(a_set(b"a", b"b"))
     flush = log.begin_flush()

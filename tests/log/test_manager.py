@@ -25,7 +25,8 @@ OpenManager = Callable[..., LogManager]
 
 @pytest.fixture
 def open_manager(tmp_path: Path, clock: ManualClock, background: Deferred) -> Iterator[OpenManager]:
-    """Opens (and loads) a manager of tmp_path/a and whatever else is named; unlocks at the end."""
+    """Opens and loads a manager of tmp_path/a and the directories named in the call; unlocks them
+    at the end."""
     managers: list[LogManager] = []
 
     def open_it(
@@ -57,7 +58,8 @@ def open_manager(tmp_path: Path, clock: ManualClock, background: Deferred) -> It
 def test_the_removal_of_the_marker_is_on_disk_before_a_log_is_opened(
     open_manager: OpenManager, synced: list[str]
 ) -> None:
-    """A marker that a power failure brings back would make the next start skip recovery."""
+    """The marker's removal is synced before a log is opened. A marker that a power failure brings
+    back would make the next start skip recovery."""
     open_manager().shutdown()
     manager = open_manager(load=False)
     before: list[list[str]] = []
@@ -72,8 +74,8 @@ def test_the_removal_of_the_marker_is_on_disk_before_a_log_is_opened(
 
 
 def test_logs_come_back_after_a_clean_stop(open_manager: OpenManager, tmp_path: Path) -> None:
-    """Marker and recovery points are written; the next start believes them and removes the
-    marker."""
+    """A clean stop writes the marker and the recovery points. The next start trusts them and
+    removes the marker."""
     manager = open_manager()
     manager.get_or_create(T0).append(a_set(b"a", b"b"))
     manager.get_or_create(U1)
@@ -93,7 +95,7 @@ def test_logs_come_back_after_a_clean_stop(open_manager: OpenManager, tmp_path: 
 def test_a_killed_broker_recovers_from_its_checkpoint(
     open_manager: OpenManager, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without the marker every log is checked from its recovery point on."""
+    """Without the marker, recovery checks every log from its recovery point on."""
     manager = open_manager()
     log = manager.get_or_create(T0)
     log.append(a_set(b"a"))
@@ -109,8 +111,9 @@ def test_a_killed_broker_recovers_from_its_checkpoint(
 
 
 def test_a_start_that_fails_is_no_clean_stop(open_manager: OpenManager, tmp_path: Path) -> None:
-    """Seen live with 0.8.2.2: a failing start after a clean stop grows the indexes and leaves the
-    marker, and the start after it dies. We remove the marker before the first file is opened."""
+    """A start that fails does not count as a clean stop: the marker is removed before the first
+    file is opened. (Seen live with 0.8.2.2: a start that fails after a clean stop grows the indexes
+    and leaves the marker, and the next start dies.)"""
     manager = open_manager()
     manager.get_or_create(T0).append(a_set(b"a"))
     manager.shutdown()
@@ -126,7 +129,8 @@ def test_a_start_that_fails_is_no_clean_stop(open_manager: OpenManager, tmp_path
 def test_a_crash_before_the_marker_is_no_clean_stop(
     open_manager: OpenManager, tmp_path: Path
 ) -> None:
-    """Everything is closed and checkpointed: the next start recovers nothing, but looks."""
+    """After a crash between the checkpoints and the marker, the next start checks the logs and
+    finds nothing to recover."""
     manager = open_manager(crash=CrashAt(crashpoints.SHUTDOWN_CLOSED))
     manager.get_or_create(T0).append(a_set(b"a"))
     with pytest.raises(Died):
@@ -139,8 +143,9 @@ def test_a_crash_before_the_marker_is_no_clean_stop(
 def test_a_bad_directory_stops_the_load_and_is_named(
     open_manager: OpenManager, tmp_path: Path, name: str
 ) -> None:
-    """As captured in downgrade-0.9-to-0.8.2.2, but with its name; the marker stays, since nothing
-    was touched, and the lock is released."""
+    """An illegal directory stops the load with an error that has its name (captured in
+    downgrade-0.9-to-0.8.2.2, without name). The marker stays, since nothing was changed, and the
+    lock is released."""
     open_manager().shutdown()
     (tmp_path / "a" / name).mkdir()
     with pytest.raises(CorruptLog) as raised:
@@ -152,7 +157,7 @@ def test_a_bad_directory_stops_the_load_and_is_named(
 
 
 def test_a_damaged_checkpoint_stops_the_load(open_manager: OpenManager, tmp_path: Path) -> None:
-    """A wrong count is an error, as in 0.8.2.2."""
+    """A wrong count in a checkpoint is an error, as in 0.8.2.2."""
     open_manager().shutdown()
     (tmp_path / "a" / RECOVERY_POINTS).write_text("0\n7\n")
     with pytest.raises(CorruptLog, match="expected 7 entries but found 0"):
@@ -160,8 +165,8 @@ def test_a_damaged_checkpoint_stops_the_load(open_manager: OpenManager, tmp_path
 
 
 def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: Path) -> None:
-    """Ties go to the directory named first; every directory is checkpointed by itself. Logs that
-    were loaded count, deleted ones do not."""
+    """A new log goes to the directory with the fewest logs; the first one wins a tie. Loaded logs
+    count, deleted ones do not. Each directory has its own checkpoint."""
     manager = open_manager("a", "b")
     for number in range(3):
         manager.get_or_create(TopicPartition("t", number))
@@ -179,7 +184,7 @@ def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: P
 
 
 def test_the_same_partition_twice_is_an_error(open_manager: OpenManager, tmp_path: Path) -> None:
-    """Nobody could say which of the two is right."""
+    """A partition in two log directories is an error, because nothing says which one is right."""
     manager = open_manager("a")
     manager.get_or_create(T0)
     manager.shutdown()
@@ -191,7 +196,8 @@ def test_the_same_partition_twice_is_an_error(open_manager: OpenManager, tmp_pat
 def test_directories_must_be_usable_and_different(
     open_manager: OpenManager, tmp_path: Path
 ) -> None:
-    """Named twice (also by another spelling), a file, or locked: nothing stays locked."""
+    """A directory that is listed twice (also by another spelling), is a file, or is locked, is an
+    error, and no lock remains."""
     with pytest.raises(ConfigError, match="Duplicate log directory found"):
         open_manager("a", "../" + tmp_path.name + "/a")
     (tmp_path / "file").touch()
@@ -206,7 +212,7 @@ def test_directories_must_be_usable_and_different(
 
 
 def test_loading_may_use_threads(open_manager: OpenManager) -> None:
-    """Each job opens one log and touches nothing else."""
+    """Each job opens one log and uses nothing else, so threads may load logs in parallel."""
     manager = open_manager()
     for number in range(8):
         one = manager.get_or_create(TopicPartition("t", number))
@@ -225,7 +231,7 @@ def test_loading_may_use_threads(open_manager: OpenManager) -> None:
 
 
 def test_topic_configuration_reaches_its_logs(open_manager: OpenManager) -> None:
-    """At load, at creation, and when it changes while running; {} goes back to the defaults."""
+    """Topic overrides apply at load, at creation and when they change. {} restores the defaults."""
     manager = open_manager(
         config=LogConfig(segment_bytes=5000), topics={"t": {"retention.ms": "7"}}
     )
@@ -238,7 +244,7 @@ def test_topic_configuration_reaches_its_logs(open_manager: OpenManager) -> None
 
 
 def test_retention_spares_compacted_topics(open_manager: OpenManager, clock: ManualClock) -> None:
-    """By time, for every log whose policy is delete."""
+    """Retention by time applies to every log with the policy delete, and to no compacted one."""
     manager = open_manager(
         config=LogConfig(retention_ms=1000), topics={"u": {"cleanup.policy": "compact"}}
     )
@@ -253,7 +259,7 @@ def test_retention_spares_compacted_topics(open_manager: OpenManager, clock: Man
 def test_dirty_logs_are_flushed_after_flush_ms(
     open_manager: OpenManager, clock: ManualClock, background: Deferred
 ) -> None:
-    """Counted from the last flush; a log with nothing new is left alone."""
+    """flush.ms counts from the last flush. A log without new messages is not flushed."""
     manager = open_manager(config=LogConfig(flush_ms=1000))
     log = manager.get_or_create(T0)
     manager.get_or_create(U1)
@@ -270,7 +276,8 @@ def test_dirty_logs_are_flushed_after_flush_ms(
 def test_a_slow_disk_does_not_collect_periodic_flushes(
     open_manager: OpenManager, clock: ManualClock, background: Deferred
 ) -> None:
-    """A log whose flush is still under way gets no second one; after it has completed, it does."""
+    """A log whose periodic flush still runs gets no second one. It gets one after the first has
+    completed."""
     manager = open_manager(config=LogConfig(flush_ms=1000))
     log = manager.get_or_create(T0)
     log.append(a_set(b"a"))
@@ -287,7 +294,8 @@ def test_a_slow_disk_does_not_collect_periodic_flushes(
 def test_truncation_checkpoints_the_recovery_point(
     open_manager: OpenManager, tmp_path: Path
 ) -> None:
-    """Otherwise a crash after new appends would trust bytes that were never flushed."""
+    """A truncation checkpoints the recovery point. Otherwise a crash after new appends would trust
+    bytes that were never flushed."""
     manager = open_manager()
     log = manager.get_or_create(T0)
     log.append(a_set(b"a", b"b", b"c"))
@@ -301,7 +309,7 @@ def test_truncation_checkpoints_the_recovery_point(
 
 
 def test_a_log_that_cannot_be_read_is_not_cut(open_manager: OpenManager, tmp_path: Path) -> None:
-    """It is named and as it was, not cut half way; the others are cut."""
+    """A log that cannot be read is reported and keeps its bytes; the other logs are truncated."""
     manager = open_manager()
     for tp in (T0, U1):
         log = manager.get_or_create(tp)
@@ -317,7 +325,7 @@ def test_a_log_that_cannot_be_read_is_not_cut(open_manager: OpenManager, tmp_pat
 
 
 class TestDeletedDirectories:
-    """From 0.10.2 on a deleted log's directory is renamed first (LogManager.asyncDelete)."""
+    """From 0.10.2 on, the directory of a deleted log is renamed first (LogManager.asyncDelete)."""
 
     HEX = "0123456789abcdef" * 2
     NAME = f"t-0.{HEX}-delete"
@@ -325,7 +333,8 @@ class TestDeletedDirectories:
     def test_it_is_removed_later(
         self, open_manager: OpenManager, tmp_path: Path, background: Deferred
     ) -> None:
-        """A log of the same name may be made meanwhile."""
+        """The renamed directory is removed later. A log of the same name may be created meanwhile.
+        """
         manager = open_manager(draw_unique=lambda: self.HEX)
         manager.get_or_create(T0).append(a_set(b"x"))
         assert manager.delete(T0)
@@ -338,7 +347,7 @@ class TestDeletedDirectories:
         assert (tmp_path / "a" / "t-0").exists()
 
     def test_the_next_load_removes_it(self, open_manager: OpenManager, tmp_path: Path) -> None:
-        """A JVM broker leaves them behind too."""
+        """The next load removes renamed directories, also those of a JVM broker."""
         for name in (self.NAME, "t-1"):
             (tmp_path / "a" / name).mkdir(parents=True)
         manager = open_manager(draw_unique=lambda: self.HEX)
@@ -346,13 +355,13 @@ class TestDeletedDirectories:
         assert not (tmp_path / "a" / self.NAME).exists()
 
     def test_0_8_refuses_it(self, open_manager: OpenManager, tmp_path: Path) -> None:
-        """It is no partition's directory."""
+        """0.8 refuses to start on a renamed directory, as on any that is no partition's."""
         (tmp_path / "a" / self.NAME).mkdir(parents=True)
         with pytest.raises(CorruptLog, match="is not the directory of a partition"):
             open_manager()
 
     def test_a_name_that_would_be_too_long(self, open_manager: OpenManager, tmp_path: Path) -> None:
-        """The directory is removed at once."""
+        """A directory whose new name would be too long is removed at once."""
         manager = open_manager(draw_unique=lambda: self.HEX)
         long = TopicPartition("t" * 240, 0)
         manager.get_or_create(long)
@@ -361,7 +370,7 @@ class TestDeletedDirectories:
 
 
 def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: Path) -> None:
-    """And the next checkpoint has no entry for it."""
+    """The log's directory is removed, and the next checkpoint has no entry for it."""
     manager = open_manager()
     manager.get_or_create(T0).append(a_set(b"a"))
     assert manager.delete(T0)
@@ -376,8 +385,8 @@ def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: P
 def test_a_log_made_anew_does_not_inherit_a_recovery_point(
     open_manager: OpenManager, tmp_path: Path
 ) -> None:
-    """After a crash before the next checkpoint, what is in the new log would be trusted without a
-    check."""
+    """A log that is created again gets a recovery point of its own. With the old one, a crash
+    before the next checkpoint would trust messages without a check."""
     manager = open_manager()
     log = manager.get_or_create(T0)
     log.append(a_set(b"a", b"b"))
@@ -391,8 +400,8 @@ def test_a_log_made_anew_does_not_inherit_a_recovery_point(
 def test_a_recovery_point_above_the_log_end_is_lowered_at_the_start(
     open_manager: OpenManager, tmp_path: Path
 ) -> None:
-    """A crash between a truncation and its checkpoint leaves such a one; the next crash would let
-    what was appended meanwhile be trusted without a check."""
+    """A start lowers a recovery point above the log end, which a crash between a truncation and its
+    checkpoint leaves. Otherwise the next crash would trust later appends without a check."""
     manager = open_manager()
     log = manager.get_or_create(T0)
     log.append(a_set(b"a", b"b"))
@@ -407,7 +416,7 @@ def test_a_recovery_point_above_the_log_end_is_lowered_at_the_start(
 def test_a_failing_flush_leaves_no_marker(
     open_manager: OpenManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory is unlocked, but not called clean."""
+    """After a failed flush the directory is unlocked, but has no clean-shutdown marker."""
     manager = open_manager()
     manager.get_or_create(T0).append(a_set(b"a"))
 

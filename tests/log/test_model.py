@@ -24,8 +24,8 @@ CONFIG = LogConfig(
 
 
 class LogModel(RuleBasedStateMachine):
-    """`model` maps every offset that is in the log to its value; `flushed` is the recovery point
-    that a restart would find."""
+    """`model` maps each offset of the log to its value. `flushed` is the recovery point that a
+    restart would find."""
 
     @initialize()
     def start(self) -> None:

@@ -19,7 +19,7 @@ from kafka08.structs import TopicPartition
     ],
 )
 def test_a_directory_name_is_split_at_its_last_dash(name: str, expected: TopicPartition) -> None:
-    """Topic names may hold dashes (Log.parseTopicPartitionName)."""
+    """A topic name may contain dashes (Log.parseTopicPartitionName)."""
     assert expected == names.parse_partition_directory(Path("/logs") / name)
     assert name == names.partition_directory(expected)
 
@@ -28,19 +28,20 @@ def test_a_directory_name_is_split_at_its_last_dash(name: str, expected: TopicPa
     "name", ["lost+found", "x-0.adbe3bd0567a4d949238898aad573652-delete", "-1", "t-", "t-1x"]
 )
 def test_a_directory_that_is_no_partition_is_named(name: str) -> None:
-    """0.8.2.2 does not start on these; our error says which directory it is."""
+    """The error has the name of the directory. 0.8.2.2 does not start on it and does not name it.
+    """
     with pytest.raises(CorruptLog, match=r"/logs/"):
         names.parse_partition_directory(Path("/logs") / name)
 
 
 def test_segment_files_carry_twenty_digits() -> None:
-    """The name is the base offset, padded so that names sort like numbers."""
+    """The name is the base offset with leading zeros, so that names sort like numbers."""
     assert "00000000000000000042.log" == names.log_file(Path(), 42).name
     assert "09223372036854775807.index" == names.index_file(Path(), 2**63 - 1).name
     assert 42 == names.base_offset_of(names.log_file(Path("/d"), 42))
 
 
 def test_a_log_file_without_a_number_is_named() -> None:
-    """A file that no segment can have written stops the load, with its path."""
+    """A .log file whose name is no number stops the load with its path."""
     with pytest.raises(CorruptLog, match=r"/d/notes\.log"):
         names.base_offset_of(Path("/d/notes.log"))

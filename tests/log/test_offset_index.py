@@ -27,8 +27,8 @@ def an_index(path: Path, *entries: tuple[int, int], base_offset: int = 100) -> O
 
 
 def test_entries_are_those_of_a_real_index(tmp_path: Path) -> None:
-    """A rolled index written by 0.8.2.2 opens with the entries the fixture says, and writing the
-    same entries gives the same bytes."""
+    """A rolled index of 0.8.2.2 opens with the entries of the fixture. Writing these entries gives
+    the same bytes."""
     captured = CAPTURED[2]
     assert captured["file"].endswith("19.index")
     path = tmp_path / "captured.index"
@@ -42,8 +42,8 @@ def test_entries_are_those_of_a_real_index(tmp_path: Path) -> None:
 
 
 def test_it_is_preallocated_and_trimmed(tmp_path: Path) -> None:
-    """Rounded down to whole entries while active; exact once sealed (10485760 and 48 in the
-    capture)."""
+    """An active index is pre-allocated, rounded down to whole entries; a sealed one has its exact
+    size (10485760 and 48 in the capture)."""
     index = OffsetIndex(tmp_path / "i", 0)
     index.grow(83)
     assert 80 == (tmp_path / "i").stat().st_size
@@ -55,7 +55,8 @@ def test_it_is_preallocated_and_trimmed(tmp_path: Path) -> None:
 
 
 def test_zeros_of_a_crash_are_no_entries(tmp_path: Path) -> None:
-    """0.8.2.2 counts them and then refuses to start; we trim them on load."""
+    """A crash leaves zeros behind the last entry. We trim them on load; 0.8.2.2 counts them as
+    entries and refuses to start."""
     index = an_index(tmp_path / "i", (101, 10), (105, 20))
     assert 8000 == (tmp_path / "i").stat().st_size
     again = OffsetIndex(tmp_path / "i", 100)
@@ -67,8 +68,8 @@ def test_zeros_of_a_crash_are_no_entries(tmp_path: Path) -> None:
 
 
 def test_what_a_crash_left_is_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A load from a hole of a map takes a page: on a full tmpfs the broker died of SIGBUS at its
-    start, without a line in its log. A read of the file takes none."""
+    """A load uses `read`, which needs no page for a hole. Through a map, each hole takes a page: on
+    a full tmpfs the broker died of SIGBUS at its start, without a line in its log."""
     an_index(tmp_path / "i", (101, 10), (105, 20))
 
     def refuse(*_: object) -> None:
@@ -80,8 +81,8 @@ def test_what_a_crash_left_is_not_mapped(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_full_tmpfs_is_an_error_or_nothing(tmp_path: Path) -> None:
-    """Opened, cut, looked up in and appended to where no page is left: no SIGBUS. In a process and
-    a mount namespace of its own."""
+    """On a full tmpfs an index can be opened, cut, searched and appended to without SIGBUS. Runs in
+    a process and mount namespace of its own."""
     script = """
 import os, sys
 from pathlib import Path
@@ -127,7 +128,7 @@ except StorageError as error:
 
 
 def test_a_full_index_says_so(tmp_path: Path) -> None:
-    """The log rolls before it would append to one."""
+    """The log asks whether the index is full, and rolls before it appends."""
     index = OffsetIndex(tmp_path / "i", 0)
     index.grow(16)
     index.append(1, 10)
@@ -140,14 +141,15 @@ def test_a_full_index_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("offset", "position"), [(105, 30), (104, 30), (106, 20)])
 def test_entries_must_ascend(tmp_path: Path, offset: int, position: int) -> None:
-    """In both columns: a bug in the caller is loud."""
+    """An assertion fails if an entry's offset or position does not exceed the last one."""
     index = an_index(tmp_path / "i", (101, 10), (105, 20))
     with pytest.raises(AssertionError):
         index.append(offset, position)
 
 
 def test_sanity_names_what_cannot_be(tmp_path: Path) -> None:
-    """Half an entry, an offset not above the base, a position beyond the messages."""
+    """The sanity check reports half an entry, an offset that is not above the base, and a position
+    beyond the messages."""
     index = an_index(tmp_path / "i", (101, 10))
     index.seal()
     assert index.problem(11) is None
@@ -159,7 +161,7 @@ def test_sanity_names_what_cannot_be(tmp_path: Path) -> None:
 
 
 def test_reopening_does_not_open_files_before_a_lookup(tmp_path: Path) -> None:
-    """A log of many old segments holds no descriptors for their indexes."""
+    """Until the first lookup, an old segment holds no descriptor for its index."""
     an_index(tmp_path / "i", (101, 10), (105, 20)).close()
     again = OffsetIndex(tmp_path / "i", 100)
     (tmp_path / "i").rename(tmp_path / "j")
@@ -180,7 +182,8 @@ def test_it_is_a_sorted_list(
     cut: int,
     reopen: bool,
 ) -> None:
-    """lookup and truncate_to agree with a list of pairs, before and after reopening."""
+    """lookup and truncate_to give the same results as a list of pairs, before and after reopening.
+    """
     path = tmp_path_factory.mktemp("index") / "i"
     model: list[IndexEntry] = []
     offset, position = 100, 0

@@ -1,4 +1,4 @@
-"""A LogManager on a disk that loses power: what was flushed is there, and the log has no hole."""
+"""A LogManager on a disk that loses power: flushed messages survive, and the log has no gap."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ STEPS_MAX = 25
 
 
 class PowerLost(BaseException):
-    """At this change the machine stops."""
+    """Raised at the change at which the machine stops."""
 
 
 class Oldest:
-    """Retention of all but the last segments."""
+    """A retention policy that expires the oldest segments."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -44,9 +44,9 @@ class Oldest:
 class Machine:
     """A log, its disk, and what must be on it.
 
-    values    offset → the value that is in the log
-    written   offset → every value that was ever in the log there
-    safe      what the step under way leaves of what was flushed: offsets [start, end)
+    values    offset → value of the messages in the log
+    written   offset → every value that the log ever had there
+    safe      the flushed offsets [start, end) that the current step must leave
     """
 
     def __init__(self, seed: int, level: Level = Level.V0_8_2) -> None:
@@ -92,7 +92,7 @@ class Machine:
 
     @staticmethod
     def time_of(value: bytes | None) -> int:
-        """The timestamp of a message: they rise and fall."""
+        """The timestamp of a message; timestamps rise and fall."""
         number = int(value or b"")
         return number * 7 % 50 + number
 
@@ -141,7 +141,7 @@ class Machine:
     # Lives
 
     def live(self) -> None:
-        """Some steps, until the power fails before one of the changes that they make."""
+        """Runs some steps, until the power fails before one of their changes."""
         changes_left = self.random.choice((self.random.randint(0, 10), self.random.randint(0, 200)))
 
         def before(_action: str, _path: Path) -> None:
@@ -183,7 +183,7 @@ class Machine:
             self.look_up()
 
     def look_up(self) -> None:
-        """Every time finds the first message at or after it."""
+        """A search for any time finds the first message at or after it."""
         times = {offset: self.time_of(value) for offset, value in self.values.items()}
         for target in {*times.values(), -1, self.number + 60}:
             expected = next((o for o, time in sorted(times.items()) if time >= target), None)
@@ -194,10 +194,10 @@ class Machine:
 @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
 @pytest.mark.parametrize("seed", range(60))
 def test_what_was_flushed_survives_power_failures(seed: int, level: Level) -> None:
-    """Appends, rolls, flushes, truncations, retention and restarts, and a power failure at any
-    change of any of them: below the recovery point all is as it was; above it the log ends where
-    it was lost, and holds nothing that nobody wrote; it is sound and goes on. At 0.10.2 every
-    message is found by its time."""
+    """A power failure may come at any change of an append, roll, flush, truncation, retention or
+    restart. Below the recovery point every message survives. Above it the log ends at the first
+    loss and has only messages that were written. It is sound and accepts appends, and at 0.10.2 a
+    search by time finds every message."""
     machine = Machine(seed, level)
     for _ in range(LIVES):
         machine.live()
@@ -205,7 +205,7 @@ def test_what_was_flushed_survives_power_failures(seed: int, level: Level) -> No
 
 
 def test_a_dead_process_does_not_write_on() -> None:
-    """What is left of it cannot touch the files of the next."""
+    """A thread that outlives its process cannot write to the files of the next one."""
     machine = Machine(0)
     log = machine.log
     machine.lose_power()

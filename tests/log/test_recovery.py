@@ -31,7 +31,7 @@ def recovered(path: Path, data: Buffer, limit: int = 10_000, interval: int = 409
 
 
 def _like_captured() -> Iterator[bytearray]:
-    """The entries of the captured segment, by offset, size and codec; inside each wrapper are the
+    """The entries of the captured segment, by offset, size and codec. Each wrapper contains the
     three messages that end at its offset."""
     positions = FACTS["set positions"]
     ends = [position for _, position, _ in positions[1:]] + [FACTS["log size after recovery"]]
@@ -45,8 +45,9 @@ def _like_captured() -> Iterator[bytearray]:
 
 
 def test_a_live_index_is_that_of_0_8_2_2(open_log: OpenLog) -> None:
-    """Sets of three messages, then a wrapper, and so on, appended as the capture's producer did:
-    an entry per set once more than the interval lies behind the last one, by its first offset."""
+    """The index equals the captured one for the same appends: sets of three messages and wrappers
+    in turn. A set gets an entry, by its first offset, once more than the interval lies behind the
+    last entry."""
     log = open_log(index_interval_bytes=INTERVAL)
     entries = list(_like_captured())
     wrapper = 3
@@ -61,7 +62,7 @@ def test_a_live_index_is_that_of_0_8_2_2(open_log: OpenLog) -> None:
 
 
 def test_a_rebuilt_index_is_that_of_0_8_2_2(tmp_path: Path) -> None:
-    """Recovery counts entries instead of sets, and names wrappers by their first inner offset."""
+    """Recovery counts entries instead of sets, and indexes a wrapper by its first inner offset."""
     found = recovered(tmp_path / "log", bytearray().join(_like_captured()), interval=INTERVAL)
     rebuilt = [IndexEntry(offset, position) for offset, position in FACTS["index rebuilt"]]
     assert rebuilt == found.index_entries
@@ -73,7 +74,7 @@ def test_a_rebuilt_index_is_that_of_0_8_2_2(tmp_path: Path) -> None:
 
 
 def test_every_cut_leaves_the_whole_entries(tmp_path: Path) -> None:
-    """At whatever byte the file ends, what remains is the entries before."""
+    """Wherever the file is cut, recovery keeps the whole entries before the cut."""
     data = a_set(b"a", b"bb", b"") + a_set(b"c" * 5, b"d", codec=1, base_offset=3)
     ends = [entry.position + entry.entry_size for entry in kernel.entries(data)]
     offsets = [entry.offset for entry in kernel.entries(data)]
@@ -86,8 +87,8 @@ def test_every_cut_leaves_the_whole_entries(tmp_path: Path) -> None:
 
 
 def test_every_flipped_byte_behind_the_offset_is_seen(tmp_path: Path) -> None:
-    """Size, CRC, attributes, lengths, content: the entries before it survive. Offsets are not
-    covered by the CRC."""
+    """Recovery sees every flipped byte of size, CRC, attributes, lengths and content, and keeps the
+    entries before it. The CRC does not cover offsets."""
     data = a_set(b"a", b"bb", b"ccc")
     second, third = 27, 27 + 28
     for at in range(second + 8, third):
@@ -99,14 +100,16 @@ def test_every_flipped_byte_behind_the_offset_is_seen(tmp_path: Path) -> None:
 
 
 def test_an_entry_above_the_limit_ends_the_log(tmp_path: Path) -> None:
-    """0.8: lowering max.message.bytes truncates at the next unclean restart."""
+    """0.8: after max.message.bytes was lowered, the next unclean restart truncates at the first
+    larger message."""
     data = a_set(b"a", b"b" * 100, b"c")
     assert 27 == recovered(tmp_path / "log", data, limit=125).valid_bytes
     assert len(data) == recovered(tmp_path / "log", data, limit=126).valid_bytes
 
 
 def test_a_wrapper_that_cannot_be_unpacked_ends_the_log(tmp_path: Path) -> None:
-    """Only where the index needs its first inner offset; its CRC may be correct nevertheless."""
+    """Recovery unpacks a wrapper only where the index needs its first inner offset. A wrapper may
+    fail there although its CRC is correct."""
     data = a_set(b"a" * 50) + kernel.wrap(b"not gzip", 1, 1)
     found = recovered(tmp_path / "log", data, interval=10)
     assert (76, 0, []) == (found.valid_bytes, found.last_offset, found.index_entries)
@@ -115,9 +118,9 @@ def test_a_wrapper_that_cannot_be_unpacked_ends_the_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("interval", [0, 4096])
 def test_offsets_that_fall_end_the_log(tmp_path: Path, interval: int) -> None:
-    """Old bytes that a crash left behind may be sound messages of another time. 0.8.2.2 sees them
-    only where it makes an index entry, and empties the whole segment then (seen live); we keep
-    what came before."""
+    """Recovery cuts where offsets fall: a crash may leave old bytes that are valid messages.
+    0.8.2.2 notices only where it makes an index entry, and then empties the whole segment (seen
+    live). We keep the messages before."""
     data = a_set(b"a", b"b", b"c", base_offset=10) + a_set(b"d", b"e", base_offset=5)
     found = recovered(tmp_path / "log", data, interval=interval)
     assert (81, 12, "offsets do not ascend") == (
@@ -136,7 +139,7 @@ def test_offsets_that_fall_end_the_log(tmp_path: Path, interval: int) -> None:
 def test_chunks_do_not_show(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], chunk_bytes: int, interval: int
 ) -> None:
-    """However small the reads are, result and index are those of one read."""
+    """Result and index do not depend on the size of the reads."""
     data = a_set(*[b"x" * size for size in sizes])
     path = tmp_path_factory.mktemp("recovery") / "log"
     whole = recovered(path, data, interval=interval)
@@ -148,8 +151,9 @@ def test_chunks_do_not_show(
 
 @pytest.mark.parametrize("offset", [2**31, 2**40, 2**62])
 def test_an_offset_that_no_index_can_hold_is_not_indexed(open_log: OpenLog, offset: int) -> None:
-    """No CRC covers an offset. One that a disk has changed used to end the broker's start with an
-    assertion; the message stays, as in 0.8.2.2, and the log end is behind it."""
+    """Recovery keeps a message whose offset does not fit into the index and leaves out its entry,
+    as 0.8.2.2 does. The log end is behind it. A disk may have changed the offset, which no CRC
+    covers; the start used to fail with an assertion."""
     log = open_log(index_interval_bytes=0)
     for value in (b"a", b"b", b"c"):
         log.append(a_set(value))

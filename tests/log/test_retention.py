@@ -19,18 +19,19 @@ def facts(*sizes_and_ages: tuple[int, int]) -> list[SegmentFacts]:
 
 
 def test_time_stops_at_the_first_young_segment() -> None:
-    """Old segments behind a young one stay: a log has no holes. The bound itself is young."""
+    """Old segments behind a young one stay, so that a log has no gaps. A segment exactly at the
+    limit is young."""
     segments = facts((1, 500), (1, 101), (1, 100), (1, 900))
     assert 2 == TimeRetention(100).expired(segments, NOW_MS)
 
 
 def test_a_negative_retention_time_deletes_everything() -> None:
-    """0.8: -1 is not "unlimited"."""
+    """0.8: -1 deletes everything; it does not mean "unlimited"."""
     assert 2 == TimeRetention(-1).expired(facts((1, 0), (1, 0)), NOW_MS)
 
 
 def test_size_keeps_at_least_retention_bytes() -> None:
-    """A segment goes only if what remains is still enough."""
+    """A segment goes only if the rest still has at least retention.bytes."""
     segments = facts((10, 0), (10, 0), (10, 0))
     assert [2, 1, 1, 0, 0, 0] == [
         SizeRetention(limit).expired(segments, NOW_MS) for limit in (10, 11, 20, 21, 30, 31)
@@ -40,20 +41,20 @@ def test_size_keeps_at_least_retention_bytes() -> None:
 
 
 def test_size_looks_at_what_time_left() -> None:
-    """Kafka's two policies run one after the other."""
+    """Retention by size runs after retention by time, on what that left, as in Kafka."""
     policy = kafka_retention(LogConfig(retention_ms=100, retention_bytes=10))
     assert 2 == policy.expired(facts((10, 500), (10, 0), (10, 0)), NOW_MS)
 
 
 def test_an_empty_active_segment_stays() -> None:
-    """It would only be created again."""
+    """An empty active segment stays, because the log would only create it again."""
     assert 1 == deletable(TimeRetention(-1), facts((5, 9), (0, 9)), NOW_MS)
     assert 0 == deletable(TimeRetention(-1), facts((0, 9)), NOW_MS)
     assert 1 == deletable(TimeRetention(-1), facts((1, 9)), NOW_MS)
 
 
 def test_any_object_with_expired_is_a_policy() -> None:
-    """The seam is one method."""
+    """A retention policy is any object with the method `expired`."""
 
     class KeepThree:
         def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
@@ -67,7 +68,8 @@ def test_any_object_with_expired_is_a_policy() -> None:
     st.integers(-1, 300),
 )
 def test_size_retention_is_the_definition(segments: list[tuple[int, int]], limit: int) -> None:
-    """It deletes the longest run of oldest segments that leaves at least the limit."""
+    """Retention by size deletes the longest run of oldest segments that leaves at least the limit.
+    """
     found = SizeRetention(limit).expired(facts(*segments), NOW_MS)
     sizes = [size for size, _ in segments]
     allowed = [n for n in range(len(sizes) + 1) if sum(sizes[n:]) >= limit]

@@ -1,4 +1,4 @@
-"""Throttle: work held to a rate."""
+"""Throttle: a rate limit for background work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mock_clock import MockClock
 
 
 def test_work_that_is_too_fast_waits() -> None:
-    """1,000 bytes at 100 a second take ten seconds, however early they came."""
+    """1,000 bytes at 100 bytes a second take ten seconds, however early they were read."""
     clock = MockClock()
     throttle = Throttle(100, clock)
     start = clock.monotonic()
@@ -19,7 +19,7 @@ def test_work_that_is_too_fast_waits() -> None:
 
 
 def test_slow_work_does_not_wait() -> None:
-    """Work at exactly the rate is never held up."""
+    """Work at exactly the limit never waits."""
     clock = MockClock()
     throttle = Throttle(100, clock)
     for _ in range(10):
@@ -29,8 +29,7 @@ def test_slow_work_does_not_wait() -> None:
 
 
 def test_idle_time_is_not_saved_up() -> None:
-    """After a pause the rate holds from then on; an average over the whole life would allow a
-    burst."""
+    """After a pause the limit applies at once. An average since the start would allow a burst."""
     clock = MockClock()
     throttle = Throttle(100, clock)
     clock.advance(1000)

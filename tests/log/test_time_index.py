@@ -1,4 +1,5 @@
-"""Time indexes: entry for entry those of a live 0.10.2.2, and what is done with them."""
+"""Time indexes: the entries equal those of a live 0.10.2.2; searches, truncation, recovery and
+checks."""
 
 from __future__ import annotations
 
@@ -32,12 +33,12 @@ def later_log(open_log: OpenLog, **config: Any) -> Log:
 
 
 def captured(part: str, moment: str) -> dict[str, dict[str, Any]]:
-    """File name → what was captured of it."""
+    """File name → the captured facts about it."""
     return {file["file"]: file for file in CAPTURED[part][moment]["files"]}
 
 
 def appended(files: dict[str, dict[str, Any]]) -> list[bytearray]:
-    """The entries of the captured segments, each as a producer sends it: from offset 0."""
+    """The entries of the captured segments from offset 0 on, each as its producer sent it."""
     sets = []
     for name in sorted(files):
         data = bytes.fromhex(files[name]["hex"]) if name.endswith(".log") else b""
@@ -49,7 +50,7 @@ def appended(files: dict[str, dict[str, Any]]) -> list[bytearray]:
 
 
 def indexes_under(directory: Path, names: dict[str, dict[str, Any]]) -> dict[str, tuple[int, str]]:
-    """Index file → size and the bytes that were captured of it."""
+    """Index file → its size and its first bytes, as many as the capture has."""
     return {
         name: (
             (directory / name).stat().st_size,
@@ -75,10 +76,10 @@ def entries_of(path: Path) -> list[tuple[int, int]]:
 
 
 class TestCaptured:
-    """The segments of 0.10.2.2, produced again."""
+    """The segments of the captured 0.10.2.2, produced again, have the same indexes."""
 
     def test_a_live_log(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """Both indexes of three segments, the last of them pre-allocated."""
+        """Both indexes of three segments are equal; the last ones are pre-allocated."""
         files = captured("indexes, roll, retention", "d-ti live")
         log = later_log(open_log, **SMALL)
         for data in appended(files):
@@ -86,7 +87,7 @@ class TestCaptured:
         assert of_capture(files) == indexes_under(tmp_path / "t-0", files)
 
     def test_a_clean_stop(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """The largest timestamp is added, and everything is trimmed."""
+        """A clean stop adds the largest timestamp and trims both indexes."""
         files = captured("restart, crash, damage", "after clean stop")
         log = later_log(open_log, **SMALL)
         for data in appended(files):
@@ -95,7 +96,8 @@ class TestCaptured:
         assert of_capture(files) == indexes_under(tmp_path / "t-0", files)
 
     def test_roll_by_time(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """Where the largest timestamp of a set is too far from the first of the segment."""
+        """The log rolls where the largest timestamp of a set is too far from the segment's first
+        one."""
         files = captured("indexes, roll, retention", "d-roll")
         log = later_log(open_log, segment_ms=1000, segment_index_bytes=10 << 20)
         for data in appended(files):
@@ -105,7 +107,8 @@ class TestCaptured:
     def test_a_first_message_without_time(
         self, open_log: OpenLog, tmp_path: Path, clock: ManualClock
     ) -> None:
-        """The clock counts until there is one with a time; one without never rolls it."""
+        """Until a message has a timestamp, the age counts by the clock. A message without one never
+        rolls the segment."""
         files = captured("indexes, roll, retention", "d-rollnots")
         log = later_log(open_log, segment_ms=1000, segment_index_bytes=10 << 20)
         for data, seconds in zip(appended(files), (0, 2, 2, 0), strict=True):
@@ -115,8 +118,9 @@ class TestCaptured:
 
     @pytest.mark.parametrize("lost", ["cut", "descending", "missing", "empty", "none"])
     def test_recovery(self, open_log: OpenLog, tmp_path: Path, lost: str) -> None:
-        """After a crash everything above the recovery point is indexed again, and below it what is
-        damaged. 0.10.2.2 leaves a lost time index empty, and finds no message there by time."""
+        """After a crash, recovery indexes everything above the recovery point again, and damaged
+        indexes below it. 0.10.2.2 leaves a lost time index empty, and then finds no message there
+        by time."""
         files = captured(
             "restart, crash, damage",
             "started after: timeindex of 8 cut by 5 bytes, timeindex of 0 made descending",
@@ -145,7 +149,8 @@ class TestLookup:
     def test_every_timestamp_finds_the_first_message_at_or_after_it(
         self, open_log: OpenLog
     ) -> None:
-        """In any segment, in sets and in wrappers, with a clock that goes back."""
+        """A search finds the first message at or after a timestamp in any segment, in sets and
+        wrappers, although the clock goes back."""
         log = later_log(open_log, segment_bytes=600, index_interval_bytes=0)
         times = [(n * 37) % 50 + n // 2 for n in range(120)]
         for start in range(0, 120, 3):
@@ -158,8 +163,8 @@ class TestLookup:
             assert found is None or times[found.offset] == found.timestamp_ms
 
     def test_what_was_upgraded_hides_nothing(self, open_log: OpenLog) -> None:
-        """Segments of magic 0 have no times. 0.10.2.2 takes their modification time for one, finds
-        nothing in them and looks no further."""
+        """Segments of magic 0 have no timestamps, so the search goes on behind them. 0.10.2.2 uses
+        their modification time, finds nothing in them and stops."""
         old = open_log()
         old.append(bytearray(message_set.encode([(None, b"old")] * 3)))
         old.close()
@@ -170,7 +175,8 @@ class TestLookup:
         assert not (log.directory / "00000000000000000000.timeindex").read_bytes()
 
     def test_a_log_of_magic_0_is_not_searched(self, open_log: OpenLog) -> None:
-        """It may hold older messages with timestamps nevertheless."""
+        """A log with message format 0 is not searched, although it may have older messages with
+        timestamps."""
         log = later_log(open_log, message_format_version="0.9.0")
         with pytest.raises(UnsupportedForMessageFormat):
             log.offset_at_time(5)
@@ -181,7 +187,8 @@ class TestTruncation:
     def test_the_largest_timestamp_is_that_of_what_is_left(
         self, open_log: OpenLog, tmp_path: Path, offset: int
     ) -> None:
-        """Entries at or above the offset go, and the messages after the last one are read."""
+        """Entries at or above the offset go, and the messages behind the last entry are read for
+        their timestamps."""
         times = [10, 30, 20, 40, 35, 60, 5, 70, 65]
         log = later_log(open_log, index_interval_bytes=150)
         for time in times:
@@ -199,7 +206,8 @@ class TestTruncation:
     def test_a_segment_that_was_emptied_counts_from_its_next_message(
         self, open_log: OpenLog
     ) -> None:
-        """Not from the one that was cut."""
+        """The age of an emptied segment counts from its next message, not from the one that was
+        cut."""
         log = later_log(open_log, segment_ms=100)
         log.append(a_set(1000))
         log.truncate_to(0)
@@ -210,7 +218,8 @@ class TestTruncation:
         assert 2 == len(log.segment_facts)
 
     def test_after_a_restart_the_first_message_counts(self, open_log: OpenLog) -> None:
-        """As before it, where one message was one set."""
+        """After a restart the age counts from the first message, as before where each set was one
+        message."""
         log = later_log(open_log, segment_ms=100)
         log.append(a_set(1000))
         log.close()
@@ -221,7 +230,8 @@ class TestTruncation:
 
 class TestFiles:
     def test_a_full_time_index_rolls(self, open_log: OpenLog) -> None:
-        """One place is kept for the entry that closes the segment."""
+        """The log rolls before the last entry: one place is kept for the entry that closes the
+        segment."""
         log = later_log(open_log, segment_index_bytes=48, index_interval_bytes=0)
         for time in range(1, 9):
             log.append(a_set(time))
@@ -230,7 +240,7 @@ class TestFiles:
         assert [(2, 1), (3, 2), (4, 3)] == entries_of(first)
 
     def test_no_timestamps_no_entries(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """-1 is none."""
+        """The timestamp -1 means none and gets no entry."""
         log = later_log(open_log, index_interval_bytes=0)
         for _ in range(3):
             log.append(a_set(-1, -1))
@@ -238,7 +248,7 @@ class TestFiles:
         assert [] == entries_of(tmp_path / "t-0" / "00000000000000000000.timeindex")
 
     def test_time_0_is_a_time(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """Its entry at the base offset is all zeros."""
+        """Timestamp 0 counts, although its entry at the base offset is all zeros."""
         log = later_log(open_log)
         log.append(a_set(0))
         log.close()
@@ -247,7 +257,7 @@ class TestFiles:
         assert TimestampOffset(0, 0) == TimeIndex(path, 0).last
 
     def test_below_0_10_there_is_none(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """Not even where magic 1 came in."""
+        """Below 0.10 there is no time index, not even for messages of magic 1."""
         log = open_log()
         log.append(a_set(5))
         log.roll()
@@ -255,7 +265,7 @@ class TestFiles:
         assert not list((tmp_path / "t-0").glob("*.timeindex"))
 
     def test_one_without_messages_is_deleted(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """With a warning, as an index is."""
+        """A time index without messages is deleted with a warning, as an offset index is."""
         later_log(open_log).close()
         orphan = tmp_path / "t-0" / "00000000000000000042.timeindex"
         orphan.write_bytes(bytes(12))
@@ -263,7 +273,7 @@ class TestFiles:
         assert not orphan.exists()
 
     def test_a_follower_has_the_leaders_index(self, open_log: OpenLog, tmp_path: Path) -> None:
-        """From the entries alone; a wrapper is one."""
+        """A follower indexes entry by entry, a wrapper as one, and gets the leader's index."""
         leader, follower = (
             later_log(open_log, name=name, index_interval_bytes=100) for name in ("l-0", "f-0")
         )
@@ -280,7 +290,8 @@ class TestFiles:
 def test_offsets_inside_a_wrapper_are_indexed_again_as_they_were(
     open_log: OpenLog, tmp_path: Path
 ) -> None:
-    """A wrapper of magic 1 has relative offsets; its index entry has the first absolute one."""
+    """A wrapper of magic 1 has relative offsets. Recovery indexes its first absolute offset, as the
+    append did."""
     log = later_log(open_log, index_interval_bytes=0)
     for start in range(0, 20, 4):
         log.append(a_set(*range(start, start + 4), codec=GZIP))
@@ -293,7 +304,7 @@ def test_offsets_inside_a_wrapper_are_indexed_again_as_they_were(
 
 
 class TestCheck:
-    """What `log check` finds in a time index."""
+    """Problems that `log check` finds in a time index."""
 
     @pytest.fixture
     def directory(self, open_log: OpenLog, tmp_path: Path) -> Path:
@@ -320,8 +331,9 @@ class TestCheck:
     def test_entries(
         self, directory: Path, entries: list[tuple[int, int]], problem: str | None
     ) -> None:
-        """No message before the one that an entry names has its timestamp or a later one; zeros are
-        no entries. Timestamps that no message has are right: 0.10.2.2 removes some after this."""
+        """Each entry is right if no message before the one it names has its timestamp or a later
+        one, and zeros are no entries. A timestamp that no message has is right: 0.10.2.2 may have
+        removed its message later."""
         path = directory / f"{0:020d}.timeindex"
         path.write_bytes(b"".join(TIME_ENTRY.pack(*entry) for entry in entries))
         found = [str(one) for one in check_log(directory)]
@@ -335,7 +347,7 @@ class TestCheck:
     def test_messages_appended_at_one_time(
         self, open_log: OpenLog, tmp_path: Path, timestamp_ms: int, problems: int
     ) -> None:
-        """0.10.2.2 may name the last of them."""
+        """0.10.2.2 may name the last of several messages with the same timestamp."""
         log = later_log(open_log, message_timestamp_type="LogAppendTime")
         log.append(a_set(5, 6, 7))
         log.close()
@@ -347,7 +359,8 @@ class TestCheck:
 
     @pytest.mark.usefixtures("broken_logs")
     def test_files(self, directory: Path) -> None:
-        """A size that is no multiple, and an index without messages."""
+        """A size that is no multiple of an entry is a problem, and an index without messages is
+        one."""
         path = directory / f"{0:020d}.timeindex"
         path.write_bytes(path.read_bytes() + b"x")
         path.with_name(f"{77:020d}.timeindex").write_bytes(b"")
@@ -358,7 +371,8 @@ class TestCheck:
 
     @pytest.mark.usefixtures("broken_logs")
     def test_a_wrapper_that_names_another_time(self, directory: Path) -> None:
-        """Messages inside it would not be found."""
+        """A wrapper whose timestamp is not its messages' is a problem, because a search would not
+        find them."""
         path = directory / f"{0:020d}.log"
         data = bytearray(path.read_bytes())
         (wrapper, *_) = (e for e in kernel.entries(bytes(data)) if e.codec)

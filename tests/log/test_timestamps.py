@@ -1,4 +1,4 @@
-"""What a log of level 0.10.2 makes of produced sets."""
+"""What a log of level 0.10.2 stores for a produced set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def later_log(open_log: OpenLog, **config: Any) -> Log:
 
 
 def produced(codec: int = NONE, magic: int = 1, key: bytes | None = b"k") -> bytearray:
-    """Three messages, of magic 1 with TIMES."""
+    """A set of three messages of magic 1 with TIMES."""
     messages = [(key, b"value")] * 3
     timestamps = TIMES if magic else None
     return bytearray(message_set.encode(messages, codec, 0, magic, timestamps))
@@ -46,12 +46,12 @@ def stored(log: Log) -> bytes:
 
 
 def timestamps_of(log: Log) -> list[int]:
-    """Of every message, as a consumer sees them."""
+    """The timestamps of all messages, as a consumer sees them."""
     return [message.timestamp for message in message_set.decode(stored(log))]
 
 
 def test_a_set_of_magic_1_keeps_its_timestamps(open_log: OpenLog) -> None:
-    """Only offsets are written."""
+    """A set of magic 1 keeps its timestamps; only its offsets are written."""
     log = later_log(open_log)
     log.append(produced())
     log.append(produced())
@@ -60,14 +60,15 @@ def test_a_set_of_magic_1_keeps_its_timestamps(open_log: OpenLog) -> None:
 
 
 def test_magic_0_is_stored_as_magic_1(open_log: OpenLog) -> None:
-    """Without a timestamp: neither producer nor broker set one."""
+    """A message of magic 0 is stored as magic 1 without a timestamp."""
     log = later_log(open_log)
     log.append(produced(magic=0))
     assert [(1, -1)] * 3 == [(e.magic, e.timestamp_ms) for e in kernel.entries(stored(log))]
 
 
 def test_magic_1_is_stored_as_magic_0_where_the_topic_says_so(open_log: OpenLog) -> None:
-    """message.format.version 0.9.0 goes with consumers of 0.9."""
+    """With message.format.version 0.9.0, for consumers of 0.9, a set of magic 1 is stored as magic
+    0."""
     log = later_log(open_log, message_format_version="0.9.0")
     log.append(produced())
     assert [0, 0, 0] == [entry.magic for entry in kernel.entries(stored(log))]
@@ -75,7 +76,7 @@ def test_magic_1_is_stored_as_magic_0_where_the_topic_says_so(open_log: OpenLog)
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
 def test_a_wrapper_that_is_numbered_right_keeps_its_bytes(open_log: OpenLog, codec: int) -> None:
-    """Only the wrapper's offset changes: nothing is packed again."""
+    """Only the wrapper's offset changes; the messages are not compressed again."""
     log = later_log(open_log)
     log.append(produced())
     sent = produced(codec)
@@ -88,7 +89,8 @@ def test_a_wrapper_that_is_numbered_right_keeps_its_bytes(open_log: OpenLog, cod
 def test_log_append_time_is_given_and_told(
     open_log: OpenLog, clock: ManualClock, codec: int
 ) -> None:
-    """Every message has the time of the append, and so has what the producer hears."""
+    """With LogAppendTime every message has the time of the append, and so has the producer's
+    response."""
     log = later_log(open_log, message_timestamp_type="LogAppendTime")
     clock.now_ms += 77
     info = log.append(produced(codec))
@@ -98,8 +100,8 @@ def test_log_append_time_is_given_and_told(
 
 
 def test_what_is_prepared_was_not_stamped_before(open_log: OpenLog) -> None:
-    """A cut set is taken, and one that no segment can hold is too large: neither is refused for
-    the time that this broker gave it."""
+    """With LogAppendTime a cut set is accepted, and a set that fits into no segment is too large.
+    The time that this broker stamped is no reason to refuse either."""
     log = later_log(open_log, message_timestamp_type="LogAppendTime", segment_bytes=200)
     info = log.append(produced()[:-1])
     assert (2, START_MS) == (info.count, info.log_append_time_ms)
@@ -110,7 +112,8 @@ def test_what_is_prepared_was_not_stamped_before(open_log: OpenLog) -> None:
 
 
 def test_a_timestamp_too_far_from_now_is_refused(open_log: OpenLog, clock: ManualClock) -> None:
-    """message.timestamp.difference.max.ms, counted from the time of the append."""
+    """A timestamp further than message.timestamp.difference.max.ms from the time of the append is
+    refused."""
     log = later_log(open_log, message_timestamp_difference_max_ms=10)
     log.append(produced())
     clock.now_ms += 2
@@ -120,7 +123,8 @@ def test_a_timestamp_too_far_from_now_is_refused(open_log: OpenLog, clock: Manua
 
 
 def test_a_compacted_topic_takes_no_message_without_a_key(open_log: OpenLog) -> None:
-    """With either of the policies that compact; 0.8.2 stores it and the cleaner drops it."""
+    """A message without a key is refused under either policy that compacts. 0.8 stores it, and the
+    cleaner drops it."""
     for policy in ("compact", "compact,delete"):
         log = later_log(open_log, name=f"{policy}-0", cleanup_policy=policy)
         with pytest.raises(InvalidMessage):
@@ -135,7 +139,7 @@ def test_a_compacted_topic_takes_no_message_without_a_key(open_log: OpenLog) -> 
 def test_compression_type_decides_the_codec(
     open_log: OpenLog, compression_type: str, codec: int
 ) -> None:
-    """Whatever the producer chose."""
+    """compression.type decides the codec, whatever the producer chose."""
     log = later_log(open_log, compression_type=compression_type)
     log.append(produced(LZ4))
     assert {codec} == {entry.codec for entry in kernel.entries(stored(log))}
@@ -144,7 +148,7 @@ def test_compression_type_decides_the_codec(
 
 @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0])
 def test_below_0_10_nothing_of_this_holds(open_log: OpenLog, level: Level) -> None:
-    """Bytes of magic 1 are numbered and stored as they came, as 0.8.2.2 does."""
+    """Below 0.10, magic 1 gets offsets and is stored unchanged otherwise, as 0.8.2.2 does."""
     log = open_log(
         level=level, message_timestamp_type="LogAppendTime", message_timestamp_difference_max_ms=0
     )
@@ -154,8 +158,8 @@ def test_below_0_10_nothing_of_this_holds(open_log: OpenLog, level: Level) -> No
 
 
 def test_overrides_decide_the_rules(caplog: pytest.LogCaptureFixture) -> None:
-    """What a topic says comes before the broker's; a format that the level does not have is left
-    out with an error."""
+    """A topic's overrides come before the broker's keys. A format that the level does not have is
+    ignored with an error in the log."""
     broker = LogConfig(level=Level.V0_10_2, cleanup_policy="compact")
     overrides = {
         "message.format.version": "0.9.0",
@@ -176,7 +180,7 @@ def test_overrides_decide_the_rules(caplog: pytest.LogCaptureFixture) -> None:
 class TestStartWithALowerFormat:
     @pytest.fixture
     def written(self, tmp_path: Path) -> Path:
-        """A log.dir with a topic of each magic, cleanly stopped."""
+        """A log.dir with a topic of each magic, after a clean stop."""
         manager = self.manager(tmp_path)
         manager.load()
         manager.get_or_create(TopicPartition("new", 0)).append(produced())
@@ -200,7 +204,8 @@ class TestStartWithALowerFormat:
         ],
     )
     def test_it_is_refused(self, written: Path, config: dict[str, Any], named: str) -> None:
-        """With the setting, the topic and the segment; nothing was touched. The original starts."""
+        """The error names the setting, the topic and the segment, and nothing was changed. 0.10.2.2
+        starts."""
         before = {path: path.read_bytes() for path in written.rglob("*") if path.is_file()}
         with pytest.raises(ConfigError) as caught:
             self.manager(written, **config).load()
@@ -213,8 +218,9 @@ class TestStartWithALowerFormat:
 
     @pytest.mark.parametrize("crashed", [False, True])
     def test_magic_1_without_timestamps_behind_magic_0(self, tmp_path: Path, crashed: bool) -> None:
-        """That of old producers after the format was raised: the segment begins with magic 0 and
-        its time index is empty. A crash leaves zeros in the indexes."""
+        """Messages of magic 1 without timestamps are found in a segment that begins with magic 0
+        and has an empty time index. Old producers wrote them after the format was raised. A crash
+        leaves zeros in the indexes."""
         manager = self.manager(tmp_path, message_format_version="0.9.0")
         manager.load()
         log = manager.get_or_create(TopicPartition("old", 0))
@@ -235,8 +241,8 @@ class TestStartWithALowerFormat:
             self.manager(directory, message_format_version="0.9.0").load()
 
     def test_a_format_that_is_lowered_begins_a_segment(self, tmp_path: Path) -> None:
-        """So magic 1 without timestamps is not hidden between magic 0, and a start finds it. One
-        that is raised does not."""
+        """The log rolls when its format is lowered, so that a start finds magic 1 without
+        timestamps behind magic 0. It does not roll when the format is raised."""
         old = {"message.format.version": "0.9.0"}
         manager = self.manager(tmp_path, {"t": old})
         manager.load()
@@ -253,7 +259,7 @@ class TestStartWithALowerFormat:
 
     @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_9_0, Level.V0_10_2])
     def test_logs_of_magic_0_are_no_hindrance(self, written: Path, level: Level) -> None:
-        """Though a broker of 0.10.2 wrote them."""
+        """Logs of magic 0 may be opened, although a broker of 0.10.2 wrote them."""
         shutil.rmtree(written / "new-0")
         manager = self.manager(written, level=level, message_format_version="0.9.0")
         manager.load()
@@ -261,7 +267,7 @@ class TestStartWithALowerFormat:
         manager.shutdown()
 
     def test_a_topic_of_its_own_format_may_be_lowered(self, written: Path) -> None:
-        """message.format.version is applied, as by 0.10.2.2."""
+        """A topic's own message.format.version may be lowered, as in 0.10.2.2."""
         topics = {"new": {"message.format.version": "0.8.2"}}
         manager = self.manager(written, topics, message_format_version="0.9.0")
         manager.load()
@@ -271,7 +277,8 @@ class TestStartWithALowerFormat:
         manager.shutdown()
 
     def test_below_0_10_magic_1_from_a_client_is_no_hindrance(self, tmp_path: Path) -> None:
-        """0.8.2.2 stores what it is sent; without a time index no later broker has been here."""
+        """Below 0.10, magic 1 in a log without a time index is accepted: 0.8.2.2 stores what
+        clients send, and no later broker has used the log."""
         manager = self.manager(tmp_path, level=Level.V0_8_2)
         manager.load()
         manager.get_or_create(TopicPartition("t", 0)).append(produced())
