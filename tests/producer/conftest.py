@@ -1,4 +1,4 @@
-"""The scripted brokers of most tests here."""
+"""Scripted brokers, which most tests here use."""
 
 from __future__ import annotations
 

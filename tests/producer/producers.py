@@ -1,4 +1,4 @@
-"""KafkaProducers on the scripted brokers of tcp_cluster."""
+"""KafkaProducers on the brokers of tcp_cluster."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def values(cluster: TcpCluster, tp: TopicPartition) -> list[bytes | None]:
 
 
 def stored_as_told(cluster: TcpCluster, told: RecordMetadata, value: bytes | None) -> bool:
-    """Whether the log has the record where its metadata says."""
+    """Whether the log has the record at the offset in its metadata."""
     return values(cluster, TopicPartition(told.topic, told.partition))[told.offset] == value
 
 
 class Interceptor:
-    """Upper case on the way out; `fail` makes it raise."""
+    """An interceptor that turns values into upper case; with `fail` it raises."""
 
     def __init__(self) -> None:
         self.told: list[tuple[RecordMetadata | None, KafkaError | None]] = []

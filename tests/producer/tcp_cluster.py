@@ -3,9 +3,8 @@
     with TcpCluster({"t": {0: 1, 1: 2}}) as cluster:
         KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.servers))
 
-Faults: `pause` and `resume` a broker, `cut` its next Produce answer after some bytes, and what
-FakeCluster has (`refuse`, `leaders`, `down`).
-"""
+Faults: `pause` and `resume` a broker, `cut` its next Produce response after some bytes, and those
+of FakeCluster (`refuse`, `leaders`, `down`)."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ PAUSE_SECONDS_MAX = 30
 
 
 class TcpCluster(FakeCluster):
-    """`asked` has every request with the broker that got it; `opened` counts connections."""
+    """`asked` has every request with the broker that got it. `opened` counts connections."""
 
     def __init__(
         self, topics: Mapping[str, Mapping[int, int]], brokers: tuple[int, ...] = (1, 2)
@@ -62,21 +61,21 @@ class TcpCluster(FakeCluster):
         return [request for _, request in self.asked if isinstance(request, ProduceRequest)]
 
     def messages(self, tp: TopicPartition) -> list[tuple[bytes | None, bytes | None]]:
-        """What is stored now; a broker may be storing more."""
+        """The messages stored so far; a broker may be storing more."""
         with self._lock:
             log = bytes(self.logs.get(tp, b""))
         return [(message.key, message.value) for message in message_set.decode(log)]
 
     def pause(self, broker: int) -> None:
-        """It takes requests and does nothing with them, until `resume`."""
+        """The broker accepts requests and does not handle them until `resume`."""
         self._running[broker].clear()
 
     def resume(self, broker: int) -> None:
         self._running[broker].set()
 
     def cut(self, *sizes: int) -> None:
-        """Close the connection after so many bytes of the next answers to Produce, one each; the
-        messages are stored. Negative: before they are."""
+        """Closes the connection after the given number of bytes of each of the next Produce
+        responses, after the messages were stored. A negative number closes it before."""
         self.cuts.extend(sizes)
 
     def down(self, broker_id: int) -> None:

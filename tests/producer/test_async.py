@@ -1,4 +1,5 @@
-"""producer.type=async: when batches go, what a full queue does, what hooks see and close sends."""
+"""producer.type=async: when batches are sent, what happens when the queue is full, which hooks are
+called, and what close() sends."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ SECONDS = 10
 
 
 class Recorder:
-    """An event handler that keeps its batches; `block` holds it until `go`."""
+    """An event handler that keeps its batches. `block` makes it wait for `go`."""
 
     def __init__(self, config: ProducerConfig | None = None) -> None:
         self.batches: list[list[Any]] = []
@@ -50,7 +51,7 @@ class Recorder:
 
 
 class AskedClock(MockClock):
-    """Counts how often it was asked, so that a test knows that a thread has looked."""
+    """Counts its calls, so that a test can wait until a thread has read the time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +63,7 @@ class AskedClock(MockClock):
 
 
 class Hooks(CallbackHandler):
-    """Writes down every stage; `fail` is the stage that raises."""
+    """Records every stage. `fail` is the stage that raises."""
 
     def __init__(self, fail: str = "") -> None:
         self.log: list[tuple[Any, ...]] = []
@@ -116,7 +117,8 @@ def messages(count: int, first: int = 0) -> list[KeyedMessage]:
 
 
 def test_a_batch_goes_when_it_is_full() -> None:
-    """batch.num.messages; what is left waits for its time or for close, which sends it."""
+    """A batch is sent when it has batch.num.messages. The rest waits for its time, or for close(),
+    which sends it."""
     handler = Recorder()
     producer = async_producer(handler, batch_num_messages=3)
     producer.send(messages(3))
@@ -128,12 +130,12 @@ def test_a_batch_goes_when_it_is_full() -> None:
 
 
 def test_a_batch_goes_when_its_time_has_come() -> None:
-    """queue.buffering.max.ms, counted from its first message; not before, and in one piece."""
+    """A batch is sent queue.buffering.max.ms after its first message, not before, and whole."""
     handler, clock = Recorder(), AskedClock()
 
     def await_looks() -> None:
-        """Until the thread, which waits for real milliseconds, has looked twice: what it made of
-        the first answer is done then."""
+        """Waits until the thread, which waits for real milliseconds, has read the clock twice. Then
+        it has handled the first time."""
         before = clock.asked
         until(lambda: clock.asked >= before + 2)
 
@@ -150,7 +152,7 @@ def test_a_batch_goes_when_its_time_has_come() -> None:
 
 
 def test_a_backlog_goes_in_whole_batches() -> None:
-    """What has gathered while a batch was sent goes together; a rest waits."""
+    """Messages that gather during a request are sent in whole batches; the rest waits."""
     handler = Recorder()
     handler.block()
     producer = async_producer(handler, batch_num_messages=2)
@@ -165,7 +167,7 @@ def test_a_backlog_goes_in_whole_batches() -> None:
 
 
 def test_large_messages_go_batch_by_batch() -> None:
-    """A backlog is put together up to 1 MiB only."""
+    """Batches of a backlog are combined up to 1 MiB, no further."""
     handler = Recorder()
     handler.block()
     with async_producer(handler, batch_num_messages=2) as producer:
@@ -176,7 +178,8 @@ def test_large_messages_go_batch_by_batch() -> None:
 
 @pytest.mark.parametrize("timeout_ms", [0, 20])
 def test_a_full_queue_refuses(timeout_ms: int) -> None:
-    """queue.enqueue.timeout.ms; messages enqueued before are sent nevertheless."""
+    """send() raises QueueFull after queue.enqueue.timeout.ms. Messages enqueued before are still
+    sent."""
     handler = Recorder()
     handler.block()
     producer = async_producer(
@@ -199,7 +202,8 @@ def test_a_full_queue_refuses(timeout_ms: int) -> None:
 
 
 def test_a_full_queue_makes_wait() -> None:
-    """With the default of -1 send returns when there is room: nothing is lost, order is kept."""
+    """With the default -1, send() blocks until there is room. No message is lost, and the order is
+    kept."""
     handler = Recorder()
     with async_producer(handler, batch_num_messages=5, queue_buffering_max_messages=10) as producer:
         for message in messages(1000):
@@ -208,7 +212,7 @@ def test_a_full_queue_makes_wait() -> None:
 
 
 def test_who_waits_for_room_learns_of_close() -> None:
-    """ProducerClosed, and not a wait without end."""
+    """close() ends a send() that waits for room with ProducerClosed."""
     handler = Recorder()
     handler.block()
     producer = async_producer(handler, batch_num_messages=1, queue_buffering_max_messages=1)
@@ -235,7 +239,7 @@ def test_who_waits_for_room_learns_of_close() -> None:
 
 
 def test_hooks_see_every_stage() -> None:
-    """In this order, and what the first ones return is what goes on."""
+    """Hooks are called in this order, and each gets what the one before returned."""
     handler, hooks = Recorder(), Hooks()
     with async_producer(handler, hooks, batch_num_messages=1) as producer:
         producer.send(KeyedMessage("t", "a"))
@@ -251,7 +255,8 @@ def test_hooks_see_every_stage() -> None:
 
 
 def test_hooks_see_what_failed() -> None:
-    """A FailedToSend names its messages; of another error all are meant. The thread lives on."""
+    """A FailedToSend names its messages; any other error concerns the whole batch. The thread goes
+    on."""
     handler, hooks = Recorder(), Hooks()
     handler.errors = [FailedToSend("", (KeyedMessage("t", "A"),)), TypeError()]
     with async_producer(handler, hooks, batch_num_messages=1) as producer:
@@ -276,8 +281,8 @@ def test_hooks_see_what_failed() -> None:
     ],
 )
 def test_a_message_that_cannot_be_sent_costs_no_other(bad: KeyedMessage, why: str) -> None:
-    """Those taken from the queue together with it are stored in their order; `on_error` is told of
-    that one alone, and why. As DefaultEventHandler.serialize does."""
+    """A message that cannot be encoded fails alone. The others of its batch are stored in order,
+    and `on_error` gets that message with the reason (DefaultEventHandler.serialize)."""
     lost: list[tuple[list[KeyedMessage], Exception]] = []
     hooks = CallbackHandler()
     hooks.on_error = lambda messages, error: lost.append((messages, error))  # type: ignore[method-assign]
@@ -307,7 +312,8 @@ def test_a_message_that_cannot_be_sent_costs_no_other(bad: KeyedMessage, why: st
     "stage", ["after_dequeue", "before_sending", "after_sending", "after_enqueue"]
 )
 def test_a_hook_that_fails_costs_no_message(stage: str) -> None:
-    """It is logged; in `send` its caller gets the error, behind the enqueueing."""
+    """A hook that raises is logged. Within send() the caller gets the error, after the message was
+    enqueued."""
     handler, hooks = Recorder(), Hooks(fail=stage)
     with async_producer(handler, hooks, batch_num_messages=1) as producer:
         if stage == "after_enqueue":
@@ -319,7 +325,8 @@ def test_a_hook_that_fails_costs_no_message(stage: str) -> None:
 
 
 def test_what_is_no_message_is_refused() -> None:
-    """Also behind messages, which are sent, and from a hook."""
+    """An object that is no message is refused, also after messages, which are sent, and from a
+    hook."""
     handler = Recorder()
     with async_producer(handler) as producer, pytest.raises(TypeError, match="not a tuple"):
         producer.send([*messages(2), ("t", "m2")])  # type: ignore[list-item]
@@ -331,7 +338,7 @@ def test_what_is_no_message_is_refused() -> None:
 
 
 def test_a_refused_message_is_told_to_the_hooks() -> None:
-    """after_enqueue(added=False), before QueueFull."""
+    """A refused message calls after_enqueue(added=False); then send() raises QueueFull."""
     handler, hooks = Recorder(), Hooks()
     handler.block()
     producer = async_producer(
@@ -349,7 +356,7 @@ def test_a_refused_message_is_told_to_the_hooks() -> None:
 
 
 def test_a_closed_producer_says_so() -> None:
-    """close may be called twice."""
+    """send() on a closed producer says so. close() may be called twice."""
     handler = Recorder()
     producer = async_producer(handler)
     producer.close()
@@ -360,7 +367,7 @@ def test_a_closed_producer_says_so() -> None:
 
 
 def test_handlers_are_named_by_the_configuration() -> None:
-    """event.handler and callback.handler, as module:callable."""
+    """event.handler and callback.handler name their classes as module:callable."""
     config = ProducerConfig(
         {
             "metadata.broker.list": "b1:9092",
@@ -376,7 +383,7 @@ def test_handlers_are_named_by_the_configuration() -> None:
 
 
 def test_0_7s_names_are_understood() -> None:
-    """The seeds' queue.time and batch.size, and their kin."""
+    """The keys of 0.7 are accepted: queue.time, batch.size and the like, which the seeds use."""
     config = ProducerConfig(
         {
             "metadata.broker.list": "b1:9092",

@@ -1,4 +1,4 @@
-"""Our producer sends what the JVM's console producer was seen to send (clients-0.8.2.2.json)."""
+"""Our producer sends the bytes that the JVM's console producer sent (clients-0.8.2.2.json)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.protocol.captures import Exchange, exchanges
 
 
 def is_of_the_old_producer(exchange: Exchange) -> bool:
-    """Whether it is a Produce with acks 1: the console producer was run with both producers, and
-    the new one, which gives every message the offset 0, with -1."""
+    """Whether the old producer sent the Produce, which has acks 1. The capture has both producers;
+    the new one sends -1, and gives every message the offset 0."""
     if not exchange.name.startswith("clients-0.8.2.2:console-producer"):
         return False
     _, request = codec.decode_request(exchange.request[SIZE.size :])
@@ -30,8 +30,8 @@ assert len(PRODUCED) == len(CODECS)
 
 @pytest.mark.parametrize("exchange", PRODUCED, ids=str)
 def test_requests_of_the_jvm_console_producer(exchange: Exchange) -> None:
-    """The same messages give the same bytes; compressed, the same set in a wrapper with the same
-    offset (every deflate and snappy packs in its own way)."""
+    """The same messages give the same bytes. Compressed, they give the same set in a wrapper with
+    the same offset; each deflate and snappy compresses in its own way."""
     header, theirs = codec.decode_request(exchange.request[SIZE.size :])
     assert isinstance(theirs, ProduceRequest)
     (topic,) = theirs.topics

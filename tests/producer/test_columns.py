@@ -1,4 +1,5 @@
-"""Arrow columns into a topic: what arrives is what the rows hold, and where the future says."""
+"""Arrow columns are sent to a topic: the messages equal the rows, and futures have their offsets.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def cluster() -> Iterator[TcpCluster]:
 
 
 def check(cluster: TcpCluster, future: Any, keys: list[Any], values: list[Any]) -> None:
-    """Each row is stored once, where the future says."""
+    """Checks that each row is stored once, at the offset in its future."""
     seen: list[int] = []
     for tp, offset, places in future.result(SECONDS):
         log = cluster.messages(tp)
@@ -40,7 +41,8 @@ def check(cluster: TcpCluster, future: Any, keys: list[Any], values: list[Any]) 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 @pytest.mark.parametrize("kind", ["batch", "table", "slice"])
 def test_rows_arrive(cluster: TcpCluster, kind: str, codec: str) -> None:
-    """From a RecordBatch, a Table of several, and a slice that begins in their midst."""
+    """Rows of a RecordBatch, of a Table with several batches, and of a slice that begins within a
+    batch, are stored."""
     rows = pyarrow.record_batch({"value": pyarrow.array(VALUES, pyarrow.binary())})
     values = VALUES
     if kind == "table":
@@ -53,7 +55,7 @@ def test_rows_arrive(cluster: TcpCluster, kind: str, codec: str) -> None:
 
 
 def test_keys_choose_partitions(cluster: TcpCluster) -> None:
-    """As in send; text columns are sent as UTF-8."""
+    """Keys choose partitions as in send(). Text columns are sent as UTF-8."""
     texts = ["é" * (n % 5) for n in range(ROWS)]
     rows = pyarrow.record_batch({"key": pyarrow.array(KEYS), "value": pyarrow.array(texts)})
     with producer_on(cluster, batch_size=500) as producer:
@@ -65,7 +67,8 @@ def test_keys_choose_partitions(cluster: TcpCluster) -> None:
 
 
 def test_a_column_chooses_partitions(cluster: TcpCluster) -> None:
-    """Row by row; keys are then only stored. Columns that begin at different rows are no harm."""
+    """A partition column chooses the partition of each row, and keys are only stored. Columns may
+    begin at different offsets of their buffers."""
     numbers = [n % 2 for n in range(ROWS)]
     keys = pyarrow.array([b"x", *KEYS]).slice(1)
     rows = pyarrow.record_batch(
@@ -80,7 +83,8 @@ def test_a_column_chooses_partitions(cluster: TcpCluster) -> None:
 
 
 def test_what_columns_cannot_be_sent(cluster: TcpCluster) -> None:
-    """Others than value, key and partition; partitions that are not there; past a serializer."""
+    """Other columns than value, key and partition are refused, and so are unknown partitions and a
+    producer with a serializer."""
     bad = pyarrow.record_batch({"text": pyarrow.array(["a"])})
     with producer_on(cluster) as producer:
         with pytest.raises(ValueError, match="columns text"):

@@ -1,4 +1,4 @@
-"""ProducerConfig: 0.8.2.2's keys, defaults and ranges, and errors that name them."""
+"""ProducerConfig has the keys, defaults and ranges of 0.8.2.2, and its errors name the key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DEFAULTS = {
 
 
 def test_defaults_are_those_of_0_8_2_2() -> None:
-    """Every key with its default."""
+    """Every key has the default of 0.8.2.2."""
     config = ProducerConfig(BROKERS)
     assert {key: getattr(config, key.replace(".", "_")) for key in DEFAULTS} == DEFAULTS
     assert config.bootstrap == [("a", 1), ("b", 2)]
@@ -67,13 +67,13 @@ def test_defaults_are_those_of_0_8_2_2() -> None:
     ],
 )
 def test_a_bad_value_is_named(key: str, value: str, complaint: str) -> None:
-    """Key, value and what is allowed."""
+    """The error names key, value and the legal values."""
     with pytest.raises(ConfigError, match=f"^{re.escape(key)}: .*{complaint}"):
         ProducerConfig({**BROKERS, key: value})
 
 
 def test_an_unknown_charset_is_named() -> None:
-    """Where a StringEncoder would use it."""
+    """An unknown charset is an error where a StringEncoder would use it."""
     with pytest.raises(ConfigError, match=r"serializer.encoding: 'klingon'"):
         ProducerConfig(
             BROKERS,
@@ -83,13 +83,13 @@ def test_an_unknown_charset_is_named() -> None:
 
 
 def test_the_broker_list_is_required() -> None:
-    """As 0.8 words it."""
+    """The error for a missing broker list has the text of 0.8."""
     with pytest.raises(ConfigError, match=r"Missing required property 'metadata.broker.list'"):
         ProducerConfig({})
 
 
 def test_keys_of_the_queue_have_no_effect_in_sync_mode() -> None:
-    """They are accepted and named."""
+    """In sync mode the keys of the queue are accepted, and a warning names them."""
     config = ProducerConfig(BROKERS, queue_buffering_max_ms=1, batch_num_messages=5)
     assert config.without_effect == ["batch.num.messages", "queue.buffering.max.ms"]
 
@@ -107,13 +107,13 @@ def test_keys_of_the_queue_have_no_effect_in_sync_mode() -> None:
 def test_compression_of_all_or_of_named_topics(
     codec: str, topics: str | None, expected: dict[str, int]
 ) -> None:
-    """A codec by name or number; an empty list of topics means all."""
+    """A codec has a name or a number. An empty list of topics means all topics."""
     config = ProducerConfig(BROKERS, compression_codec=codec, compressed_topics=topics)
     assert {topic: config.codec_of(topic) for topic in expected} == expected
 
 
 def test_classes_by_java_name_and_by_own_name() -> None:
-    """The names Kafka ships, and module:callable."""
+    """A class may be named as in Kafka, or as module:callable."""
     config = ProducerConfig(
         BROKERS,
         serializer_class="kafka.serializer.StringEncoder",

@@ -1,4 +1,4 @@
-"""Encoded: columns of a batch, and what of it goes where."""
+"""Encoded: a batch as columns, split by partition."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ DEFAULT = DefaultEncoder()
 
 
 def test_columns_follow_the_messages() -> None:
-    """Keys and values by their encoders, nulls as nulls; a partition key chooses instead of the key
-    and is not stored."""
+    """Encoders make the columns of keys and values, and null stays null. A partition key replaces
+    the key for the choice of a partition and is not stored."""
     messages = [
         KeyedMessage("t", "v", key="k"),
         KeyedMessage("u", None),
@@ -28,33 +28,34 @@ def test_columns_follow_the_messages() -> None:
 
 @pytest.mark.parametrize("value", [bytearray(b"v"), memoryview(b"v")])
 def test_what_is_like_bytes_is_copied(value: bytearray | memoryview) -> None:
-    """The DefaultEncoder is left out only where it would give the same object back."""
+    """Only bytes skip the DefaultEncoder, which would return the same object. Other buffers are
+    copied."""
     messages = [KeyedMessage("t", b"u"), KeyedMessage("t", value)]
     assert list(Encoded.of(messages, DEFAULT, DEFAULT).values) == [b"u", b"v"]
     assert all(type(field) is bytes for field in Encoded.of(messages, DEFAULT, DEFAULT).values)
 
 
 def test_an_encoder_may_give_null() -> None:
-    """NullEncoder: the key only chooses the partition."""
+    """With NullEncoder the key chooses the partition and is stored as null."""
     found = Encoded.of([KeyedMessage("t", b"v", key=b"k")], DEFAULT, NullEncoder())
     assert (list(found.chosen_by), list(found.keys)) == ([b"k"], [None])
 
 
 def test_a_type_that_the_encoder_refuses() -> None:
-    """Also behind many that it takes."""
+    """A type that the encoder refuses is an error, also after many values that it accepts."""
     messages = [KeyedMessage("t", b"v") for _ in range(100)] + [KeyedMessage("t", 1)]
     with pytest.raises(TypeError, match="DefaultEncoder takes bytes, not int"):
         Encoded.of(messages, DEFAULT, DEFAULT)
 
 
 def test_an_encoder_that_gives_no_bytes() -> None:
-    """It is found before anything is sent."""
+    """An encoder that returns no bytes is an error before anything is sent."""
     with pytest.raises(TypeError, match="must return bytes"):
         Encoded.of([KeyedMessage("t", "v")], lambda value: value, DEFAULT)
 
 
 def test_parts_and_their_sum() -> None:
-    """What failed is taken out, and put together for the next try; it is known which it was."""
+    """Failed parts are taken out and combined for the next try, and each message is still known."""
     messages = [KeyedMessage("t", b"%d" % n, key=b"k%d" % n) for n in range(5)]
     whole = Encoded.of(messages, DEFAULT, DEFAULT)
     odd, even = whole.at([1, 3]), whole.at([0, 2, 4])
@@ -67,7 +68,8 @@ def test_parts_and_their_sum() -> None:
 
 
 def test_flat_messages_are_a_sequence() -> None:
-    """Of the messages that they were made of, however they are looked at."""
+    """Flat messages are the sequence of the messages they were made of, by index, slice and
+    iteration."""
     messages = [KeyedMessage("t", b"%d" % n, key=n, partition_key=-n) for n in range(4)]
     flat = FlatMessages.of(messages)
     assert list(flat) == messages

@@ -1,8 +1,8 @@
-"""KafkaProducer under faults: what its futures say is true, in order where promised, nothing leaks.
+"""KafkaProducer under faults: its futures are right, the order is kept where it is promised, and no
+memory leaks.
 
-A record whose future succeeded is in the log exactly where the future says. Retries may store a
-record twice, and the tests count how often.
-"""
+A record whose future succeeded is in the log at the offset in the future. Retries may store a
+record twice, and the tests count how often."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def cluster() -> Iterator[TcpCluster]:
 
 
 def check_futures(cluster: TcpCluster, sent: list[tuple[bytes, RecordFuture]]) -> int:
-    """Every future succeeded and tells the truth; how many records are stored more than once."""
+    """Checks that every future succeeded and is right. Returns how many records are stored more
+    than once."""
     results = [future.result(SECONDS) for _, future in sent]
     logs = {tp: [value for _, value in cluster.messages(tp)] for tp in cluster.leaders}
     for (value, _), told in zip(sent, results, strict=True):
@@ -43,8 +44,8 @@ def check_futures(cluster: TcpCluster, sent: list[tuple[bytes, RecordFuture]]) -
 
 @pytest.mark.parametrize("in_flight", [1, 5])
 def test_a_connection_cut_at_every_byte_of_an_answer(cluster: TcpCluster, in_flight: int) -> None:
-    """With acks=-1 and retries every record is stored, once more for each answer that was lost,
-    and its future has the offset of the copy that was acknowledged."""
+    """With acks=-1 and retries every record is stored, and once more for each response that was
+    lost. Its future has the offset of the acknowledged copy."""
     sent: list[tuple[bytes, RecordFuture]] = []
     with producer_on(
         cluster,
@@ -67,7 +68,8 @@ def test_a_connection_cut_at_every_byte_of_an_answer(cluster: TcpCluster, in_fli
 
 @pytest.mark.parametrize("size", [-1, 0, 20])
 def test_without_retries_the_future_tells_of_the_cut(cluster: TcpCluster, size: int) -> None:
-    """ConnectionFailed; it is unknown whether it was stored. The next one succeeds."""
+    """Without retries the future has ConnectionFailed, since the record may or may not be stored.
+    The next record succeeds."""
     with producer_on(cluster, acks="-1") as producer:
         producer.partitions_for("t")
         cluster.cut(size)
@@ -82,8 +84,8 @@ def test_without_retries_the_future_tells_of_the_cut(cluster: TcpCluster, size: 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_one_request_in_flight_keeps_the_order(cluster: TcpCluster, seed: int) -> None:
-    """Whatever is refused, cut and led elsewhere: the first copies stand in the order of the calls,
-    and so do the acknowledged offsets."""
+    """With one request in flight, refusals, cuts and moves of the leader keep the order: first
+    copies and acknowledged offsets follow the order of the calls."""
     rng = random.Random(seed)
     sent: list[tuple[bytes, RecordFuture]] = []
     with producer_on(
@@ -112,7 +114,7 @@ def test_one_request_in_flight_keeps_the_order(cluster: TcpCluster, seed: int) -
 
 
 def make_trouble(cluster: TcpCluster, rng: random.Random) -> None:
-    """A refusal, a cut, or a leader that moves."""
+    """Makes one fault: a refusal, a cut, or a leader that moves."""
     tp = TopicPartition("t", rng.randrange(4))
     kind = rng.randrange(3)
     if kind == 0:
@@ -125,7 +127,8 @@ def make_trouble(cluster: TcpCluster, rng: random.Random) -> None:
 
 
 def test_a_leader_that_dies(cluster: TcpCluster) -> None:
-    """Its partitions are led by the other one a moment later: nothing is lost."""
+    """After its leader stops, a partition gets the other broker as leader, and no record is lost.
+    """
     sent: list[tuple[bytes, RecordFuture]] = []
     with producer_on(cluster, acks="-1", retries=MANY_RETRIES, batch_size=200) as producer:
         for n in range(400):
@@ -138,7 +141,7 @@ def test_a_leader_that_dies(cluster: TcpCluster) -> None:
 
 
 def test_nothing_leaks_under_random_faults(cluster: TcpCluster) -> None:
-    """Thousands of batches that fail or succeed at random: all of buffer.memory comes back, no
+    """While thousands of batches succeed or fail at random, all of buffer.memory is released, no
     batch is kept, and every callback is called exactly once."""
     rng = random.Random(7)
     told: list[int] = []
@@ -181,14 +184,14 @@ def test_nothing_leaks_under_random_faults(cluster: TcpCluster) -> None:
 
 
 def batches_alive() -> int:
-    """RecordBatch objects of this process, less the one that stands for none."""
+    """The number of RecordBatch objects in this process, without the empty one."""
     from kafka08.producer.batch import RecordBatch
 
     return sum(isinstance(thing, RecordBatch) for thing in gc.get_objects()) - 1
 
 
 def test_many_threads_share_a_producer(cluster: TcpCluster) -> None:
-    """Each thread's records of a partition are in its own order, none is lost or doubled."""
+    """Each thread's records of a partition keep their order; none is lost or stored twice."""
     with producer_on(cluster, batch_size=300) as producer:
 
         def run(name: int) -> None:

@@ -1,4 +1,5 @@
-"""KafkaProducer on scripted brokers behind real sockets: what it accepts, sends and reports."""
+"""KafkaProducer on scripted brokers behind real sockets: the records it accepts, sends and reports.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ from tests.waiting import until
 
 
 def test_it_prints_where_it_sends_and_whether_it_is_closed(cluster: TcpCluster) -> None:
-    """Not an address in memory."""
+    """repr() has the brokers, and whether the producer is closed."""
     with producer_on(cluster) as producer:
         assert repr(producer) == f"<KafkaProducer to {cluster.servers}>"
     assert repr(producer) == f"<KafkaProducer to {cluster.servers}, closed>"
@@ -52,7 +53,8 @@ def test_it_prints_where_it_sends_and_whether_it_is_closed(cluster: TcpCluster) 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_records_are_where_their_futures_say(cluster: TcpCluster, codec: str) -> None:
-    """Over many batches, with each codec; null values and keys as they are."""
+    """Over many batches and with each codec, a record is at the offset in its future. Null keys and
+    values stay null."""
     with producer_on(cluster, compression_type=codec, batch_size=200) as producer:
         sent = [(b"%d" % n if n % 7 else None, b"k%d" % n if n % 3 else None) for n in range(500)]
         futures = [producer.send(ProducerRecord("t", value, key)) for value, key in sent]
@@ -65,7 +67,8 @@ def test_records_are_where_their_futures_say(cluster: TcpCluster, codec: str) ->
 
 
 def test_keys_choose_as_java_does_and_the_keyless_take_turns(cluster: TcpCluster) -> None:
-    """murmur2 of the key; without one the partitions one after the other."""
+    """murmur2 of the key chooses the partition. Records without key go to the partitions in turn.
+    """
     with producer_on(cluster) as producer:
         keyed = [producer.send(ProducerRecord("t", b"", b"key %d" % n)) for n in range(20)]
         keyless = [producer.send(ProducerRecord("t", b"")) for n in range(10)]
@@ -77,7 +80,7 @@ def test_keys_choose_as_java_does_and_the_keyless_take_turns(cluster: TcpCluster
 
 
 def test_the_keyless_avoid_partitions_without_leader(cluster: TcpCluster) -> None:
-    """They take turns among those that have one."""
+    """Records without key go in turn to the partitions that have a leader."""
     cluster.leaders[T0] = NO_LEADER
     with producer_on(cluster) as producer:
         futures = [producer.send(ProducerRecord("t", b"")) for _ in range(6)]
@@ -90,6 +93,8 @@ def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
     done: list[RecordMetadata] = []
 
     def callback(n: int) -> Any:
+        """Each record's callback gets the result of its future. A callback that raises does no
+        harm."""
         def told(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             seen.append((n, metadata, error))
             if n == 4:
@@ -113,7 +118,7 @@ def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
 
 
 def test_acks_0_tells_no_offset(cluster: TcpCluster) -> None:
-    """The future is done when the record is written to the socket."""
+    """With acks 0 a future is done when its record was written to the socket, and has no offset."""
     with producer_on(cluster, acks="0") as producer:
         told = producer.send(ProducerRecord("u", b"x")).result(SECONDS)
         assert told == RecordMetadata("u", 0, NO_OFFSET)
@@ -123,7 +128,7 @@ def test_acks_0_tells_no_offset(cluster: TcpCluster) -> None:
 
 @pytest.mark.parametrize(("acks", "required"), [("1", 1), ("-1", -1), ("all", -1)])
 def test_acks_and_timeout_are_sent(cluster: TcpCluster, acks: str, required: int) -> None:
-    """timeout.ms goes with the request, and never exceeds request.timeout.ms."""
+    """timeout.ms is sent with the request, and is never larger than request.timeout.ms."""
     with producer_on(cluster, acks=acks, timeout_ms=60_000, request_timeout_ms=7000) as producer:
         producer.send(ProducerRecord("u", b"x")).result(SECONDS)
     request = cluster.produced()[0]
@@ -131,7 +136,7 @@ def test_acks_and_timeout_are_sent(cluster: TcpCluster, acks: str, required: int
 
 
 def test_records_linger_until_the_batch_is_full_or_flushed(cluster: TcpCluster) -> None:
-    """linger.ms; flush does not wait for it, and close neither."""
+    """A batch waits for linger.ms. flush() and close() do not."""
     with producer_on(cluster, linger_ms=1_000_000, batch_size=1000) as producer:
         first = producer.send(ProducerRecord("u", b"x"))
         with pytest.raises(TimeoutError):
@@ -145,7 +150,8 @@ def test_records_linger_until_the_batch_is_full_or_flushed(cluster: TcpCluster) 
 
 
 def test_batches_that_wait_travel_as_one_set(cluster: TcpCluster) -> None:
-    """What gathers behind a request in flight goes in one more, up to max.request.size."""
+    """The records that gather during a request are sent in one more request, up to
+    max.request.size."""
     with producer_on(cluster, batch_size=100, max_in_flight_requests_per_connection=1) as producer:
         producer.send(ProducerRecord("u", b"0")).result(SECONDS)
         cluster.pause(2)
@@ -157,7 +163,7 @@ def test_batches_that_wait_travel_as_one_set(cluster: TcpCluster) -> None:
 
 
 class SteppedRuntime(ThreadRuntime):
-    """Its pollers wait for a step before each poll, once `is_stepped` is set."""
+    """A runtime whose pollers, once `is_stepped` is set, wait for a step before each poll."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,8 +183,9 @@ class SteppedRuntime(ThreadRuntime):
 
 
 def test_a_round_sends_as_many_requests_as_may_be_in_flight(cluster: TcpCluster) -> None:
-    """One for each wait for the network left a busy program's broker idle: each wait ends with one
-    for the GIL, which may take as long as the broker needs for five requests."""
+    """Each round sends as many requests as may be in flight. One request per wait for the network
+    left the broker of a busy program idle: each wait ends with one for the GIL, in which the broker
+    handles about five requests."""
     runtime = SteppedRuntime()
     config = config_on(cluster, batch_size=500, max_request_size=1000)
     with KafkaProducer(config, runtime=runtime) as producer:
@@ -197,7 +204,7 @@ def test_a_round_sends_as_many_requests_as_may_be_in_flight(cluster: TcpCluster)
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_batches_that_wait_travel_together(cluster: TcpCluster, codec: str) -> None:
-    """They gather behind a request in flight; then one set holds them, and each has its offset."""
+    """Batches that wait during a request are sent in one set, and each gets its own offset."""
     with producer_on(
         cluster, batch_size=50, max_in_flight_requests_per_connection=1, compression_type=codec
     ) as producer:
@@ -211,7 +218,8 @@ def test_batches_that_wait_travel_together(cluster: TcpCluster, codec: str) -> N
 
 
 def test_packed_batches_travel_together_up_to_a_limit() -> None:
-    """Brokers make one message of them, and that has a largest size."""
+    """Compressed batches are combined up to a limit, because a broker makes one message of them,
+    which has a maximum size."""
 
     def batch(codec: int, size: int) -> RecordBatch:
         return RecordBatch(U0, codec, size, 0.0)
@@ -223,7 +231,8 @@ def test_packed_batches_travel_together_up_to_a_limit() -> None:
 
 
 def test_only_the_guilty_batch_fails(cluster: TcpCluster) -> None:
-    """A set of several batches that is refused for good is sent again batch by batch."""
+    """If a combined set is refused for good, its batches are sent again one by one, and only the
+    bad one fails."""
     cluster.guilty = b"%040d" % 1
     with producer_on(cluster, batch_size=50, max_in_flight_requests_per_connection=1) as producer:
         producer.send(ProducerRecord("u", b"first")).result(SECONDS)
@@ -239,7 +248,7 @@ def test_only_the_guilty_batch_fails(cluster: TcpCluster) -> None:
 
 
 def test_a_moved_leader_is_found(cluster: TcpCluster) -> None:
-    """With a retry, after a look at the metadata."""
+    """A moved leader costs a retry and a refresh of the metadata."""
     with producer_on(cluster, retries=5) as producer:
         producer.send(ProducerRecord("t", b"a", partition=0)).result(SECONDS)
         cluster.leaders[T0] = 2
@@ -248,7 +257,8 @@ def test_a_moved_leader_is_found(cluster: TcpCluster) -> None:
 
 
 def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(cluster: TcpCluster) -> None:
-    """Error 3 of a Produce is a retriable one, as in the JVM's: it costs one of the retries."""
+    """UnknownTopicOrPartition (3) in a Produce response is retriable, as in the JVM's producer. It
+    costs a retry."""
     cluster.refuse(U0, UnknownTopicOrPartition.code, UnknownTopicOrPartition.code)
     with producer_on(cluster, retries=2) as producer:
         assert producer.send(ProducerRecord("u", b"a")).result(SECONDS).offset == 0
@@ -257,7 +267,7 @@ def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(cluster: TcpCl
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_an_error_that_stays_goes_to_future_and_callback(cluster: TcpCluster, retries: int) -> None:
-    """After retries + 1 tries."""
+    """After retries + 1 tries, the future and the callback get the error."""
     told: list[KafkaError | None] = []
     cluster.refuse(U0, *[NotLeaderForPartition.code] * (retries + 1))
     with producer_on(cluster, retries=retries) as producer:
@@ -271,7 +281,8 @@ def test_an_error_that_stays_goes_to_future_and_callback(cluster: TcpCluster, re
 
 
 def test_a_topic_that_stays_unknown(cluster: TcpCluster) -> None:
-    """RequestTimeout after max.block.ms, in the future and the callback; send does not raise."""
+    """An unknown topic gives RequestTimeout after max.block.ms in the future and the callback.
+    send() does not raise."""
     told: list[KafkaError | None] = []
     with producer_on(cluster, max_block_ms=30) as producer:
         record = ProducerRecord("missing", b"")
@@ -286,8 +297,8 @@ def test_a_topic_that_stays_unknown(cluster: TcpCluster) -> None:
 
 @pytest.mark.parametrize("topic", ["", "..", "a b", "x" * 256, "x" * 40_000, "bad\udc80"])
 def test_a_topic_that_cannot_be_fails_alone(cluster: TcpCluster, topic: str) -> None:
-    """InvalidTopic for its own caller, and no broker is asked; what was accepted before it is sent,
-    and what comes behind it too."""
+    """An illegal topic is InvalidTopic for its own caller, and no broker is asked. Records before
+    and after it are sent."""
     with producer_on(cluster, linger_ms=50) as producer:
         before = producer.send(ProducerRecord("u", b"before"))
         refused = producer.send(ProducerRecord(topic, b"x"))
@@ -299,7 +310,8 @@ def test_a_topic_that_cannot_be_fails_alone(cluster: TcpCluster, topic: str) -> 
 
 @pytest.mark.parametrize("topic", [b"pages", None, 7])
 def test_a_topic_that_is_no_text_fails_alone(cluster: TcpCluster, topic: Any) -> None:
-    """TypeError from `send` itself, like other mistakes of the program; the producer lives on."""
+    """A topic that is no text is a TypeError of send(), as other mistakes of the program are. The
+    producer goes on."""
     with producer_on(cluster) as producer:
         with pytest.raises(TypeError, match=type(topic).__name__):
             producer.send(ProducerRecord(topic, b"x"))
@@ -307,7 +319,7 @@ def test_a_topic_that_is_no_text_fails_alone(cluster: TcpCluster, topic: Any) ->
 
 
 def test_a_request_that_cannot_be_encoded_costs_its_own_batches_only(cluster: TcpCluster) -> None:
-    """They fail with ProtocolError; the sender's thread goes on."""
+    """The batches fail with ProtocolError, and the sender's thread goes on."""
     with producer_on(cluster) as producer:
         assert producer.send(ProducerRecord("u", b"good")).result(SECONDS).offset == 0
         queue = next(producer._routes["u"].turns)
@@ -321,8 +333,8 @@ def test_a_request_that_cannot_be_encoded_costs_its_own_batches_only(cluster: Tc
 
 
 def test_a_topic_that_nobody_waits_for_is_not_asked_for_again(cluster: TcpCluster) -> None:
-    """When the last who waited for an unknown topic has given up: no question without end. A topic
-    that is known stays among those that are asked for."""
+    """When the last caller has given up waiting for an unknown topic, the producer stops asking for
+    it. It goes on asking for known topics."""
     with producer_on(cluster, max_block_ms=30, metadata_max_age_ms=50) as producer:
         producer.partitions_for("u")
         assert isinstance(producer.send(ProducerRecord("missing", b"")).exception(), RequestTimeout)
@@ -333,13 +345,13 @@ def test_a_topic_that_nobody_waits_for_is_not_asked_for_again(cluster: TcpCluste
 
 
 def asked_for(cluster: TcpCluster) -> set[str]:
-    """The topics whose metadata was asked for."""
+    """The topics of all metadata requests."""
     requests = [request for _, request in cluster.asked]
     return {topic for r in requests if isinstance(r, MetadataRequest) for topic in r.topics or ()}
 
 
 def test_a_partition_that_is_not_there(cluster: TcpCluster) -> None:
-    """The error says how many there are."""
+    """The error has the number of partitions."""
     with producer_on(cluster) as producer:
         future = producer.send(ProducerRecord("t", b"", partition=2))
         with pytest.raises(UnknownTopicOrPartition, match="has 2 partitions"):
@@ -347,7 +359,8 @@ def test_a_partition_that_is_not_there(cluster: TcpCluster) -> None:
 
 
 def test_a_record_that_is_too_large(cluster: TcpCluster) -> None:
-    """Larger than max.request.size, its header counted: refused; just as large: sent."""
+    """A record larger than max.request.size, with its header, is refused. One of exactly this size
+    is sent."""
     with producer_on(cluster, max_request_size=1000, batch_size=100) as producer:
         with pytest.raises(MessageTooLarge, match="1001 bytes"):
             producer.send(ProducerRecord("u", b"x" * 975)).result(SECONDS)
@@ -356,7 +369,8 @@ def test_a_record_that_is_too_large(cluster: TcpCluster) -> None:
 
 @pytest.mark.parametrize("keys", [{"max_block_ms": 20}, {"block_on_buffer_full": False}])
 def test_memory_that_runs_out(cluster: TcpCluster, keys: dict[str, Any]) -> None:
-    """BufferExhausted in the future after max.block.ms; when there is room again all is well."""
+    """The future has BufferExhausted after max.block.ms. When memory is released, send() works
+    again."""
     with producer_on(cluster, buffer_memory=1000, batch_size=500, **keys) as producer:
         producer.partitions_for("u")
         cluster.pause(2)
@@ -369,7 +383,7 @@ def test_memory_that_runs_out(cluster: TcpCluster, keys: dict[str, Any]) -> None
 
 
 def test_send_waits_for_memory(cluster: TcpCluster) -> None:
-    """A buffer of two batches is enough for any number of them."""
+    """A buffer of two batches is enough for any number of batches."""
     with producer_on(cluster, buffer_memory=1000, batch_size=500) as producer:
         futures = [producer.send(ProducerRecord("t", b"%0200d" % n)) for n in range(300)]
         assert all(future.exception(SECONDS) is None for future in futures)
@@ -377,7 +391,8 @@ def test_send_waits_for_memory(cluster: TcpCluster) -> None:
 
 
 def test_a_paused_broker_times_out_and_does_not_hold_up_the_others(cluster: TcpCluster) -> None:
-    """request.timeout.ms, then RequestTimeout."""
+    """A batch to a broker that does not answer fails after request.timeout.ms. Batches to other
+    brokers are sent."""
     with producer_on(cluster, request_timeout_ms=300) as producer:
         producer.partitions_for("t")
         cluster.pause(1)
@@ -390,7 +405,7 @@ def test_a_paused_broker_times_out_and_does_not_hold_up_the_others(cluster: TcpC
 
 
 def test_a_partition_without_leader_times_out(cluster: TcpCluster) -> None:
-    """Its batches wait for a leader for request.timeout.ms; one that comes in time is used."""
+    """Batches wait for a leader for request.timeout.ms, and are sent if there is one in time."""
     cluster.leaders[T0] = NO_LEADER
     with producer_on(cluster, request_timeout_ms=300) as producer:
         with pytest.raises(RequestTimeout, match=r"\[t,0\]: no leader"):
@@ -402,7 +417,7 @@ def test_a_partition_without_leader_times_out(cluster: TcpCluster) -> None:
 
 
 def test_a_bootstrap_broker_may_be_dead(cluster: TcpCluster) -> None:
-    """One that answers is enough."""
+    """One bootstrap broker that answers is enough."""
     cluster.leaders = dict.fromkeys(cluster.leaders, 2)
     cluster.down(1)
     with producer_on(cluster) as producer:
@@ -410,7 +425,7 @@ def test_a_bootstrap_broker_may_be_dead(cluster: TcpCluster) -> None:
 
 
 def test_idle_connections_are_closed_and_opened_again(cluster: TcpCluster) -> None:
-    """connections.max.idle.ms; no send fails."""
+    """After connections.max.idle.ms connections are closed, and no later send() fails."""
     with producer_on(cluster, connections_max_idle_ms=20) as producer:
         producer.send(ProducerRecord("u", b"a")).result(SECONDS)
         before = cluster.opened

@@ -1,4 +1,4 @@
-"""KafkaProducer.close and flush on scripted brokers: what they wait for, and what they report."""
+"""KafkaProducer.close and flush on scripted brokers: how long they wait, and what they report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from tests.producer.tcp_cluster import TcpCluster
 
 
 def test_close_sends_what_was_accepted(cluster: TcpCluster) -> None:
-    """However long it would have lingered; then send raises. close may be called again."""
+    """close() sends accepted records at once, whatever linger.ms is. Later, send() raises. close()
+    may be called again."""
     producer = producer_on(cluster, linger_ms=1_000_000)
     futures = [producer.send(ProducerRecord("t", b"%d" % n)) for n in range(100)]
     producer.close()
@@ -42,7 +43,8 @@ def test_close_sends_what_was_accepted(cluster: TcpCluster) -> None:
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_close_names_what_it_could_not_send(cluster: TcpCluster, codec: str) -> None:
-    """After its timeout: the records in FailedToSend, ProducerClosed in futures and callbacks."""
+    """After its timeout close() raises FailedToSend with the unsent records. Futures and callbacks
+    get ProducerClosed."""
     told: list[KafkaError | None] = []
     producer = producer_on(cluster, compression_type=codec)
     producer.partitions_for("u")
@@ -66,8 +68,8 @@ def test_close_names_what_it_could_not_send(cluster: TcpCluster, codec: str) -> 
 def test_close_does_not_wait_for_a_sender_that_is_held_up(
     cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a name server that does not answer, say: FailedToSend names the records soon, once, and
-    their futures fail when the thread comes back."""
+    """close() does not wait for a sender that is blocked, for example by DNS. FailedToSend has the
+    records, once, and their futures fail when the thread returns."""
     monkeypatch.setattr("kafka08.producer.kafka_producer.GIVE_UP_SECONDS", 0.01)
     entered, go = threading.Event(), threading.Event()
     producer = producer_on(cluster, linger_ms=1_000_000)
@@ -94,7 +96,8 @@ def test_close_does_not_wait_for_a_sender_that_is_held_up(
 
 
 def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpCluster) -> None:
-    """It used to wait for itself. Both learn what was not sent; interceptors are closed once."""
+    """A signal handler may call close() while its own thread is in close(). (That used to wait for
+    itself.) Both calls report the unsent records, and interceptors are closed once."""
     interceptor = Interceptor()
     producer = KafkaProducer(config_on(cluster), interceptors=[interceptor])
     producer.partitions_for("u")
@@ -122,13 +125,13 @@ def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpC
 
 
 def test_a_batch_may_be_done_before_it_is_packed() -> None:
-    """The sender, packing it itself, is faster than who filled it: that one's record was accepted
-    all the same."""
+    """The sender may pack and send a batch before the thread that filled it does. The last record
+    of that thread counts as accepted all the same."""
     batch = RecordBatch(U0, 1, 100, 0.0, data=b"x" * 100, count=1)
     lock = batch._lock
 
     class Late:
-        """The lock, which this thread gets when the sender is done."""
+        """A lock that this thread acquires only when the sender is done."""
 
         def __enter__(self) -> None:
             batch._lock = lock
@@ -144,7 +147,7 @@ def test_a_batch_may_be_done_before_it_is_packed() -> None:
 
 
 def test_close_within_a_callback_does_not_wait_for_itself(cluster: TcpCluster) -> None:
-    """The producer ends behind it."""
+    """close() within a callback does not wait for the callback. The producer stops after it."""
     producer = producer_on(cluster)
     producer.send(ProducerRecord("u", b"a"), lambda metadata, error: producer.close())
     producer._sender.join(SECONDS)
@@ -153,7 +156,7 @@ def test_close_within_a_callback_does_not_wait_for_itself(cluster: TcpCluster) -
 
 
 def test_flush_may_run_out_of_time(cluster: TcpCluster) -> None:
-    """TimeoutError; the records stay on their way."""
+    """flush() with a timeout raises TimeoutError. The records are still sent later."""
     with producer_on(cluster) as producer:
         producer.partitions_for("u")
         cluster.pause(2)

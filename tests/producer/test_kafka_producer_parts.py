@@ -28,7 +28,8 @@ from tests.waiting import until
 
 
 def test_serializers_see_topic_and_object(cluster: TcpCluster) -> None:
-    """Java's names or any callable; None is sent as null; what is not bytes is refused."""
+    """A serializer has Java's name or is any callable that gets topic and object. None is sent as
+    null. A result that is not bytes is refused."""
     strings = "org.apache.kafka.common.serialization.StringSerializer"
     config = config_on(cluster, key_serializer=strings)
     with KafkaProducer(
@@ -48,7 +49,7 @@ def test_serializers_see_topic_and_object(cluster: TcpCluster) -> None:
 
 
 def test_wide_items_are_counted_in_bytes(cluster: TcpCluster) -> None:
-    """A memoryview's length is not its size."""
+    """The size of a memoryview of wide items is its bytes, not its length."""
     wide = memoryview(bytes(400)).cast("q")
     with producer_on(cluster, batch_size=100) as producer:
         producer.send(ProducerRecord("u", b"first")).result(SECONDS)
@@ -58,7 +59,8 @@ def test_wide_items_are_counted_in_bytes(cluster: TcpCluster) -> None:
 
 @pytest.mark.parametrize("bad", ["text", 7])
 def test_what_is_not_bytes_is_refused(cluster: TcpCluster, bad: object) -> None:
-    """TypeError from send itself, for key and value; bytearray and memoryview are copied."""
+    """A key or value that is not bytes is a TypeError of send(). bytearray and memoryview are
+    copied."""
     with producer_on(cluster) as producer:
         changing = bytearray(b"abc")
         future = producer.send(ProducerRecord("u", changing, memoryview(b"k")))
@@ -73,7 +75,7 @@ def test_what_is_not_bytes_is_refused(cluster: TcpCluster, bad: object) -> None:
 
 
 def test_a_partitioner_of_ones_own(cluster: TcpCluster) -> None:
-    """The hot key has a partition to itself, as in the seeds."""
+    """A partitioner of the user gives the hot key a partition of its own, as in the seeds."""
 
     def hot_last(
         topic: str,
@@ -93,7 +95,8 @@ def test_a_partitioner_of_ones_own(cluster: TcpCluster) -> None:
 
 
 def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
-    """On its way out and when it is known; failures of theirs are logged and change nothing."""
+    """Interceptors see every record when it is sent and when its result is known. Their errors are
+    logged and change nothing."""
     interceptor, told = Interceptor(), []
     with KafkaProducer(config_on(cluster), interceptors=[interceptor]) as producer:
         producer.send(ProducerRecord("u", b"a"), lambda *both: told.append(both)).result(SECONDS)
@@ -107,7 +110,7 @@ def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
 
 
 def test_parts_are_named_by_the_configuration(cluster: TcpCluster) -> None:
-    """partitioner.class and interceptor.classes as module:callable."""
+    """partitioner.class and interceptor.classes name their classes as module:callable."""
     config = config_on(
         cluster,
         partitioner_class=f"{__name__}:always_one",
@@ -128,7 +131,8 @@ def always_one(*_: Any) -> int:
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 @pytest.mark.parametrize("keyed", [False, True])
 def test_send_many_is_send_many_times(cluster: TcpCluster, keyed: bool, codec: str) -> None:
-    """Every record is where the future says; keys choose the partitions that send chooses."""
+    """Every record of send_many is at the offset in its future, and keys choose the same partitions
+    as in send()."""
     some = [b"%d" % n * (n % 50) if n % 9 else None for n in range(1000)]
     keys = [b"%d" % (n % 13) if n % 4 else None for n in range(1000)] if keyed else None
     with producer_on(cluster, batch_size=300, compression_type=codec) as producer:
@@ -148,7 +152,7 @@ def test_send_many_is_send_many_times(cluster: TcpCluster, keyed: bool, codec: s
 
 
 def test_send_many_to_one_partition(cluster: TcpCluster) -> None:
-    """In the order of the call."""
+    """Records for one partition are stored in the order of the call."""
     with producer_on(cluster, batch_size=100) as producer:
         producer.send_many("t", [b"%d" % n for n in range(100)], partition=1).result(SECONDS)
         with pytest.raises(UnknownTopicOrPartition):
@@ -159,7 +163,7 @@ def test_send_many_to_one_partition(cluster: TcpCluster) -> None:
 
 
 def test_send_many_says_which_records_failed(cluster: TcpCluster) -> None:
-    """A record that is too large fails by itself; the others are stored."""
+    """A record that is too large fails alone, and the others are stored."""
     some = [b"a" * 50, b"x" * 2000, b"b" * 50]
     with producer_on(cluster, max_request_size=1000) as producer:
         future = producer.send_many("u", some)
@@ -172,7 +176,8 @@ def test_send_many_says_which_records_failed(cluster: TcpCluster) -> None:
 
 
 def test_send_many_stops_where_memory_ends(cluster: TcpCluster) -> None:
-    """What follows a refused record is refused too: order is kept."""
+    """After a record that finds no memory, all later ones of the call are refused too, so the order
+    is kept."""
     with producer_on(cluster, buffer_memory=1000, batch_size=300, max_block_ms=20) as producer:
         producer.partitions_for("u")
         cluster.pause(2)

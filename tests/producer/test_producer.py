@@ -1,4 +1,4 @@
-"""Producer on brokers in memory: grouping, retries, what is said about the rest."""
+"""Producer on brokers in memory: requests per leader, retries, failures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def requests(cluster: FakeCluster) -> list[ProduceRequest]:
 
 
 def test_it_prints_where_it_sends_and_whether_it_is_closed(cluster: FakeCluster) -> None:
-    """And how: a log then tells an asynchronous producer from a synchronous one."""
+    """repr() has the brokers, whether the producer is closed, and whether it is asynchronous."""
     producer = producer_on(cluster)
     assert repr(producer) == f"<Producer to b1:{PORT},b2:{PORT}, sync>"
     producer.close()
@@ -59,7 +59,7 @@ def test_it_prints_where_it_sends_and_whether_it_is_closed(cluster: FakeCluster)
 
 
 def test_one_request_per_leader(cluster: FakeCluster) -> None:
-    """All that a broker leads goes in one request; order within a partition is kept."""
+    """All messages for a broker go in one request. The order within a partition is kept."""
     messages = [KeyedMessage(topic, b"%d" % n, key=n) for n in range(6) for topic in "tu"]
     with producer_on(cluster) as producer:
         producer.send(messages)
@@ -71,7 +71,7 @@ def test_one_request_per_leader(cluster: FakeCluster) -> None:
 
 
 def test_nulls_are_sent_as_nulls(cluster: FakeCluster) -> None:
-    """Encoders do not see them."""
+    """Null is sent as null without a call of the encoder."""
     producer_on(cluster).send([KeyedMessage("t", None, key=0), KeyedMessage("u", b"v")])
     assert cluster.messages(T0) == [(b"key 0", None)]
     assert cluster.messages(U0) == [(None, b"v")]
@@ -79,7 +79,7 @@ def test_nulls_are_sent_as_nulls(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_sets_are_compressed_for_the_topics_named(cluster: FakeCluster, codec: str) -> None:
-    """compressed.topics restricts compression.codec."""
+    """With compressed.topics, compression.codec applies to these topics alone."""
     producer = producer_on(cluster, compression_codec=codec, compressed_topics="t")
     producer.send([KeyedMessage("t", b"x" * 100, key=0), KeyedMessage("t", b"y", key=2)])
     producer.send(KeyedMessage("u", b"z"))
@@ -88,7 +88,8 @@ def test_sets_are_compressed_for_the_topics_named(cluster: FakeCluster, codec: s
 
 
 def test_a_moved_leader_is_found(cluster: FakeCluster) -> None:
-    """After the backoff and a look at the metadata; what was taken is not sent again."""
+    """A moved leader is found after the backoff and a refresh of the metadata. Messages that were
+    stored are not sent again."""
     producer = producer_on(cluster)
     producer.send([KeyedMessage("t", b"a", key=0), KeyedMessage("t", b"b", key=1)])
     cluster.leaders[T0] = 2
@@ -99,7 +100,8 @@ def test_a_moved_leader_is_found(cluster: FakeCluster) -> None:
 
 
 def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(cluster: FakeCluster) -> None:
-    """Error 3 of a Produce passes when LeaderAndIsr comes: it costs a try, as with the JVM's."""
+    """UnknownTopicOrPartition (3) in a Produce response lasts until the broker gets LeaderAndIsr.
+    It costs a try, as with the JVM's producer."""
     cluster.refuse(T0, *[UnknownTopicOrPartition.code] * 3)
     producer_on(cluster).send(KeyedMessage("t", b"a", key=0))
     assert cluster.messages(T0) == [(b"key 0", b"a")]
@@ -108,7 +110,8 @@ def test_a_leader_that_does_not_know_the_topic_yet_is_asked_again(cluster: FakeC
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_there_are_retries_plus_one_tries(cluster: FakeCluster, retries: int) -> None:
-    """message.send.max.retries counts the further ones; nothing is waited for after the last."""
+    """message.send.max.retries counts the tries after the first. There is no backoff after the last
+    one."""
     cluster.refuse(T0, *[NotLeaderForPartition.code] * 10)
     producer = producer_on(cluster, message_send_max_retries=retries, retry_backoff_ms=7)
     messages = [KeyedMessage("t", b"a", key=0), KeyedMessage("t", b"b", key=1)]
@@ -128,7 +131,8 @@ def test_there_are_retries_plus_one_tries(cluster: FakeCluster, retries: int) ->
 
 
 def test_what_cannot_succeed_is_not_tried_again(cluster: FakeCluster) -> None:
-    """A message too large for the broker stays so; the others of the batch are delivered."""
+    """A message that is too large for the broker is not sent again. The others of the batch are
+    stored."""
     cluster.refuse(T0, MessageSizeTooLarge.code)
     cluster.refuse(T1, NotLeaderForPartition.code)
     with pytest.raises(FailedToSend, match="MessageSizeTooLarge") as caught:
@@ -139,7 +143,7 @@ def test_what_cannot_succeed_is_not_tried_again(cluster: FakeCluster) -> None:
 
 
 def test_an_illegal_topic_fails_alone(cluster: FakeCluster) -> None:
-    """No broker is asked for it: 0.8 would call all topics of the question illegal."""
+    """An illegal topic fails without a request: 0.8 would refuse all topics of the request."""
     with producer_on(cluster) as producer, pytest.raises(FailedToSend, match="1 of 2") as raised:
         producer.send([KeyedMessage("a b", b"x"), KeyedMessage("u", b"y")])
     assert raised.value.messages == (KeyedMessage("a b", b"x"),)
@@ -149,7 +153,7 @@ def test_an_illegal_topic_fails_alone(cluster: FakeCluster) -> None:
 
 
 def test_a_dead_broker_is_survived(cluster: FakeCluster) -> None:
-    """Its partition gets another leader before the tries are used up."""
+    """A dead broker's partition gets another leader before the retries are used up."""
     producer = producer_on(cluster)
     producer.send(KeyedMessage("t", b"a", key=0))
     cluster.network.remove("b1", PORT)
@@ -165,7 +169,8 @@ def test_a_dead_broker_is_survived(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize("hang_up", [True, False])
 def test_a_lost_answer_means_a_second_copy(cluster: FakeCluster, hang_up: bool) -> None:
-    """At least once: the broker stored the message although its response was lost."""
+    """If the response is lost after the broker stored the message, the retry stores a second copy:
+    at least once."""
     lost = [True]
 
     def script(request: Request) -> Response | bytes | None:
@@ -183,7 +188,7 @@ def test_a_lost_answer_means_a_second_copy(cluster: FakeCluster, hang_up: bool) 
 
 
 def test_silence_ends_in_a_timeout(cluster: FakeCluster) -> None:
-    """FailedToSend, caused by RequestTimeout."""
+    """A broker that does not answer causes FailedToSend, with RequestTimeout as its cause."""
 
     def script(request: Request) -> Response | bytes | None:
         return b"" if isinstance(request, ProduceRequest) else cluster.answer(1, request)
@@ -195,7 +200,7 @@ def test_silence_ends_in_a_timeout(cluster: FakeCluster) -> None:
 
 
 def test_a_topic_that_is_being_created_is_waited_for(cluster: FakeCluster) -> None:
-    """Metadata creates it; its leader is there a moment later."""
+    """The metadata request creates the topic, and the producer retries until it has a leader."""
     new = TopicPartition("new", 0)
 
     def create(seconds: float) -> None:
@@ -209,7 +214,7 @@ def test_a_topic_that_is_being_created_is_waited_for(cluster: FakeCluster) -> No
 
 
 def test_a_partition_without_leader_fails_alone(cluster: FakeCluster) -> None:
-    """The rest of the batch is sent at the first try."""
+    """A partition without leader fails alone. The rest of the batch is sent at the first try."""
     cluster.leaders[T0] = NO_LEADER
     with pytest.raises(FailedToSend, match="LeaderNotAvailable") as caught:
         producer_on(cluster).send([KeyedMessage("t", b"a", key=0), KeyedMessage("t", b"b", key=1)])
@@ -219,7 +224,7 @@ def test_a_partition_without_leader_fails_alone(cluster: FakeCluster) -> None:
 
 
 def test_without_any_broker_everything_fails(cluster: FakeCluster) -> None:
-    """After all tries, with all messages."""
+    """Without any broker all messages fail, after all tries."""
     cluster.down(1)
     cluster.down(2)
     messages = [KeyedMessage("t", b"a"), KeyedMessage("u", b"b")]
@@ -229,7 +234,7 @@ def test_without_any_broker_everything_fails(cluster: FakeCluster) -> None:
 
 
 def test_acks_0_is_not_answered(cluster: FakeCluster) -> None:
-    """Nobody waits, and the messages arrive."""
+    """With acks 0 the producer waits for no response, and the messages are stored."""
     producer = producer_on(cluster, request_required_acks=0)
     for n in range(5):
         producer.send(KeyedMessage("t", b"%d" % n, key=0))
@@ -240,8 +245,8 @@ def test_acks_0_is_not_answered(cluster: FakeCluster) -> None:
 def test_acks_0_notices_the_closed_connection_and_looks_for_the_leader(
     cluster: FakeCluster,
 ) -> None:
-    """The broker that leads no longer hangs up: that send is lost, as acks 0 allows, the next one
-    is not."""
+    """With acks 0, if the former leader closes the connection, the first send is lost, as acks 0
+    allows. The next one goes to the new leader."""
     producer = producer_on(cluster, request_required_acks=0)
     producer.send(KeyedMessage("t", b"a", key=0))
     cluster.leaders[T0] = 2
@@ -251,7 +256,8 @@ def test_acks_0_notices_the_closed_connection_and_looks_for_the_leader(
 
 
 def test_metadata_is_refreshed_by_age(cluster: FakeCluster) -> None:
-    """topic.metadata.refresh.interval.ms; all topics sent to so far, in one request."""
+    """After topic.metadata.refresh.interval.ms one request refreshes all topics that were sent to.
+    """
     producer = producer_on(cluster, topic_metadata_refresh_interval_ms=60_000)
     producer.send([KeyedMessage("t", b"a", key=0), KeyedMessage("u", b"a")])
     producer.send(KeyedMessage("t", b"b", key=0))
@@ -262,7 +268,8 @@ def test_metadata_is_refreshed_by_age(cluster: FakeCluster) -> None:
 
 
 def test_a_negative_interval_refreshes_only_after_failures(cluster: FakeCluster) -> None:
-    """And the random partition is kept that long."""
+    """With a negative interval the producer refreshes after failures alone, and keeps its random
+    partition until then."""
     producer = producer_on(cluster, topic_metadata_refresh_interval_ms=-1)
     for _ in range(10):
         producer.send(KeyedMessage("t", b"a"))
@@ -272,7 +279,7 @@ def test_a_negative_interval_refreshes_only_after_failures(cluster: FakeCluster)
 
 
 def test_a_random_partition_without_leader_is_drawn_anew(cluster: FakeCluster) -> None:
-    """A failure makes the producer draw among those that have one now."""
+    """After a failure the producer draws among the partitions that have a leader now."""
     producer = producer_on(cluster)
     producer.send(KeyedMessage("t", b"a"))
     first, other = (T0, T1) if cluster.messages(T0) else (T1, T0)
@@ -283,7 +290,7 @@ def test_a_random_partition_without_leader_is_drawn_anew(cluster: FakeCluster) -
 
 
 def test_an_encoder_that_fails_sends_nothing(cluster: FakeCluster) -> None:
-    """Its error passes through, before the first byte."""
+    """An encoder's error reaches the caller before anything is sent."""
     with pytest.raises(TypeError, match="DefaultEncoder takes bytes"):
         producer_on(cluster).send(
             [KeyedMessage("t", b"a", key=0), KeyedMessage("t", "text", key=0)]
@@ -292,14 +299,15 @@ def test_an_encoder_that_fails_sends_nothing(cluster: FakeCluster) -> None:
 
 
 def test_a_message_needs_a_topic(cluster: FakeCluster) -> None:
-    """As in the JVM; nothing of its batch is sent."""
+    """A message without topic is an error, as in the JVM, and nothing of its batch is sent."""
     with pytest.raises(ValueError, match="topic"):
         producer_on(cluster).send([KeyedMessage("t", b"x", key=0), KeyedMessage("", b"x")])
     assert requests(cluster) == []
 
 
 def test_a_closed_producer_says_so(cluster: FakeCluster) -> None:
-    """close may be called twice; an empty batch is no exception."""
+    """A call after close() is ProducerClosed, also with an empty batch. close() may be called
+    twice."""
     producer = producer_on(cluster)
     producer.send([])
     producer.close()
@@ -309,7 +317,7 @@ def test_a_closed_producer_says_so(cluster: FakeCluster) -> None:
 
 
 def test_many_reasons_are_cut_short(cluster: FakeCluster) -> None:
-    """The text stays readable; `messages` has everything."""
+    """The text of the error lists the first reasons. `messages` has all messages."""
     messages = [KeyedMessage(f"missing-{n}", b"") for n in range(50)]
     with pytest.raises(FailedToSend, match=r"50 of 50: .*45 more reasons$") as caught:
         producer_on(cluster, message_send_max_retries=0).send(messages)
@@ -317,7 +325,7 @@ def test_many_reasons_are_cut_short(cluster: FakeCluster) -> None:
 
 
 def test_an_answer_about_other_partitions_is_a_failure(cluster: FakeCluster) -> None:
-    """A broker that leaves one out does not count as having stored it."""
+    """A partition that the response leaves out does not count as stored."""
 
     def script(request: Request) -> Response | None:
         answer = cluster.answer(1, request)
@@ -331,7 +339,7 @@ def test_an_answer_about_other_partitions_is_a_failure(cluster: FakeCluster) -> 
 
 
 def test_connections_are_reused(cluster: FakeCluster) -> None:
-    """One per broker for all sends."""
+    """All sends use one connection per broker."""
     producer = producer_on(cluster)
     for n in range(10):
         producer.send([KeyedMessage("t", b"a", key=n), KeyedMessage("t", b"a", key=n + 1)])
@@ -339,7 +347,8 @@ def test_connections_are_reused(cluster: FakeCluster) -> None:
 
 
 def test_connections_that_broke_while_idle_are_replaced(cluster: FakeCluster) -> None:
-    """Nobody notices, and no message is lost or doubled."""
+    """A connection that the broker closed while it was idle is replaced without an error; no
+    message is lost or stored twice."""
     producer = producer_on(cluster)
     producer.send(KeyedMessage("t", b"a", key=0))
     for sock in cluster.network.sockets:
@@ -349,7 +358,7 @@ def test_connections_that_broke_while_idle_are_replaced(cluster: FakeCluster) ->
 
 
 def test_metrics_count_messages_sets_and_requests(cluster: FakeCluster) -> None:
-    """By the names of 0.8 in JMX: of all topics and brokers, and of each."""
+    """Metrics have the names that 0.8 uses in JMX: for all topics and brokers, and for each."""
     cluster.refuse(T0, NotLeaderForPartition.code)
     messages = [KeyedMessage("t", b"a" * 50, key=n) for n in range(4)]
     with producer_on(cluster) as producer:
@@ -370,7 +379,7 @@ def test_metrics_count_messages_sets_and_requests(cluster: FakeCluster) -> None:
 
 
 def test_metrics_count_what_was_given_up(cluster: FakeCluster) -> None:
-    """Once for each batch, and each message that no encoder takes."""
+    """A batch that is given up counts once, and so does a message that cannot be encoded."""
     cluster.refuse(T0, MessageSizeTooLarge.code)
     with producer_on(cluster) as producer:
         with pytest.raises(FailedToSend):

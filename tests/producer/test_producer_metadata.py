@@ -1,4 +1,4 @@
-"""When the new producer asks for metadata again."""
+"""When KafkaProducer refreshes its metadata."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ANSWER = MetadataResponse([BrokerEndpoint(1, "b1", 9092)], [TopicMetadata(0, "t"
 
 
 def metadata() -> ProducerMetadata:
-    """With a picture that knows topic t."""
+    """Metadata that knows topic t."""
     made = ProducerMetadata(
         [("b1", 9092)],
         max_age_s=300,
@@ -26,13 +26,14 @@ def metadata() -> ProducerMetadata:
 
 
 def test_it_asks_when_the_picture_is_old() -> None:
-    """And not before, without a request for an update."""
+    """Without a request for an update, metadata is refreshed when it is old, and not before."""
     assert metadata().due_in(100) == 300
 
 
 def test_an_update_that_is_wanted_while_a_question_is_under_way_is_asked_for() -> None:
-    """The answer may have been made before the leader moved: it does not count as that update. It
-    used to, and the next batch had to fail first."""
+    """An update that is wanted while a request is in flight needs another request, since the broker
+    may have answered before the leader moved. (It used to count, and the next batch had to fail
+    first.)"""
     made = metadata()
     made.request_update()
     made.asking(110)
@@ -45,7 +46,7 @@ def test_an_update_that_is_wanted_while_a_question_is_under_way_is_asked_for() -
 
 
 def test_a_question_that_is_lost_is_asked_again() -> None:
-    """What was wanted stays wanted until an answer has come."""
+    """After a request without response the update is still due."""
     made = metadata()
     made.request_update()
     made.asking(110)

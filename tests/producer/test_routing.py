@@ -1,4 +1,5 @@
-"""Router: keys by the partitioner, the others to one partition until metadata is refreshed."""
+"""Router: the partitioner chooses by key; messages without key go to one partition until metadata
+is refreshed."""
 
 from __future__ import annotations
 
@@ -22,12 +23,14 @@ def router() -> Router:
 
 
 def test_all_partitions_count_for_a_key(router: Router) -> None:
-    """Also those without a leader: a key does not move while a broker is down."""
+    """For a key all partitions count, also those without leader, so a key does not move while a
+    broker is down."""
     assert [router.partition_of("t", n, LED) for n in range(4)] == [0, 1, 2, 0]
 
 
 def test_whole_numbers_are_routed_together(router: Router) -> None:
-    """Each to where it would go alone; anything that needs more than a division goes alone."""
+    """Whole numbers are routed in one step to the partitions that they get one by one. Types that
+    need more than a division are routed one by one."""
     keys = [0, 5, -5, INT_MAX, -INT_MAX]
     alone = [router.partition_of("t", key, LED) for key in keys]
     assert alone == router.partitions_of(keys, LED)
@@ -39,7 +42,8 @@ def test_whole_numbers_are_routed_together(router: Router) -> None:
 
 
 def test_a_message_without_a_key_keeps_to_one_partition(router: Router) -> None:
-    """One that has a leader; another may be drawn after `forget`."""
+    """Messages without key go to one partition with a leader. After `forget` it may be another one.
+    """
     drawn = set()
     for _ in range(20):
         first = router.partition_of("t", None, LED)
@@ -50,14 +54,14 @@ def test_a_message_without_a_key_keeps_to_one_partition(router: Router) -> None:
 
 
 def test_topics_are_drawn_for_separately(router: Router) -> None:
-    """Each has its own partition kept."""
+    """Each topic keeps its own random partition."""
     many = [PartitionInfo(p, 1) for p in range(1000)]
     drawn = {router.partition_of(f"t{n}", None, many) for n in range(5)}
     assert len(drawn) == 5
 
 
 def test_nothing_to_choose_from(router: Router) -> None:
-    """Both errors pass with time, as the topic or its leaders appear."""
+    """An unknown topic and a topic without leaders are both retriable errors."""
     with pytest.raises(UnknownTopicOrPartition, match="topic t has no partitions"):
         router.partition_of("t", 1, [])
     with pytest.raises(LeaderNotAvailable, match="no partition of topic t"):
@@ -66,7 +70,7 @@ def test_nothing_to_choose_from(router: Router) -> None:
 
 @pytest.mark.parametrize("answer", [-1, 3])
 def test_a_partition_that_is_not_there(answer: int) -> None:
-    """The error says which there are."""
+    """The error lists the existing partitions."""
     router = Router(lambda key, partitions: answer, random.Random(7))
     with pytest.raises(UnknownTopicOrPartition, match=f"partition {answer} of .* 0 to 2"):
         router.partition_of("t", "k", LED)

@@ -1,4 +1,4 @@
-"""KafkaProducer.metrics: what it says of records that were stored, sent again, and given up."""
+"""KafkaProducer.metrics: records that were stored, sent again or given up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def cluster() -> Iterator[TcpCluster]:
 
 
 def test_records_and_bytes_are_counted_by_topic_and_together(cluster: TcpCluster) -> None:
-    """By Java's names; a rate is that of the window so far."""
+    """Records and bytes count by topic and in total, by Java's names. A rate is that of the window
+    so far."""
     with producer_on(cluster) as producer:
         for topic, count in (("t", 30), ("u", 12)):
             for _ in range(count):
@@ -42,7 +43,8 @@ def test_records_and_bytes_are_counted_by_topic_and_together(cluster: TcpCluster
 def test_a_batch_that_is_sent_again_counts_as_a_retry_and_not_as_an_error(
     cluster: TcpCluster,
 ) -> None:
-    """And as sent each time, as in Java."""
+    """A batch that is sent again counts as a retry and not as an error, and as sent each time, as
+    in Java."""
     cluster.refuse(T0, NotLeaderForPartition.code)
     with producer_on(cluster, retries=3) as producer:
         producer.send(ProducerRecord("t", b"x")).result(SECONDS)
@@ -51,7 +53,7 @@ def test_a_batch_that_is_sent_again_counts_as_a_retry_and_not_as_an_error(
 
 
 def test_a_record_that_is_given_up_is_an_error(cluster: TcpCluster) -> None:
-    """Of its topic too."""
+    """A record that is given up counts as an error, also for its topic."""
     cluster.guilty = b"x"
     with producer_on(cluster) as producer:
         assert producer.send(ProducerRecord("t", b"x")).exception(SECONDS) is not None

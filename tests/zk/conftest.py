@@ -1,4 +1,4 @@
-"""A ZooKeeper for the tests of this room: a real one through kazoo, and the model."""
+"""Two ZooKeepers for the tests of this package: a real one through kazoo, and the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TICK_MS = 500
 
 
 class Inbox(Protocol[T]):
-    """What callbacks put in and the test takes."""
+    """A queue that callbacks fill and the test empties."""
 
     def put(self, item: T) -> None: ...
 
@@ -30,7 +30,7 @@ class Inbox(Protocol[T]):
 
 
 class Sessions(Protocol):
-    """Where a test's clients come from. Each sees what is below the test's chroot."""
+    """Creates a test's clients. Each client sees only the znodes below the test's chroot."""
 
     def client(self, chroot: str = "", **settings: Any) -> ZkClient: ...
 
@@ -72,7 +72,7 @@ class ModelSessions:
 
 
 class ModelInbox(Generic[T]):
-    """Waiting lets the model's time pass."""
+    """An inbox whose waits advance the model's time."""
 
     def __init__(self, world: InProcessWorld) -> None:
         self._world = world

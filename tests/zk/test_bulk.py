@@ -1,4 +1,4 @@
-"""Many writes as few transactions, on a real ZooKeeper and on the model."""
+"""Many writes in few transactions, on a real ZooKeeper and on the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ COUNT = 2 * MULTI_MAX + 50
 
 
 def test_each_write_fails_by_itself(zk: ZkClient) -> None:
-    """One that is refused does not touch the others of its transaction; results are in order."""
+    """A write that is refused does not affect the others of its transaction. Results have the order
+    of the writes."""
     zk.create("/5", "there")
     creates = [Create(f"/{n}", str(n)) for n in range(COUNT)]
     results = zk.write_all(creates)
@@ -28,26 +29,28 @@ def test_each_write_fails_by_itself(zk: ZkClient) -> None:
 
 
 def test_large_data_is_spread_over_transactions(zk: ZkClient) -> None:
-    """All of it in one would be more than ZooKeeper takes."""
+    """Large data goes into several transactions; in one it would exceed ZooKeeper's limit."""
     creates = [Create(f"/{n}", "x" * 100_000) for n in range(12)]
     assert zk.write_all(creates) == [create.path for create in creates]
 
 
 def test_parents_and_children_in_one_go(zk: ZkClient) -> None:
-    """Writes are done in their order, and null data stay null."""
+    """Parents and children may be created in one call: writes keep their order, and null data stays
+    null."""
     assert zk.write_all([Create("/a", None), Create("/a/b", "x")]) == ["/a", "/a/b"]
     assert (zk.get("/a"), zk.get("/a/b")) == (Node(None, 0), Node("x", 0))
 
 
 def test_null_data_may_be_written_over_text(zk: ZkClient) -> None:
-    """It used to become "", which is not the same."""
+    """A write may replace text by null data, which differs from "". (It used to write "".)"""
     zk.create("/a", "x")
     assert zk.write_all([Set("/a", None)]) == [1]
     assert zk.get("/a") == Node(None, 1)
 
 
 def test_without_its_condition_nothing_is_done(zk: ZkClient) -> None:
-    """Not even one by one: the caller may have lost the right to it."""
+    """If the condition fails, no write is done, also not one by one: the caller may have lost the
+    right to write."""
     zk.create("/office", "")
     assert zk.write_all([Create("/a")], Check("/office", 0)) == ["/a"]
     zk.set("/office", "somebody else")
@@ -60,7 +63,8 @@ def test_without_its_condition_nothing_is_done(zk: ZkClient) -> None:
 
 
 def test_a_whole_tree_goes(zk: ZkClient) -> None:
-    """Leaves first, over several transactions; one that is not there is gone already."""
+    """A tree is deleted from its leaves on, in several transactions. Deleting a tree that does not
+    exist succeeds."""
     zk.write_all([Create("/t"), Create("/t/p"), *(Create(f"/t/p/{n}") for n in range(COUNT))])
     zk.write_all([Create(f"/t/p/{n}/state") for n in range(COUNT)])
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""ZkClient, on a real ZooKeeper and on the model: data, watches, ephemeral rules, lost sessions."""
+"""ZkClient on a real ZooKeeper and on the model: data, watches, ephemeral znodes, lost sessions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.zk.conftest import WAIT_SECONDS, RealSessions, Sessions
 
 
 def test_a_server_that_is_not_there_is_an_error_that_says_what_became_of_each() -> None:
-    """Address, time allowed, and the cause for each server of the list."""
+    """The error has the timeout, and each server of the list with the reason."""
     client = ZkClient("127.0.0.1:1,no.such.host.invalid", connection_timeout_ms=100)
     with pytest.raises(ZooKeeperUnreachable) as caught:
         client.start()
@@ -44,7 +44,8 @@ def test_a_server_that_is_not_there_is_an_error_that_says_what_became_of_each() 
 
 
 def test_close_ends_a_start_that_waits() -> None:
-    """A program that is stopped while it connects does not wait for the whole timeout."""
+    """close() ends a start() that still connects. A program that is stopped then does not wait for
+    the whole timeout."""
     client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
     closer = threading.Timer(0.1, client.close)
     closer.start()
@@ -56,7 +57,7 @@ def test_close_ends_a_start_that_waits() -> None:
 
 
 def test_null_and_empty_data_are_kept_apart(zk: ZkClient) -> None:
-    """Parents made on the way have null data, as 0.8.2.2 leaves them; "" stays ""."""
+    """Parents that `create` makes have null data, as those of 0.8.2.2 have. Data of "" stays ""."""
     zk.create("/a/b/c", "")
     assert zk.get("/a/b/c") == Node("", 0)
     assert zk.get("/a/b") == Node(None, 0)
@@ -67,7 +68,7 @@ def test_null_and_empty_data_are_kept_apart(zk: ZkClient) -> None:
 
 
 def test_errors_name_the_znode(zk: ZkClient) -> None:
-    """Each failure has its class and says which path met it."""
+    """Each failure has its own class and the path of the znode."""
     zk.create("/there", "x")
     with pytest.raises(NoNode, match="/absent"):
         zk.get("/absent")
@@ -89,7 +90,8 @@ def test_errors_name_the_znode(zk: ZkClient) -> None:
 
 
 def test_versions_guard_writes(zk: ZkClient) -> None:
-    """A conditional write gives the next version; put writes whether or not the znode is there."""
+    """A conditional write returns the next version. `put` writes whether or not the znode exists.
+    """
     zk.put("/p/q", "1")
     zk.put("/p/q", "2")
     assert zk.get("/p/q") == Node("2", 1)
@@ -100,7 +102,7 @@ def test_versions_guard_writes(zk: ZkClient) -> None:
 
 
 def test_sequence_nodes_are_numbered(zk: ZkClient) -> None:
-    """ZooKeeper appends ten digits, below the chroot's path."""
+    """ZooKeeper appends ten digits to the name. The result is the path below the chroot."""
     zk.ensure("/changes")
     made = [zk.create("/changes/config_change_", "x", sequence=True) for _ in range(2)]
     assert made == ["/changes/config_change_0000000000", "/changes/config_change_0000000001"]
@@ -108,7 +110,8 @@ def test_sequence_nodes_are_numbered(zk: ZkClient) -> None:
 
 
 def test_a_burst_keeps_the_order_and_isolates_conflicts(zk: ZkClient) -> None:
-    """Results stand in request order; one stale version fails alone; parents are made."""
+    """Results have the order of the requests. A stale version fails alone, and missing parents are
+    created."""
     made = zk.pipeline([Create(f"/t/{n}/state", str(n)) for n in range(450)])
     assert made == [f"/t/{n}/state" for n in range(450)]
     assert zk.get("/t/7") == Node(None, 0)
@@ -124,7 +127,7 @@ def test_a_burst_keeps_the_order_and_isolates_conflicts(zk: ZkClient) -> None:
 
 
 def test_a_transaction_is_done_all_or_not_at_all(zk: ZkClient) -> None:
-    """A failing step names itself and leaves everything as it was."""
+    """If a step fails, the error names it and nothing is changed."""
     zk.create("/a", "1")
     with pytest.raises(BadVersion, match="/a:"):
         zk.multi([Create("/b", "x"), Set("/a", "2", version=5), Delete("/a")])
@@ -138,7 +141,8 @@ def test_a_transaction_is_done_all_or_not_at_all(zk: ZkClient) -> None:
 
 
 def test_a_watch_is_called_once_and_the_reader_rearms_it(sessions: Sessions, zk: ZkClient) -> None:
-    """Creation, change and deletion are each seen; reading twice does not call twice."""
+    """A watch fires for creation, change or deletion, once, however often its znode was read. The
+    reader sets it again."""
     seen = sessions.inbox()
     assert zk.watch_data("/w", seen.put) is None
     assert zk.watch_data("/w", seen.put) is None
@@ -155,7 +159,7 @@ def test_a_watch_is_called_once_and_the_reader_rearms_it(sessions: Sessions, zk:
 
 
 def test_children_are_watched_before_the_parent_exists(sessions: Sessions, zk: ZkClient) -> None:
-    """The children of a znode that is not there are [], and its creation calls."""
+    """The children of a znode that does not exist are [], and its creation fires the watch."""
     seen = sessions.inbox()
     assert zk.watch_children("/dir", seen.put) == []
     zk.create("/dir/b")
@@ -168,7 +172,7 @@ def test_children_are_watched_before_the_parent_exists(sessions: Sessions, zk: Z
 
 
 def test_ephemeral_znodes_go_with_their_session(sessions: Sessions, zk: ZkClient) -> None:
-    """Closing a client removes what it made at once, and only that."""
+    """Closing a client deletes the ephemerals of its own session at once, and no others."""
     with sessions.client() as other:
         other.create_ephemeral("/ids/1", "one")
         stat = zk.stat("/ids/1")
@@ -179,7 +183,8 @@ def test_ephemeral_znodes_go_with_their_session(sessions: Sessions, zk: ZkClient
 
 
 def test_an_ephemeral_of_this_session_with_the_same_data_is_fine(zk: ZkClient) -> None:
-    """Its creation may have been answered by a lost connection; other data is a conflict."""
+    """`create` succeeds if this session already has the ephemeral with the same data: its reply may
+    have been lost. With other data it is a conflict."""
     zk.create_ephemeral("/e", "mine")
     zk.create_ephemeral("/e", "mine")
     with pytest.raises(NodeExists, match="/e exists already with 'mine'"):
@@ -187,7 +192,8 @@ def test_an_ephemeral_of_this_session_with_the_same_data_is_fine(zk: ZkClient) -
 
 
 def test_an_ephemeral_of_this_session_is_not_waited_out(zk: ZkClient) -> None:
-    """It would never vanish: a broker that registers a second time has a later timestamp to say."""
+    """Waiting would be useless, because the znode disappears only with this session. A broker that
+    registers a second time has a later timestamp."""
     zk.create_ephemeral("/e", "mine at noon")
     answers = [True]
     zk.create_ephemeral("/e", "mine later", expected_mine=lambda _: bool(answers and answers.pop()))
@@ -195,7 +201,8 @@ def test_an_ephemeral_of_this_session_is_not_waited_out(zk: ZkClient) -> None:
 
 
 def test_an_ephemeral_of_an_earlier_session_is_waited_out(sessions: Sessions, zk: ZkClient) -> None:
-    """What looks like ours is waited for until its session ends; what does not is a conflict."""
+    """`create` waits for the end of an earlier session of the same owner. A znode of another owner
+    is a conflict."""
     earlier = sessions.client()
     earlier.start()
     earlier.create_ephemeral("/e", "mine")
@@ -216,8 +223,8 @@ def test_an_ephemeral_of_an_earlier_session_is_waited_out(sessions: Sessions, zk
 
 
 def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
-    """A broker that is stopped while it waits for its former znode stops at once: the call raises
-    as soon as the client is closed, not after a session timeout."""
+    """A broker that is stopped while it waits for its earlier znode stops at once: the call raises
+    when the client is closed, not after a session timeout."""
     with ZkClient(zk_connect) as earlier, ZkClient(zk_connect) as client:
         earlier.create_ephemeral("/e", "mine")
         waiting, ended = threading.Event(), threading.Event()
@@ -238,7 +245,8 @@ def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
 
 
 def test_an_expired_session_is_told_once_when_the_new_one_stands(sessions: Sessions) -> None:
-    """EXPIRED comes after the new session works; ephemerals are gone, watches called."""
+    """EXPIRED arrives when the new session exists. The ephemerals are gone and the watches have
+    fired."""
     events, seen = sessions.inbox(), sessions.inbox()
     with sessions.client() as client:
         client.add_session_listener(events.put)
@@ -259,7 +267,8 @@ def test_an_expired_session_is_told_once_when_the_new_one_stands(sessions: Sessi
 
 
 def test_a_restarted_server_keeps_the_session() -> None:
-    """Calls wait out a restart in the same session; conditional writes are not done twice."""
+    """Calls wait until the server is back, in the same session, and a conditional write is not done
+    twice."""
     events: queue.Queue[SessionEvent] = queue.Queue()
     with ZooKeeperServer() as server, ZkClient(server.connect_string) as client:
         client.add_session_listener(events.put)
@@ -275,7 +284,7 @@ def test_a_restarted_server_keeps_the_session() -> None:
 
 
 def test_a_server_that_stays_away_raises_session_lost() -> None:
-    """A call gives up after session and connection timeout, never hangs."""
+    """A call fails after the session and the connection timeout; it never hangs."""
     with ZooKeeperServer() as server:
         client = ZkClient(server.connect_string, session_timeout_ms=1000, connection_timeout_ms=500)
         client.start()
@@ -289,7 +298,7 @@ def test_a_server_that_stays_away_raises_session_lost() -> None:
 
 
 def suspended(server: ZooKeeperServer, session_timeout_ms: int) -> ZkClient:
-    """A client whose server has just gone."""
+    """A client whose server has just stopped."""
     client = ZkClient(server.connect_string, session_timeout_ms=session_timeout_ms)
     client.start()
     server.stop()
@@ -300,7 +309,8 @@ def suspended(server: ZooKeeperServer, session_timeout_ms: int) -> ZkClient:
 
 
 def test_a_transaction_on_a_suspended_session_raises_session_lost() -> None:
-    """It gives up as every other call does; it used to wait until the server came back."""
+    """A transaction gives up as every other call does. (It used to wait until the server came
+    back.)"""
     with ZooKeeperServer() as server:
         client = suspended(server, 1000)
         with pytest.raises(SessionLost, match="/y: no answer from ZooKeeper in 2 s"):
@@ -309,14 +319,15 @@ def test_a_transaction_on_a_suspended_session_raises_session_lost() -> None:
 
 
 def test_nobody_there_is_said_with_hosts_and_timeout() -> None:
-    """start() names where it looked and how long."""
+    """The error of start() has the hosts and the timeout."""
     client = ZkClient("127.0.0.1:1,127.0.0.1:2/x", connection_timeout_ms=300)
     with pytest.raises(ZooKeeperError, match=r"127.0.0.1:1,127.0.0.1:2 within 300 ms"):
         client.start()
 
 
 def test_an_absent_chroot_is_refused_unless_it_is_to_be_made(sessions: Sessions) -> None:
-    """Brokers make the chroot, null data on the way; clients fail with its name."""
+    """A broker creates the chroot and its parents with null data. Other clients fail with its name.
+    """
     with pytest.raises(NoNode, match=r"the chroot /test.*/absent/way"):
         sessions.client("/absent/way").start()
     with sessions.client("/absent/way", make_chroot=True) as client:
@@ -327,7 +338,7 @@ def test_an_absent_chroot_is_refused_unless_it_is_to_be_made(sessions: Sessions)
 
 
 def test_a_closed_client_raises_session_lost(sessions: Sessions) -> None:
-    """Calls after close fail at once, and close may be called again."""
+    """A call after close() fails at once. close() may be called again."""
     client = sessions.client()
     client.start()
     client.close()
@@ -337,7 +348,8 @@ def test_a_closed_client_raises_session_lost(sessions: Sessions) -> None:
 
 
 def test_close_ends_a_call_that_waits_for_a_connection() -> None:
-    """None will come; without this it waits until its patience is over."""
+    """close() ends a call that waits for a connection, since there will be none. Otherwise the call
+    waits for its whole timeout."""
     client = ZkClient("127.0.0.1:1", connection_timeout_ms=1000 * WAIT_SECONDS)
     kazoo = cast(KazooSession, client._zookeeper)._kazoo
     eventually = RealSessions("").eventually
@@ -354,14 +366,15 @@ def test_close_ends_a_call_that_waits_for_a_connection() -> None:
 
 
 def test_kazoo_is_not_noisy(zk_connect: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Connecting and closing says nothing above INFO."""
+    """Connecting and closing logs nothing above INFO."""
     with caplog.at_level(logging.DEBUG), ZkClient(zk_connect) as client:
         client.exists("/x")
     assert [r for r in caplog.records if r.name.endswith("kazoo")] == []
 
 
 def test_it_works_with_gevent_and_starves_nobody(zk_connect: str) -> None:
-    """Under the gevent handler a burst and a lost session work while other greenlets go on."""
+    """Under the gevent handler other greenlets run during a burst of requests and while a session
+    is lost."""
     program = """
         import sys
         from gevent import monkey; monkey.patch_all()

@@ -1,4 +1,5 @@
-"""ControllerElection, on a real ZooKeeper and on the model: one controller, in every case."""
+"""ControllerElection on a real ZooKeeper and on the model: there is never more than one controller.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.zk.conftest import WAIT_SECONDS, Inbox, Sessions
 
 
 class Candidate:
-    """A broker reduced to its part in the election: events are taken from a queue by the test."""
+    """The part of a broker that takes part in the election. The test takes its events from a queue.
+    """
 
     def __init__(self, sessions: Sessions, broker_id: int) -> None:
         self.events: Inbox[str] = sessions.inbox()
@@ -42,7 +44,8 @@ class Candidate:
         self.history.append("elected")
 
     def handle_until(self, wanted: bool) -> None:
-        """Take events, as an owner does, until this candidate is (not) controller."""
+        """Handles events, as a broker does, until this candidate is the controller, or no longer
+        is."""
         while self.election.is_controller is not wanted:
             event = self.events.get(timeout=WAIT_SECONDS)
             if event == "expired":
@@ -62,7 +65,7 @@ def candidates(sessions: Sessions) -> Iterator[tuple[Candidate, Candidate]]:
 def test_the_first_is_elected_and_the_second_knows_it(
     candidates: tuple[Candidate, Candidate],
 ) -> None:
-    """The znode has 0.8.2.2's text, and the loser learns who won."""
+    """The znode has the text of 0.8.2.2, and the second candidate learns who is controller."""
     first, second = candidates
     assert first.election.refresh() is True
     assert second.election.refresh() is False
@@ -73,7 +76,7 @@ def test_the_first_is_elected_and_the_second_knows_it(
 
 
 def test_the_second_follows_when_the_first_goes(candidates: tuple[Candidate, Candidate]) -> None:
-    """Its watch fires when the session of the first ends."""
+    """The second candidate's watch fires when the session of the first ends."""
     first, second = candidates
     first.election.refresh()
     second.election.refresh()
@@ -83,7 +86,8 @@ def test_the_second_follows_when_the_first_goes(candidates: tuple[Candidate, Can
 
 
 def test_a_session_that_expires_costs_the_office(candidates: tuple[Candidate, Candidate]) -> None:
-    """The old controller resigns once and may be elected again if no other broker is faster."""
+    """A controller whose session expires resigns once. It may be elected again if no other broker
+    is faster."""
     first, _ = candidates
     first.election.refresh()
     expire_session(first.zk)
@@ -99,8 +103,8 @@ def test_a_session_that_expires_costs_the_office(candidates: tuple[Candidate, Ca
 def test_an_office_of_the_new_session_survives_late_news_of_the_expiry(
     candidates: tuple[Candidate, Candidate],
 ) -> None:
-    """The watch of /controller may be told before the expiry; a broker that was elected again by
-    then used to resign for ever, its own znode in its way."""
+    """The event of /controller may arrive before the expiry. A broker that was elected again by
+    then used to resign for good, and its own znode blocked every election."""
     first, _ = candidates
     first.election.refresh()
     expire_session(first.zk)
@@ -115,7 +119,8 @@ def test_an_office_of_the_new_session_survives_late_news_of_the_expiry(
 def test_a_znode_deleted_by_hand_forces_a_new_election(
     candidates: tuple[Candidate, Candidate],
 ) -> None:
-    """Operators delete /controller to move it: the holder resigns before anybody is elected."""
+    """Operators delete /controller to move the controller. The old one resigns before another is
+    elected."""
     first, second = candidates
     first.election.refresh()
     second.election.refresh()
@@ -127,7 +132,8 @@ def test_a_znode_deleted_by_hand_forces_a_new_election(
 
 
 def test_resigning_lets_the_other_in(candidates: tuple[Candidate, Candidate]) -> None:
-    """resign() deletes our znode, never another's, and says nothing to ourselves."""
+    """resign() deletes the broker's own znode, never another's, and reports no event to the broker
+    itself."""
     first, second = candidates
     first.election.refresh()
     second.election.refresh()
@@ -139,7 +145,7 @@ def test_resigning_lets_the_other_in(candidates: tuple[Candidate, Candidate]) ->
 
 
 def test_one_who_cannot_take_office_resigns(candidates: tuple[Candidate, Candidate]) -> None:
-    """A controller that fails to start must not keep the others from it."""
+    """A broker that fails to start as controller resigns, so that another one can be elected."""
     first, second = candidates
     first.fails = True
     assert first.election.refresh() is False
@@ -149,7 +155,8 @@ def test_one_who_cannot_take_office_resigns(candidates: tuple[Candidate, Candida
 def test_a_znode_of_our_id_from_an_earlier_session_is_not_ours(
     sessions: Sessions, candidates: tuple[Candidate, Candidate]
 ) -> None:
-    """After a restart the old znode may stand for a while; we are controller only after it went."""
+    """After a restart the znode of the earlier session may still exist. The broker becomes
+    controller only after it is gone."""
     first, _ = candidates
     earlier = sessions.client()
     earlier.start()
@@ -163,7 +170,7 @@ def test_a_znode_of_our_id_from_an_earlier_session_is_not_ours(
 
 
 def test_an_unreadable_controller_is_somebody(candidates: tuple[Candidate, Candidate]) -> None:
-    """An unreadable znode does not count as a missing controller."""
+    """A /controller that cannot be read does not count as missing."""
     first, _ = candidates
     first.zk.create(paths.CONTROLLER, "what?")
     assert first.election.refresh() is False

@@ -19,13 +19,14 @@ def store(zk: ZkClient) -> GroupStore:
 
 
 def test_a_cluster_without_groups_has_none(store: GroupStore) -> None:
-    """Nor is that an error."""
+    """A cluster without groups has an empty list of them, and no error."""
     assert store.groups() == []
     assert store.owners("g", "t") == {}
 
 
 def test_groups_offsets_and_owners(store: GroupStore, zk: ZkClient) -> None:
-    """Offsets are committed whether or not their znodes exist, and read back by partition."""
+    """A commit works with and without an existing znode. Offsets and owners are read by partition.
+    """
     wanted = {TopicPartition("t", n): n * 10 for n in (0, 2, 11)}
     assert store.commit_offsets("g", wanted) == {}
     wanted[TopicPartition("t", 2)] = 21
@@ -43,7 +44,8 @@ def test_groups_offsets_and_owners(store: GroupStore, zk: ZkClient) -> None:
 def test_two_committers_do_not_disturb_each_other(
     store: GroupStore, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A znode made by another committer between our write and our create is written after all."""
+    """If another committer creates the znode between our write and our create, our offset is
+    written after all."""
     tp = TopicPartition("t", 0)
     pipeline = zk.pipeline
     bursts = itertools.count()

@@ -1,4 +1,4 @@
-"""kafka08.zk.nodes against znodes captured from live brokers, and what readers must bear."""
+"""kafka08.zk.nodes against znodes captured from live brokers, and against damaged ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 def captured(name: str) -> list[tuple[str, str]]:
-    """(path, text) of every znode with data in a captured file; text from all phases."""
+    """(path, text) of every znode with data in a captured file, of all its phases."""
     content = json.loads((DATA / f"{name}.json").read_text())
     trees = [content, *content.values()] if "controller" not in name else []
     trees += list(content.get("znodes", {}).values())
@@ -37,7 +37,8 @@ def read_state(text: str) -> LeaderAndIsr:
 
 
 def rewritten(path: str, text: str) -> str | None:
-    """The text after one decode and encode by the pair for its path; None for other znodes."""
+    """The text after one decode and encode by the functions for its path, or None for other znodes.
+    """
     patterns: list[tuple[str, Callable[[str], str]]] = [
         (r"/brokers/ids/\d+", lambda t: nodes.encode_broker(nodes.decode_broker(t))),
         (r"/brokers/topics/[^/]+", lambda t: nodes.encode_assignment(nodes.decode_assignment(t))),
@@ -73,7 +74,7 @@ def rewritten(path: str, text: str) -> str | None:
     "name", ["znodes-0.8.2.2-live", "znodes-0.8.2.2-consumers", "controller-0.8.2.2"]
 )
 def test_captured_texts_are_written_back_byte_for_byte(name: str) -> None:
-    """What 0.8.2.2 wrote is what we write for the same meaning, key order included."""
+    """For the same values we write the text that 0.8.2.2 wrote, with the keys in the same order."""
     found = captured(name)
     assert len(found) > 10
     for path, text in found:
@@ -81,7 +82,7 @@ def test_captured_texts_are_written_back_byte_for_byte(name: str) -> None:
 
 
 def test_a_broker_reads_as_registered() -> None:
-    """The captured registration of broker 1 has its address and time."""
+    """The captured registration of broker 1 has the captured address and time."""
     text = dict(captured("znodes-0.8.2.2-live"))["/brokers/ids/1"]
     registration = nodes.decode_broker(text)
     assert registration == nodes.BrokerRegistration("127.0.0.1", 19091, -1, 1795230513075)
@@ -92,7 +93,8 @@ def test_a_broker_reads_as_registered() -> None:
     ("name", "version"), [("controller-0.9.0.1", 2), ("controller-0.10.2.2", 4)]
 )
 def test_registrations_of_later_brokers_are_read(name: str, version: int) -> None:
-    """0.9 and 0.10 add endpoints and more; host and port are still the PLAINTEXT listener's."""
+    """Registrations of 0.9 and 0.10 have endpoints and more. Host and port are those of the
+    PLAINTEXT listener."""
     registration = nodes.decode_broker(dict(captured(name))["/brokers/ids/1"])
     assert registration.version == version
     assert registration.endpoints == ("PLAINTEXT://127.0.0.1:19390",)
@@ -100,7 +102,8 @@ def test_registrations_of_later_brokers_are_read(name: str, version: int) -> Non
 
 
 def test_a_broker_without_plaintext_has_no_address_for_us() -> None:
-    """Its host is null and its port -1; asking for the address says why there is none."""
+    """A broker without PLAINTEXT has host null and port -1. The error for its address says why it
+    has none."""
     text = '{"endpoints":["SSL://h:9"],"host":null,"version":3,"port":-1}'
     registration = nodes.decode_broker(text)
     assert (registration.host, registration.port) == (None, -1)
@@ -109,18 +112,18 @@ def test_a_broker_without_plaintext_has_no_address_for_us() -> None:
 
 
 def test_the_captured_cluster_id_is_written_back() -> None:
-    """/cluster/id of 0.10 and the znode we make are one form."""
+    """/cluster/id of a live 0.10 has the same form as ours."""
     text = dict(captured("controller-0.10.2.2"))["/cluster/id"]
     assert nodes.encode_cluster_id(nodes.decode_cluster_id(text)) == text
 
 
 def test_old_controllers_wrote_their_bare_id() -> None:
-    """/controller of a broker before 0.8.1 is a number."""
+    """Before 0.8.1, /controller had just the broker's id."""
     assert nodes.decode_controller("3") == nodes.ControllerNode(3)
 
 
 def test_a_partition_state_carries_the_version_it_was_read_at() -> None:
-    """The zk_version comes from the znode, everything else from its text."""
+    """zk_version is the version of the znode; every other field comes from its text."""
     text = '{"controller_epoch":4,"leader":-1,"version":1,"leader_epoch":7,"isr":[]}'
     state = nodes.decode_leader_and_isr(text, 12)
     assert state == LeaderAndIsr(-1, 7, (), 12, 4)
@@ -129,7 +132,7 @@ def test_a_partition_state_carries_the_version_it_was_read_at() -> None:
 
 @pytest.mark.parametrize("pattern", [nodes.WHITE_LIST, nodes.BLACK_LIST])
 def test_a_wildcard_is_escaped_as_json(pattern: str) -> None:
-    """A regular expression is written by JSONEscapeString, and read back as it was."""
+    """A regular expression is written as JSONEscapeString does, and is read back unchanged."""
     registration = nodes.ConsumerRegistration({'a\\d+/"b\x7f': 2}, pattern, 5)
     text = nodes.encode_consumer(registration)
     assert '{"a\\\\d+\\/\\"b\\u007f":2}' in text
@@ -137,7 +140,7 @@ def test_a_wildcard_is_escaped_as_json(pattern: str) -> None:
 
 
 def test_other_clients_add_keys_to_their_registration() -> None:
-    """Unknown keys and a numeric timestamp are borne; a missing pattern means static."""
+    """Unknown keys and a numeric timestamp are accepted. A missing pattern means static."""
     registration = nodes.decode_consumer(
         '{"version":1,"subscription":{"t":1},"timestamp":9,"x":[]}'
     )
@@ -145,7 +148,7 @@ def test_other_clients_add_keys_to_their_registration() -> None:
 
 
 def test_null_data_means_nothing() -> None:
-    """A znode made as somebody's parent has null data; it reads like an empty one."""
+    """A znode that was created as a parent has null data, and reads as an empty one."""
     for empty in (None, ""):
         assert nodes.decode_assignment(empty) == {}
         assert nodes.decode_topic_config(empty) == {}
@@ -156,13 +159,13 @@ def test_null_data_means_nothing() -> None:
 
 
 def test_a_topic_configuration_of_another_version_is_refused() -> None:
-    """`version` is checked for /config/topics alone, as 0.8.2.2 does."""
+    """`version` is checked in /config/topics alone, as in 0.8.2.2."""
     with pytest.raises(ZooKeeperError, match="version 2 is not 1"):
         nodes.decode_topic_config('{"version":2,"config":{}}')
 
 
 def test_text_that_would_break_the_json_is_escaped() -> None:
-    """0.8 writes a quote in a value as it is and can then not read it; ours stays readable."""
+    """0.8 writes a quote in a value unescaped and then cannot read it. Our text stays readable."""
     config = {"a": 'say "hi"\n', "ö": "ü"}
     text = nodes.encode_topic_config(config)
     assert text == '{"version":1,"config":{"a":"say \\"hi\\"\\n","ö":"ü"}}'
@@ -170,7 +173,7 @@ def test_text_that_would_break_the_json_is_escaped() -> None:
 
 
 def test_a_config_change_is_read_in_both_forms() -> None:
-    """0.8 writes the quoted topic, 0.9 an object with a type."""
+    """0.8 writes the topic in quotes, 0.9 an object with a type. Both are read."""
     assert nodes.decode_config_change('"tt"') == nodes.ConfigChange("tt")
     newer = '{"version":1,"entity_type":"clients","entity_name":"c"}'
     assert nodes.decode_config_change(newer) == nodes.ConfigChange("c", "clients")
@@ -178,7 +181,7 @@ def test_a_config_change_is_read_in_both_forms() -> None:
 
 
 def test_elections_and_reassignments_list_partitions() -> None:
-    """Both admin requests name partitions the way the reference has them."""
+    """Both admin requests list partitions as the reference shows."""
     tp = TopicPartition("fk-a", 1)
     election = '{"version":1,"partitions":[{"topic":"fk-a","partition":1}]}'
     assert nodes.encode_preferred_election([tp]) == election
@@ -189,7 +192,7 @@ def test_elections_and_reassignments_list_partitions() -> None:
 
 
 def test_a_cluster_id_has_its_version_as_text() -> None:
-    """/cluster/id of 0.10.1: the version is a string."""
+    """In /cluster/id of 0.10.1 the version is a string."""
     text = '{"version":"1","id":"rVp1fIJ2T0y0hgTLbRHLTg"}'
     assert nodes.encode_cluster_id(nodes.ClusterId("rVp1fIJ2T0y0hgTLbRHLTg")) == text
     assert nodes.decode_cluster_id(text) == nodes.ClusterId("rVp1fIJ2T0y0hgTLbRHLTg")
@@ -219,7 +222,8 @@ def test_a_cluster_id_has_its_version_as_text() -> None:
 def test_a_number_that_fits_into_no_request_is_refused(
     decode: Callable[[str], Any], text: str
 ) -> None:
-    """Here, with what was found, and not where it is sent to somebody."""
+    """A number that does not fit into a request's field is an error when it is read, with its
+    value, and not later when it is sent."""
     with pytest.raises(ZooKeeperError, match="expected a number from"):
         decode(text)
 
@@ -244,8 +248,9 @@ def test_a_number_that_fits_into_no_request_is_refused(
 def test_what_would_cost_its_readers_too_much_is_refused(
     decode: Callable[[str], Any], text: str, fault: str
 ) -> None:
-    """The controller makes a message with all replicas for each of them, a member of a group a name
-    for each stream; a host must fit into a request. What is found is shortened."""
+    """The number of partitions, replicas and streams is limited, since the controller sends all
+    replicas and a group's member makes a name for each stream. A host must fit into a request. The
+    error shows a shortened value."""
     with pytest.raises(ZooKeeperError, match=fault) as refused:
         decode(text)
     assert len(str(refused.value)) < 400
@@ -253,7 +258,8 @@ def test_what_would_cost_its_readers_too_much_is_refused(
 
 @pytest.mark.parametrize("decode", DECODE_NODE)
 def test_any_text_parses_or_raises_zookeeper_error(decode: Callable[[str], Any]) -> None:
-    """Captured texts cut or changed at each character, and odd JSON: no other exception."""
+    """Captured texts that are cut or changed at each character, and unusual JSON, parse or raise
+    ZooKeeperError, and nothing else."""
     texts = {text for _, text in captured("controller-0.8.2.2")} | {
         '{"partitions":{"x":[1]}}',
         '{"partitions":[1]}',
@@ -280,5 +286,6 @@ def test_any_text_parses_or_raises_zookeeper_error(decode: Callable[[str], Any])
     ],
 )
 def test_a_configuration_change_of_0_10_has_a_path(path: str, change: nodes.ConfigChange) -> None:
-    """AdminUtils.getConfigChangeZnodeData 0.10.2.2: a topic altered by its tools reaches us."""
+    """A change that the tools of 0.10 announce is read: it has a path
+    (AdminUtils.getConfigChangeZnodeData 0.10.2.2)."""
     assert change == nodes.decode_config_change(f'{{"version":2,"entity_path":"{path}"}}')

@@ -1,4 +1,4 @@
-"""kafka08.zk.paths: what zookeeper.connect may look like, and which children are numbers."""
+"""kafka08.zk.paths: which zookeeper.connect is legal, and which children are numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from kafka08.zk.paths import numbers, split_connect
     ],
 )
 def test_hosts_and_chroot_come_apart(connect: str, hosts: str, chroot: str) -> None:
-    """Blanks go, a missing port is ZooKeeper's own, one chroot stands behind all hosts."""
+    """Blanks are removed, a missing port is 2181, and one chroot at the end applies to all hosts.
+    """
     assert (hosts, chroot) == split_connect(connect)
 
 
@@ -28,12 +29,13 @@ def test_hosts_and_chroot_come_apart(connect: str, hosts: str, chroot: str) -> N
     "connect", ["", "/x", " , ", "a:", "a:b", "a:0", "a:65536", "::1", ":1", "a:1/x//y", "a:1/../x"]
 )
 def test_what_cannot_be_reached_is_refused(connect: str) -> None:
-    """A missing host, a port that is none, or a chroot that is no path: an error with the key."""
+    """A missing host, an illegal port and a chroot that is no path are errors with the key."""
     with pytest.raises(ConfigError, match=r"zookeeper\.connect"):
         split_connect(connect)
 
 
 def test_numbers_are_told_from_what_else_lies_there() -> None:
-    """Numbers as they are written, in their order; nothing that int() would take besides."""
+    """Children that are numbers are returned in numeric order. Text that only int() would accept is
+    not one."""
     names = ["10", "9", "0", "old", "0.lock", "-1", "+1", "01", " 2", "", "1" * 5000, "\u0663"]
     assert [0, 9, 10] == numbers(names)

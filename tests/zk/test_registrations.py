@@ -22,7 +22,7 @@ CAPTURES = {
 
 
 def registrations(value: object) -> Iterator[str]:
-    """Every registration anywhere in a capture."""
+    """Every registration in a capture."""
     if isinstance(value, dict):
         for path, inner in value.items():
             if path == "/brokers/ids/1":
@@ -36,7 +36,8 @@ def registrations(value: object) -> Iterator[str]:
 
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_a_level_writes_what_its_release_wrote(capture: str) -> None:
-    """Read and written again: nothing is lost, and the order of the keys is the release's."""
+    """A registration that is read and written again keeps every byte, and the order of its keys is
+    the release's."""
     level, version = CAPTURES[capture]
     captured = set(registrations(json.loads((DATA / capture).read_text())))
     assert captured
@@ -47,7 +48,7 @@ def test_a_level_writes_what_its_release_wrote(capture: str) -> None:
 
 
 def test_a_rack_is_written_where_0_10_2_writes_it() -> None:
-    """As a live 0.11.0.3 pinned to 0.10.2 did."""
+    """The rack has the place that a live 0.11.0.3, pinned to 0.10.2, gives it."""
     text = (
         '{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
         '"endpoints":["PLAINTEXT://127.0.0.1:23916"],"rack":"rack-6","jmx_port":-1,'

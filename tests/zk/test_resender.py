@@ -1,4 +1,5 @@
-"""Lost connections under an adapter of the test: what is sent again, what counts as done."""
+"""Lost connections under a scripted adapter: which operations are sent again, and which count as
+done."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Clock:
 
 
 class Answer:
-    """A Pending that is ready, or (NEVER) will not be."""
+    """A Pending that is ready, or with NEVER never will be."""
 
     def __init__(self, outcome: Any, clock: Clock) -> None:
         self._outcome = outcome
@@ -54,7 +55,8 @@ class Answer:
 
 @dataclass
 class Played:
-    """Answers operations by a script: class → outcomes in order; an error's class stands for it."""
+    """Answers operations by a script: class → outcomes in order. An error's class means that error.
+    """
 
     clock: Clock
     script: Script
@@ -70,7 +72,7 @@ class Played:
 
 
 class Connected:
-    """The event of a connection; waiting for it runs what happens meanwhile."""
+    """The event of a connection. A wait for it runs the next function of the script."""
 
     def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         self._meanwhile = meanwhile
@@ -80,7 +82,7 @@ class Connected:
 
 
 def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any, list[Operation]]:
-    """The result of one operation and the calls made for it."""
+    """The result of one operation, and the calls that were made for it."""
     clock, tracker = Clock(), SessionTracker()
     tracker.on_connection_state(ConnectionState.CONNECTED)
 
@@ -100,7 +102,7 @@ def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any,
 
 
 def test_a_read_is_sent_again() -> None:
-    """Reads repeat after a lost connection, in a new session too."""
+    """A read is repeated after a lost connection, also in a new session."""
     script: Script = {Get: [ConnectionLost, SessionExpired, Node("x", 3)]}
     result, calls = run(Get("/a"), script, meanwhile="session ends")
     assert (result, len(calls)) == (Node("x", 3), 3)
@@ -108,7 +110,8 @@ def test_a_read_is_sent_again() -> None:
 
 @pytest.mark.parametrize("operation", [Set("/a", "x"), Create("/a"), Delete("/a")])
 def test_a_write_is_not_sent_again_in_a_new_session(operation: Operation) -> None:
-    """Its owner may have lost the right to it with the old session."""
+    """A write is not repeated in a new session: with the old one its owner may have lost the right
+    to write."""
     losses: Script = {kind: [ConnectionLost] for kind in (Set, Create, Delete)}
     result, calls = run(operation, losses, meanwhile="session ends")
     assert isinstance(result, SessionLost)
@@ -116,20 +119,22 @@ def test_a_write_is_not_sent_again_in_a_new_session(operation: Operation) -> Non
 
 
 def test_an_expired_session_fails_a_write_at_once() -> None:
-    """It was not done, and is not done behind its owner's back later."""
+    """A write fails when the session expires. It was not done, and is not done later without its
+    owner's knowledge."""
     result, calls = run(Set("/a", "x"), {Set: [SessionExpired]})
     assert isinstance(result, SessionLost)
     assert len(calls) == 1
 
 
 def test_a_closed_client_fails_reads_too() -> None:
-    """Nobody will ever answer."""
+    """A read fails when the client is closed, since there will be no response."""
     result, _ = run(Get("/a"), {Get: [SessionLost]})
     assert isinstance(result, SessionLost)
 
 
 def test_patience_ends() -> None:
-    """No answer, or no connection, within it: SessionLost, and no further attempt."""
+    """Without a response or a connection within the timeout, the call raises SessionLost and does
+    not try again."""
     result, _ = run(Get("/a"), {Get: [NEVER]})
     assert str(result) == "/a: no answer from ZooKeeper in 10 s"
     result, calls = run(Get("/a"), {Get: [ConnectionLost]}, meanwhile="time passes")
@@ -148,7 +153,8 @@ def test_patience_ends() -> None:
     ],
 )
 def test_a_conditional_write_may_have_been_done(found: Any, result: Any) -> None:
-    """It finds its own data exactly one version on; anything else is somebody else's."""
+    """A conditional write counts as done if the znode has its data at exactly the next version.
+    Otherwise another client wrote it."""
     script: Script = {Set: [ConnectionLost, BadVersion], Get: [found]}
     got, _ = run(Set("/a", "mine", 5), script)
     assert (got if isinstance(got, int) else type(got)) == result
@@ -164,7 +170,7 @@ def test_a_conditional_write_may_have_been_done(found: Any, result: Any) -> None
     ],
 )
 def test_a_create_may_have_been_done(ephemeral: bool, owner: int, data: str, done: bool) -> None:
-    """It finds its own data, and for an ephemeral its own session."""
+    """A create counts as done if the znode has its data, and for an ephemeral also its session."""
     script: Script = {
         Create: [ConnectionLost, NodeExists],
         Get: [Node(data, 0, owner)],
@@ -174,7 +180,7 @@ def test_a_create_may_have_been_done(ephemeral: bool, owner: int, data: str, don
 
 
 def test_a_delete_may_have_been_done() -> None:
-    """It finds nothing left; without a lost connection that is NoNode."""
+    """A delete counts as done if the znode is gone. Without a lost connection that is NoNode."""
     result, _ = run(Delete("/a"), {Delete: [ConnectionLost, NoNode]})
     assert result is None
     result, _ = run(Delete("/a"), {Delete: [NoNode]})

@@ -1,4 +1,4 @@
-"""The session tracker: which connection states become which events, each once."""
+"""The session tracker: which states of a connection become which events, each reported once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_states_become_events(states: list[ConnectionState], events: list[Sessio
 
 
 def test_a_lost_session_is_gone_until_the_next_one_stands() -> None:
-    """`state` tells a session that may still live from one that does not."""
+    """`state` distinguishes a session that may still live from one that does not."""
     tracker = SessionTracker()
     for connection, state in [
         (C, SessionState.CONNECTED),
@@ -58,7 +58,7 @@ def test_a_lost_session_is_gone_until_the_next_one_stands() -> None:
 
 
 def test_a_closed_client_tells_nothing() -> None:
-    """What the adapter reports while it shuts down is no event."""
+    """States that the adapter reports during close() cause no event."""
     told: list[SessionEvent] = []
     tracker = SessionTracker()
     tracker.on_connection_state(C)

@@ -19,7 +19,7 @@ def store(zk: ZkClient) -> ClusterStore:
 
 
 def test_an_empty_cluster_reads_as_empty(store: ClusterStore) -> None:
-    """Before the first broker nothing is there, and nothing of it is an error."""
+    """Before the first broker starts no znode exists, and no read fails because of it."""
     assert (store.brokers(), store.topics()) == ({}, [])
     assert (store.controller(), store.controller_epoch()) == (None, None)
     assert (store.reassignments(), store.preferred_elections()) == ({}, ())
@@ -27,7 +27,8 @@ def test_an_empty_cluster_reads_as_empty(store: ClusterStore) -> None:
 
 
 def test_common_paths_are_made_with_null_data(store: ClusterStore, zk: ZkClient) -> None:
-    """The persistent paths of a starting broker, as captured; made again they stay."""
+    """A starting broker creates the captured persistent paths. A second call leaves them as they
+    are."""
     store.create_common_paths()
     store.create_common_paths()
     for path in paths.COMMON:
@@ -37,7 +38,8 @@ def test_common_paths_are_made_with_null_data(store: ClusterStore, zk: ZkClient)
 def test_brokers_register_and_are_listed_by_number(
     store: ClusterStore, zk: ZkClient, sessions: Sessions
 ) -> None:
-    """Ids sort as numbers; the text is 0.8.2.2's; a taken id says so."""
+    """Ids sort as numbers, and the text is that of 0.8.2.2. A second registration of an id is an
+    error that says so."""
     for broker_id in (10, 9):
         store.register_broker(Broker(broker_id, "127.0.0.1", broker_id), timestamp_ms=5)
     assert zk.get("/brokers/ids/9").data == (
@@ -53,7 +55,7 @@ def test_brokers_register_and_are_listed_by_number(
 
 
 def test_a_topic_is_created_whole_or_not_at_all(store: ClusterStore, zk: ZkClient) -> None:
-    """The second caller changes nothing, the configuration included."""
+    """Of two callers that create a topic the second changes nothing, the configuration included."""
     store.create_topic("t", {0: [1, 2]}, {"retention.ms": "5"})
     with pytest.raises(NodeExists):
         store.create_topic("t", {0: [1], 1: [2]}, {})
@@ -61,7 +63,8 @@ def test_a_topic_is_created_whole_or_not_at_all(store: ClusterStore, zk: ZkClien
 
 
 def test_a_topic_made_anew_has_another_creation(store: ClusterStore, zk: ZkClient) -> None:
-    """A change of its partitions keeps the number; topics that do not exist have none."""
+    """A topic that was deleted and created again has another creation number; a change of its
+    partitions keeps the number. A missing topic has none."""
     store.create_topic("t", {0: [1]}, {})
     (first,) = store.topic_creations(["t", "u"]).values()
     zk.set(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (1,)}))
@@ -72,27 +75,29 @@ def test_a_topic_made_anew_has_another_creation(store: ClusterStore, zk: ZkClien
 
 
 def test_a_configuration_left_behind_is_replaced(store: ClusterStore, zk: ZkClient) -> None:
-    """As AdminUtils.writeTopicConfig does, which updates what is there."""
+    """A new topic replaces a configuration that exists already, as AdminUtils.writeTopicConfig
+    does."""
     zk.put(paths.topic_config("t"), nodes.encode_topic_config({"retention.ms": "5"}))
     store.create_topic("t", {0: [1]}, {"segment.ms": "6"})
     assert {"segment.ms": "6"} == store.topic_config("t")
 
 
 def test_brokers_without_an_address_for_us_are_left_out(store: ClusterStore, zk: ZkClient) -> None:
-    """A broker with SSL alone is registered but no 0.8 client can reach it."""
+    """A broker with SSL alone is registered, but no 0.8 client can reach it."""
     zk.create("/brokers/ids/3", '{"endpoints":["SSL://h:9"],"host":null,"version":3,"port":-1}')
     assert store.brokers() == {}
     assert store.registrations()[3].endpoints == ("SSL://h:9",)
 
 
 def test_the_first_cluster_id_wins(store: ClusterStore) -> None:
-    """One is made when there is none; later ones are ignored."""
+    """An id is created if there is none. Later ids are ignored."""
     assert "rVp1fIJ2T0y0hgTLbRHLTg" == store.cluster_id(lambda: "rVp1fIJ2T0y0hgTLbRHLTg")
     assert "rVp1fIJ2T0y0hgTLbRHLTg" == store.cluster_id(lambda: "GsL8bJ3zQ9eDkQ0bE1mWwA")
 
 
 def test_partition_states_are_written_conditionally(store: ClusterStore) -> None:
-    """New states get version 0; an update needs the version read; each fails by itself."""
+    """A new state has version 0. An update needs the version that was read. Each one fails by
+    itself."""
     tps = [TopicPartition("t", n) for n in range(3)]
     states = {tp: LeaderAndIsr(1, 0, (1,), -1, 1) for tp in tps[:2]}
     made = store.create_leader_and_isr(states)
@@ -112,7 +117,7 @@ def test_partition_states_are_written_conditionally(store: ClusterStore) -> None
 
 
 def test_assignments_and_configurations_of_many_topics(store: ClusterStore, zk: ZkClient) -> None:
-    """Partitions come in numeric order, absent topics are left out."""
+    """Partitions have numeric order, and missing topics are left out."""
     zk.create(paths.topic("b"), '{"version":1,"partitions":{"10":[1],"2":[2,1]}}')
     zk.create(paths.topic("a"), None)
     zk.create(paths.topic_config("b"), nodes.encode_topic_config({"retention.ms": "7"}))
@@ -122,7 +127,7 @@ def test_assignments_and_configurations_of_many_topics(store: ClusterStore, zk: 
 
 
 def test_text_that_cannot_be_read_names_its_path(store: ClusterStore, zk: ZkClient) -> None:
-    """A broken znode is an error with path and text, not a crash somewhere else."""
+    """A znode that cannot be parsed is an error with path and text."""
     zk.create(paths.topic("t"), "{broken")
     with pytest.raises(ZooKeeperError, match=r"/brokers/topics/t: topic assignment.*\{broken"):
         store.assignments()
@@ -134,7 +139,8 @@ def test_text_that_cannot_be_read_names_its_path(store: ClusterStore, zk: ZkClie
 def test_a_state_that_cannot_be_read_hides_no_other(
     store: ClusterStore, zk: ZkClient, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    """It is left out, and the log names its path."""
+    """A state that cannot be parsed is left out, and the log has its path. The others are returned.
+    """
     bad, good = TopicPartition("bad", 0), TopicPartition("good", 0)
     made = store.create_leader_and_isr({good: LeaderAndIsr(1, 0, (1,), -1, 1)})
     zk.put(paths.partition_state(*bad), text)
@@ -146,7 +152,8 @@ def test_a_state_that_cannot_be_read_hides_no_other(
 def test_a_configuration_that_cannot_be_read_hides_no_other(
     store: ClusterStore, zk: ZkClient, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    """It is left out of a burst, and the log names its path; asked for alone, it is an error."""
+    """A configuration that cannot be parsed is left out of a read of many topics, and the log has
+    its path. In a read of one topic it is an error."""
     zk.put(paths.topic_config("bad"), text)
     zk.put(paths.topic_config("good"), nodes.encode_topic_config({"retention.ms": "7"}))
     assert store.all_topic_configs() == {"good": {"retention.ms": "7"}}

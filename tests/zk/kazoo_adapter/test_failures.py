@@ -1,4 +1,4 @@
-"""kazoo's errors become ours, with the znode's path."""
+"""The adapter turns each error of kazoo into ours, with the znode's path."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
     ],
 )
 def test_each_error_has_its_class(theirs: type[Exception], ours: type[ZooKeeperError]) -> None:
-    """Exactly that class: a closed client must not look like an expired session."""
+    """Each error has exactly its own class: a closed client must not look like an expired session.
+    """
     error = translate(theirs(), "/a")
     assert type(error) is ours
     assert str(error).startswith("/a: ")
 
 
 def test_steps_that_were_not_tried_are_not_the_cause() -> None:
-    """Before the failed step of a transaction and after it."""
+    """The error names the step that failed, and not the steps before or after it, which ZooKeeper
+    did not try."""
     assert is_not_tried(kazoo_errors.RolledBackError())
     assert is_not_tried(kazoo_errors.RuntimeInconsistency())
     assert not is_not_tried(kazoo_errors.NoNodeError())

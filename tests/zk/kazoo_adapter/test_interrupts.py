@@ -1,4 +1,4 @@
-"""An interrupt that comes while a request is handed to kazoo."""
+"""A signal that arrives while the adapter hands a request to kazoo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka08.zk.zookeeper import SessionSettings
 
 
 class Waker:
-    """Stands for the socket that wakes kazoo's thread; raises what it is made with."""
+    """Replaces the socket that wakes kazoo's thread, and raises the given exception."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -32,7 +32,8 @@ def session_whose_waker(socket: Any) -> KazooSession:
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_passes(interrupt: type[BaseException]) -> None:
-    """kazoo's own client swallows it: SIGTERM and Ctrl-C would be lost, and the request refused."""
+    """KeyboardInterrupt passes through the adapter. kazoo's own client swallows it: the signal
+    would be lost and the request refused."""
     session = session_whose_waker(Waker(interrupt()))
     with pytest.raises(interrupt):
         session.send(Get("/a"))
@@ -40,7 +41,7 @@ def test_an_interrupt_passes(interrupt: type[BaseException]) -> None:
 
 @pytest.mark.parametrize("socket", [Waker(OSError("closed")), None], ids=["closed", "none"])
 def test_a_closed_connection_refuses(socket: Any) -> None:
-    """The answer is there at once: nothing else would ever settle it."""
+    """A request on a closed connection fails at once, because nothing would ever complete it."""
     pending = session_whose_waker(socket).send(Get("/a"))
     assert pending.ready()
     assert isinstance(pending.outcome(), SessionLost)

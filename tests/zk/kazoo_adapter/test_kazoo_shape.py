@@ -1,7 +1,7 @@
-"""What the adapter uses of kazoo's private parts, by name and shape.
+"""The private parts of kazoo that the adapter uses have the expected names and shapes.
 
-setup.cfg admits the versions in which these hold; widen it only when this passes with the new one.
-"""
+setup.cfg allows the versions of kazoo for which this holds. Widen the range only if this passes
+with the new version."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ from kafka08.zk.kazoo_adapter.last_heard import WATCH_EVENT
     ],
 )
 def test_the_methods_that_last_heard_wraps(method: str, parameters: list[str]) -> None:
-    """Same parameters in the same order: the wrappers pass them on by place."""
+    """Parameters and their order are the same, because the wrappers pass them on by position."""
     assert list(inspect.signature(getattr(ConnectionHandler, method)).parameters) == parameters
 
 
 @pytest.mark.parametrize("method", ["_submit", "_read_header", "_invoke"])
 def test_kazoo_calls_them_through_the_instance(method: str) -> None:
-    """Every call is `self.<method>(…)`: the wrapper on the instance is not passed by."""
+    """kazoo calls each method as `self.<method>(…)`, so it calls the wrapper on the instance."""
     source = inspect.getsource(ConnectionHandler)
     assert f"self.{method}(" in source
     assert f"ConnectionHandler.{method}(" not in source
 
 
 def test_the_fields_that_the_session_reads() -> None:
-    """A client that has not connected: no session, but a connection."""
+    """A client that has not connected has no session, but a connection."""
     client = KazooClient("127.0.0.1:1")
     assert client._session_id is None
     assert isinstance(client._connection, ConnectionHandler)
 
 
 def test_the_answers_that_last_heard_reads() -> None:
-    """`xid` of an answer's header, which is first; `time_out` of the first exchange's answer."""
+    """A response begins with a header that has `xid`; the first response of a connection has
+    `time_out`."""
     assert ReplyHeader._fields[0] == "xid"
     assert "time_out" in Connect._fields
     assert WATCH_XID == WATCH_EVENT

@@ -1,4 +1,4 @@
-"""LastHeard on a connection that the test plays."""
+"""LastHeard on a simulated connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PING = -2
 
 
 class Connection:
-    """kazoo's ConnectionHandler as far as LastHeard wraps it."""
+    """The methods of kazoo's ConnectionHandler that LastHeard wraps."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []
@@ -55,7 +55,8 @@ def heard(connection: Connection, clock: MockClock) -> LastHeard:
 def test_an_answer_proves_when_its_request_was_sent(
     heard: LastHeard, connection: Connection, clock: MockClock
 ) -> None:
-    """Not when the answer was read: the process may have been stopped in between."""
+    """A response counts from the time at which its request was sent, because the process may have
+    been suspended before it read the response."""
     clock.advance(1)
     connection.send(1)
     clock.advance(1)
@@ -71,7 +72,7 @@ def test_an_answer_proves_when_its_request_was_sent(
 def test_a_watch_event_proves_nothing(
     heard: LastHeard, connection: Connection, clock: MockClock
 ) -> None:
-    """It answers no request."""
+    """A watch event answers no request, so it does not count."""
     clock.advance(1)
     connection.send(1)
     connection.receive(WATCH_EVENT)
@@ -83,7 +84,8 @@ def test_a_watch_event_proves_nothing(
 def test_a_connection_starts_over(
     heard: LastHeard, connection: Connection, clock: MockClock
 ) -> None:
-    """What was sent on the one before will not be answered; the server grants its own timeout."""
+    """A new connection forgets the requests of the last one, which get no response, and takes the
+    timeout that the server grants."""
     clock.advance(1)
     connection.send(1)
     clock.advance(1)
@@ -98,7 +100,7 @@ def test_a_connection_starts_over(
 def test_an_expired_session_was_not_heard(
     heard: LastHeard, connection: Connection, clock: MockClock
 ) -> None:
-    """The server refuses to reattach by a timeout of 0."""
+    """With a timeout of 0 the server refuses the session. That response does not count."""
     clock.advance(1)
     connection.granted_ms = 0
     connection._invoke(1, None)

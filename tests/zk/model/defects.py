@@ -1,32 +1,32 @@
-"""Small defects of the model, each of which the histories must find.
+"""Small defects of the model. The histories must find each of them.
 
-The request of seed 1 with which each is found, of about 1,000 (all fixed seeds: 7,000):
+Seed 1 has about 1,000 requests (all fixed seeds: 7,000). These find the defects:
 
     a watch stays after its event                          54
     cversion counts created children alone                 181
     a sequence is numbered by the children that are there  256
-    the parent hears before the znode                      352
+    the parents watch fires before the znodes              352
     a reply comes before the events of its write           22
     ephemerals stay after their session                    364
     ephemerals may have children                           43
     a refused write takes no zxid                          10
     a refused multi leaves its first steps                 72
-    steps behind a refused one are called ok               10
-    children are looked at before the version              141
+    steps behind a refused one count as ok                 10
+    children are checked before the version                141
     a deletion leaves the pzxid of the parent              269
     a write of null counts as no change                    277
     a write leaves the time of the last one                88
-    exists sets no watch where nothing is                  35
-    a read of nothing sets a watch                         25
-    a deletion is told twice to who watches twice          22
+    exists sets no watch without a znode                   35
+    a failed read sets a watch                             25
+    two watches of one client fire twice                   22
     a deletion leaves the watch of its children            139
-    set watches takes everything for new                   184
-    a wrong password is taken                              380
+    set watches reports every znode as changed             184
+    a wrong password is accepted                           380
     a wrong password leaves the old connection             380
-    a client that has seen more is let in                  149
+    a client with a later zxid is accepted                 149
     every timeout is granted                               1
     the end of a session takes no zxid                     177
-    paths are not looked at                                631
+    paths are not checked                                  631
     an expired session keeps its connection                1141
 """
 
@@ -91,7 +91,7 @@ def a_sequence_is_numbered_by_the_children_that_are_there(patch: pytest.MonkeyPa
 
 
 @defect
-def the_parent_hears_before_the_znode(patch: pytest.MonkeyPatch) -> None:
+def the_parents_watch_fires_before_the_znodes(patch: pytest.MonkeyPatch) -> None:
     tell = Server._tell
     patch.setattr(Server, "_tell", lambda s, changes: tell(s, list(changes)[::-1]))
 
@@ -161,7 +161,7 @@ def a_refused_multi_leaves_its_first_steps(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect
-def steps_behind_a_refused_one_are_called_ok(patch: pytest.MonkeyPatch) -> None:
+def steps_behind_a_refused_one_count_as_ok(patch: pytest.MonkeyPatch) -> None:
     write_all = Tree.write_all
 
     def kind(self: Tree, *arguments: Any) -> Any:
@@ -173,7 +173,7 @@ def steps_behind_a_refused_one_are_called_ok(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect
-def children_are_looked_at_before_the_version(patch: pytest.MonkeyPatch) -> None:
+def children_are_checked_before_the_version(patch: pytest.MonkeyPatch) -> None:
     delete = Tree._delete
 
     def other_order(self: Tree, request: DeleteRequest, *rest: Any) -> None:
@@ -228,7 +228,7 @@ def a_write_leaves_the_time_of_the_last_one(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect
-def exists_sets_no_watch_where_nothing_is(patch: pytest.MonkeyPatch) -> None:
+def exists_sets_no_watch_without_a_znode(patch: pytest.MonkeyPatch) -> None:
     carry_out = Server._carry_out
 
     def blind(self: Server, connection: int, session: Session, request: Any, now: Any) -> Any:
@@ -240,7 +240,7 @@ def exists_sets_no_watch_where_nothing_is(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect
-def a_read_of_nothing_sets_a_watch(patch: pytest.MonkeyPatch) -> None:
+def a_failed_read_sets_a_watch(patch: pytest.MonkeyPatch) -> None:
     carry_out = Server._carry_out
 
     def keen(self: Server, connection: int, session: Session, request: Any, now: Any) -> Any:
@@ -252,7 +252,7 @@ def a_read_of_nothing_sets_a_watch(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect
-def a_deletion_is_told_twice_to_who_watches_twice(patch: pytest.MonkeyPatch) -> None:
+def two_watches_of_one_client_fire_twice(patch: pytest.MonkeyPatch) -> None:
     def twice(self: Watches, change: Change) -> Iterator[int]:
         if change.type is not EventType.CHILDREN_CHANGED:
             yield from sorted(self._data.take(change.path))
@@ -275,7 +275,7 @@ def a_deletion_leaves_the_watch_of_its_children(patch: pytest.MonkeyPatch) -> No
 
 
 @defect
-def set_watches_takes_everything_for_new(patch: pytest.MonkeyPatch) -> None:
+def set_watches_reports_every_znode_as_changed(patch: pytest.MonkeyPatch) -> None:
     set_watches = Server._set_watches
 
     def eager(self: Server, connection: int, request: SetWatchesRequest) -> None:
@@ -285,7 +285,7 @@ def set_watches_takes_everything_for_new(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect
-def a_wrong_password_is_taken(patch: pytest.MonkeyPatch) -> None:
+def a_wrong_password_is_accepted(patch: pytest.MonkeyPatch) -> None:
     take_over = Server._take_over_session
 
     def trusting(self: Server, connection: int, request: ConnectRequest, *rest: Any) -> None:
@@ -308,7 +308,7 @@ def a_wrong_password_leaves_the_old_connection(patch: pytest.MonkeyPatch) -> Non
 
 
 @defect
-def a_client_that_has_seen_more_is_let_in(patch: pytest.MonkeyPatch) -> None:
+def a_client_with_a_later_zxid_is_accepted(patch: pytest.MonkeyPatch) -> None:
     connect = Server.connect
 
     def lenient(self: Server, connection: int, request: ConnectRequest, *rest: Any) -> Any:
@@ -334,7 +334,7 @@ def the_end_of_a_session_takes_no_zxid(patch: pytest.MonkeyPatch) -> None:
 
 
 @defect
-def paths_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+def paths_are_not_checked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tree, "is_valid", lambda path: True)
 
 

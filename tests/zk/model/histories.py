@@ -1,13 +1,15 @@
-"""Random histories of several clients, run on a real ZooKeeper once and on the model at will.
+"""Random histories of several clients: run once on a real ZooKeeper, and any number of times on the
+model.
 
-A history is a list of steps that depends on its seed alone, never on what a server says. After each
-step the messages that came on the step's connection are written down; what comes on the others is
-seen with their next step. So every connection's replies and events are compared in their order, and
-those of a write that another connection does stand where the server sent them.
+A history is a list of steps that depends on its seed alone, never on responses of a server. After
+each step the messages that arrived on the step's connection are recorded; those of other
+connections are recorded with their next steps. So the replies and events of a connection are
+compared in their order, and an event that another connection's write causes is compared at the
+place where the server sent it.
 
-Nothing has to be mapped: the model begins with the zxid and the session id of the real server. Only
-times differ, and a time of the model must always stand for the same time of the server.
-"""
+Ids need no translation, because the model begins with the zxid and the session id of the real
+server. Only times differ, and each time of the model must always correspond to the same time of the
+server."""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ ODD_PATHS = (
 
 @dataclass(frozen=True)
 class Open:
-    """A new connection."""
+    """Opens a connection."""
 
     connection: int
     request: ConnectRequest
@@ -74,7 +76,7 @@ class Open:
 
 @dataclass(frozen=True)
 class Ask:
-    """Requests sent without waiting for each other."""
+    """Sends requests, without waiting for a reply in between."""
 
     connection: int
     requests: tuple[tuple[int, Request], ...]
@@ -82,21 +84,22 @@ class Ask:
 
 @dataclass(frozen=True)
 class Drop:
-    """The client closes its connection without a word."""
+    """Closes the client's side of the connection, without ending the session."""
 
     connection: int
 
 
 @dataclass(frozen=True)
 class Gone:
-    """The server has closed this connection, for another took its session."""
+    """The server has closed this connection, because another one took over its session."""
 
     connection: int
 
 
 @dataclass(frozen=True)
 class Expire:
-    """Silence until the server ends the session (which has the shortest timeout) and closes."""
+    """Sends nothing until the server ends the session, which has the shortest timeout, and closes
+    the connection."""
 
     connection: int
 
@@ -106,7 +109,8 @@ Step: TypeAlias = Open | Ask | Drop | Gone | Expire
 
 @dataclass(frozen=True)
 class Seen:
-    """What came on the step's connection since its last step, and whether the server closed it."""
+    """The messages that arrived on the step's connection since its last step, and whether the
+    server closed it."""
 
     messages: tuple[FromServer, ...]
     closed: bool = False
@@ -121,7 +125,7 @@ class Client:
 
 
 class Author:
-    """Writes histories. first_session_id: that of the next session of the server."""
+    """Writes histories. first_session_id is the id of the server's next session."""
 
     def __init__(self, first_session_id: int) -> None:
         self._next_session_id = first_session_id
@@ -131,7 +135,7 @@ class Author:
         self._clients: list[Client] = []
 
     def history(self, seed: int, length: int, expiries: int) -> Iterator[Step]:
-        """`length` steps of CLIENTS clients, the last ones of which end all sessions."""
+        """`length` steps of CLIENTS clients. The last steps end all sessions."""
         self._random = random.Random(seed)
         yield from self._open_client()
         yield self._ask(self._clients[0], CreateRequest("/t", b""))
@@ -179,7 +183,7 @@ class Author:
         yield self._ask(client, *(self._request(client) for _ in range(self._random.randint(2, 9))))
 
     def _watch_and_delete(self, client: Client) -> Iterator[Step]:
-        """Both watches on one znode, and its deletion, each perhaps by another."""
+        """Sets both watches on a znode and deletes it; different clients may do this."""
         path = self._path()
         yield self._ask(client, GetDataRequest(path, True), GetChildrenRequest(path, True))
         others = [other for other in self._clients if other.is_connected]
@@ -209,15 +213,15 @@ class Author:
             )
 
     def _steal(self, client: Client) -> Iterator[Step]:
-        """Another connection takes the session over while this one is open."""
+        """Another connection takes over the session while this one is open."""
         yield self._ask(client, PingRequest())
         old, client.connection = client.connection, self._new_connection()
         yield Open(client.connection, self._attach_request(client))
         yield Gone(old)
 
     def _misattach(self, client: Client) -> Iterator[Step]:
-        """The same with a wrong password; for a session that is not there; by a client that has
-        seen more writes than the server."""
+        """The same with a wrong password, for a session that does not exist, or by a client that
+        has seen a later zxid than the server."""
         request = self._attach_request(client)
         if self._random.random() < 0.3:
             yield Open(self._new_connection(), replace(request, last_zxid_seen=1 << 50))
@@ -239,7 +243,8 @@ class Author:
         yield self._ask(client, CloseSessionRequest())
 
     def _expire_client(self) -> Iterator[Step]:
-        """A client with a short timeout leaves ephemeral znodes and watches, and falls silent."""
+        """A client with a short timeout creates ephemeral znodes, sets watches and stops sending.
+        """
         yield from self._open_client((SHORT_MS, SHORT_MS + 1))
         client = self._clients.pop()
         made = [CreateRequest(self._path(), b"", ephemeral=True) for _ in range(6)]
@@ -337,7 +342,7 @@ class RealZooKeeper:
         self._newest_zxid = ping.zxid
 
     def run(self, step: Step) -> tuple[Step, Seen]:
-        """The step as it was done (with zxids in place), and what came."""
+        """The step as it was run, with zxids filled in, and the messages that arrived."""
         if isinstance(step, Open):
             client = self._open(step.connection, step.request)
         client = self._clients[step.connection]
@@ -368,7 +373,7 @@ class RealZooKeeper:
         return step, seen
 
     def _zxid(self) -> int:
-        """Of the last write of all."""
+        """The zxid of the last write of any client."""
         with socket.create_connection(self._address) as connection:
             connection.sendall(b"srvr")
             answer = b"".join(iter(partial(connection.recv, 4096), b""))
@@ -433,8 +438,8 @@ class ModelZooKeeper:
 
 
 class Comparison:
-    """Replays what a real server did on the model. Raises AssertionError at the first difference,
-    with the steps before it."""
+    """Replays on the model what was run on a real server. Raises AssertionError at the first
+    difference, with the steps before it."""
 
     def __init__(self, model: ModelZooKeeper) -> None:
         self._model = model
@@ -479,7 +484,7 @@ class Comparison:
         return Seen(tuple(kept), seen.closed)
 
     def _without_times(self, theirs: FromServer, ours: FromServer) -> FromServer:
-        """Ours with the server's times in place, where they fit."""
+        """Our messages with the server's times, where they correspond."""
         if not (isinstance(theirs, Reply) and isinstance(ours, Reply)):
             return ours
         result, model = theirs.result, ours.result
@@ -507,8 +512,8 @@ def _ends_session(step: Step) -> bool:
 
 
 def _in_order(seen: Seen, ends: set[int]) -> list[FromServer]:
-    """The messages as they came, but what one session's end deletes in the order of paths:
-    ZooKeeper's order is that of a hash set there."""
+    """The messages in the order of arrival, except that the deletions at a session's end are sorted
+    by path: ZooKeeper deletes in the order of a hash set."""
     ordered: list[FromServer] = []
     for zxid, messages in itertools.groupby(seen.messages, _zxid_of_event):
         group = list(messages)

@@ -1,5 +1,5 @@
-"""The model's session gives the results and calls the watchers that kazoo's does: the same random
-operations of two clients, below a chroot, on both."""
+"""The model's session returns the same results and calls the same watchers as kazoo's, for the same
+random operations of two clients below a chroot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ READS: tuple[type[Get | Exists | Children], ...] = (Get, Exists, Children)
 
 
 class Pair:
-    """Two clients; what their watchers were called with, in order."""
+    """Two clients, and the calls of their watchers in order."""
 
     def __init__(self, sessions: Sessions) -> None:
         self.clients = [sessions.client() for _ in range(2)]
@@ -55,7 +55,8 @@ class Pair:
             client.close()
 
     def _plain(self, result: Any) -> Any:
-        """What must be the same: owners by name, errors by class and text, no times."""
+        """A result as it must be the same on both: owners by name, errors by class and text, no
+        times."""
         if isinstance(result, ZooKeeperError):
             return type(result), str(result), result.path
         if isinstance(result, Refusal):
@@ -73,7 +74,7 @@ class Pair:
 
 
 def operations(seed: int) -> list[tuple[int, Operation]]:
-    """(client, operation). A watcher stands for "watch": the pair puts its own in."""
+    """(client, operation). A watcher is the word "watch", which the pair replaces by its own."""
     chance = random.Random(seed)
     watch = Watcher("", lambda _: None)
 
@@ -108,7 +109,7 @@ def operations(seed: int) -> list[tuple[int, Operation]]:
 
 @pytest.mark.parametrize("seed", [*FIXED_SEEDS, None])
 def test_results_and_calls_are_those_of_kazoo(seed: int | None, zk_connect: str) -> None:
-    """None: a new seed, printed."""
+    """Results and calls of watchers are the same. A seed of None draws a new one and prints it."""
     seed = random.SystemRandom().getrandbits(32) if seed is None else seed
     sys.stdout.write(f"seed {seed}\n")
     real_sessions = RealSessions(zk_connect)

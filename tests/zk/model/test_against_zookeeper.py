@@ -1,4 +1,4 @@
-"""The model gives the results and events of a real ZooKeeper, in the same order, for long random
+"""The model returns the results and events of a real ZooKeeper, in the same order, for long random
 histories of several clients."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Trace = list[tuple[Step, Seen]]
 
 
 class Recording:
-    """What a real server did."""
+    """A history with the replies and events of a real server."""
 
     def __init__(self, first_session_id: int, first_zxid: int) -> None:
         self.first_session_id = first_session_id
@@ -54,7 +54,8 @@ class Recording:
 
 @pytest.fixture(scope="module")
 def recording(zookeeper: ZooKeeperServer) -> Recording:
-    """On a server of its own, where nobody else writes; `zookeeper` skips where none can run."""
+    """A recording on a server without other clients. The fixture `zookeeper` skips where no server
+    can run."""
     new = [random.SystemRandom().getrandbits(32) for _ in range(NEW_SEEDS)]
     sys.stdout.write(f"new seeds: {new}\n")
     with (
@@ -70,7 +71,8 @@ def recording(zookeeper: ZooKeeperServer) -> Recording:
 
 
 def test_results_and_events_are_those_of_a_real_server(recording: Recording) -> None:
-    """Replies with their Stats and zxids, watch events between them, and closed connections."""
+    """Replies with their Stats and zxids, the watch events between them, and closed connections are
+    the same."""
     compared = recording.replay(recording.model())
     sys.stdout.write(f"{compared.requests} requests, {compared.events} events\n")
     assert compared.requests > 5000
@@ -81,7 +83,7 @@ def test_results_and_events_are_those_of_a_real_server(recording: Recording) -> 
 def test_each_planted_defect_is_found(
     recording: Recording, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model with it differs from what the real server did."""
+    """A model with the planted defect differs from the real server's recording."""
     DEFECTS[name](monkeypatch)
     with pytest.raises(AssertionError, match=r"seed \d+, request \d+: after") as found:
         recording.replay(recording.model())

@@ -1,4 +1,5 @@
-"""What one real server in a test cannot show, or not exactly: moved sessions, limits, restarts."""
+"""Behaviour that one real server in a test cannot show, or not exactly: moved sessions, limits,
+restarts."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def code_of(outputs: list[Output]) -> Code:
 
 
 def test_a_moved_session_writes_nothing_by_its_old_connection() -> None:
-    """The other member of the ensemble closes it when it is used (SessionMoved)."""
+    """After a session has moved to another member of the ensemble, a write on the old connection
+    fails with SessionMoved and closes it."""
     server = Server()
     session_id = accepted(server.connect(1, ConnectRequest(), NOW, member=1)).session_id
     again = ConnectRequest(session_id=session_id, password=password_of(session_id))
@@ -52,7 +54,7 @@ def test_a_moved_session_writes_nothing_by_its_old_connection() -> None:
 
 
 def test_a_session_that_is_heard_lives() -> None:
-    """It ends when nothing came in time, and its connection with it."""
+    """A session ends, with its connection, when no message arrived for its timeout."""
     server = Server(tick_ms=500)
     accepted(server.connect(1, ConnectRequest(timeout_ms=1000), NOW))
     server.receive(1, 1, ExistsRequest("/"), Instant(1400, 0))
@@ -61,7 +63,8 @@ def test_a_session_that_is_heard_lives() -> None:
 
 
 def test_a_restart_gives_sessions_their_whole_timeout() -> None:
-    """However long it took; connections and watches are gone."""
+    """After a restart of any length, a session has its whole timeout again. Connections and watches
+    are gone."""
     server = Server(tick_ms=500)
     session_id = accepted(server.connect(1, ConnectRequest(timeout_ms=1000), NOW)).session_id
     server.receive(1, 1, ExistsRequest("/a", watch=True), NOW)
@@ -83,12 +86,13 @@ def test_a_restart_gives_sessions_their_whole_timeout() -> None:
     ],
 )
 def test_the_size_of_a_write_is_that_on_the_wire(request_: Request) -> None:
-    """Without the length that precedes it."""
+    """The limit counts the bytes of the request without its length field."""
     assert wire_size(request_) == len(encode(1, request_))
 
 
 def test_a_request_that_is_too_long_ends_the_connection(zookeeper: ZooKeeperServer) -> None:
-    """At the model as at a real server; one byte less is done."""
+    """A request that is too long closes the connection, as on a real server. One byte less is
+    accepted."""
     longest = CreateRequest("/longest", b"")
     room = MAX_BUFFER_BYTES - wire_size(longest)
     for size, is_done in ((room, True), (room + 1, False)):

@@ -1,4 +1,4 @@
-"""The model's session under ZkClient: what is lost on the way, and what its owner hears."""
+"""The model's session under ZkClient: lost messages, and the events that its owner gets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def link_of(world: InProcessWorld, zk: ZkClient) -> InProcessLink:
 
 
 def test_a_write_whose_reply_was_lost_counts_as_done(world: InProcessWorld, zk: ZkClient) -> None:
-    """The client sends it again and knows its own work by what it finds."""
+    """The client sends a write again after a lost connection, and recognises its own write by the
+    data it finds."""
     link_of(world, zk).loses_next_reply = True
     assert zk.create("/a", "1") == "/a"
     link_of(world, zk).loses_next_reply = True
@@ -52,7 +53,7 @@ def test_a_write_whose_reply_was_lost_counts_as_done(world: InProcessWorld, zk: 
 def test_a_multi_whose_reply_was_lost_may_have_been_done(
     world: InProcessWorld, zk: ZkClient
 ) -> None:
-    """SessionLost, and here it was."""
+    """A multi whose reply was lost raises SessionLost, although here the server had done it."""
     link_of(world, zk).loses_next_reply = True
     with pytest.raises(SessionLost):
         zk.multi([Create("/a", "1"), Set("/a", "2")])
@@ -60,7 +61,8 @@ def test_a_multi_whose_reply_was_lost_may_have_been_done(
 
 
 def test_a_lost_connection_keeps_the_session(world: InProcessWorld, zk: ZkClient) -> None:
-    """SUSPENDED, RECONNECTED; ephemerals stay, watchers are called and dropped."""
+    """After SUSPENDED and RECONNECTED the session's ephemerals are still there. Its watchers were
+    called and dropped."""
     told: list[object] = []
     zk.add_session_listener(told.append)
     zk.create_ephemeral("/e", "x")
@@ -76,7 +78,8 @@ def test_a_lost_connection_keeps_the_session(world: InProcessWorld, zk: ZkClient
 def test_a_session_that_cannot_reach_the_server_expires(
     world: InProcessWorld, zk: ZkClient
 ) -> None:
-    """It is told once, after the new one is there; others see its ephemerals go meanwhile."""
+    """EXPIRED is reported once, when the new session exists. Other clients see the ephemerals
+    disappear before."""
     told: list[SessionEvent] = []
     zk.add_session_listener(told.append)
     zk.create_ephemeral("/e", "x")
@@ -92,7 +95,7 @@ def test_a_session_that_cannot_reach_the_server_expires(
 
 
 def test_calls_wait_out_a_restart(world: InProcessWorld, zk: ZkClient) -> None:
-    """In the same session."""
+    """Calls wait until the server is back, in the same session."""
     session_id = zk.session_id
     zk.create("/a", "1")
     world.restart_server()
@@ -101,7 +104,7 @@ def test_calls_wait_out_a_restart(world: InProcessWorld, zk: ZkClient) -> None:
 
 
 def test_a_restart_gives_the_session_its_whole_timeout(world: InProcessWorld, zk: ZkClient) -> None:
-    """Though it was cut off for longer than that in all."""
+    """The session survives although it was disconnected for longer than its timeout in all."""
     session_id = zk.session_id
     world.cut()
     world.sleep(0.8 * TIMEOUT_MS / 1000)
@@ -113,7 +116,8 @@ def test_a_restart_gives_the_session_its_whole_timeout(world: InProcessWorld, zk
 
 
 def test_an_idle_session_lives_by_its_heartbeats(world: InProcessWorld, zk: ZkClient) -> None:
-    """And is heard of at every third of its timeout; they do not count as requests."""
+    """Heartbeats every third of the timeout keep an idle session alive and count as contact. They
+    do not count as requests."""
     session_id, sent = zk.session_id, zk.requests_sent
     world.sleep(10 * TIMEOUT_MS / 1000)
     assert zk.session_id == session_id
@@ -123,7 +127,8 @@ def test_an_idle_session_lives_by_its_heartbeats(world: InProcessWorld, zk: ZkCl
 
 
 def test_a_half_open_connection_is_given_up(world: InProcessWorld, zk: ZkClient) -> None:
-    """After two heartbeats without an answer, which is before the session ends."""
+    """The client closes the connection after two heartbeats without a response, before the session
+    ends."""
     told: list[SessionEvent] = []
     zk.add_session_listener(told.append)
     link_of(world, zk).is_silent = True
@@ -134,7 +139,8 @@ def test_a_half_open_connection_is_given_up(world: InProcessWorld, zk: ZkClient)
 def test_what_is_outstanding_fails_when_the_connection_is_lost(
     world: InProcessWorld, zk: ZkClient
 ) -> None:
-    """Each operation with its own error; what is asked while it connects is answered later."""
+    """Each outstanding operation fails with its own error. Operations requested while it connects
+    are done later."""
     session = cast(ModelSession, zk._zookeeper)
     zk.create("/a", "1")
     sent = [session.send(Get("/a")) for _ in range(3)]
@@ -146,7 +152,7 @@ def test_what_is_outstanding_fails_when_the_connection_is_lost(
 
 
 def test_nobody_there_is_said(world: InProcessWorld) -> None:
-    """After the time allowed, of the world's clock."""
+    """start() fails after the connection timeout, by the simulated clock."""
     world.cut()
     began = world.monotonic()
     with pytest.raises(ZooKeeperUnreachable, match="model:2181: connection refused"):
@@ -155,7 +161,7 @@ def test_nobody_there_is_said(world: InProcessWorld) -> None:
 
 
 def test_the_same_calls_give_the_same_messages() -> None:
-    """Nothing depends on the time of day, chance, or the order of a hash."""
+    """The messages do not depend on the time of day, on chance, or on the order of a hash."""
 
     def run() -> list[str]:
         world, story = InProcessWorld(Server(tick_ms=500)), []

@@ -1,4 +1,4 @@
-"""The model's session message by message, under a World that the test plays."""
+"""The model's session message by message, on a simulated World."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PlayedWorld:
         return self.links[-1]
 
     def pass_time(self, seconds: float) -> None:
-        """Call the timers that are due, in their order."""
+        """Calls the timers that are due, in order of time."""
         until = self.now + seconds
         while due := [t for t in self.timers if t.at <= until and not t.is_cancelled]:
             timer = min(due, key=lambda t: t.at)
@@ -86,7 +86,7 @@ class PlayedWorld:
 
 
 class Stage:
-    """A session with its world."""
+    """A session and its world."""
 
     def __init__(self) -> None:
         self.world = PlayedWorld()
@@ -120,7 +120,7 @@ def reply_to(xid: int, zxid: int = 5) -> Reply:
 
 
 def test_a_new_connection_takes_the_session_up(stage: Stage) -> None:
-    """With id, password and the newest zxid that was seen."""
+    """The client sends session id, password and the newest zxid that it has seen."""
     stage.accept()
     stage.session.send(Get("/a"))
     stage.receive(reply_to(1, zxid=9))
@@ -130,7 +130,8 @@ def test_a_new_connection_takes_the_session_up(stage: Stage) -> None:
 
 
 def test_an_expired_session_is_followed_by_a_new_one(stage: Stage) -> None:
-    """What waited for the old one is SessionExpired; the new one knows nothing of it."""
+    """Operations of the old session fail with SessionExpired. The new session starts without its
+    state."""
     stage.accept()
     stage.session.send(Get("/a"))
     stage.receive(reply_to(1, zxid=9))
@@ -145,7 +146,7 @@ def test_an_expired_session_is_followed_by_a_new_one(stage: Stage) -> None:
 
 
 def test_an_answer_proves_when_its_request_was_sent(stage: Stage) -> None:
-    """Not when it came."""
+    """The contact counts from when the request was sent, not from when the response arrived."""
     stage.world.now = 1
     stage.accept()
     assert stage.session.last_heard == 1
@@ -157,7 +158,7 @@ def test_an_answer_proves_when_its_request_was_sent(stage: Stage) -> None:
 
 
 def test_requests_are_counted_and_heartbeats_are_not(stage: Stage) -> None:
-    """In all sessions."""
+    """`requests` counts the requests of all sessions, without heartbeats."""
     stage.accept()
     stage.session.send(Get("/a"))
     stage.world.pass_time(HEARTBEAT_SECONDS)
@@ -166,7 +167,8 @@ def test_requests_are_counted_and_heartbeats_are_not(stage: Stage) -> None:
 
 
 def test_whatever_comes_counts_as_an_answer_to_a_heartbeat(stage: Stage) -> None:
-    """The connection works, though a reply to the heartbeat waits behind others."""
+    """Any message proves that the connection works, also while the heartbeat's reply waits behind
+    others."""
     stage.accept()
     first = stage.link
     stage.world.pass_time(HEARTBEAT_SECONDS)
@@ -178,7 +180,8 @@ def test_whatever_comes_counts_as_an_answer_to_a_heartbeat(stage: Stage) -> None
 
 
 def test_a_connection_on_which_nothing_comes_is_given_up(stage: Stage) -> None:
-    """After the session timeout; the next one's answer is not taken for the first one's."""
+    """The client closes it after the session timeout. It does not take a response on the next
+    connection for one to an earlier request."""
     stage.session.on_open(stage.link)
     first = stage.link
     stage.world.pass_time(TIMEOUT_MS / 1000 + 2 * RETRY_SECONDS)
@@ -190,7 +193,7 @@ def test_a_connection_on_which_nothing_comes_is_given_up(stage: Stage) -> None:
 
 
 def test_what_comes_on_an_old_connection_is_ignored(stage: Stage) -> None:
-    """It was on its way when the connection was given up."""
+    """A message on a connection that the client has given up is ignored."""
     stage.accept()
     old = stage.link
     stage.lose()
@@ -204,7 +207,7 @@ def test_what_comes_on_an_old_connection_is_ignored(stage: Stage) -> None:
 
 
 def test_xids_start_again_with_each_connection(stage: Stage) -> None:
-    """As kazoo's do."""
+    """Each connection numbers its requests from the start, as kazoo does."""
     stage.accept()
     stage.session.send(Get("/a"))
     stage.lose()
@@ -216,7 +219,7 @@ def test_xids_start_again_with_each_connection(stage: Stage) -> None:
 
 
 def test_a_watch_that_was_refused_is_not_kept(stage: Stage) -> None:
-    """The server has set none, so that an event is another's."""
+    """The server sets no watch on a refused read, so a later event belongs to another watch."""
     told: list[str] = []
     stage.accept()
     stage.session.send(Get("/a", Watcher("/a", told.append)))
@@ -227,7 +230,7 @@ def test_a_watch_that_was_refused_is_not_kept(stage: Stage) -> None:
 
 
 def test_every_watcher_of_a_znode_is_called_once(stage: Stage) -> None:
-    """In the order in which they came; equal ones are one."""
+    """The watchers are called in the order in which they were set. The same watcher counts once."""
     told: list[str] = []
     first, second = Watcher("first", told.append), Watcher("second", told.append)
     stage.accept()

@@ -1,4 +1,4 @@
-"""When a session of the model ends."""
+"""The time at which a session of the model ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def sessions() -> Sessions:
 def test_a_session_ends_with_the_tick_after_its_timeout(
     sessions: Sessions, heard_ms: int, timeout_ms: int, deadline_ms: int
 ) -> None:
-    """ExpiryQueue.roundToNextInterval: never before its timeout, at most one tick after it."""
+    """A session ends never before its timeout and at most one tick after it
+    (ExpiryQueue.roundToNextInterval)."""
     session = sessions.open(timeout_ms, connection=1, now_ms=heard_ms)
     assert sessions.next_deadline_ms() == deadline_ms
     assert sessions.overdue(deadline_ms - 1) == []
@@ -29,7 +30,7 @@ def test_a_session_ends_with_the_tick_after_its_timeout(
 
 
 def test_what_is_heard_puts_the_end_off(sessions: Sessions) -> None:
-    """By its whole timeout."""
+    """A message moves the end of its session by the whole timeout."""
     session = sessions.open(1000, connection=1, now_ms=0)
     sessions.touch(session, 1400)
     assert sessions.overdue(2400) == []
@@ -37,7 +38,7 @@ def test_what_is_heard_puts_the_end_off(sessions: Sessions) -> None:
 
 
 def test_sessions_end_in_the_order_of_their_deadlines(sessions: Sessions) -> None:
-    """And of their ids, where those are the same."""
+    """Sessions with the same deadline end in the order of their ids."""
     late, *early = [sessions.open(ms, connection=1, now_ms=0) for ms in (2000, 1000, 1000)]
     assert sessions.overdue(60_000) == [*early, late]
 
@@ -46,5 +47,5 @@ def test_sessions_end_in_the_order_of_their_deadlines(sessions: Sessions) -> Non
 def test_a_timeout_is_granted_within_bounds(
     sessions: Sessions, asked_ms: int, granted_ms: int
 ) -> None:
-    """Those of the server."""
+    """The server limits the timeout that a client requests to its own bounds."""
     assert sessions.open(asked_ms, connection=1, now_ms=0).timeout_ms == granted_ms

@@ -1,10 +1,9 @@
 """The model's messages as bytes of ZooKeeper's protocol, and a client that sends them to a server.
 
-The client's side only: requests are written, replies and events are read. One socket, no thread, so
-that the order in which the server sends is the order in which they are seen.
+This is the client's side only: it writes requests and reads replies and events. It has one socket
+and no thread, so it sees messages in the order in which the server sent them.
 
-Source: zookeeper.jute 3.9; each record is preceded by its length.
-"""
+Source: zookeeper.jute 3.9. Each record is preceded by its length."""
 
 from __future__ import annotations
 
@@ -182,8 +181,8 @@ def multi_results(reader: Reader) -> list[StepResult]:
 
 
 class WireClient:
-    """One connection to a real server. What came stands in `seen`, in its order; `closed` when the
-    server has ended the connection."""
+    """One connection to a real server. `seen` has the messages that arrived, in order; `closed` is
+    set when the server has closed the connection."""
 
     def __init__(self, address: tuple[str, int], request: ConnectRequest) -> None:
         self.seen: list[FromServer] = []
@@ -202,7 +201,7 @@ class WireClient:
         self._write(encode(xid, request))
 
     def receive_all(self) -> None:
-        """Until every request is answered or the connection is closed."""
+        """Reads until every request has a reply, or the connection is closed."""
         while self._outstanding and not self.closed:
             self.receive()
 
@@ -216,8 +215,8 @@ class WireClient:
             self.seen.append(decode(frame, self._outstanding))
 
     def drop(self) -> None:
-        """Close from this side, and wait until the server has noticed: it forgets whose connection
-        a session has when it does, and would forget that of the next one."""
+        """Closes the connection and waits until the server has noticed. The server then forgets
+        which connection a session has, and would also forget a newer one."""
         self._socket.shutdown(socket.SHUT_WR)
         while not self.closed:
             self._read()
