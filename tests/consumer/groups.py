@@ -1,8 +1,7 @@
-"""What tests of groups share: a cluster that exists in ZooKeeper only, members, and waiting.
+"""Shared by tests of groups: members, waits, and a cluster that exists in ZooKeeper only.
 
-Assignment, ownership and sessions need no broker that answers; the fetchers look for leaders in
-vain meanwhile.
-"""
+Assignment, ownership and sessions need no broker that answers. Meanwhile the fetchers search for
+leaders without success."""
 
 from __future__ import annotations
 
@@ -64,6 +63,6 @@ def owned(member: ConsumerConnector) -> list[TopicPartition]:
 
 
 def expire_session(zk: ZkClient) -> None:
-    """Have the server end the session of `zk`, as if it had not been heard of for too long."""
+    """Makes the server end the session of `zk`, as after its timeout."""
     until(lambda: zk.session_id is not None, "a session")
     faults.expire_session(zk)

@@ -1,4 +1,5 @@
-"""One broker in memory that coordinates a group: commits, answers and refuses as a test says."""
+"""One broker in memory that coordinates a group. The test says how it answers commits and fetches
+of offsets."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ class StoreCluster:
         self.coordinator_code = NO_ERROR
 
     def create_topic(self, zk: ZkClient, topic: str, partitions: int) -> None:
-        """As the controller leaves it in ZooKeeper, with this broker registered and leading."""
+        """Creates the znodes as the controller does, with this broker registered and leading."""
         store = ClusterStore(zk)
         if store.broker(1) is None:
             store.register_broker(Broker(1, HOST, PORT), timestamp_ms=0)
@@ -80,7 +81,7 @@ class StoreCluster:
         return ClusterClient([(HOST, PORT)], runtime=self.runtime)
 
     def renew(self, stale: ClusterClient) -> None:
-        """A test that gets here has no broker left."""
+        """Fails the test: there is no other broker."""
 
     def refuse(self, tp: TopicPartition, *codes: int) -> None:
         self.refusals.setdefault(tp, deque()).extend(codes)
@@ -136,7 +137,7 @@ class StoreCluster:
         return OffsetFetchResponse(topics)
 
     def _unknown(self, request: FetchRequest) -> FetchResponse:
-        """Nobody's log can be read here, and who asks must do without."""
+        """The broker knows no partition, as one that has just started."""
         code = UnknownTopicOrPartition.code
         return FetchResponse(
             [

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class AllIsWell:
-    """A supervisor whose answers a test sets."""
+    """A supervisor that returns what the test sets."""
 
     def __init__(self) -> None:
         self.until = inf
@@ -44,12 +44,13 @@ def chunk_of(partition: OwnedPartition, *values: bytes, codec: int = 0) -> Chunk
 
 
 def elsewhere(call: Callable[[], T]) -> T:
-    """The result of `call` in a thread of its own, as a rebalancer or committer has one."""
+    """Runs `call` in a thread of its own, as a rebalancer or committer does, and returns its
+    result."""
     with ThreadPoolExecutor(1) as executor:
         return executor.submit(call).result(timeout=10)
 
 
 def position_seen_by_others(stream: MemberStream) -> int | None:
-    """What another thread would commit of the partition that is being read."""
+    """The position that another thread would commit for the partition that is being read."""
     found = elsewhere(stream.position)
     return None if found is None else found[1]

@@ -1,4 +1,4 @@
-"""Assignors: equal to what real consumers of 0.8.2.2 chose, and fair whatever they are given."""
+"""Assignors choose what real consumers of 0.8.2.2 chose, and are fair for any input."""
 
 from __future__ import annotations
 
@@ -48,26 +48,29 @@ def captured_threads(strategy: str) -> dict[str, list[str]]:
 
 
 def test_range_equals_what_real_consumers_chose() -> None:
-    """Three JVM consumers, topics of 7 and 5 partitions: the same owner for each partition."""
+    """Each partition has the owner that it had with three JVM consumers and topics of 7 and 5
+    partitions."""
     assignment = range_assign(PARTITIONS, captured_threads("range"))
     assert captured_owners("range") == assignment
 
 
 def test_round_robin_equals_what_real_consumers_chose() -> None:
-    """Three JVM consumers, topics of 7 and 5 partitions: the same owner for each partition."""
+    """Each partition has the owner that it had with three JVM consumers and topics of 7 and 5
+    partitions."""
     assignment = round_robin_assign(PARTITIONS, captured_threads("roundrobin"))
     assert captured_owners("roundrobin") == assignment
 
 
 def test_threads_sort_as_strings() -> None:
-    """`m-10` stands before `m-2`, so it gets the lower partitions."""
+    """`m-10` sorts before `m-2`, so it gets the lower partitions."""
     assignment = range_assign({"t": range(11)}, {"t": thread_ids("m", 11)})
     order = ["m-0", "m-1", "m-10", "m-2", "m-3", "m-4", "m-5", "m-6", "m-7", "m-8", "m-9"]
     assert order == [assignment[TopicPartition("t", p)] for p in range(11)]
 
 
 def test_range_gives_the_first_threads_one_more() -> None:
-    """The example of RangeAssignor's own comment: C1 and C2 with two streams, five partitions."""
+    """C1 and C2 with two streams each share five partitions, as in the example of RangeAssignor's
+    own comment."""
     threads = {"t": thread_ids("C2", 2) + thread_ids("C1", 2)}
     assignment = range_assign({"t": [4, 2, 0, 3, 1]}, threads)
     expected = ["C1-0", "C1-0", "C1-1", "C2-0", "C2-1"]
@@ -78,8 +81,8 @@ def test_range_gives_the_first_threads_one_more() -> None:
 def test_range_gives_each_partition_to_one_subscriber(
     partitions: dict[str, range], data: st.DataObject
 ) -> None:
-    """Every partition of a topic with subscribers has one owner among them; runs are contiguous and
-    differ in length by at most one; topics do not influence each other."""
+    """Each partition of a subscribed topic has one owner. A thread's partitions are contiguous,
+    numbers differ by at most one, and topics do not influence each other."""
     threads = {t: [f"{m}-0" for m in data.draw(members)] for t in partitions}
     assignment = range_assign(partitions, threads)
     assert {TopicPartition(t, p) for t in partitions for p in partitions[t]} == set(assignment)
@@ -97,7 +100,7 @@ def test_range_gives_each_partition_to_one_subscriber(
 def test_round_robin_spreads_evenly(
     partitions: dict[str, range], names: set[str], streams: int
 ) -> None:
-    """Every partition has one owner, and the threads differ by at most one partition."""
+    """Each partition has one owner, and the threads differ by at most one partition."""
     readers = [thread for name in sorted(names) for thread in thread_ids(name, streams)]
     assignment = round_robin_assign(partitions, dict.fromkeys(partitions, readers))
     assert {TopicPartition(t, p) for t in partitions for p in partitions[t]} == set(assignment)
@@ -107,7 +110,7 @@ def test_round_robin_spreads_evenly(
 
 @given(topics, members)
 def test_order_of_input_does_not_matter(partitions: dict[str, range], names: set[str]) -> None:
-    """Members that read the znodes in another order come to the same assignment."""
+    """Members that read the znodes in different orders compute the same assignment."""
     forward = {t: sorted(f"{n}-0" for n in names) for t in partitions}
     backward = {t: threads[::-1] for t, threads in reversed(forward.items())}
     turned = {t: list(p)[::-1] for t, p in reversed(partitions.items())}
@@ -116,13 +119,13 @@ def test_order_of_input_does_not_matter(partitions: dict[str, range], names: set
 
 
 def test_round_robin_refuses_unequal_subscriptions() -> None:
-    """As 0.8.2.2: one topic with other streams than the rest fails the whole rebalance."""
+    """One topic with other streams than the rest fails the whole rebalance, as in 0.8.2.2."""
     with pytest.raises(ConsumerRebalanceFailed, match="uu"):
         round_robin_assign(PARTITIONS, {"tt": ["a-0", "b-0"], "uu": ["a-0"]})
 
 
 def test_nobody_and_nothing() -> None:
-    """No members or no partitions give an empty assignment."""
+    """Without members or without partitions the assignment is empty."""
     assert range_assign({"t": [0]}, {}) == {}
     assert round_robin_assign({"t": [0]}, {}) == {}
     assert round_robin_assign({}, {"t": ["a-0"]}) == {}

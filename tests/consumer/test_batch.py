@@ -1,4 +1,5 @@
-"""`stream.batches()`: the same messages, the same commit rule, no object for each message."""
+"""`stream.batches()` returns the same messages under the same commit rule, without an object per
+message."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from tests.consumer.streams import (
 
 
 def new_stream(supervisor: AllIsWell | None = None) -> MemberStream:
-    """A stream that gives up at once when there is nothing."""
+    """A stream that returns at once when it has no messages."""
     return MemberStream(
         supervisor=supervisor or AllIsWell(),
         runtime=THREADS,
@@ -62,7 +63,7 @@ def rows_of_messages(stream: MemberStream) -> Iterator[tuple[int, bytes | None]]
 def test_batches_hold_what_the_iterator_hands_out(
     sets: list[tuple[int, list[bytes]]], limit: int
 ) -> None:
-    """The same offsets and values, whatever the sets, their codecs and the limit."""
+    """Batches have the offsets and values of the iterator, for any sets, codecs and limit."""
     handed_out = []
     for by_batch in (False, True):
         stream = new_stream()
@@ -79,8 +80,8 @@ def test_batches_hold_what_the_iterator_hands_out(
 
 
 def test_guarantee_4_a_batch_is_finished_when_the_next_is_asked_for(stream: MemberStream) -> None:
-    """Others commit up to the batch in hand; the reading thread includes it, and what it has
-    committed stays finished for everyone."""
+    """Other threads commit up to the current batch; the reading thread includes it. What the
+    reading thread has committed stays finished for every later commit."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b", b"c", b"d"))
     batches = stream.batches(max_messages=2)
@@ -97,7 +98,7 @@ def test_guarantee_4_a_batch_is_finished_when_the_next_is_asked_for(stream: Memb
 
 
 def test_a_revoked_batch_in_hand_stays_uncommitted(stream: MemberStream) -> None:
-    """What is left of its set does not come out either; the next owner begins with the batch."""
+    """The rest of the set is not returned either. The next owner begins with the current batch."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b", b"c"))
     batches = stream.batches(max_messages=2)
@@ -109,7 +110,8 @@ def test_a_revoked_batch_in_hand_stays_uncommitted(stream: MemberStream) -> None
 
 
 def test_batches_and_messages_in_turns(stream: MemberStream) -> None:
-    """Each goes on behind the other, and finishes what the other had in hand."""
+    """Batches and single messages continue behind each other, and each finishes the other's last
+    one."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b", b"c", b"d", b"e"))
     batches = stream.batches(max_messages=2)
@@ -122,7 +124,8 @@ def test_batches_and_messages_in_turns(stream: MemberStream) -> None:
 
 
 def test_nothing_is_handed_out_while_the_session_is_in_doubt() -> None:
-    """As with single messages; the batch comes once the session is certain again."""
+    """No batch is returned while the session is in doubt, as with single messages. It follows when
+    the session is certain again."""
     supervisor = AllIsWell()
     stream = new_stream(supervisor)
     stream.offer(chunk_of(partition_of(stream), b"a"))
@@ -134,7 +137,7 @@ def test_nothing_is_handed_out_while_the_session_is_in_doubt() -> None:
 
 
 def test_damage_is_raised_behind_the_sound_messages(stream: MemberStream) -> None:
-    """Never skipped: the partition is fetched again from the message that cannot be read."""
+    """A damaged message is raised and never skipped: the partition is fetched again from it."""
     partition = partition_of(stream)
     data = bytearray(message_set.encode([(None, b"sound"), (None, b"broken")]))
     data[-1] ^= 1
@@ -147,7 +150,7 @@ def test_damage_is_raised_behind_the_sound_messages(stream: MemberStream) -> Non
 
 
 def test_batches_end_with_the_stream(stream: MemberStream) -> None:
-    """After a shutdown, and a second time too."""
+    """After a shutdown batches() ends, also when it is called again."""
     batches = stream.batches()
     stream.close()
     assert list(batches) == []
@@ -156,13 +159,13 @@ def test_batches_end_with_the_stream(stream: MemberStream) -> None:
 
 @pytest.mark.parametrize("limits", [(0, 1), (1, -1)])
 def test_impossible_limits_are_refused(stream: MemberStream, limits: tuple[int, int]) -> None:
-    """When the batches are asked for, not at the first one."""
+    """An illegal limit is an error of the call of batches(), not of the first batch."""
     with pytest.raises(ValueError, match="at least one message"):
         stream.batches(*limits)
 
 
 def test_a_batch_as_arrow(stream: MemberStream) -> None:
-    """Offsets, keys and values as columns, null kept apart from empty; no copy of the values."""
+    """Offsets, keys and values are columns. Null differs from empty, and values are not copied."""
     pyarrow = pytest.importorskip("pyarrow")
     partition = partition_of(stream)
     chunk = chunk_of(partition, b"x", b"y", b"z")

@@ -1,4 +1,4 @@
-"""ConsumerConfig: the keys, defaults and checks of 0.8.2.2."""
+"""ConsumerConfig has the keys, defaults and checks of 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def test_defaults_are_those_of_0_8_2_2(name: str, expected: object) -> None:
 
 
 def test_dependent_defaults_follow_their_key() -> None:
-    """Backoff follows sync time, dual commit the storage, connection timeout the session's."""
+    """The defaults of some keys follow other keys: backoff the sync time, dual commit the storage,
+    the connection timeout that of the session."""
     config = ConsumerConfig(
         MINIMAL,
         zookeeper_sync_time_ms=7,
@@ -80,26 +81,26 @@ def test_dependent_defaults_follow_their_key() -> None:
     ],
 )
 def test_bad_values_name_their_key(key: str, value: str) -> None:
-    """An error names the key (or the other one of a pair) and the value."""
+    """The error has the key (or the other one of a pair) and the value."""
     with pytest.raises(ConfigError, match=re.escape(value) if value else "group.id"):
         ConsumerConfig({**MINIMAL, key: value})
 
 
 def test_group_is_required() -> None:
-    """As in 0.8.2.2, with its wording."""
+    """A missing group.id is an error with the text of 0.8.2.2."""
     with pytest.raises(ConfigError, match=r"Missing required property 'group\.id'"):
         ConsumerConfig({"zookeeper.connect": "h:1"})
 
 
 def test_changes_keep_what_was_given() -> None:
-    """`with_changes` resolves the dependent defaults again."""
+    """`with_changes` computes the dependent defaults again."""
     config = ConsumerConfig(MINIMAL, offsets_storage="kafka")
     changed = config.with_changes(offsets_storage="zookeeper", consumer_timeout_ms=5)
     assert (changed.dual_commit_enabled, changed.consumer_timeout_ms) == (False, 5)
 
 
 def attributes_read() -> set[str]:
-    """Attributes that the consumer's modules read, config.py's own defaults included."""
+    """The attributes that the consumer's modules read, with the defaults in config.py itself."""
     return {
         node.attr
         for path in Path(consumer.__file__).parent.glob("*.py")
@@ -109,7 +110,7 @@ def attributes_read() -> set[str]:
 
 
 def test_guarantee_7_the_keys_are_those_of_0_8_2_2() -> None:
-    """None is missing, and none is ours alone."""
+    """The keys are exactly those of 0.8.2.2."""
     assert set(ConsumerConfig.KEYS) == {*MINIMAL, *DEFAULTS}
 
 
@@ -117,8 +118,8 @@ def test_guarantee_7_the_keys_are_those_of_0_8_2_2() -> None:
 def test_guarantee_7_each_key_is_honoured_or_named(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The consumer reads it somewhere; or it is declared without effect, and whoever sets it is
-    told so at start."""
+    """The consumer reads each key somewhere, or the key is declared to have no effect, and setting
+    it gives a warning at start."""
     declared = ConsumerConfig.KEYS[name]
     if declared.effect:
         assert name.replace(".", "_") in attributes_read()
@@ -129,7 +130,7 @@ def test_guarantee_7_each_key_is_honoured_or_named(
 
 
 def test_guarantee_7_keys_of_others_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    """A key of the new consumer is warned about; one that starts with `external` is not, as in
+    """A key of the new consumer gives a warning. One that begins with `external` does not, as in
     0.8.2.2."""
     config = ConsumerConfig({**MINIMAL, "session.timeout.ms": "1", "external.note": "1"})
     config.log_notes()

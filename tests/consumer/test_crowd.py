@@ -13,9 +13,9 @@ rebalance, of which there are about as many as moments in which somebody came.""
 
 
 def test_guarantee_8_a_crowd_settles_and_so_does_half_of_it(zk: ZkClient, zk_connect: str) -> None:
-    """24 members start at once and share 48 partitions; half of them are killed with kill -9, and
-    the others share all. Each member's requests to ZooKeeper are at most linear in the members.
-    (`scripts/bench --only "100 members"` does it with 100 members and 200 partitions.)"""
+    """24 members start at once and share 48 partitions. After kill -9 of half of them the others
+    share all. The number of a member's ZooKeeper requests is at most linear in the members.
+    (`scripts/bench --only "100 members"` runs it with 100 members and 200 partitions.)"""
     cluster = PaperCluster(zk, zk_connect)
     cluster.create_topic("tt", 2 * MEMBERS)
     crowd = Crowd(cluster.store, zk_connect, "tt", members=MEMBERS, processes=4, session_ms=2000)

@@ -22,7 +22,7 @@ def fetched(data: bytes, offset: int = 0, max_bytes: int | None = None) -> Fetch
 
 
 def test_every_cut_gives_the_whole_messages_before_it() -> None:
-    """A partial last message is left out, wherever it is cut."""
+    """A partial last message is left out, wherever the set is cut."""
     data = message_set.encode(PAIRS)
     entry = len(data) // len(PAIRS)
     for cut in range(len(data) + 1):
@@ -32,8 +32,9 @@ def test_every_cut_gives_the_whole_messages_before_it() -> None:
 
 
 def test_what_a_later_broker_withholds_is_one_offset() -> None:
-    """The header of a message that cannot be: no message, none that came cut, and the next offset.
-    Behind messages it is a cut one as any other."""
+    """A later broker sends the header of an impossible message in place of one that it does not
+    convert. Alone it means: no message, no cut message, and the next offset. Behind other messages
+    it is an ordinary cut message."""
     filler = ENTRY_HEADER.pack(-1, 73) + bytes(49)
     withheld = fetched(filler, offset=7)
     assert withheld.is_withheld
@@ -46,7 +47,8 @@ def test_what_a_later_broker_withholds_is_one_offset() -> None:
 
 
 def test_a_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrapper may unpack to as much as a leader lets in, or to what was asked for."""
+    """A wrapper may unpack to the larger of two sizes: a leader's limit, and the requested bytes.
+    Beyond that it is an error."""
     monkeypatch.setattr(message_set, "MAX_UNPACKED_BYTES", 10_000)
     bomb = message_set.encode([(None, b"x" * 20_000)], compression.GZIP)
     with pytest.raises(InvalidMessage, match=r"10000 bytes allowed; .*fetch\.message\.max\.bytes"):
@@ -58,7 +60,7 @@ def test_a_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("codec", compression.CODECS)
 def test_messages_below_the_offset_are_skipped(codec: int) -> None:
-    """A broker sends a compressed set whole although its first messages were not asked for."""
+    """A broker sends a compressed set whole, although the requested offset is within it."""
     data = message_set.encode(PAIRS, codec, base_offset=10)
     messages = list(fetched(data, offset=12))
     assert [(m.offset, m.key, m.value) for m in messages] == [
@@ -69,14 +71,15 @@ def test_messages_below_the_offset_are_skipped(codec: int) -> None:
 
 
 def test_decoders_do_not_see_nulls() -> None:
-    """Null keys and values stay None."""
+    """A null key or value stays None without a call of the decoder."""
     data = message_set.encode([(None, b"1"), (b"2", None)])
     messages = fetched(data).decoded(int, int)
     assert [(m.key, m.value) for m in messages] == [(None, 1), (2, None)]
 
 
 def test_a_flipped_bit_is_named_with_partition_broker_and_offset() -> None:
-    """The messages before it are delivered; next_offset stands at it."""
+    """The error has partition, broker and offset. The messages before it are returned, and
+    next_offset is its offset."""
     data = bytearray(message_set.encode(PAIRS, base_offset=7))
     data[-1] ^= 1
     of_damaged = fetched(bytes(data), offset=7)
@@ -89,7 +92,7 @@ def test_a_flipped_bit_is_named_with_partition_broker_and_offset() -> None:
 
 
 def test_an_error_is_raised_when_the_set_is_read() -> None:
-    """Whatever is asked of it."""
+    """Every way to read the set raises the error."""
     refused = FetchedSet(TP, 0, b"", 10, "b:9092", error=OffsetOutOfRange(str(TP)))
     for read in (refused.next_offset, refused.messages, lambda: list(refused)):
         with pytest.raises(OffsetOutOfRange):
@@ -98,7 +101,8 @@ def test_an_error_is_raised_when_the_set_is_read() -> None:
 
 
 def test_the_size_of_a_cut_message_comes_from_its_header() -> None:
-    """12 bytes tell it; fewer ask for those 12; none means that there is no message."""
+    """A cut message has its size in its first 12 bytes. With fewer, the size is those 12. With
+    none, there is no message."""
     data = message_set.encode([(None, b"x" * 100)], base_offset=5)
     for cut in range(len(data)):
         needed = fetched(data[:cut]).size_needed(1000)
@@ -108,7 +112,7 @@ def test_the_size_of_a_cut_message_comes_from_its_header() -> None:
 
 
 def test_a_message_beyond_the_limit_is_named() -> None:
-    """Topic-partition, offset, size and limit are in the error."""
+    """The error has topic-partition, offset, size and limit."""
     data = message_set.encode([(None, b"x" * 100)], base_offset=5)
     with pytest.raises(MessageTooLarge) as caught:
         fetched(data[:40]).size_needed(len(data) - 1)
@@ -120,14 +124,15 @@ def test_a_message_beyond_the_limit_is_named() -> None:
 
 
 def test_a_message_that_stays_cut_is_damage() -> None:
-    """Asking for still more would go on for ever."""
+    """A message that is still cut after a larger fetch is damaged. Larger fetches would never end.
+    """
     data = message_set.encode([(None, b"x" * 100)], base_offset=5)
     with pytest.raises(InvalidMessage, match="cut off"):
         fetched(data[:40], max_bytes=len(data)).size_needed(1000)
 
 
 def test_a_size_that_no_message_has_is_left_to_the_reader() -> None:
-    """Growing would not help; iterating names the damage."""
+    """An impossible size does not make the fetch grow. The reader gets an error for the damage."""
     data = (5).to_bytes(8, "big") + (3).to_bytes(4, "big") + b"abc"
     assert fetched(data).size_needed(1000) is None
     with pytest.raises(InvalidMessage, match="offset 5"):

@@ -1,4 +1,5 @@
-"""One fetch thread's rounds, on brokers in memory: positions, errors, sizes, room."""
+"""Rounds of one fetch thread on brokers in memory: positions, errors, sizes, free room in streams.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +69,9 @@ class PaperStream(MemberStream):
 
 
 class Bench:
-    """A fetcher on broker 1 of a fake cluster, driven round by round, and a stream.
-
-    A round takes one answer. `bench.stream.waiting = True` stands for a reader that waits: a round
-    then sends the request after that one as well, which the fake broker answers at once.
-    """
+    """A fetcher on broker 1 of a fake cluster, which the test runs round by round, and a stream. A
+    round handles one response. With `bench.stream.waiting = True` the reader waits: a round then
+    also sends the request after that one, which the fake broker answers at once."""
 
     def __init__(self, **keys: Any) -> None:
         self.cluster = FakeCluster({"t": {0: 1, 1: 1}})
@@ -113,7 +112,7 @@ class Bench:
             self.fetcher._round()
 
     def read(self) -> list[bytes]:
-        """The values of everything that has come."""
+        """The values of all messages that arrived."""
         values = []
         with suppress(ConsumerTimeout):
             for message in self.stream:
@@ -135,7 +134,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_goes_on_behind_what_was_fetched() -> None:
-    """Each request asks for what follows, for all partitions at once."""
+    """Each request asks for the messages behind the fetched ones, of all partitions at once."""
     bench = Bench()
     bench.cluster.append(TP0, b"a", b"b")
     bench.cluster.append(TP1, b"x")
@@ -151,7 +150,7 @@ def test_goes_on_behind_what_was_fetched() -> None:
 
 @pytest.mark.parametrize(("reset", "start"), [("smallest", 0), ("largest", 2)])
 def test_without_a_position_the_reset_decides(reset: str, start: int) -> None:
-    """Nothing committed: auto.offset.reset, and that position is what a commit would store."""
+    """Without a committed offset auto.offset.reset decides, and a commit stores that position."""
     bench = Bench(auto_offset_reset=reset)
     bench.cluster.append(TP0, b"a", b"b")
     partition = bench.own(TP0)
@@ -161,7 +160,7 @@ def test_without_a_position_the_reset_decides(reset: str, start: int) -> None:
 
 
 def test_out_of_range_resets_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """An offset that the log does not have moves as configured, and says so."""
+    """An offset outside the log moves the position as configured, with a warning."""
     bench = Bench()
     bench.cluster.append(TP0, b"a")
     partition = bench.own(TP0, 50)
@@ -172,8 +171,8 @@ def test_out_of_range_resets_with_a_warning(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_full_stream_is_left_out() -> None:
-    """queued.max.message.chunks: no further request for a stream with more sets than that, and on
-    with it as soon as it has read."""
+    """A stream with more sets than queued.max.message.chunks is left out of requests until it has
+    read some."""
     bench = Bench(queued_max_message_chunks=1, fetch_message_max_bytes=ENTRY_BYTES)
     bench.cluster.append(TP0, b"a", b"b", b"c")
     bench.own(TP0, 0)
@@ -185,8 +184,9 @@ def test_a_full_stream_is_left_out() -> None:
 
 
 def test_a_thread_without_partitions_does_not_connect() -> None:
-    """It waits. Those of a dead broker go back to the search for leaders, and a thread that asked
-    for API versions all the same took a whole core: the connection is refused at once."""
+    """A thread without partitions waits. After its broker died, partitions go back to the search
+    for leaders. A thread that still asked for API versions used a whole core, because each
+    connection is refused at once."""
     bench = Bench()
     settings = FetchSettings(
         auto_offset_reset="smallest",
@@ -212,8 +212,8 @@ def test_a_thread_without_partitions_does_not_connect() -> None:
 
 
 def test_readers_that_wait_have_the_next_request_sent_first() -> None:
-    """It is on its way before the sets of the last answer are handed over, and asks for what
-    follows them; a reader that has something to do has it sent afterwards."""
+    """For a reader that waits, the next request is sent before the sets of the last response are
+    handed over, and asks for the messages behind them. For a busy reader it is sent afterwards."""
     bench = Bench(fetch_message_max_bytes=ENTRY_BYTES)
     bench.cluster.append(TP0, b"a", b"b", b"c")
     partition = bench.own(TP0, 0)
@@ -233,8 +233,9 @@ def test_readers_that_wait_have_the_next_request_sent_first() -> None:
 
 
 def test_what_was_asked_for_ahead_is_dropped_after_a_revocation() -> None:
-    """The answer comes when the partition is ours no more, or ours again from an earlier position:
-    nothing of it is handed over, and nothing is skipped."""
+    """If the partition was revoked, or belongs to the member again from an earlier position, a
+    response to the request that was sent ahead is dropped. No message is returned twice or skipped.
+    """
     bench = Bench(fetch_message_max_bytes=ENTRY_BYTES)
     bench.cluster.append(TP0, b"a", b"b", b"c")
     bench.stream.waiting = True
@@ -250,8 +251,8 @@ def test_what_was_asked_for_ahead_is_dropped_after_a_revocation() -> None:
 
 
 def test_what_was_asked_for_ahead_is_dropped_after_a_move() -> None:
-    """A reader that met a damaged message has its partition fetched from there again; what was on
-    its way from a later position does not come in between."""
+    """A partition with a damaged message is fetched again from it. The response to a request that
+    was sent ahead, from a later position, is dropped."""
     bench = Bench(fetch_message_max_bytes=ENTRY_BYTES)
     bench.cluster.append(TP0, b"a", b"b", b"c")
     bench.stream.waiting = True
@@ -263,7 +264,8 @@ def test_what_was_asked_for_ahead_is_dropped_after_a_move() -> None:
 
 
 def test_a_partition_that_comes_later_gets_its_start() -> None:
-    """While requests follow each other without a gap, a partition without a position joins them."""
+    """A partition without a position gets one although requests follow each other without a pause.
+    """
     bench = Bench()
     bench.stream.waiting = True
     bench.cluster.append(TP1, b"x")
@@ -275,8 +277,8 @@ def test_a_partition_that_comes_later_gets_its_start() -> None:
 
 
 def test_a_full_stream_does_not_slow_down_by_an_idle_one() -> None:
-    """A request that leaves partitions out waits at the broker for a moment only, however long
-    fetch.wait.max.ms is: it would keep them waiting, though their stream may have room at once."""
+    """A request that leaves full streams out waits only briefly at the broker, whatever
+    fetch.wait.max.ms is. Otherwise it would hold up those streams, which may have room at once."""
     bench = Bench(queued_max_message_chunks=1, fetch_message_max_bytes=ENTRY_BYTES)
     bench.cluster.append(TP0, b"a", b"b", b"c")
     bench.own(TP0, 0)
@@ -290,7 +292,8 @@ def test_a_full_stream_does_not_slow_down_by_an_idle_one() -> None:
 
 
 def test_a_message_larger_than_the_fetch_is_fetched_with_its_size() -> None:
-    """First too little, then exactly enough, then as configured again."""
+    """A message that is larger than the fetch is fetched with its exact size next. Then the
+    configured size applies again."""
     bench = Bench(fetch_message_max_bytes=40)
     bench.cluster.append(TP0, b"x" * 500, b"y")
     partition = bench.own(TP0, 0)
@@ -302,7 +305,7 @@ def test_a_message_larger_than_the_fetch_is_fetched_with_its_size() -> None:
 
 
 def test_a_message_above_the_bound_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MessageTooLarge reaches the reader, each time it asks; other partitions go on."""
+    """The reader gets MessageTooLarge at each read, and other partitions continue."""
     monkeypatch.setattr(fetcher_module, "FETCH_BYTES_MAX", 100)
     bench = Bench(fetch_message_max_bytes=40)
     bench.cluster.append(TP0, b"x" * 500)
@@ -324,7 +327,8 @@ def test_a_message_above_the_bound_is_raised(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_damaged_message_is_raised_behind_the_sound_ones() -> None:
-    """What is sound is delivered; fetching holds; then the error; then it is fetched again."""
+    """Sound messages are returned and fetching stops. After the reader got the error, the partition
+    is fetched again."""
     bench = Bench()
     bench.cluster.append(TP0, b"a", b"b")
     sound = bytes(bench.cluster.logs[TP0])
@@ -342,8 +346,9 @@ def test_a_damaged_message_is_raised_behind_the_sound_ones() -> None:
 
 
 def test_a_set_of_messages_below_the_offset_is_an_error() -> None:
-    """A broker that answers so again and again would keep the reader in silence, and
-    consumer.timeout.ms from ever ending it. Fetching holds until the reader has heard."""
+    """A set of messages below the requested offset is an error, and fetching stops until the reader
+    has got it. A broker that repeats this would keep the reader waiting, and consumer.timeout.ms
+    would never end the wait."""
     bench = Bench()
     below = message_set.encode([(None, b"a"), (None, b"b")])
     partition = bench.own(TP0, 5)
@@ -364,7 +369,7 @@ def test_a_set_of_messages_below_the_offset_is_an_error() -> None:
 
 
 def answer_first(bench: Bench, *parts: FetchPartitionResponse) -> None:
-    """The first Fetches bring `parts`, one each, the next ones what the log has."""
+    """The first Fetches get `parts`, one each, and later ones the log's messages."""
     left = list(reversed(parts))
 
     def answer(request: Request) -> Response | None:
@@ -376,8 +381,9 @@ def answer_first(bench: Bench, *parts: FetchPartitionResponse) -> None:
 
 
 def test_what_a_later_broker_does_not_convert_is_passed_by() -> None:
-    """It sends the header of a message that cannot be, where a transaction's marker stands. That
-    was taken for a message that came cut, and raised for ever."""
+    """The consumer goes on behind what a later broker does not convert. In place of a transaction's
+    marker the broker sends the header of an impossible message, which was taken for a cut message
+    and raised for ever."""
     bench = Bench()
     bench.cluster.append(TP0, b"marker", b"b")
     partition = bench.own(TP0, 0)
@@ -391,8 +397,8 @@ def test_what_a_later_broker_does_not_convert_is_passed_by() -> None:
 
 @pytest.mark.parametrize(("code", "cure"), [(35, "downconversion"), (76, "gzip, snappy or lz4")])
 def test_what_a_later_broker_withholds_is_raised_each_time(code: int, cure: str) -> None:
-    """It does not pass by itself, so the search for another leader is no help; and it goes on once
-    the broker sends the messages."""
+    """The reader gets the error each time, because it does not pass by itself and another leader
+    would not help. Reading goes on once the broker sends the messages."""
     bench = Bench()
     bench.cluster.append(TP0, b"a")
     bench.own(TP0, 0)
@@ -407,7 +413,8 @@ def test_what_a_later_broker_withholds_is_raised_each_time(code: int, cure: str)
 
 
 def test_a_start_that_cannot_be_is_not_believed() -> None:
-    """A negative first offset gives the partition back to the search, which waits in between."""
+    """A negative first offset gives the partition back to the search for leaders, which has a
+    backoff."""
     bench = Bench()
     partition = bench.own(TP0)
 
@@ -422,7 +429,7 @@ def test_a_start_that_cannot_be_is_not_believed() -> None:
 
 
 def test_an_answer_is_no_larger_than_its_request() -> None:
-    """What a broker claims beyond what was asked for is refused before it is read."""
+    """A partition's size that exceeds the requested bytes is refused before it is read."""
     small = ConsumerConfig(group_id="g", zookeeper_connect="")
     large = ConsumerConfig(group_id="g", zookeeper_connect="", fetch_message_max_bytes=1 << 30)
     assert 80 << 20 == response_bytes_max(small)
@@ -431,7 +438,8 @@ def test_an_answer_is_no_larger_than_its_request() -> None:
 
 @pytest.mark.parametrize("error", [NotLeaderForPartition, LeaderNotAvailable])
 def test_a_partition_that_moved_is_given_back(error: type[NotLeaderForPartition]) -> None:
-    """It goes to the search for leaders, and is not asked for here any more; others stay."""
+    """The partition goes back to the search for leaders and leaves the requests; the others stay.
+    """
     bench = Bench()
     bench.cluster.refuse(TP0, error.code)
     moved, staying = bench.own(TP0, 0), bench.own(TP1, 0)
@@ -442,7 +450,7 @@ def test_a_partition_that_moved_is_given_back(error: type[NotLeaderForPartition]
 
 
 def test_a_lost_connection_gives_everything_back() -> None:
-    """All its partitions look for a leader again."""
+    """All partitions of a lost connection go back to the search for leaders."""
     bench = Bench()
     partitions = [bench.own(TP0, 0), bench.own(TP1, 0)]
     bench.rounds(1)
@@ -453,8 +461,8 @@ def test_a_lost_connection_gives_everything_back() -> None:
 
 
 def test_a_partition_is_given_back_once() -> None:
-    """It moved, and then the connection breaks before the next request is out: its search has begun
-    already."""
+    """A partition that moved goes back once, also if the connection breaks before the next request.
+    """
     bench = Bench()
     bench.cluster.refuse(TP0, NotLeaderForPartition.code)
     bench.stream.waiting = True
@@ -472,7 +480,8 @@ def test_a_partition_is_given_back_once() -> None:
 
 
 def test_revoked_partitions_are_forgotten() -> None:
-    """After a revocation nothing is fetched or handed over, whatever was under way."""
+    """After a revocation nothing of the partition is fetched or handed over, whatever was in
+    flight."""
     bench = Bench()
     bench.cluster.append(TP0, b"a")
     partition = bench.own(TP0, 0)
@@ -483,7 +492,7 @@ def test_revoked_partitions_are_forgotten() -> None:
 
 
 def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all together would be too much for one request, none is left out for ever."""
+    """If one request has no room for all partitions, each of them gets its turn."""
     monkeypatch.setattr(fetcher_module, "REQUEST_BYTES_MAX", 1024 * 1024)
     bench = Bench()
     bench.own(TP0, 0)

@@ -1,4 +1,4 @@
-"""The search for leaders: it goes on whatever it meets."""
+"""The search for leaders continues after any failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.waiting import until
 
 
 class OneBroker:
-    """The brokers, a client and its metadata in one: broker 1 leads everything."""
+    """Brokers, client and metadata in one object. Broker 1 leads everything."""
 
     def client(self) -> Self:
         return self
@@ -33,14 +33,14 @@ class OneBroker:
 
 
 class NoConnection:
-    """Of a fetcher that never runs."""
+    """The connection of a fetcher that never runs."""
 
     def abort(self) -> None:
         """Nothing is under way."""
 
 
 class FakeFetcher:
-    """A fetch thread that perhaps cannot be started."""
+    """A fetch thread that may fail to start."""
 
     def __init__(self, can_start: bool) -> None:
         self._can_start = can_start
@@ -54,14 +54,14 @@ class FakeFetcher:
         self.given += partitions
 
     def stop(self) -> None:
-        """It never ran."""
+        """It never ran, so there is nothing to stop."""
 
     def join(self, _: float) -> bool:
         return True
 
 
 class SlowBroker(OneBroker):
-    """What a test does while the search for leaders waits for its answer."""
+    """Runs a function of the test while the search for leaders waits for a response."""
 
     def __init__(self) -> None:
         self.metadata = self
@@ -76,8 +76,9 @@ class SlowBroker(OneBroker):
 def test_a_search_does_not_put_back_what_was_revoked_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A KafkaConsumer sought while the leader of a partition was looked for: the end of the search
-    put the revoked partition in the place of its successor, which was never fetched again."""
+    """A partition that is revoked during a search for leaders stays revoked. After a
+    KafkaConsumer's seek, the end of the search used to replace the partition by its revoked
+    predecessor, and nothing fetched it again."""
     made: list[PartitionFetcher] = []
 
     class Unstarted(PartitionFetcher):
@@ -107,8 +108,8 @@ def test_a_search_does_not_put_back_what_was_revoked_meanwhile(
 
 
 def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is short of threads for a moment used to end the search, and nobody fetched
-    these partitions, or others that lost their leader, any more."""
+    """A failed start of a thread is retried. A machine that was short of threads for a moment used
+    to end the search, and these partitions were never fetched again."""
     made: list[FakeFetcher] = []
 
     def make(*_: object) -> FakeFetcher:

@@ -1,4 +1,5 @@
-"""Groups on a real ZooKeeper: who owns what as members, topics and sessions come and go."""
+"""Groups on a real ZooKeeper: which member owns which partition while members, topics and sessions
+come and go."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def cluster(zk: ZkClient, zk_connect: str) -> PaperCluster:
 
 @pytest.fixture
 def member(cluster: PaperCluster) -> Iterator[Member]:
-    """Makes members; shuts them all down."""
+    """Makes members, and shuts them down at the end."""
     made: list[ConsumerConnector] = []
 
     def make(name: str, **keys: object) -> ConsumerConnector:
@@ -54,8 +55,8 @@ def member(cluster: PaperCluster) -> Iterator[Member]:
 
 
 def test_a_member_alone_owns_everything(cluster: PaperCluster, member: Member) -> None:
-    """It returns settled; its znodes read like those of 0.8.2.2, which ignores the key that says
-    what a migration of the group's offsets wants to know."""
+    """create_message_streams() returns when the member owns all partitions. Its znodes are those of
+    0.8.2.2 with one key more, which a migration of offsets reads and 0.8.2.2 ignores."""
     cluster.create_topic("tt", 3)
     a = member("a")
     streams = a.create_message_streams({"tt": 2})
@@ -73,13 +74,13 @@ def test_a_member_alone_owns_everything(cluster: PaperCluster, member: Member) -
 
 
 def test_generated_ids_look_like_the_jvms(cluster: PaperCluster, member: Member) -> None:
-    """`<group>_<host>-<ms>-<8 hex digits>`."""
+    """A generated consumer id is `<group>_<host>-<ms>-<8 hex digits>`."""
     assert re.fullmatch(r"g_.+-\d{13}-[0-9a-f]{8}", member(None).consumer_id)
 
 
 def test_members_share_by_range(cluster: PaperCluster, member: Member) -> None:
-    """Three members: every partition is owned once, by whom the assignor says; the first member's
-    share shrinks each time and grows again when others leave."""
+    """With up to three members each partition has one owner, the one that the assignor chose. The
+    first member's share shrinks with each new member and grows when they leave."""
     cluster.create_topic("tt", 7)
     members = []
     for name in "abc":
@@ -94,7 +95,8 @@ def test_members_share_by_range(cluster: PaperCluster, member: Member) -> None:
 
 
 def test_members_share_by_round_robin(cluster: PaperCluster, member: Member) -> None:
-    """Two topics over two members with two streams each, in the order of the Java hashes."""
+    """Two topics are spread over two members with two streams each, in the order of Java's hashes.
+    """
     for topic in ("tt", "uu"):
         cluster.create_topic(topic, 5)
     members = [member(n, partition_assignment_strategy="roundrobin") for n in "ab"]
@@ -112,7 +114,7 @@ def test_members_share_by_round_robin(cluster: PaperCluster, member: Member) -> 
 def test_round_robin_with_unequal_subscriptions_stalls(
     cluster: PaperCluster, member: Member
 ) -> None:
-    """The member says why, and goes on by itself once the condition holds again."""
+    """The stalled member says why, and continues by itself once subscriptions are equal again."""
     cluster.create_topic("tt", 1)
     cluster.create_topic("uu", 1)
     keys = {"partition_assignment_strategy": "roundrobin", "rebalance_max_retries": 1}
@@ -126,8 +128,8 @@ def test_round_robin_with_unequal_subscriptions_stalls(
 
 
 def test_what_stays_is_not_disturbed(cluster: PaperCluster, member: Member) -> None:
-    """When a second member joins, the znodes of partitions that stay with the first are the same
-    ones as before (0.8.2.2 gives everything up first)."""
+    """When a second member joins, partitions that stay with the first keep their owner znodes.
+    (0.8.2.2 releases all first.)"""
     cluster.create_topic("tt", 4)
     a = member("a")
     a.create_message_streams({"tt": 1})
@@ -141,8 +143,8 @@ def test_what_stays_is_not_disturbed(cluster: PaperCluster, member: Member) -> N
 def test_a_foreign_owner_blocks_until_it_goes(
     cluster: PaperCluster, member: Member, zk_connect: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One taken partition of three: nothing is claimed and nothing left behind, the stall is raised
-    once with its cause, and the release of the znode settles it at once."""
+    """While another client owns one of three partitions, the member claims none. The stall is
+    raised once with its cause, and deleting the owner's znode ends it at once."""
     caplog.set_level(logging.INFO, logger="kafka08.consumer")
     cluster.create_topic("tt", 3)
     with ZkClient(zk_connect) as other:
@@ -159,7 +161,8 @@ def test_a_foreign_owner_blocks_until_it_goes(
 
 
 def test_a_stall_is_raised_and_ends(cluster: PaperCluster, member: Member, zk_connect: str) -> None:
-    """After max.retries × backoff the stream raises why; iterating goes on; it settles later."""
+    """After rebalance.max.retries × backoff the stream raises the reason. Iteration goes on, and
+    the group settles later."""
     cluster.create_topic("tt", 1)
     cluster.zk.create(paths.owner("g", "tt", 0), "somebody-0")
     a = member("a", rebalance_backoff_ms=50, rebalance_max_retries=2)
@@ -175,8 +178,8 @@ def test_a_stall_is_raised_and_ends(cluster: PaperCluster, member: Member, zk_co
 
 
 def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member) -> None:
-    """The member registers again under a new session and owns the same; nothing of the old session
-    is delivered or committed in between."""
+    """The member registers under a new session and owns the same partitions. Between the sessions
+    it returns no message and commits nothing."""
     cluster.create_topic("tt", 2)
     a = member("a")
     a.create_message_streams({"tt": 1})
@@ -194,7 +197,7 @@ def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member) -> No
 
 
 def test_partitions_of_a_lost_session_go_to_others(cluster: PaperCluster, member: Member) -> None:
-    """Two members, one session expires: afterwards both own their halves, each partition once."""
+    """After the session of one of two members expires, each owns half of the partitions again."""
     cluster.create_topic("tt", 4)
     a, b = member("a"), member("b")
     for connector in (a, b):
@@ -207,7 +210,8 @@ def test_partitions_of_a_lost_session_go_to_others(cluster: PaperCluster, member
 
 
 def test_a_removed_registration_is_made_again(cluster: PaperCluster, member: Member) -> None:
-    """Somebody deletes the id znode: commits are refused until the member has registered again."""
+    """If the id znode is deleted by hand, commits are refused until the member has registered
+    again."""
     cluster.create_topic("tt", 1)
     a = member("a")
     a.create_message_streams({"tt": 1})
@@ -217,7 +221,7 @@ def test_a_removed_registration_is_made_again(cluster: PaperCluster, member: Mem
 
 
 def test_partitions_added_and_topics_created(cluster: PaperCluster, member: Member) -> None:
-    """A named topic may come later, and may grow."""
+    """A named topic may be created later, and may get more partitions."""
     a = member("a")
     a.create_message_streams({"later": 1})
     assert settled(a)
@@ -231,7 +235,7 @@ def test_partitions_added_and_topics_created(cluster: PaperCluster, member: Memb
 
 
 def test_patterns_pick_topics_up(cluster: PaperCluster, member: Member) -> None:
-    """Whitelist and blacklist find what is created later and let go what is deleted."""
+    """A whitelist and a blacklist gain topics that are created and lose those that are deleted."""
     cluster.create_topic("logs.a", 1)
     cluster.create_topic("other", 1)
     a, b = member("a"), member("b")
@@ -253,7 +257,8 @@ def test_patterns_pick_topics_up(cluster: PaperCluster, member: Member) -> None:
 def test_without_brokers_it_waits_for_one(
     zk: ZkClient, zk_connect: str, member: Member, cluster: PaperCluster
 ) -> None:
-    """No broker registered: settled with nothing owned, until one comes (as 0.8.2.2)."""
+    """Without a registered broker the member settles with no partitions, until a broker registers
+    (as 0.8.2.2)."""
     zk.delete(paths.broker(1))
     cluster.create_topic("tt", 1)
     a = member("a")
@@ -267,7 +272,7 @@ def test_without_brokers_it_waits_for_one(
 def test_a_restarted_member_waits_for_its_own_old_node(
     cluster: PaperCluster, member: Member, zk_connect: str
 ) -> None:
-    """A configured consumer.id whose last session has not ended yet: it is waited out."""
+    """With a configured consumer.id the member waits until its earlier session has ended."""
     cluster.create_topic("tt", 1)
     with ZkClient(zk_connect) as old:
         old.create(paths.consumer_id("g", "g_a"), "{}", ephemeral=True)
@@ -282,8 +287,8 @@ def test_a_restarted_member_waits_for_its_own_old_node(
 
 
 def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: Member) -> None:
-    """Two processes with one consumer.id: the second stalls and says so, and waits for the first to
-    go; its shutdown does not wait."""
+    """The second of two processes with one consumer.id stalls with a reason and waits until the
+    first leaves. Its shutdown does not wait."""
     cluster.create_topic("tt", 1)
     a = member("same")
     a.create_message_streams({"tt": 1})
@@ -307,7 +312,8 @@ def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: 
 def test_twenty_members_settle_and_half_of_them_go(
     cluster: PaperCluster, member: Member, zk_connect: str
 ) -> None:
-    """Started and shut down within moments: every partition is owned exactly once each time."""
+    """Twenty members start within moments and half of them leave. Each time every partition has
+    exactly one owner."""
     cluster.create_topic("tt", 40)
     members = [member(f"{n:02}") for n in range(20)]
     starts = [
@@ -331,7 +337,7 @@ def test_twenty_members_settle_and_half_of_them_go(
 
 
 def test_streams_are_made_once(cluster: PaperCluster, member: Member) -> None:
-    """The second time is an error, whatever kind it is of."""
+    """A second call of either method that creates streams is an error."""
     a = member("a")
     a.create_message_streams({"tt": 1})
     with pytest.raises(MessageStreamsExist):
@@ -344,14 +350,15 @@ def test_streams_are_made_once(cluster: PaperCluster, member: Member) -> None:
 def test_impossible_subscriptions_are_refused(
     cluster: PaperCluster, member: Member, topic_streams: dict[str, int]
 ) -> None:
-    """Less than one stream, or a name that no topic can have, before anything is registered."""
+    """Fewer than one stream, or an illegal topic name, is refused before the member registers."""
     with pytest.raises(ConfigError):
         member("a").create_message_streams(topic_streams)
     assert cluster.zk.children_or_empty(paths.consumer_ids("g")) == []
 
 
 def test_shutdown_leaves_nothing_of_the_member(cluster: PaperCluster, member: Member) -> None:
-    """Its id and owner znodes are gone when shutdown returns; streams end; calls say so."""
+    """When shutdown returns, the member's id and owner znodes are deleted. Streams end, and later
+    calls fail with that reason."""
     cluster.create_topic("tt", 2)
     a = member("a")
     [stream] = a.create_message_streams({"tt": 1})["tt"]
@@ -368,7 +375,7 @@ def test_shutdown_leaves_nothing_of_the_member(cluster: PaperCluster, member: Me
 
 
 def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: Member) -> None:
-    """delete_group is for a group that was made for one run."""
+    """delete_group refuses a group with members."""
     a, b = member("a"), member("b")
     b.create_message_streams({"tt": 1})
     a.shutdown()
@@ -377,7 +384,7 @@ def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: Memb
 
 
 def test_shutdown_is_bounded_when_zookeeper_is_gone() -> None:
-    """ZooKeeper dies: nothing is delivered or committed, and shutdown comes to its end."""
+    """Without ZooKeeper a shutdown ends in time, and no message is returned or committed."""
     with ZooKeeperServer() as server:
         with ZkClient(server.connect_string) as zk:
             cluster = PaperCluster(zk, server.connect_string)

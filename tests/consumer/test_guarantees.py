@@ -1,5 +1,6 @@
-"""Guarantees of docs/consumer.md that need ZooKeeper only. Each test bears its guarantee's number;
-more of them: test_groups.py, test_crowd.py, tests/interop, tests/integration."""
+"""Guarantees of docs/consumer.md that need only ZooKeeper. The name of each test has its
+guarantee's number. For others see test_groups.py, test_crowd.py, tests/interop and
+tests/integration."""
 
 from __future__ import annotations
 
@@ -62,8 +63,8 @@ def test_guarantee_2_a_member_change_during_a_rebalance_is_not_missed(
     member: Callable[..., ConsumerConnector],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another member joins while this one stands still between its claim and its offsets, when it
-    has read the group already: both end with their halves, without waiting for a backoff."""
+    """Another member joins while this one has read the group and claimed partitions, but not yet
+    read offsets. Both end with half of the partitions, without waiting for a backoff."""
     cluster.create_topic("tt", 4)
     entered, go_on = threading.Event(), threading.Event()
     fetch = ZooKeeperOffsetStore.fetch
@@ -94,7 +95,7 @@ def test_guarantee_2_a_member_change_during_a_rebalance_is_not_missed(
 def test_a_member_prints_how_it_is_doing(
     cluster: PaperCluster, member: Callable[..., ConsumerConnector]
 ) -> None:
-    """Its name in ZooKeeper, its state, and how much it owns."""
+    """repr() has the name in ZooKeeper, the state, and the number of partitions."""
     cluster.create_topic("tt", 2)
     a = member("a")
     assert repr(a) == "<ConsumerConnector g_a: new, 0 partitions>"
@@ -109,8 +110,8 @@ def test_a_commit_and_the_offsets_of_a_claim_take_turns(
     member: Callable[..., ConsumerConnector],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An offset store serves one thread at a time: a commit waits while the rebalancer fetches. It
-    used to go through the same store meanwhile."""
+    """An offset store serves one thread at a time: a commit waits while the rebalancer fetches
+    offsets. (Both used to use the store at once.)"""
     cluster.create_topic("tt", 1)
     GroupStore(cluster.store.zk).commit_offsets("g", {TopicPartition("tt", 0): 5})
     a = member("a", auto_commit_enable=False)
@@ -141,7 +142,7 @@ def test_guarantee_2_a_failed_rebalance_leaves_nothing_claimed(
     member: Callable[..., ConsumerConnector],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The offsets cannot be read after the claim: the claim is given back before the next try."""
+    """If the offsets cannot be read after the claim, the claim is released before the next try."""
     cluster.create_topic("tt", 2)
 
     def fail(*_: object) -> Offsets:
@@ -158,8 +159,8 @@ def test_guarantee_2_a_failed_rebalance_leaves_nothing_claimed(
 def test_guarantee_3_each_stall_is_raised_once_to_each_stream(
     cluster: PaperCluster, member: Callable[..., ConsumerConnector]
 ) -> None:
-    """Two streams raise the same stall once each; they are silent while it lasts; the next stall,
-    after the member had settled in between, is raised again."""
+    """Each of two streams raises a stall once and nothing more while it lasts. After the member has
+    settled, the next stall is raised again."""
     cluster.create_topic("tt", 2)
     a = member("a", rebalance_backoff_ms=50, rebalance_max_retries=2)
     taken = paths.owner("g", "tt", 0)
@@ -188,8 +189,8 @@ def test_guarantee_3_each_stall_is_raised_once_to_each_stream(
 def test_guarantee_6_shutdown_in_a_signal_handler(
     cluster: PaperCluster, zk_connect: str, state: str
 ) -> None:
-    """SIGTERM while the main thread waits for a message, and while the group cannot settle: the
-    iteration ends, the process too, and nothing of the member is left."""
+    """SIGTERM while the main thread waits for a message, or while the group cannot settle, ends the
+    iteration and the process, and no znode of the member remains."""
     cluster.create_topic("tt", 2)
     if state == "STALLED":
         cluster.zk.create(paths.owner("g", "tt", 0), "somebody-0")
@@ -214,8 +215,8 @@ def test_guarantee_6_shutdown_in_a_signal_handler(
 
 
 def test_guarantee_6_shutdown_is_bounded_from_any_state() -> None:
-    """New; settled with a thread in the iterator; in the middle of a rebalance that cannot end; and
-    when ZooKeeper has gone: each time within the bound, and the thread in the iterator ends."""
+    """shutdown() ends within its bound, and with it a thread that iterates: for a new member, a
+    settled one, one in a rebalance that cannot end, and one without ZooKeeper."""
     with ZooKeeperServer() as server:
         connect = server.connect_string
         with ZkClient(connect) as zk:
@@ -251,8 +252,8 @@ def test_guarantee_6_shutdown_is_bounded_when_brokers_are_dead(
     caplog: pytest.LogCaptureFixture,
     busy: bool,
 ) -> None:
-    """The final commit looks for a coordinator for offsets.channel.socket.timeout.ms in all, not
-    for a hundred tries in each of its own; also when another thread's commit does that already."""
+    """The final commit searches for a coordinator for offsets.channel.socket.timeout.ms in all, not
+    for a hundred tries of that time each. This also holds while another thread commits."""
     cluster.create_topic("tt", 2)
     monkeypatch.setattr(KafkaOffsetStore, "fetch", lambda store, parts: dict.fromkeys(parts, 7))
     a = member(
@@ -278,8 +279,8 @@ def test_guarantee_6_shutdown_in_the_middle_of_a_commit(
     monkeypatch: pytest.MonkeyPatch,
     place: str,
 ) -> None:
-    """A signal handler runs while its own thread makes a connection, or the client: it must not
-    wait for locks that this thread has."""
+    """A signal handler that runs while its own thread opens a connection, or makes the client, does
+    not wait for the locks of that thread."""
     cluster.create_topic("tt", 1)
     monkeypatch.setattr(KafkaOffsetStore, "fetch", lambda store, parts: dict.fromkeys(parts, 7))
     a = member("a", offsets_storage="kafka", offsets_channel_backoff_ms=100)
@@ -306,7 +307,7 @@ def test_guarantee_6_shutdown_in_the_middle_of_a_commit(
 
 
 def suppressed(action: Callable[[], None]) -> Callable[[], None]:
-    """`action`, whose KafkaErrors do not matter."""
+    """`action`, with KafkaErrors ignored."""
 
     def call() -> None:
         with suppress(KafkaError):

@@ -21,16 +21,17 @@ def imported() -> set[str]:
 
 
 def test_importing_the_consumer_imports_nothing_heavy() -> None:
-    """Neither libraries of other packages nor kazoo, which the first ZooKeeper session imports."""
+    """`import kafka08.consumer` imports neither libraries of the extras nor kazoo, which the first
+    ZooKeeper session imports."""
     assert [name for name in HEAVY if name in imported()] == []
 
 
 def test_consumers_load_only_their_own_apis() -> None:
-    """Only brokers need all APIs in all versions."""
+    """A consumer imports its own APIs. Only a broker needs all of them in all versions."""
     assert imported().isdisjoint(ALL_APIS)
 
 
 @pytest.mark.skipif(str(kernel.NAME) != "native", reason="the Python kernel runs")
 def test_the_native_kernel_does_not_import_its_twin() -> None:
-    """An install with the compiled kernel does not pay for the Python one."""
+    """With the compiled kernel the Python one is not imported."""
     assert "kafka08.kernel._python" not in imported()

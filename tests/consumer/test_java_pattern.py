@@ -1,4 +1,4 @@
-"""Java patterns: the same topics as java.util.regex, and a name for what is not understood."""
+"""Java patterns match the same topics as java.util.regex, and errors name what is not supported."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("pattern", "yes", "no"), MATCHES)
 def test_matches_whole_names_as_java_does(pattern: str, yes: str, no: str) -> None:
-    """Each pattern lets through the names that java.util.regex does, and no others."""
+    """Each pattern matches exactly the names that java.util.regex matches."""
     compiled = compile_java_pattern(pattern)
     assert all(compiled.fullmatch(name) for name in yes.split())
     assert not any(compiled.fullmatch(name) for name in no.split())
@@ -76,21 +76,21 @@ def test_matches_whole_names_as_java_does(pattern: str, yes: str, no: str) -> No
 
 @pytest.mark.parametrize(("pattern", "construct"), REFUSED)
 def test_refuses_by_name(pattern: str, construct: str) -> None:
-    """What is not understood is refused with its name and place, never misread."""
+    """Syntax that is not supported is refused with its name and position."""
     with pytest.raises(ConfigError, match=re.escape(construct)):
         compile_java_pattern(pattern)
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=12))
 def test_never_raises_anything_else(pattern: str) -> None:
-    """Any text is translated or refused with ConfigError; the result always compiles."""
+    """Any text is translated or refused with ConfigError, and every translation compiles."""
     with suppress(ConfigError):
         compile_java_pattern(pattern)
 
 
 @given(st.text("ab._-", min_size=1, max_size=8))
 def test_escaped_text_matches_itself(name: str) -> None:
-    """A topic name with its dots escaped matches that name and no other."""
+    """A topic name with its dots escaped matches this name alone."""
     compiled = compile_java_pattern(name.replace(".", "\\."))
     assert compiled.fullmatch(name)
     assert not compiled.fullmatch(name + "x")

@@ -1,4 +1,4 @@
-"""KafkaStream: what a program sees of a stream, and of which types its messages are."""
+"""KafkaStream: the public part of a stream, and the types of its messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def behind() -> MemberStream:
 
 
 def test_messages_by_loop_and_by_next_and_batches_take_turns(behind: MemberStream) -> None:
-    """All three read the one stream on."""
+    """A loop, next() and batches() continue behind each other on one stream."""
     stream: KafkaStream[bytes, bytes] = KafkaStream(behind, "g_a-0")
     behind.offer(chunk_of(partition_of(behind), b"a", b"b", b"c", b"d"))
     assert next(stream).value == b"a"
@@ -35,14 +35,15 @@ def test_messages_by_loop_and_by_next_and_batches_take_turns(behind: MemberStrea
 
 
 def test_only_reading_is_public(behind: MemberStream) -> None:
-    """What fetchers, rebalancer and connector do with a stream is not the program's."""
+    """The methods for fetchers, rebalancer and connector are not public."""
     stream: KafkaStream[bytes, bytes] = KafkaStream(behind, "g_a-0")
     public = {name for name in dir(stream) if not name.startswith("_")}
     assert public == {"batches", "skip_damaged", "thread_id"}
 
 
 def test_it_prints_its_name_and_whether_it_has_ended(behind: MemberStream) -> None:
-    """The name is that in the owner znodes, so that a log can be compared with `group describe`."""
+    """repr() has the name in the owner znodes, as `group describe` shows it, and whether the stream
+    has ended."""
     stream: KafkaStream[bytes, bytes] = KafkaStream(behind, "g_a-0")
     assert repr(stream) == "<KafkaStream g_a-0>"
     behind.close()
@@ -50,7 +51,7 @@ def test_it_prints_its_name_and_whether_it_has_ended(behind: MemberStream) -> No
 
 
 def test_types_may_be_named_while_the_program_runs() -> None:
-    """In an annotation of a module without `from __future__ import annotations`."""
+    """Types may be used in annotations of a module without `from __future__ import annotations`."""
     assert KafkaStream[str, bytes] is not None
     assert MessageAndMetadata[str, bytes] is not None
 

@@ -1,4 +1,5 @@
-"""A member's storage follows orders: it carries over what it owns, lowers nothing, and answers."""
+"""A member's storage follows a migration's orders: it carries over the offsets that it owns, lowers
+none, and acknowledges."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ORDER = '{"version":1,"step":%d,"storage":"%s"}'
 
 
 class Member:
-    """`g_a` of group g, configured for ZooKeeper, with a coordinator in memory."""
+    """Member `g_a` of group g, configured for ZooKeeper, with a coordinator in memory."""
 
     def __init__(self, zk: ZkClient) -> None:
         self.zk = zk
@@ -43,7 +44,7 @@ class Member:
         self.orders_seen += 1
 
     def order(self, step: int, storage: OffsetStorage) -> None:
-        """The journal says so now."""
+        """Writes the order into the migration's journal."""
         self.zk.put(paths.migration("g"), ORDER % (step, storage.value))
         self.zk.ensure(paths.migration_answers("g"))
         # The watch is as good as fired: its thread need not be waited for.
@@ -65,14 +66,15 @@ def member(zk: ZkClient) -> Member:
 
 
 def test_without_orders_the_configuration_counts(member: Member) -> None:
-    """And no order is answered."""
+    """Without an order the configuration decides, and the member acknowledges nothing."""
     member.storage.commit({TPS[0]: 5})
     assert (member.in_zookeeper(), member.cluster.committed) == ({TPS[0]: 5}, {})
     assert (member.answer(), member.storage.is_behind) == (None, False)
 
 
 def test_there_and_back(member: Member) -> None:
-    """At each step what it owns is where the next step looks for it, before it answers."""
+    """Before it acknowledges a step, the member has copied the offsets of its partitions to where
+    the next step reads them."""
     member.storage.commit({TPS[0]: 5, TPS[1]: 6})
     member.order(1, OffsetStorage.DUAL)
     assert member.storage.is_behind
@@ -95,7 +97,7 @@ def test_there_and_back(member: Member) -> None:
 
 
 def test_carrying_over_lowers_nothing(member: Member) -> None:
-    """Kafka has more already: that stays."""
+    """A larger offset in Kafka stays."""
     member.storage.commit({TPS[0]: 5})
     member.cluster.committed[TPS[0]] = 9
     member.order(1, OffsetStorage.DUAL)
@@ -104,7 +106,8 @@ def test_carrying_over_lowers_nothing(member: Member) -> None:
 
 
 def test_a_coordinator_that_is_away_leaves_it_behind(member: Member) -> None:
-    """It goes on as before, does not answer, and follows when it is asked again."""
+    """Without a coordinator the member continues as before and acknowledges nothing. It follows the
+    order when it gets it again."""
     member.storage.commit({TPS[0]: 5})
     member.cluster.refuse(TPS[0], OffsetsLoadInProgress.code)
     member.order(1, OffsetStorage.DUAL)
@@ -116,7 +119,8 @@ def test_a_coordinator_that_is_away_leaves_it_behind(member: Member) -> None:
 
 
 def test_a_new_session_reads_and_answers_anew(member: Member) -> None:
-    """A migration waits for registered members, so one must know the order before it claims."""
+    """A migration waits for registered members, so a member must know the order before it claims
+    partitions."""
     member.order(1, OffsetStorage.DUAL)
     member.storage.follow(())
     member.zk.delete(paths.migration_answer("g", "g_a"))
@@ -125,7 +129,8 @@ def test_a_new_session_reads_and_answers_anew(member: Member) -> None:
 
 
 def test_who_is_not_registered_does_not_answer(member: Member) -> None:
-    """A former member would let the migration go on without the present one."""
+    """A member that is not registered acknowledges nothing: a former member would let the migration
+    go on without the present one."""
     member.zk.delete(paths.consumer_id("g", "g_a"))
     member.order(1, OffsetStorage.DUAL)
     member.storage.follow(())
@@ -133,7 +138,8 @@ def test_who_is_not_registered_does_not_answer(member: Member) -> None:
 
 
 def test_an_order_that_cannot_be_read_is_an_error(member: Member) -> None:
-    """Who then commits to the wrong store may skip; a journal that is gone changes nothing."""
+    """An order that cannot be parsed is an error: with the wrong store a member could skip
+    messages. A journal that was deleted changes nothing."""
     member.zk.create(paths.migration("g"), "nonsense")
     member.storage._changed("")
     with pytest.raises(ZooKeeperError, match="cannot be read"):
@@ -146,8 +152,8 @@ def test_an_order_that_cannot_be_read_is_an_error(member: Member) -> None:
 def test_an_order_that_was_not_read_is_read_again(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection lost while the order is read used to pass for "no order": the member went on
-    by its configuration, and the migration waited for its answer in vain."""
+    """A lost connection while the order is read is retried. It used to count as "no order": the
+    member followed its configuration, and the migration waited for its acknowledgement in vain."""
     member.order(1, OffsetStorage.DUAL)
 
     def lose(*_: object) -> None:

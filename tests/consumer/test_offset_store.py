@@ -1,4 +1,5 @@
-"""Offset stores: the rules of 0.8.2.2 for what is written where, and who may write."""
+"""Offset stores: the rules of 0.8.2.2 for which offset is written where, and which member may
+write."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def kafka(cluster: StoreCluster) -> KafkaOffsetStore:
 
 @pytest.fixture
 def znodes(zk: ZkClient) -> ZooKeeperOffsetStore:
-    """The store of a member that is registered."""
+    """The store of a registered member."""
     zk.create(ID_PATH, "{}", ephemeral=True)
     return ZooKeeperOffsetStore(zk, "g", ID_PATH)
 
@@ -47,8 +48,8 @@ def in_zookeeper(zk: ZkClient, tp: TopicPartition) -> tuple[str | None, int] | N
 
 
 def test_zookeeper_writes_what_changed(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
-    """New znodes are made, moved ones set, and one that has not moved since the last write, or
-    since the start, is not touched."""
+    """New znodes are created and changed offsets are set. An offset that has not moved since the
+    last write, or since the start, is not written."""
     zk.create(paths.offset("g", *B), "7")
     assert znodes.fetch([A, B]) == {A: -1, B: 7}
     znodes.commit({A: 5, B: 7})
@@ -59,13 +60,13 @@ def test_zookeeper_writes_what_changed(zk: ZkClient, znodes: ZooKeeperOffsetStor
 
 
 def test_zookeeper_never_writes_no_offset(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
-    """A partition without a position yet has nothing to commit."""
+    """A partition without a position has nothing to commit."""
     znodes.commit({A: -1})
     assert in_zookeeper(zk, A) is None
 
 
 def test_a_former_member_cannot_commit(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
-    """Without its id znode a member's commit fails as a whole, for old and new znodes alike."""
+    """Without the member's id znode the whole commit fails, for old and new offset znodes."""
     znodes.commit({A: 5})
     zk.delete(ID_PATH)
     with pytest.raises(SessionLost):
@@ -74,7 +75,7 @@ def test_a_former_member_cannot_commit(zk: ZkClient, znodes: ZooKeeperOffsetStor
 
 
 def test_znodes_may_come_and_go_meanwhile(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
-    """Somebody removes or makes the offsets' znodes: the commit finds its way."""
+    """A commit succeeds while others delete or create the znodes of offsets."""
     znodes.commit({A: 5})
     zk.delete_recursive(paths.offsets("g"))
     zk.create(paths.offset("g", *B), "1")
@@ -85,8 +86,8 @@ def test_znodes_may_come_and_go_meanwhile(zk: ZkClient, znodes: ZooKeeperOffsetS
 def test_kafka_commits_everything_every_time(
     cluster: StoreCluster, kafka: KafkaOffsetStore
 ) -> None:
-    """All positions, moved or not (it keeps them from expiring), time and metadata left to the
-    broker; but no position is not committed."""
+    """Every position is committed, also one that has not moved, so that it does not expire. The
+    broker sets time and metadata. A partition without position is not committed."""
     kafka.commit({A: 5, B: -1})
     kafka.commit({A: 5, B: 2})
     assert cluster.committed == {A: 5, B: 2}
@@ -100,7 +101,7 @@ def test_kafka_commits_everything_every_time(
 
 
 class Session:
-    """A fence that lets `left` writes through, and fails for a lost session then."""
+    """A fence that allows `left` writes and then fails as for a lost session."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -114,7 +115,8 @@ class Session:
 def test_guarantee_1_a_search_for_the_coordinator_ends_with_the_session(
     cluster: StoreCluster,
 ) -> None:
-    """It would go on for a hundred tries, while others own the partitions already."""
+    """The search for a coordinator ends with the session. Otherwise it would continue for a hundred
+    tries, while others own the partitions already."""
     cluster.coordinator_code = ConsumerCoordinatorNotAvailable.code
     store = KafkaOffsetStore(
         cluster, "g", clock=cluster.clock, backoff_ms=1000, fence=Session(left=2)
@@ -125,8 +127,7 @@ def test_guarantee_1_a_search_for_the_coordinator_ends_with_the_session(
 
 
 def test_guarantee_1_the_session_is_looked_at_before_the_request(cluster: StoreCluster) -> None:
-    """The coordinator is found and connected to; when the session is over by then nothing is
-    sent."""
+    """If the session has ended when the coordinator is found and connected, nothing is sent."""
     store = KafkaOffsetStore(
         cluster, "g", clock=cluster.clock, backoff_ms=1000, fence=Session(left=1)
     )
@@ -139,7 +140,7 @@ def test_guarantee_1_the_session_is_looked_at_before_the_request(cluster: StoreC
 def test_guarantee_1_the_session_is_looked_at_between_the_stores(
     zk: ZkClient, cluster: StoreCluster, kafka: KafkaOffsetStore
 ) -> None:
-    """A session that ends while the coordinator answers: ZooKeeper is not written."""
+    """If the session ends while the coordinator answers, ZooKeeper is not written."""
     zk.create(ID_PATH, "{}", ephemeral=True)
     znodes = ZooKeeperOffsetStore(zk, "g", ID_PATH, Session(left=1))
     dual = DualOffsetStore(kafka, znodes)
@@ -153,7 +154,7 @@ def test_guarantee_1_the_session_is_looked_at_between_the_stores(
 
 
 def test_kafka_refusals_are_raised(cluster: StoreCluster, kafka: KafkaOffsetStore) -> None:
-    """The partition's own error; the others are stored."""
+    """A refused partition raises its own error, and the others are stored."""
     cluster.refuse(A, OffsetMetadataTooLarge.code)
     with pytest.raises(OffsetMetadataTooLarge, match=r"\[t,0\]"):
         kafka.commit({A: 5, B: 2})
@@ -163,7 +164,8 @@ def test_kafka_refusals_are_raised(cluster: StoreCluster, kafka: KafkaOffsetStor
 def test_a_moved_coordinator_is_looked_up_again(
     cluster: StoreCluster, kafka: KafkaOffsetStore
 ) -> None:
-    """16 fails this commit; the next one looks the coordinator up again."""
+    """NotCoordinatorForConsumer (16) fails this commit. The next one looks the coordinator up
+    again."""
     cluster.refuse(A, NotCoordinatorForConsumer.code)
     with pytest.raises(NotCoordinatorForConsumer):
         kafka.commit({A: 5})
@@ -175,7 +177,7 @@ def test_a_moved_coordinator_is_looked_up_again(
 def test_a_fetch_waits_for_the_coordinator(
     cluster: StoreCluster, kafka: KafkaOffsetStore, error: type[OffsetsLoadInProgress]
 ) -> None:
-    """14 and 16 are asked again after offsets.channel.backoff.ms."""
+    """Codes 14 and 16 are retried after offsets.channel.backoff.ms."""
     cluster.committed[A] = 9
     cluster.refuse(A, error.code, error.code)
     assert kafka.fetch([A, B]) == {A: 9, B: -1}
@@ -183,7 +185,7 @@ def test_a_fetch_waits_for_the_coordinator(
 
 
 def test_a_fetch_gives_up_at_last(cluster: StoreCluster) -> None:
-    """After its patience the error is raised, and at once when it is interrupted."""
+    """The error is raised after the timeout, and at once when the fetch is interrupted."""
     store = KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000, patience_ms=3000)
     cluster.refuse(A, *[OffsetsLoadInProgress.code] * 20)
     with pytest.raises(OffsetsLoadInProgress):
@@ -197,7 +199,8 @@ def test_a_fetch_gives_up_at_last(cluster: StoreCluster) -> None:
 
 
 def test_an_interrupted_fetch_looks_for_no_coordinator(cluster: StoreCluster) -> None:
-    """The search alone may take longer than a shutdown waits for a rebalance."""
+    """An interrupted fetch does not search for a coordinator: the search may take longer than a
+    shutdown waits for a rebalance."""
     cluster.coordinator_code = ConsumerCoordinatorNotAvailable.code
     slept = cluster.clock.slept
     store = KafkaOffsetStore(
@@ -211,14 +214,15 @@ def test_an_interrupted_fetch_looks_for_no_coordinator(cluster: StoreCluster) ->
 def test_other_errors_of_a_fetch_mean_nothing_committed(
     cluster: StoreCluster, kafka: KafkaOffsetStore
 ) -> None:
-    """As in 0.8.2.2: 3 (unknown partition) is read as no offset."""
+    """UnknownTopicOrPartition (3) means that nothing is committed, as in 0.8.2.2."""
     cluster.refuse(A, UnknownTopicOrPartition.code)
     assert kafka.fetch([A]) == {A: -1}
 
 
 def test_a_partition_that_is_known_to_exist_is_asked_for_again(cluster: StoreCluster) -> None:
-    """A coordinator that has just started has not heard of any topic yet. Taken for "nothing
-    committed", its answer would make a member start over, with largest: skip, in silence."""
+    """For an existing partition code 3 is retried, because a coordinator that has just started
+    knows no topic yet. As "nothing committed" it would make a member start at the beginning, or,
+    with `largest`, skip messages silently."""
     store = KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000, known=True)
     cluster.committed[A] = 7
     cluster.refuse(A, UnknownTopicOrPartition.code)
@@ -239,8 +243,8 @@ def test_dual_starts_from_the_larger(
     kafka_offset: int | None,
     start: int,
 ) -> None:
-    """The max rule, checked on a JVM consumer; and the winner counts as written to ZooKeeper, so
-    that is not brought up to date before the member moves on."""
+    """The larger offset counts, as a JVM consumer does. It also counts as written to ZooKeeper,
+    where it is written only when the member moves on."""
     if zookeeper_offset is not None:
         zk.create(paths.offset("g", *A), str(zookeeper_offset))
     if kafka_offset is not None:
@@ -258,7 +262,8 @@ def test_dual_starts_from_the_larger(
 def test_dual_writes_to_zookeeper_what_kafka_took(
     zk: ZkClient, cluster: StoreCluster, kafka: KafkaOffsetStore, znodes: ZooKeeperOffsetStore
 ) -> None:
-    """Kafka first; a partition that it refused is not written to ZooKeeper either."""
+    """With dual commit Kafka comes first. A partition that it refused is not written to ZooKeeper.
+    """
     cluster.refuse(A, OffsetMetadataTooLarge.code)
     with pytest.raises(OffsetMetadataTooLarge):
         DualOffsetStore(kafka, znodes).commit({A: 5, B: 2})

@@ -1,4 +1,4 @@
-"""Ownership: what commits and releases do to each other."""
+"""Ownership: commits and releases at the same time."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ T0 = TopicPartition("t", 0)
 
 
 class OpenGate:
-    """Of a session that lives."""
+    """The gate of a live session."""
 
     is_open = True
 
     def check(self) -> None:
-        """It may commit."""
+        """Every commit may go on."""
 
 
 class SlowStore:
-    """A commit begins and waits until `go`."""
+    """A store whose commits wait until `go` is set."""
 
     def __init__(self) -> None:
         self.entered, self.go = threading.Event(), threading.Event()
@@ -54,7 +54,7 @@ class SlowStore:
 
 
 class Member:
-    """One that owns [t,0], whose commits go to `store`."""
+    """Owns [t,0] and commits to `store`."""
 
     def __init__(self) -> None:
         self.store = SlowStore()
@@ -66,7 +66,7 @@ class Member:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """A thread is in the middle of a commit."""
+        """One thread is within a commit."""
         with running(self.ownership.commit):
             assert self.store.entered.wait(10)
             try:
@@ -88,8 +88,8 @@ def running(action: Callable[[], object]) -> Iterator[threading.Thread]:
 
 
 def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit does not end: what should be given up is delivered and owned as before. It used to
-    be revoked first, and was then owned by a member that did not read it."""
+    """While a commit does not end, a release takes no partition: they stay owned and are read.
+    (They used to be revoked first, and then the member owned partitions that it did not read.)"""
     monkeypatch.setattr(ownership, "COMMIT_PATIENCE_S", 0.01)
     member = Member()
     with member.committing(), pytest.raises(KafkaError, match="another commit"):
@@ -99,7 +99,8 @@ def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.Monke
 
 
 def test_a_commit_is_tried_again_where_that_may_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As often as is asked for, with the wait in between, and for no error that would stay."""
+    """A commit is retried as often as requested, with the backoff in between, and only for errors
+    that may pass."""
     clock, member = MockClock(), Member()
     ownership = Ownership(
         member.store, cast(SessionGate, OpenGate()), [member.stream], ThreadRuntime(clock=clock)
@@ -119,7 +120,8 @@ def test_a_commit_is_tried_again_where_that_may_help(monkeypatch: pytest.MonkeyP
 
 
 def test_a_release_is_whole_whatever_its_commit_meets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug in the store must not leave a partition that is owned and not read."""
+    """A release finishes for any error of its commit. Otherwise a bug in the store would leave a
+    partition that is owned and not read."""
     member = Member()
     monkeypatch.setattr(member.store, "commit", lambda offsets: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -129,7 +131,7 @@ def test_a_release_is_whole_whatever_its_commit_meets(monkeypatch: pytest.Monkey
 
 
 def test_nothing_is_waited_for_between_commits() -> None:
-    """The rebalancer, which asks again by itself, has other things to do."""
+    """The rebalancer's commits have no backoff, because it retries by itself and has other work."""
     member = Member()
     called: list[Collection[TopicPartition]] = []
     with member.committing():
@@ -139,7 +141,8 @@ def test_nothing_is_waited_for_between_commits() -> None:
 
 
 def test_a_fetch_of_offsets_waits_for_the_commit_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store serves one thread at a time; the rebalancer used to fetch while a commit ran."""
+    """A fetch of offsets waits for a commit in another thread, since a store serves one thread at a
+    time. (The rebalancer used to fetch during a commit.)"""
     member = Member()
     monkeypatch.setattr(member.store, "fetch", lambda partitions: dict.fromkeys(partitions, 7))
     fetched: list[Offsets] = []
@@ -155,8 +158,8 @@ def test_a_fetch_of_offsets_waits_for_the_commit_under_way(monkeypatch: pytest.M
 
 
 def test_guarantee_1_a_new_session_waits_for_the_last_commit_of_the_old_one() -> None:
-    """Once the member has registered again, that commit would be taken for one of the new session:
-    its id znode is there. Delivery stops at once."""
+    """A member registers again only after the last commit of the old session has ended: with the
+    new id znode that commit would pass as one of the new session. Reading stops at once."""
     member = Member()
     with member.committing(), running(member.ownership.drop) as dropping:
         until(lambda: member.partition.revoked, "the end of delivery")
@@ -167,7 +170,7 @@ def test_guarantee_1_a_new_session_waits_for_the_last_commit_of_the_old_one() ->
 
 
 class OvertakenStream(MemberStream):
-    """One whose reader goes on, as far as it may, whenever its position is asked for."""
+    """A stream whose reader advances as far as it may whenever its position is read."""
 
     def position(self) -> tuple[OwnedPartition, int] | None:
         reader = threading.Thread(target=lambda: [next(self), next(self)], daemon=True)
@@ -177,8 +180,8 @@ class OvertakenStream(MemberStream):
 
 
 def test_no_commit_goes_back_while_the_reader_goes_on() -> None:
-    """A set that was finished between two looks used to count from its start again: what had been
-    committed of it, and the outputs made of that, came once more."""
+    """A commit never goes back while the reader advances. A set that was finished between two reads
+    of the position used to count from its start again, and committed messages were read twice."""
     stream = OvertakenStream(supervisor=AllIsWell(), runtime=THREADS)
     partitions = [partition_of(stream, number) for number in range(2)]
     owned = Ownership(SlowStore(), cast(SessionGate, OpenGate()), [stream], THREADS)

@@ -1,4 +1,4 @@
-"""PartitionReader on a cluster in memory: every message once, whichever broker leads."""
+"""PartitionReader on a cluster in memory reads every message once, whichever broker leads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(reader: PartitionReader, limits: BatchLimits = BatchLimits()) -> list[b
 
 
 def test_it_reads_from_the_offset_to_the_end(cluster: FakeCluster) -> None:
-    """Then nothing comes, and it is at the end until more is written."""
+    """At the log end the reader returns nothing, until more is written."""
     reader = reader_at(cluster, 4)
     assert VALUES[4:] == read(reader)
     assert (6, True) == (reader.position, reader.is_at_end)
@@ -53,8 +53,7 @@ def test_it_reads_from_the_offset_to_the_end(cluster: FakeCluster) -> None:
 
 
 def test_it_follows_the_leader(cluster: FakeCluster) -> None:
-    """A broker that leads no more, then none that leads, then another one: no message is lost or
-    comes twice."""
+    """While the leader changes, also to none in between, no message is lost or read twice."""
     states = iter([NO_LEADER, NO_LEADER, 2])
 
     def next_state() -> bool:
@@ -70,7 +69,7 @@ def test_it_follows_the_leader(cluster: FakeCluster) -> None:
 
 
 def test_a_broker_that_dies_is_left(cluster: FakeCluster) -> None:
-    """Its connection is lost in the middle, and the new leader has the rest."""
+    """The connection breaks during a read. The reader gets the rest from the new leader."""
     reader = reader_at(cluster, 0)
     next(iter(reader.poll(BatchLimits(max_messages=5))))
     cluster.down(1)
@@ -82,7 +81,8 @@ def test_a_broker_that_dies_is_left(cluster: FakeCluster) -> None:
 def test_what_passes_is_raised_when_it_stays(
     cluster: FakeCluster, error: type[UnknownError]
 ) -> None:
-    """After the attempts of the policy, with the partition; so that no caller waits for ever."""
+    """A retriable error is raised with the partition after the policy's attempts, so that no caller
+    waits for ever."""
     reader = reader_at(cluster, 0, RetryPolicy(tries=3, backoff_ms=100))
     cluster.refuse(TP, *[error.code] * 3)
     with pytest.raises(error, match=r"\[t,0\] at b1:9092, offset 0"):
@@ -91,7 +91,8 @@ def test_what_passes_is_raised_when_it_stays(
 
 
 def test_an_offset_outside_the_log_is_raised_at_once(cluster: FakeCluster) -> None:
-    """It does not pass by waiting, and nothing is skipped in silence."""
+    """An offset outside the log is raised at once. Waiting would not help, and nothing is skipped
+    silently."""
     reader = reader_at(cluster, 99)
     with pytest.raises(OffsetOutOfRange, match="offset 99"):
         read(reader)
@@ -99,14 +100,14 @@ def test_an_offset_outside_the_log_is_raised_at_once(cluster: FakeCluster) -> No
 
 
 def test_a_message_larger_than_the_fetch_is_fetched_with_room(cluster: FakeCluster) -> None:
-    """Once; the next fetch asks for the usual size again."""
+    """The reader makes one larger fetch. The next one has the usual size again."""
     cluster.append(TP, b"x" * 5000)
     reader = PartitionReader(connected(cluster), TP, 6, fetch_bytes=100, clock=cluster.clock)
     assert [b"x" * 5000] == read(reader)
 
 
 def test_who_stops_is_not_kept_by_retries(cluster: FakeCluster) -> None:
-    """The error of the try under way ends it."""
+    """When the reader is stopped, the error of the current try ends the read."""
     reader = PartitionReader(
         connected(cluster), TP, 0, is_stopping=lambda: True, clock=cluster.clock
     )

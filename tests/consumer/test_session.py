@@ -12,7 +12,7 @@ from tests.mock_clock import MockClock
 
 
 class PaperSession:
-    """What a gate asks of a ZooKeeper client."""
+    """The part of a ZooKeeper client that a gate uses."""
 
     def __init__(self, clock: MockClock) -> None:
         self.state = SessionState.CONNECTED
@@ -28,7 +28,8 @@ def gate_of(session: PaperSession, clock: MockClock) -> SessionGate:
 
 
 def test_open_until_a_margin_before_the_session_can_be_over() -> None:
-    """Counted from the last contact, whatever the time it is now."""
+    """The gate is open until a margin before the session's possible end, counted from the last
+    contact, whatever the present time."""
     clock = MockClock()
     session = PaperSession(clock)
     gate = gate_of(session, clock)
@@ -41,9 +42,9 @@ def test_open_until_a_margin_before_the_session_can_be_over() -> None:
 
 
 def test_the_deadline_does_not_move_by_itself() -> None:
-    """A stream asks twice and takes an earlier answer for the end of the session. The deadline was
-    made from two looks at the clock, so that a switch of threads between them cost the reader half
-    a second, again and again."""
+    """The deadline is computed from one reading of the clock. A stream compares two results, and
+    takes an earlier one for the end of the session. With two readings, a thread switch between them
+    stopped the reader for half a second each time."""
 
     class RestlessClock(MockClock):
         def monotonic(self) -> float:
@@ -56,7 +57,8 @@ def test_the_deadline_does_not_move_by_itself() -> None:
 
 
 def test_shut_without_the_session_that_was_admitted() -> None:
-    """Not connected, or connected in another session than the one the member registered in."""
+    """The gate is shut while the client is disconnected, or connected in another session than the
+    one in which the member registered."""
     clock = MockClock()
     session = PaperSession(clock)
     gate = gate_of(session, clock)

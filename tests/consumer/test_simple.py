@@ -1,4 +1,5 @@
-"""SimpleConsumer on brokers in memory: fetch and its growth, reading ahead, offsets, commits."""
+"""SimpleConsumer on brokers in memory: fetches and their growth, reading ahead, offsets, commits.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def fetches(cluster: FakeCluster) -> list[tuple[int, int]]:
 
 
 def test_fetch_gives_messages_and_high_watermark(consumer: SimpleConsumer) -> None:
-    """From the offset on; empty at the log end."""
+    """A fetch returns the messages from the offset on and the HW. At the log end it is empty."""
     fetched = consumer.fetch(T0, 38)
     assert [(m.topic, m.partition, m.offset, m.value) for m in fetched] == [
         ("t", 0, 38, VALUES[38]),
@@ -93,7 +94,7 @@ def test_fetch_gives_messages_and_high_watermark(consumer: SimpleConsumer) -> No
 def test_fetch_grows_for_a_message_larger_than_asked(
     cluster: FakeCluster, consumer: SimpleConsumer, max_bytes: int
 ) -> None:
-    """At most: the 12 bytes that tell the size, then the size."""
+    """A fetch grows in at most two steps: to the 12 bytes that have the size, then to that size."""
     fetched = consumer.fetch(T0, 39, max_bytes=max_bytes)
     assert [m.value for m in fetched] == [VALUES[39]]
     sizes = [size for _, size in fetches(cluster)]
@@ -101,7 +102,7 @@ def test_fetch_grows_for_a_message_larger_than_asked(
 
 
 def test_growth_has_a_bound(cluster: FakeCluster) -> None:
-    """MessageTooLarge names partition, offset and size."""
+    """MessageTooLarge has partition, offset and size."""
     size = 26 + len(VALUES[39])
     with pytest.raises(MessageTooLarge, match=rf"\[t,0\] at b1:9092: .*offset 39 has {size} bytes"):
         consumer_of(cluster, size - 1).fetch(T0, 39, max_bytes=20)
@@ -109,7 +110,7 @@ def test_growth_has_a_bound(cluster: FakeCluster) -> None:
 
 
 def test_errors_name_broker_and_partition(consumer: SimpleConsumer) -> None:
-    """Codes become their classes."""
+    """Each error code becomes its class, with broker and partition."""
     with pytest.raises(OffsetOutOfRange, match=r"\[t,0\] at b1:9092, offset 41"):
         consumer.fetch(T0, 41)
     with pytest.raises(NotLeaderForPartition, match=r"\[t,1\] at b1:9092"):
@@ -119,7 +120,7 @@ def test_errors_name_broker_and_partition(consumer: SimpleConsumer) -> None:
 
 
 def test_multifetch_keeps_errors_apart(consumer: SimpleConsumer) -> None:
-    """One partition's error does not hide another's messages."""
+    """An error of one partition does not hide the messages of another."""
     sets = consumer.multifetch({T0: 39, T1: (0, 100)})
     assert [m.offset for m in sets[T0]] == [39]
     assert isinstance(sets[T1].error, NotLeaderForPartition)
@@ -132,7 +133,7 @@ def test_multifetch_keeps_errors_apart(consumer: SimpleConsumer) -> None:
 def test_read_gives_each_message_once_in_order(
     cluster: FakeCluster, consumer: SimpleConsumer, max_bytes: int, start: int, until: int | None
 ) -> None:
-    """Whatever the fetch size cuts, and whatever the range is."""
+    """Each message of any range comes once and in order, wherever the fetch size cuts."""
     messages = consumer.read_range(T0, start, until, max_bytes=max_bytes)
     end = 40 if until is None else min(until, 40)
     assert [m.offset for m in messages] == list(range(start, end))
@@ -141,7 +142,7 @@ def test_read_gives_each_message_once_in_order(
 def test_read_asks_for_the_next_set_before_it_hands_out_the_first(
     cluster: FakeCluster, consumer: SimpleConsumer
 ) -> None:
-    """The next fetch travels while the caller works."""
+    """The next fetch is in flight while the caller handles a set."""
     messages = consumer.read_range(T0, 0, max_bytes=100)
     next(messages)
     offsets = [offset for offset, _ in fetches(cluster)]
@@ -153,7 +154,8 @@ def test_read_asks_for_the_next_set_before_it_hands_out_the_first(
 def test_read_ends_where_the_log_ended_when_it_began(
     cluster: FakeCluster, consumer: SimpleConsumer
 ) -> None:
-    """What is appended meanwhile does not make it endless."""
+    """read() ends at the log end of its start. Messages that are appended meanwhile do not prolong
+    it."""
     messages = consumer.read_range(T0, 38)
     next(messages)
     cluster.append(T0, b"later")
@@ -161,7 +163,7 @@ def test_read_ends_where_the_log_ended_when_it_began(
 
 
 def test_read_survives_a_lost_connection(cluster: FakeCluster, consumer: SimpleConsumer) -> None:
-    """The fetch that was on its way is sent again."""
+    """After a lost connection the outstanding fetch is sent again."""
     messages = consumer.read_range(T0, 0, max_bytes=100)
     offsets = [next(messages).offset]
     cluster.network.sockets[-1].broken = True
@@ -170,7 +172,7 @@ def test_read_survives_a_lost_connection(cluster: FakeCluster, consumer: SimpleC
 
 
 def test_other_requests_may_come_between(cluster: FakeCluster, consumer: SimpleConsumer) -> None:
-    """The answer on its way is kept for the reader."""
+    """Another request may be made during a read. The fetch's response is kept for the reader."""
     messages = consumer.read_range(T0, 0, max_bytes=100)
     offsets = []
     for message in messages:
@@ -182,7 +184,7 @@ def test_other_requests_may_come_between(cluster: FakeCluster, consumer: SimpleC
 def test_damage_stops_the_reader_at_the_message(
     cluster: FakeCluster, consumer: SimpleConsumer
 ) -> None:
-    """Named with partition and broker, after the messages before it."""
+    """A damaged message is raised with partition and broker, after the messages before it."""
     cluster.logs[T0][-1] ^= 0x40
     messages = consumer.read_range(T0, 0)
     assert [next(messages).offset for _ in range(39)] == list(range(39))
@@ -191,26 +193,26 @@ def test_damage_stops_the_reader_at_the_message(
 
 
 def test_offsets(consumer: SimpleConsumer) -> None:
-    """Start and end of the log."""
+    """The consumer returns the log start and the log end."""
     assert consumer.earliest_or_latest(T0, EARLIEST_OFFSET) == 0
     assert consumer.earliest_or_latest(T0, LATEST_OFFSET) == 40
     assert consumer.offsets_before(T0, LATEST_OFFSET, 3) == [40]
 
 
 def test_metadata(consumer: SimpleConsumer) -> None:
-    """Leaders, for a reader that finds them itself."""
+    """The metadata has the leaders, for a program that finds them itself."""
     assert consumer.metadata(["t"]).leader(T1).id == 2
 
 
 def test_an_answer_that_leaves_out_a_partition_is_refused(cluster: FakeCluster) -> None:
-    """It must not look like an empty set."""
+    """A response without the partition is an error, so that it does not look like an empty set."""
     cluster.network.broker("b1", PORT, lambda _: FetchResponse([]))
     with pytest.raises(ProtocolError, match=r"b1:9092 left out \[t,0\]"):
         consumer_of(cluster).fetch(T0, 0)
 
 
 def test_a_closed_consumer_says_so(consumer: SimpleConsumer) -> None:
-    """Neither store nor log can be asked."""
+    """After close() requests for the store and the log fail with that reason."""
     with consumer:
         consumer.fetch(T0, 0)
     with pytest.raises(Closed):
@@ -220,7 +222,8 @@ def test_a_closed_consumer_says_so(consumer: SimpleConsumer) -> None:
 
 
 class Offsets:
-    """Committed offsets at b1 (ZooKeeper) and at the coordinator; `codes` are answered first."""
+    """Committed offsets at b1 (ZooKeeper) and at the coordinator. Requests get the errors in
+    `codes` first."""
 
     def __init__(self, cluster: FakeCluster, *codes: int) -> None:
         self.cluster = cluster
@@ -280,7 +283,7 @@ class Offsets:
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
 def test_commit_and_fetch_in_each_store(cluster: FakeCluster, storage: str) -> None:
-    """What was committed comes back, nothing as NO_OFFSET, and the other store stays empty."""
+    """A committed offset is returned, a missing one as NO_OFFSET. The other store stays empty."""
     offsets = Offsets(cluster)
     with consumer_of(cluster) as consumer:
         if storage == "kafka":
@@ -294,7 +297,8 @@ def test_commit_and_fetch_in_each_store(cluster: FakeCluster, storage: str) -> N
 
 
 def test_a_loading_coordinator_is_asked_again(cluster: FakeCluster) -> None:
-    """14 twice, then the answer; the coordinator is not looked up again for that."""
+    """After two OffsetsLoadInProgress (14) the third request succeeds, without a new search for the
+    coordinator."""
     offsets = Offsets(cluster, 14, 14)
     offsets.stored["kafka"][T0] = OffsetAndMetadata(3, "")
     assert consumer_of(cluster).fetch_offsets("g", [T0], "kafka")[T0].offset == 3
@@ -303,14 +307,15 @@ def test_a_loading_coordinator_is_asked_again(cluster: FakeCluster) -> None:
 
 
 def test_a_coordinator_that_moved_is_looked_up(cluster: FakeCluster) -> None:
-    """16 means that somebody else keeps the group now."""
+    """After NotCoordinatorForConsumer (16) the coordinator is looked up again."""
     Offsets(cluster, 16)
     consumer_of(cluster).commit_offsets("g", {T0: 1}, "kafka")
     assert len(cluster.network.requests(ConsumerMetadataRequest)) == 2
 
 
 def test_a_refused_commit_names_every_partition(cluster: FakeCluster) -> None:
-    """Without a further try: it would be refused again."""
+    """The error names every partition, and the commit is not retried, because the coordinator would
+    refuse it again."""
     Offsets(cluster, 12)
     with pytest.raises(OffsetMetadataTooLarge, match=r"\[t,0\], \[t,1\] at b1:9092"):
         consumer_of(cluster).commit_offsets("g", {T0: 1, T1: 2}, "kafka")
@@ -318,7 +323,7 @@ def test_a_refused_commit_names_every_partition(cluster: FakeCluster) -> None:
 
 
 def test_an_answer_lost_at_the_coordinator_is_asked_for_again(cluster: FakeCluster) -> None:
-    """Committing twice does no harm."""
+    """A commit whose response was lost is sent again: committing twice does no harm."""
     offsets = Offsets(cluster)
     once = [True]
 

@@ -38,12 +38,12 @@ def supervisor() -> AllIsWell:
 
 @pytest.fixture
 def stream(supervisor: AllIsWell) -> MemberStream:
-    """A stream that gives up at once when there is nothing."""
+    """A stream that returns at once when it has no messages."""
     return MemberStream(supervisor=supervisor, runtime=THREADS, timeout_ms=0)
 
 
 def test_hands_out_whole_sets_in_order(stream: MemberStream) -> None:
-    """Messages come in the order of their sets, compressed ones unpacked, nulls kept."""
+    """Messages have the order of their sets. Compressed ones are unpacked, and nulls stay null."""
     partition = partition_of(stream)
     assert stream.offer(chunk_of(partition, b"a", b"b"))
     assert stream.offer(chunk_of(partition, b"c", codec=1))
@@ -51,7 +51,7 @@ def test_hands_out_whole_sets_in_order(stream: MemberStream) -> None:
 
 
 def test_sets_without_a_message_do_not_put_the_timeout_off(supervisor: AllIsWell) -> None:
-    """However often something is fetched of which nothing is to be handed out."""
+    """consumer.timeout.ms ends a wait although sets without a message to return arrive."""
     clock, sets = MockClock(), 0
 
     def offer_another() -> None:
@@ -79,7 +79,7 @@ def test_sets_without_a_message_do_not_put_the_timeout_off(supervisor: AllIsWell
 def test_a_bomb_in_a_set_is_an_error(
     supervisor: AllIsWell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrapper that unpacks to more than is allowed, as messages and as batches."""
+    """A wrapper that unpacks to more than the limit is an error, for messages and for batches."""
     monkeypatch.setattr(message_set, "MAX_UNPACKED_BYTES", 10_000)
     for fetch_bytes in (1000, 30_000):
         stream = MemberStream(
@@ -103,7 +103,7 @@ def take(stream: MemberStream, count: int) -> list[MessageAndMetadata[Any, Any]]
 
 
 def test_a_message_is_finished_when_the_next_is_asked_for(stream: MemberStream) -> None:
-    """Another thread commits up to the message in hand, the reading thread includes it."""
+    """Another thread commits up to the current message; the reading thread includes it."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b"))
     assert stream.position() is None
@@ -119,8 +119,8 @@ def test_a_message_is_finished_when_the_next_is_asked_for(stream: MemberStream) 
 
 
 def test_a_commit_by_the_reader_is_not_taken_back(stream: MemberStream) -> None:
-    """Once the reading thread has committed with a message in hand, that message stays finished for
-    everyone: the commit of a later shutdown (another thread) used to rewind the group by one."""
+    """Once the reading thread has committed the current message, it stays finished for every
+    thread. (The commit of a later shutdown, in another thread, used to rewind the group by one.)"""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b", b"c"))
     take(stream, 2)
@@ -131,7 +131,7 @@ def test_a_commit_by_the_reader_is_not_taken_back(stream: MemberStream) -> None:
 
 
 def test_nothing_handed_out_commits_nothing(stream: MemberStream) -> None:
-    """A set that only waits leaves the position where it was."""
+    """A set that was not read yet does not move the position."""
     partition = partition_of(stream, offset=7)
     stream.offer(chunk_of(partition, b"a"))
     assert partition.consumed_offset == 7
@@ -139,8 +139,8 @@ def test_nothing_handed_out_commits_nothing(stream: MemberStream) -> None:
 
 
 def test_a_revocation_takes_everything_but_the_message_in_hand(stream: MemberStream) -> None:
-    """After revoke nothing of the partition comes out, its position excludes the message in hand,
-    other partitions go on, and late sets are refused."""
+    """After a revocation no message of the partition is returned, its position excludes the current
+    message, and later sets are refused. Other partitions continue."""
     going, staying = partition_of(stream, 0), partition_of(stream, 1)
     stream.offer(chunk_of(going, b"a", b"b", b"c"))
     stream.offer(chunk_of(staying, b"x"))
@@ -155,7 +155,7 @@ def test_a_revocation_takes_everything_but_the_message_in_hand(stream: MemberStr
 
 
 def test_an_outdated_set_is_refused(stream: MemberStream) -> None:
-    """A set fetched from another position than the partition's present one is dropped."""
+    """A set that was fetched from another position than the present one is dropped."""
     partition = partition_of(stream)
     chunk = chunk_of(partition, b"a")
     assert stream.offer(chunk)
@@ -163,7 +163,7 @@ def test_an_outdated_set_is_refused(stream: MemberStream) -> None:
 
 
 def test_room_is_told(supervisor: AllIsWell) -> None:
-    """A stream is full above its capacity and says when it has room again."""
+    """A stream is full above its capacity, and signals when it has room again."""
     told = []
     stream = MemberStream(
         supervisor=supervisor,
@@ -183,8 +183,8 @@ def test_room_is_told(supervisor: AllIsWell) -> None:
 
 
 def test_delivery_stops_with_the_session(stream: MemberStream, supervisor: AllIsWell) -> None:
-    """Past the session's deadline nothing comes out, in the middle of a set too; then it goes on
-    where it stopped."""
+    """After the session's deadline no message is returned, also within a set. Later the stream
+    continues where it stopped."""
     stream.offer(chunk_of(partition_of(stream), b"a", b"b"))
     next(stream)
     supervisor.until = -inf
@@ -198,7 +198,8 @@ def test_delivery_stops_with_the_session(stream: MemberStream, supervisor: AllIs
 def test_the_age_of_the_session_is_checked_before_each_message(
     stream: MemberStream, supervisor: AllIsWell
 ) -> None:
-    """A deadline that passes unnoticed (without a call of pause) still stops delivery."""
+    """The deadline is checked before each message, so it also stops a reader without a call of
+    pause()."""
     supervisor.until = THREADS.monotonic() + 0.05
     stream.offer(chunk_of(partition_of(stream), b"a", b"b"))
     next(stream)
@@ -208,7 +209,7 @@ def test_the_age_of_the_session_is_checked_before_each_message(
 
 
 def test_a_stall_is_raised_once(stream: MemberStream, supervisor: AllIsWell) -> None:
-    """The cause is raised once per stall, and iterating again goes on."""
+    """Each stall raises its cause once, and iteration continues."""
     supervisor.stalls, supervisor.cause = 1, ConsumerRebalanceFailed("somebody holds [t,0]")
     with pytest.raises(ConsumerRebalanceFailed):
         next(stream)
@@ -220,8 +221,8 @@ def test_a_stall_is_raised_once(stream: MemberStream, supervisor: AllIsWell) -> 
 
 
 def test_a_broken_message_is_raised_and_fetched_again(stream: MemberStream) -> None:
-    """What is sound before it is delivered; then InvalidMessage names partition and offset, and the
-    partition is fetched from there again. Nothing is skipped."""
+    """Sound messages are returned first. Then InvalidMessage has partition and offset, and the
+    partition is fetched again from there. Nothing is skipped."""
     partition = partition_of(stream)
     data = bytearray(message_set.encode([(None, b"a"), (None, b"b")]))
     data[-1] ^= 1
@@ -236,7 +237,7 @@ def test_a_broken_message_is_raised_and_fetched_again(stream: MemberStream) -> N
 
 
 def damaged_set(count: int, damaged: int) -> bytearray:
-    """Plain messages of one byte from offset 0 on; the CRC of one is wrong."""
+    """Plain messages of one byte from offset 0 on. One of them has a wrong CRC."""
     data = bytearray(message_set.encode([(None, b"%d" % n) for n in range(count)]))
     data[(damaged + 1) * len(data) // count - 1] ^= 1
     return data
@@ -244,8 +245,8 @@ def damaged_set(count: int, damaged: int) -> bytearray:
 
 @pytest.mark.parametrize("in_batches", [False, True], ids=["messages", "batches"])
 def test_a_damaged_message_may_be_skipped(stream: MemberStream, in_batches: bool) -> None:
-    """The partition is fetched and committed from behind it; what was fetched in between from the
-    message itself is dropped."""
+    """After a skip the partition is fetched and committed from behind the damaged message. A set
+    that was fetched from the message itself meanwhile is dropped."""
     partition = partition_of(stream)
     data = damaged_set(3, 1)
     stream.offer(Chunk(partition, data, 0, 0, hold=True))
@@ -264,7 +265,8 @@ def test_a_damaged_message_may_be_skipped(stream: MemberStream, in_batches: bool
 
 
 def test_nothing_is_skipped_that_was_read_or_taken_away(stream: MemberStream) -> None:
-    """The message turned out well the second time; the partition went to another member."""
+    """skip() does nothing if the message was sound when it was fetched again, or if the partition
+    went to another member."""
     partition = partition_of(stream)
     stream.offer(Chunk(partition, damaged_set(2, 0), 0, 0, hold=True))
     with pytest.raises(InvalidMessage):
@@ -283,7 +285,7 @@ def test_nothing_is_skipped_that_was_read_or_taken_away(stream: MemberStream) ->
 
 
 def test_an_error_in_place_of_a_set(stream: MemberStream) -> None:
-    """MessageTooLarge comes in its turn, and the partition may be fetched again afterwards."""
+    """MessageTooLarge is raised in its turn. Afterwards the partition may be fetched again."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a"))
     stream.offer(Chunk(partition, b"", 1, 1, error=MessageTooLarge("[t,0] at 1"), hold=True))
@@ -294,8 +296,8 @@ def test_an_error_in_place_of_a_set(stream: MemberStream) -> None:
 
 
 def test_a_decoder_error_is_raised_and_passed(supervisor: AllIsWell) -> None:
-    """What a decoder raises reaches the reader; the message is not committed by it, and the next
-    one follows."""
+    """The reader gets a decoder's error. The message is not committed by it, and the next one
+    follows."""
     stream = MemberStream(
         supervisor=supervisor,
         runtime=THREADS,
@@ -314,8 +316,8 @@ def test_a_decoder_error_is_raised_and_passed(supervisor: AllIsWell) -> None:
 def test_a_slow_decoder_keeps_nobody_out(
     supervisor: AllIsWell, monkeypatch: pytest.MonkeyPatch, slow: bytes
 ) -> None:
-    """At the first message of a set as at any other: fetchers go on handing over, and who closes
-    waits for FENCE_PATIENCE_S, no longer."""
+    """A slow decoder does not block fetchers, and blocks close() for at most FENCE_PATIENCE_S, at
+    the first message of a set too."""
     monkeypatch.setattr("kafka08.consumer.stream.FENCE_PATIENCE_S", 0.01)
     entered, go = threading.Event(), threading.Event()
 
@@ -341,7 +343,7 @@ def test_a_slow_decoder_keeps_nobody_out(
 
 
 def test_a_decoder_cannot_end_the_iteration(supervisor: AllIsWell) -> None:
-    """A StopIteration of its own is an error like others: what follows is read."""
+    """A StopIteration of a decoder is an error like any other, and later messages are read."""
     stream = MemberStream(
         supervisor=supervisor,
         runtime=THREADS,
@@ -358,7 +360,7 @@ def test_a_decoder_cannot_end_the_iteration(supervisor: AllIsWell) -> None:
 def test_messages_that_are_gone_are_logged(
     stream: MemberStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A reset moves the fetch position; what lies between is named in a warning when it is met."""
+    """If a reset skips messages, a warning names the range when the reader gets there."""
     partition = partition_of(stream, offset=5)
     stream.offer(chunk_of(partition, b"a"))
     assert stream.reset(partition, 6, 100)
@@ -369,7 +371,7 @@ def test_messages_that_are_gone_are_logged(
 
 
 def test_a_reset_without_unread_sets_moves_the_committed_position(stream: MemberStream) -> None:
-    """The first position, and one out of range with nothing in between, is committed as chosen."""
+    """A reset without unread sets in between moves the committed position to the chosen one."""
     partition = partition_of(stream, offset=-1)
     assert stream.reset(partition, -1, 40)
     assert (partition.fetch_offset, partition.consumed_offset) == (40, 40)
@@ -377,8 +379,8 @@ def test_a_reset_without_unread_sets_moves_the_committed_position(stream: Member
 
 @pytest.mark.parametrize("committed", [False, True])
 def test_closing_ends_the_iteration(stream: MemberStream, committed: bool) -> None:
-    """After close a for loop ends, whatever was waiting; the message in hand is finished only if
-    its reader has said so by a commit."""
+    """After close() a for loop ends, whatever is buffered. The current message is finished only if
+    its reader committed it."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b"))
     for _ in stream:
@@ -390,8 +392,8 @@ def test_closing_ends_the_iteration(stream: MemberStream, committed: bool) -> No
 
 
 def test_what_a_reader_committed_is_not_taken_back(stream: MemberStream) -> None:
-    """The reader commits with a message in hand; a later commit from elsewhere says the same, and
-    so does a revocation."""
+    """If the reader commits its current message, a later commit of another thread or a revocation
+    does not undo it."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b"))
     next(stream)
@@ -402,7 +404,7 @@ def test_what_a_reader_committed_is_not_taken_back(stream: MemberStream) -> None
 
 
 def test_closing_wakes_a_waiting_reader(supervisor: AllIsWell) -> None:
-    """A reader that waits without a timeout ends when the stream does."""
+    """close() ends a read that waits without a timeout."""
     stream = MemberStream(supervisor=supervisor, runtime=THREADS)
     ended = threading.Event()
 
@@ -417,8 +419,8 @@ def test_closing_wakes_a_waiting_reader(supervisor: AllIsWell) -> None:
 
 
 def test_positions_are_exact_however_a_revocation_falls(supervisor: AllIsWell) -> None:
-    """A reader in full flight: after revoke it is handed nothing more, and the position is that of
-    the message it has in hand. Fifty times, at whatever instant."""
+    """After a revocation at any of fifty random moments, a running reader gets no further message,
+    and the position is that of its current message."""
     for _ in range(50):
         stream = MemberStream(supervisor=supervisor, runtime=THREADS, timeout_ms=5000)
         partition = partition_of(stream)

@@ -1,4 +1,4 @@
-"""Subscriptions: the filter rules of 0.8.2.2 and what a member's znode means."""
+"""Subscriptions: the filter rules of 0.8.2.2, and the meaning of a member's znode."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ EXISTING = ["tt", "uu", "t.x", "__consumer_offsets"]
 
 
 def test_filters_normalize_their_pattern() -> None:
-    """Commas are alternatives, blanks vanish, quotes around it are dropped (TopicFilter)."""
+    """Commas mean alternatives, blanks are removed, and quotes around the pattern are dropped
+    (TopicFilter)."""
     assert Whitelist(' "tt, uu" ').regex == "tt|uu"
     assert Whitelist("'tt'") == Whitelist("tt")
     assert Whitelist("tt") != Blacklist("tt")
 
 
 def test_whitelist_and_blacklist_match_whole_names() -> None:
-    """A part of a name does not match, and a blacklist is the opposite of a whitelist."""
+    """A pattern must match the whole name. A blacklist is the opposite of a whitelist."""
     assert list(FilterSubscription(Whitelist("t"), 1).topics(EXISTING)) == []
     assert FilterSubscription(Whitelist("t.*"), 2).topics(EXISTING) == {"t.x": 2, "tt": 2}
     assert FilterSubscription(Blacklist("t.*"), 1).topics(EXISTING) == {"uu": 1}
 
 
 def test_internal_topics_only_when_asked_for() -> None:
-    """__consumer_offsets is left out of both kinds unless exclude.internal.topics is false."""
+    """Both filters leave out __consumer_offsets unless exclude.internal.topics is false."""
     everything = FilterSubscription(Whitelist(".*"), 1, exclude_internal_topics=False)
     assert set(everything.topics(EXISTING)) == set(EXISTING)
     assert "__consumer_offsets" not in FilterSubscription(Blacklist("x"), 1).topics(EXISTING)
 
 
 def test_static_topics_count_before_they_exist() -> None:
-    """A named topic belongs to the subscription whether it exists or not."""
+    """A named topic belongs to the subscription before it exists."""
     assert StaticSubscription({"new": 3}).topics(EXISTING) == {"new": 3}
 
 
@@ -54,13 +55,13 @@ def test_static_topics_count_before_they_exist() -> None:
     ],
 )
 def test_reads_what_a_znode_says(text: str, pattern: str, expected: object) -> None:
-    """Each pattern becomes its subscription; an empty one is static (TopicCount)."""
+    """Each pattern in a znode is its subscription; an empty pattern means static (TopicCount)."""
     znode = f'{{"version":1,"subscription":{text},"pattern":"{pattern}","timestamp":"1"}}'
     assert expected == subscription_of(decode_consumer(znode), exclude_internal_topics=True)
 
 
 def test_writes_and_reads_the_same() -> None:
-    """What a member registers is what the others understand."""
+    """A znode that we write is read as the same subscription."""
     for subscription in (
         StaticSubscription({"a": 1}),
         FilterSubscription(Whitelist(r"a\.b/c|d"), 3),
@@ -72,7 +73,7 @@ def test_writes_and_reads_the_same() -> None:
 
 
 def test_refuses_what_cannot_be_assigned() -> None:
-    """A pattern that is not understood or no streams at all: an error, as in 0.8.2.2."""
+    """A pattern that is not supported, or a member without streams, is an error, as in 0.8.2.2."""
     with pytest.raises(ConfigError):
         subscription_of(ConsumerRegistration({"(": 1}, "white_list"), exclude_internal_topics=True)
     with pytest.raises(ConfigError):
@@ -80,5 +81,5 @@ def test_refuses_what_cannot_be_assigned() -> None:
 
 
 def test_thread_ids_are_numbered_from_zero() -> None:
-    """`<consumer id>-<n>`."""
+    """Thread ids are `<consumer id>-<n>`, from 0 on."""
     assert thread_ids("g_a", 2) == ["g_a-0", "g_a-1"]

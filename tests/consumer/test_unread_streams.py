@@ -1,4 +1,4 @@
-"""kafka08.consumer.unread_streams: one warning for two streams of which a program reads one."""
+"""kafka08.consumer.unread_streams warns once of a stream that the program does not read."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def fill(stream: MemberStream) -> None:
 def test_an_unread_stream_is_named_once(
     streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At the second look that finds messages waiting in it while another one is read: its number,
-    its partitions, and what to do."""
+    """The second check that finds messages in a stream while another one is read gives a warning:
+    the stream's number, its partitions, and what to do."""
     first, second = streams.values()
     unread = UnreadStreams("c", streams, lambda: OWNERS)
     fill(first)
@@ -51,7 +51,8 @@ def test_an_unread_stream_is_named_once(
 def test_a_short_program_hears_of_it_at_its_end(
     streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It shuts down before the second look; a stream that was named already is not named again."""
+    """A program that shuts down before the second check gets the warning then. A stream with a
+    warning gets no second one."""
     first, second = streams.values()
     unread = UnreadStreams("c", streams, lambda: OWNERS)
     fill(first)
@@ -68,7 +69,7 @@ def test_a_short_program_hears_of_it_at_its_end(
 def test_who_has_not_begun_is_not_blamed(
     streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A program that reads none of its streams yet may be starting."""
+    """A program that reads none of its streams gets no warning: it may be starting."""
     for stream in streams.values():
         fill(stream)
     unread = UnreadStreams("c", streams, lambda: OWNERS)
@@ -79,7 +80,7 @@ def test_who_has_not_begun_is_not_blamed(
 def test_a_stream_without_messages_is_not_named(
     streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """More streams than partitions: nothing is missed."""
+    """A stream without messages gets no warning, as with more streams than partitions."""
     first, _ = streams.values()
     fill(first)
     next(first)
@@ -91,7 +92,7 @@ def test_a_stream_without_messages_is_not_named(
 def test_the_look_ends_when_all_are_read(
     streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A stream that was asked has a reader, also if it had no message for it."""
+    """The checks end when every stream has been read, also one that had no messages."""
     for stream in streams.values():
         with pytest.raises(ConsumerTimeout):
             next(stream)

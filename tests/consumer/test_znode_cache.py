@@ -1,4 +1,4 @@
-"""ZnodeCache on a real ZooKeeper: one read for each change, and no change missed."""
+"""ZnodeCache on a real ZooKeeper reads a znode once per change and misses no change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Changes:
         assert self.told.acquire(timeout=10), "the change was not reported"
 
     def requests(self, paths: list[str], *, absent_too: bool = False) -> tuple[int, dict[str, int]]:
-        """How many requests a read takes, and what it gives."""
+        """The number of requests of a read, and its result."""
         before = self.zk.requests_sent
         found = self.nodes.refresh(paths, absent_too=absent_too)
         return self.zk.requests_sent - before, found
@@ -38,7 +38,8 @@ def changes(zk: ZkClient) -> Changes:
 
 
 def test_guarantee_8_each_node_is_read_once_and_again_after_a_change(changes: Changes) -> None:
-    """Three reads at first, then none, then one for the one that changed; what left is gone."""
+    """The first read reads all three znodes, the next none, and after a change the changed one. A
+    deleted znode is left out."""
     paths = ["/a", "/b", "/c"]
     assert changes.requests(paths) == (3, dict.fromkeys(paths, 1))
     assert changes.requests(paths) == (0, dict.fromkeys(paths, 1))
@@ -51,7 +52,8 @@ def test_guarantee_8_each_node_is_read_once_and_again_after_a_change(changes: Ch
 
 
 def test_a_node_made_anew_is_read_anew(changes: Changes) -> None:
-    """Deleted and created in between, as by a member that comes back under its name."""
+    """A znode that was deleted and created again, as by a member that returns under its name, is
+    read again."""
     changes.nodes.refresh(["/a"])
     changes.zk.delete("/a")
     changes.zk.create("/a", "7")
@@ -60,7 +62,7 @@ def test_a_node_made_anew_is_read_anew(changes: Changes) -> None:
 
 
 def test_what_is_absent_is_watched_when_asked_for(changes: Changes) -> None:
-    """Its creation is reported; until then it is not read again."""
+    """On request the cache watches a missing znode, and reads it again when it is created."""
     assert changes.nodes.refresh(["/new"], absent_too=True) == {}
     assert changes.requests(["/new"], absent_too=True) == (0, {})
     changes.zk.create("/new", "5")
@@ -69,7 +71,8 @@ def test_what_is_absent_is_watched_when_asked_for(changes: Changes) -> None:
 
 
 def test_one_that_cannot_be_read_does_not_cost_the_others(changes: Changes) -> None:
-    """The error is raised at each read, for one request; when it is mended, all is there."""
+    """A znode that cannot be parsed raises its error at each read, for one request, and the others
+    are returned. Once it is repaired all are returned."""
     changes.zk.set("/b", "odd")
     for expected in (3, 1):
         before = changes.zk.requests_sent
@@ -82,7 +85,7 @@ def test_one_that_cannot_be_read_does_not_cost_the_others(changes: Changes) -> N
 
 
 def test_forgetting_reads_everything_again(changes: Changes) -> None:
-    """For a new session, in which no watch is set."""
+    """After `forget`, for a new session without watches, everything is read again."""
     changes.nodes.refresh(["/a", "/b"])
     changes.nodes.forget()
     assert changes.requests(["/a", "/b"])[0] == 2

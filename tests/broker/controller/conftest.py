@@ -19,7 +19,7 @@ from tests.waiting import until
 
 
 def lose_the_next_answer(monkeypatch: pytest.MonkeyPatch, zk: ZkClient) -> None:
-    """The next burst of writes is done, its answer lost, and it is sent again."""
+    """The next transaction is done and its reply lost, so the client sends it again."""
     write_all = zk.write_all
 
     def twice(*args: object) -> object:
@@ -31,7 +31,7 @@ def lose_the_next_answer(monkeypatch: pytest.MonkeyPatch, zk: ZkClient) -> None:
 
 
 class Cluster:
-    """Controllers and scripted brokers below one chroot, ended together."""
+    """Controllers and scripted brokers below one chroot. They end together."""
 
     def __init__(self, zk_connect: str) -> None:
         self.connect = zk_connect
@@ -50,7 +50,7 @@ class Cluster:
         return broker
 
     def controller(self, broker_id: int, **keys: Any) -> Controller:
-        """A started controller of its own ZooKeeper session."""
+        """A started controller with a ZooKeeper session of its own."""
         zk = ZkClient(self.connect, name=f"controller {broker_id}")
         zk.start()
         config = BrokerConfig(
@@ -73,13 +73,13 @@ class Cluster:
         return next(zk for c, zk in self._controllers if c is controller)
 
     def kill(self, controller: Controller) -> None:
-        """End a controller's session without closing it, like a crash."""
+        """Ends a controller's session without closing it, like a crash."""
         self.zk_of(controller).close()
 
     def create_topic(
         self, topic: str, assignment: dict[int, tuple[int, ...]], **config: str
     ) -> None:
-        """The znodes that kafka-topics writes, in its order."""
+        """Writes the znodes that kafka-topics writes, in its order."""
         overrides = {name.replace("_", "."): value for name, value in config.items()}
         self.zk.create(paths.topic_config(topic), nodes.encode_topic_config(overrides))
         self.zk.create(paths.topic(topic), nodes.encode_assignment(assignment))
@@ -91,7 +91,7 @@ class Cluster:
     def wait_for_state(
         self, topic: str, partition: int, leader: int, isr: tuple[int, ...]
     ) -> LeaderAndIsr:
-        """Until leader and ISR stand in ZooKeeper so."""
+        """Waits until ZooKeeper has this leader and ISR."""
 
         def reached() -> bool:
             state = self.state(topic, partition)
@@ -103,7 +103,7 @@ class Cluster:
         return state
 
     def change_isr(self, topic: str, partition: int, isr: tuple[int, ...]) -> None:
-        """Write an ISR as the partition's leader does."""
+        """Writes an ISR as the partition's leader does."""
         state = self.state(topic, partition)
         assert state is not None
         changed = LeaderAndIsr(

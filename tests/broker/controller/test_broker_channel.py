@@ -1,4 +1,5 @@
-"""ChannelManager: every request until it is answered, in order, whatever the broker does."""
+"""ChannelManager sends every request until the broker answers it, in order, whatever the broker
+does."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ MALFORMED = bytes([0, 0, 0, 5, 0, 0, 0, CORRELATION_ID, 0])
 
 
 class Channels:
-    """A ChannelManager that knows one broker, and what it heard from that."""
+    """A ChannelManager with one broker, and the responses it got."""
 
     def __init__(
         self, port: int, connect: Callable[..., socket.socket], timeout_ms: int = 60_000
@@ -49,7 +50,7 @@ class Channels:
         self.manager.send([BrokerRequest(1, request) for request in requests], CORRELATION_ID)
 
     def answered(self) -> tuple[Request, Response]:
-        """The next request that was answered, with its answer."""
+        """The next request that got a response, with the response."""
         return self._answers.get(timeout=DEADLINE_SECONDS)
 
 
@@ -66,7 +67,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def accept_first(listener: socket.socket) -> socket.socket:
-    """The next connection, after FIRST has come over it."""
+    """The next connection, after FIRST arrived on it."""
     connection, _ = listener.accept()
     connection.settimeout(DEADLINE_SECONDS)
     frame = encode_request(FIRST, CORRELATION_ID, "me")
@@ -86,8 +87,8 @@ def accept_first(listener: socket.socket) -> socket.socket:
     ids=["closed", "silent", "no broker", "to another request", "malformed"],
 )
 def test_a_request_is_sent_until_it_is_answered(failure: bytes | Hangup | None) -> None:
-    """Anything but its answer brings the same request on a new connection; what was queued behind
-    it waits."""
+    """After anything but the right response the same request is sent on a new connection. Later
+    requests wait."""
     network = ScriptedNetwork()
     failures = [failure, failure]
 
@@ -108,7 +109,7 @@ def test_a_request_is_sent_until_it_is_answered(failure: bytes | Hangup | None) 
 
 
 def test_a_request_waits_for_its_broker_to_listen() -> None:
-    """A broker that cannot be reached is tried again and again."""
+    """The channel retries until its broker accepts a connection."""
     network = ScriptedNetwork()
     tries = []
 
@@ -127,7 +128,8 @@ def test_a_request_waits_for_its_broker_to_listen() -> None:
 def test_a_silent_broker_is_asked_again_after_controller_socket_timeout_ms(
     listener: socket.socket,
 ) -> None:
-    """Over real sockets: it took the request, and gets it again on a new connection."""
+    """A broker that does not answer gets the request again on a new connection (on real sockets).
+    """
     channels = Channels(listener.getsockname()[1], socket.create_connection, timeout_ms=20)
     channels.send(FIRST)
     with accept_first(listener) as silent, accept_first(listener):
@@ -136,8 +138,8 @@ def test_a_silent_broker_is_asked_again_after_controller_socket_timeout_ms(
 
 
 def test_closing_ends_a_wait_for_an_answer(listener: socket.socket) -> None:
-    """Over real sockets: the channel leaves at once, its connection with it; what is queued is not
-    sent."""
+    """close() ends the channel and its connection at once; queued requests are not sent (on real
+    sockets)."""
     channels = Channels(listener.getsockname()[1], socket.create_connection)
     channels.send(FIRST, SECOND)
     with accept_first(listener) as silent:
@@ -148,8 +150,9 @@ def test_closing_ends_a_wait_for_an_answer(listener: socket.socket) -> None:
 def test_an_unexpected_exception_does_not_end_the_channel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Neither while a request is sent, which is sent again, nor while its answer is handled. The
-    broker would hear nothing more from this controller."""
+    """An unexpected exception does not end the channel: a request is sent again, and a failed
+    handling of a response is logged. Otherwise the broker would get no more requests of this
+    controller."""
     network = ScriptedNetwork()
     network.broker("127.0.0.1", PORT, lambda _: ANSWER)
     channels = Channels(PORT, network.connect)

@@ -1,4 +1,4 @@
-"""What our controller sends to broker 2, beside what a real 0.8.2.2 controller sent to it.
+"""The requests that our controller sends to broker 2 equal those of a real 0.8.2.2 controller.
 
 The phases are those of tests/data/controller-0.8.2.2.json: broker 1 is controller and leader,
 broker 2 is scripted. Only ports differ, and the order of partitions, which is Scala's hash order.
@@ -27,7 +27,7 @@ FETCH = 1
 
 
 def captured(phase: str) -> list[dict[str, Any]]:
-    """The controller requests of a phase, but not the fetches of broker 1 as a follower."""
+    """The controller's requests of a phase, without the fetches of broker 1 as a follower."""
     return [
         {"key": e["api_key"], "client_id": e["request"]["client_id"], **without_ports(e)}
         for e in CAPTURED["to_fake_broker_2"]
@@ -44,7 +44,7 @@ def without_ports(exchange: dict[str, Any]) -> dict[str, Any]:
 
 
 def sent(received: Received) -> dict[str, Any]:
-    """A request of ours in the same form."""
+    """One of our requests in the same form."""
     header, request = received
     body: dict[str, Any] = {
         "key": header.key,
@@ -82,9 +82,9 @@ def ids(brokers: list[LiveBroker] | list[BrokerEndpoint]) -> list[int]:
 
 
 def test_created_gone_back_elected_and_moved(cluster: Cluster) -> None:
-    """Creation, death and return of broker 2, a preferred election and a move, with the ISR changes
-    of the leader in between: the same requests with the same epochs and versions, and the same
-    znodes. One story, because each phase begins with the epochs that the one before has left."""
+    """Requests, epochs, versions and znodes are those of the capture: creation, death and return of
+    broker 2, a preferred election and a move, with the leader's ISR changes in between. This is one
+    test because each phase begins with the epochs of the one before."""
     cluster.broker(1)
     two = cluster.broker(2)
     controller = cluster.active_controller(1)
@@ -136,7 +136,7 @@ def test_created_gone_back_elected_and_moved(cluster: Cluster) -> None:
 
 
 def check_znodes(cluster: Cluster, phase: str) -> None:
-    """What the capture has below /brokers/topics: text and version."""
+    """Compares the znodes below /brokers/topics: text and version."""
     for path, znode in CAPTURED["znodes"][phase].items():
         if path.startswith(paths.BROKER_TOPICS):
             node = cluster.zk.get(path)
@@ -144,7 +144,8 @@ def check_znodes(cluster: Cluster, phase: str) -> None:
 
 
 def test_topic_created_and_deleted(cluster: Cluster) -> None:
-    """Deletion: the metadata marker, stop following, drop the log; then the znodes are gone."""
+    """A deletion sends the metadata marker, stops the followers, deletes the logs, and then removes
+    the znodes."""
     cluster.broker(1)
     two = cluster.broker(2)
     cluster.active_controller(1, delete_topic_enable=True)

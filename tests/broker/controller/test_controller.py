@@ -1,4 +1,5 @@
-"""The controller live: a real ZooKeeper, scripted brokers, and every way they come and go."""
+"""The controller on a real ZooKeeper with scripted brokers: elections, failures, topics, shutdowns.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from tests.waiting import until
 
 
 def led(received: list[object]) -> dict[tuple[str, int], tuple[int, int]]:
-    """(topic, partition) → (leader, leader epoch) as LeaderAndIsr told; the last word wins."""
+    """(topic, partition) → (leader, leader epoch) of the last LeaderAndIsr."""
     return {
         (state.topic, state.partition): (state.leader, state.leader_epoch)
         for item in received
@@ -33,8 +34,8 @@ def led(received: list[object]) -> dict[tuple[str, int], tuple[int, int]]:
 
 class TestElection:
     def test_another_controller_takes_over_under_the_next_epoch(self, cluster: Cluster) -> None:
-        """The one that dies loses /controller; the other reads the cluster and announces itself
-        with a higher epoch, and the leaders keep their epochs."""
+        """When a controller dies, another one takes /controller, reads the cluster, and sends
+        requests with a higher controller epoch. Leaders keep their epochs."""
         one = cluster.broker(1)
         first = cluster.active_controller(1)
         second = cluster.controller(2)
@@ -51,7 +52,8 @@ class TestElection:
         assert led(list(received)) == {("t", 0): (1, 0)}
 
     def test_a_clean_stop_gives_the_office_up_at_once(self, cluster: Cluster) -> None:
-        """Others need not wait for a session to end."""
+        """A clean stop deletes /controller at once, so others need not wait for a session to end.
+        """
         first = cluster.active_controller(1)
         second = cluster.controller(2)
         first.shutdown()
@@ -59,15 +61,15 @@ class TestElection:
         assert not first.is_active
 
     def test_losing_the_znode_ends_the_term(self, cluster: Cluster) -> None:
-        """Removing /controller starts an election; the old term must end."""
+        """Deleting /controller starts an election and ends the old term."""
         controller = cluster.active_controller(1)
         cluster.zk.delete(paths.CONTROLLER)
         until(lambda: controller.epoch == 2, "the next term")
 
     def test_a_watch_of_an_earlier_term_hides_no_news(self, cluster: Cluster) -> None:
-        """An event that waits under a name is not queued twice. One that an earlier term's watch
-        left there does nothing, so the new term's must be queued beside it (a broker that came
-        back during an election was never noticed)."""
+        """An event is queued once per name and term. An event of an earlier term's watch does
+        nothing when it is handled, so the new term's event must be queued beside it. (A broker that
+        came back during an election was never noticed.)"""
         controller = cluster.active_controller(1)
         earlier = controller._term
         assert earlier is not None
@@ -88,7 +90,8 @@ class TestElection:
         assert waiting == [f"{paths.BROKER_IDS} (epoch 1)", f"{paths.BROKER_IDS} (epoch 2)"]
 
     def test_a_newer_controller_in_a_state_znode_ends_the_term(self, cluster: Cluster) -> None:
-        """Epoch check before every election: nothing is written over a successor's decision."""
+        """Each election checks the controller epoch in the state znode, and writes nothing over a
+        successor's state."""
         cluster.broker(1)
         two = cluster.broker(2)
         controller = cluster.active_controller(1)
@@ -105,9 +108,9 @@ class TestElection:
     def test_a_controller_epoch_above_ours_concerns_its_partition_alone(
         self, cluster: Cluster, caplog: pytest.LogCaptureFixture, known: bool
     ) -> None:
-        """A state znode that no controller wrote: the term goes on, other partitions are elected,
-        and the partition keeps its state until the znode is mended. The error names the znode. As
-        0.8.2.2, which elects none of the burst then."""
+        """A state znode with an epoch above ours was written by no controller. The term goes on and
+        other partitions are elected; this one keeps its state until the znode is repaired. The
+        error names the znode. 0.8.2.2 elects none of the burst then."""
         cluster.broker(1)
         two = cluster.broker(2)
         for topic in ("ahead", "good"):
@@ -144,8 +147,9 @@ class TestElection:
         assert (1, True) == (controller.epoch, controller.is_active)
 
     def test_a_controller_that_was_replaced_writes_nothing(self, cluster: Cluster) -> None:
-        """Though nothing in the partitions' znodes says so yet: 0.8.2.2 would elect. This one
-        elects in its next term, under the epoch after its successor's."""
+        """A controller with a successor writes nothing, although the partitions' znodes do not show
+        it yet. (0.8.2.2 would elect.) In its next term it elects under the epoch after its
+        successor's."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1)
@@ -168,8 +172,9 @@ class TestElection:
     def test_a_bad_topic_znode_does_not_stop_the_controller(
         self, cluster: Cluster, text: str
     ) -> None:
-        """It is logged and left out; other topics get their leaders. A broker id that is too long
-        could not be sent to anybody; a message about n replicas for each of n takes for ever."""
+        """A damaged topic znode is logged and left out, and other topics get their leaders. Damage
+        includes a broker id that fits into no request, and n partitions with n replicas, whose
+        message would take for ever."""
         cluster.broker(1)
         cluster.active_controller(1)
         cluster.zk.create(paths.topic("bad"), text)
@@ -179,7 +184,7 @@ class TestElection:
     def test_a_name_that_no_topic_can_have_does_not_stop_the_controller(
         self, cluster: Cluster
     ) -> None:
-        """It would fit into no request, and into no directory."""
+        """A name that no topic may have fits into no request and no directory. It is left out."""
         cluster.broker(1)
         cluster.zk.create(paths.topic("x" * 40_000), nodes.encode_assignment({0: (1,)}))
         cluster.active_controller(1)
@@ -187,7 +192,7 @@ class TestElection:
         cluster.wait_for_state("good", 0, 1, (1,))
 
     def test_a_bad_registration_does_not_stop_the_controller(self, cluster: Cluster) -> None:
-        """That broker counts as not registered."""
+        """A broker with a damaged registration counts as not registered."""
         cluster.broker(1)
         cluster.zk.create(paths.broker(2), '{"host":"h","port":70000}')
         cluster.zk.create(paths.broker(2**31), "no json")
@@ -196,7 +201,7 @@ class TestElection:
         cluster.wait_for_state("good", 0, 1, (1,))
 
     def test_the_last_leader_epoch_does_not_stop_the_controller(self, cluster: Cluster) -> None:
-        """The next one would fit into no request: that partition keeps its state."""
+        """If the next leader epoch fits into no request, the partition keeps its state."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1)
@@ -213,8 +218,8 @@ class TestElection:
         assert (2, INT_MAX) == (found.leader, found.leader_epoch)
 
     def test_a_bad_state_znode_does_not_stop_the_controller(self, cluster: Cluster) -> None:
-        """Its partition has no leader until the text is there again, and is not taken for a new
-        one: the znode stays as it is. Others are elected."""
+        """A partition whose state znode is damaged has no leader until the text is repaired. It
+        does not count as new, so the znode stays. Others are elected."""
         cluster.broker(1)
         two = cluster.broker(2)
         first = cluster.active_controller(1)
@@ -241,7 +246,8 @@ class TestElection:
         until(elected, "an election by the second controller")
 
     def test_a_bad_configuration_does_not_stop_the_controller(self, cluster: Cluster) -> None:
-        """Whether its topic may have an unclean election is for the broker's default to say."""
+        """If the topic's configuration is damaged, the broker's default decides whether an unclean
+        election is allowed."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1)
@@ -258,7 +264,8 @@ class TestElection:
 
 class TestBrokers:
     def test_the_leader_dies_and_the_isr_leads(self, cluster: Cluster) -> None:
-        """Failover: first live ISR member in assignment order, dead ones out of the ISR."""
+        """The first live ISR member in the order of the assignment leads, and dead brokers leave
+        the ISR."""
         one, two, three = (cluster.broker(i) for i in (1, 2, 3))
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (2, 3, 1), 1: (1, 2)})
@@ -273,7 +280,7 @@ class TestBrokers:
         assert led(list(one.take())) == {("t", 0): (3, 1), ("t", 1): (1, 1)}
 
     def test_no_unclean_election_where_the_topic_forbids_it(self, cluster: Cluster) -> None:
-        """The last ISR member stays on record and leads when it is back."""
+        """The last ISR member stays in the ISR, and leads when it is back."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1)
@@ -286,7 +293,7 @@ class TestBrokers:
         cluster.wait_for_state("t", 0, 2, (2,))
 
     def test_unclean_election_where_it_is_allowed(self, cluster: Cluster) -> None:
-        """0.8's default: without one in sync, a replica out of sync leads."""
+        """Without a live ISR member another replica leads, which is the default of 0.8."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1)
@@ -297,7 +304,7 @@ class TestBrokers:
         cluster.wait_for_state("t", 0, 1, (1,))
 
     def test_a_single_replica_comes_and_goes(self, cluster: Cluster) -> None:
-        """As captured: leader -1 and an empty ISR while its broker is away."""
+        """While its only broker is away a partition has leader -1 and an empty ISR, as captured."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1)
@@ -312,8 +319,9 @@ class TestBrokers:
         assert led(list(received)) == {("t", 0): (2, 2)}
 
     def test_a_restart_that_nobody_saw_is_a_restart(self, cluster: Cluster) -> None:
-        """The broker's znode went and came between two looks of the controller: it is told its
-        partitions again, under a new leader epoch. 0.8.2.2 takes the broker for never gone."""
+        """If a broker's znode is deleted and created between two reads of the controller, the
+        broker gets its partitions again with a new leader epoch. 0.8.2.2 takes it for never gone.
+        """
         one = cluster.broker(1)
         cluster.active_controller(2)
         cluster.create_topic("t", {0: (1,)})
@@ -328,7 +336,7 @@ class TestBrokers:
         assert led(list(received)) == {("t", 0): (1, 2)}
 
     def test_requests_are_sent_until_the_broker_answers(self, cluster: Cluster) -> None:
-        """A broker that closes connections gets every request once it answers, in order."""
+        """A broker that closes connections gets every request, in order, once it answers."""
         one = cluster.broker(1)
         one.silent.set()
         cluster.active_controller(1)
@@ -341,7 +349,8 @@ class TestBrokers:
         assert list(led(list(received))) == [("a", 0), ("b", 0)]
 
     def test_a_dead_channel_does_not_hold_up_the_others(self, cluster: Cluster) -> None:
-        """One silent broker is waited for by its own channel alone."""
+        """A broker that does not answer delays no other, since each broker has a channel of its
+        own."""
         one, two = cluster.broker(1), cluster.broker(2)
         one.silent.set()
         cluster.active_controller(1)
@@ -351,7 +360,8 @@ class TestBrokers:
 
 class TestTopics:
     def test_added_partitions_get_leaders(self, cluster: Cluster) -> None:
-        """The topic's znode is watched; only the new partitions are touched."""
+        """The controller watches the topic's znode and elects leaders for the new partitions alone.
+        """
         one = cluster.broker(1)
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1,)})
@@ -362,7 +372,8 @@ class TestTopics:
         assert led(list(one.wait_for(LeaderAndIsrRequest))) == {("t", 1): (1, 0), ("t", 2): (1, 0)}
 
     def test_a_topic_without_live_replicas_waits_for_one(self, cluster: Cluster) -> None:
-        """It stays NEW without a state znode until its broker joins."""
+        """A topic without live replicas stays NEW, without state znodes, until its broker
+        registers."""
         cluster.broker(1)
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (2,), 1: (1,)})
@@ -372,14 +383,15 @@ class TestTopics:
         assert cluster.wait_for_state("t", 0, 2, (2,)).leader_epoch == 0
 
     def test_a_topic_created_while_nobody_was_controller(self, cluster: Cluster) -> None:
-        """It is found at the beginning of the next term."""
+        """The next controller finds a topic that was created while there was no controller."""
         cluster.broker(1)
         cluster.create_topic("t", {0: (1,)})
         cluster.active_controller(1)
         cluster.wait_for_state("t", 0, 1, (1,))
 
     def test_who_died_with_the_last_controller_leaves_the_isr(self, cluster: Cluster) -> None:
-        """Of a partition that another leads: acks=-1 must not wait for it."""
+        """A broker that dies with the last controller leaves the ISRs of partitions that others
+        lead. Otherwise acks=-1 would wait for it."""
         one = cluster.broker(1)
         cluster.broker(2)
         first = cluster.active_controller(1)
@@ -391,7 +403,8 @@ class TestTopics:
         assert 1 == cluster.wait_for_state("t", 0, 2, (2,)).leader_epoch
 
     def test_a_deletion_waits_for_a_dead_broker(self, cluster: Cluster) -> None:
-        """What lives is deleted at once; the rest when the broker is back; then the znodes go."""
+        """Live brokers delete their replicas at once. The dead one does it when it is back, and
+        then the znodes go."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1, delete_topic_enable=True)
@@ -409,7 +422,8 @@ class TestTopics:
         assert [stop.delete_partitions for stop in stops] == [0, 1]
 
     def test_a_deletion_survives_its_controller(self, cluster: Cluster) -> None:
-        """The request stays in ZooKeeper until all is done; the next controller finishes it."""
+        """The request for a deletion stays in ZooKeeper until all is done, so the next controller
+        finishes it."""
         one = cluster.broker(1)
         first = cluster.active_controller(1, delete_topic_enable=True)
         cluster.create_topic("t", {0: (1,)})
@@ -424,13 +438,13 @@ class TestTopics:
         assert cluster.store.topics() == []
 
     def test_a_request_to_delete_nothing_is_removed(self, cluster: Cluster) -> None:
-        """A topic that does not exist cannot block the queue."""
+        """A request to delete a topic that does not exist is removed and blocks no other."""
         cluster.active_controller(1, delete_topic_enable=True)
         cluster.zk.create(paths.delete_topic("never"), nodes.encode_delete_topic())
         until(lambda: cluster.store.topics_to_delete() == [], "the request to go")
 
     def test_deletion_is_off_by_default(self, cluster: Cluster) -> None:
-        """0.8's default: the request stays, and so does the topic."""
+        """With delete.topic.enable=false, the default of 0.8, the request and the topic stay."""
         one = cluster.broker(1)
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1,)})
@@ -443,7 +457,8 @@ class TestTopics:
 
 class TestControlledShutdown:
     def test_leaders_move_and_followers_leave_the_isr(self, cluster: Cluster) -> None:
-        """Nothing replicated remains; a single replica stays where it is and is not counted."""
+        """No replicated partition remains on the broker. A partition with a single replica stays
+        and does not count."""
         cluster.broker(1)
         two = cluster.broker(2)
         controller = cluster.active_controller(1)
@@ -460,7 +475,8 @@ class TestControlledShutdown:
         assert [(s.partitions[0].partition, s.delete_partitions) for s in stops] == [(1, 0)] * 2
 
     def test_who_stops_is_told_before_it_leaves_the_isr(self, cluster: Cluster) -> None:
-        """So that its last fetch comes before the leader hears of the new ISR."""
+        """StopReplica comes before the ISR shrinks, so that the broker's last fetch arrives before
+        the leader knows the new ISR."""
         one, two = cluster.broker(1), cluster.broker(2)
         controller = cluster.active_controller(1)
         cluster.create_topic("t", {0: (1, 2)})
@@ -471,7 +487,7 @@ class TestControlledShutdown:
         assert received == [StopReplicaRequest, UpdateMetadataRequest, StopReplicaRequest]
 
     def test_what_nobody_else_has_remains(self, cluster: Cluster) -> None:
-        """The only ISR member keeps its partition, and the response names it."""
+        """The only ISR member keeps its partition, and the response lists it."""
         cluster.broker(1)
         cluster.broker(2)
         controller = cluster.active_controller(1)
@@ -482,14 +498,14 @@ class TestControlledShutdown:
         assert controller.is_active
 
     def test_an_unknown_broker(self, cluster: Cluster) -> None:
-        """Refused, and the term goes on."""
+        """An unknown broker is refused, and the term goes on."""
         controller = cluster.active_controller(1)
         with pytest.raises(BrokerNotAvailable, match="77"):
             controller.controlled_shutdown(77)
         assert controller.epoch == 1
 
     def test_not_the_controller(self, cluster: Cluster) -> None:
-        """A broker that is not controller refuses."""
+        """A broker that is not the controller refuses the request."""
         cluster.active_controller(1)
         other = cluster.controller(2)
         with pytest.raises(NotController):
@@ -498,8 +514,8 @@ class TestControlledShutdown:
     def test_an_unexpected_failure_is_not_success(
         self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The broker hears of it and asks again, instead of taking it that nothing remains; the
-        controller starts a new term."""
+        """The broker gets an error and retries; without it, it would assume that no partition
+        remains. The controller starts a new term."""
 
         def fail(term: Term, broker_id: int) -> None:
             raise RuntimeError("a bug")
@@ -512,8 +528,8 @@ class TestControlledShutdown:
 
 
 def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:
-    """What is known is not read, and a hundred writes are one transaction: ten round trips where
-    0.8.2.2 makes 2,000; and one request tells it all."""
+    """Elections use cached state and write 100 states per transaction: ten round trips where
+    0.8.2.2 makes 2,000. One request has all new leaders."""
     cluster.broker(1)
     two = cluster.broker(2)
     cluster.active_controller(1)
@@ -528,8 +544,8 @@ def test_a_thousand_partitions_fail_over_in_bursts(cluster: Cluster) -> None:
 
 
 def test_many_topics_fail_over_in_bursts(cluster: Cluster) -> None:
-    """Whether a topic may lose messages is asked only where nobody in sync is left to lead. The
-    states that need no write any more are read, in one burst."""
+    """The controller reads a topic's configuration only where no ISR member is alive. States that
+    need no write any more are read in one burst."""
     cluster.broker(1)
     two = cluster.broker(2)
     zk = cluster.zk_of(cluster.active_controller(1))

@@ -1,4 +1,5 @@
-"""A controller of 0.9 reads notifications of changed ISRs, tells all brokers, removes them."""
+"""A controller of 0.9 reads the notifications of changed ISRs, sends UpdateMetadata, and deletes
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ TP = TopicPartition("t", 0)
 
 
 def isrs_told(broker: ScriptedBroker) -> list[list[int]]:
-    """The ISRs of TP that a broker heard of by UpdateMetadata so far, in their order."""
+    """The ISRs of TP in the UpdateMetadata requests to a broker, in order."""
     return [
         list(state.isr)
         for received in broker.received
@@ -33,7 +34,7 @@ def are_removed(cluster: Cluster) -> bool:
 
 @pytest.fixture
 def brokers(cluster: Cluster) -> list[ScriptedBroker]:
-    """Two, the leader and the follower of TP once there is a controller."""
+    """The leader and the follower of TP, once there is a controller."""
     cluster.store.create_common_paths(Level.V0_9_0)
     brokers = [cluster.broker(1), cluster.broker(2)]
     cluster.create_topic("t", {0: (1, 2)})
@@ -43,8 +44,8 @@ def brokers(cluster: Cluster) -> list[ScriptedBroker]:
 def test_all_brokers_hear_of_an_isr_that_a_leader_changed(
     cluster: Cluster, brokers: list[ScriptedBroker]
 ) -> None:
-    """In one UpdateMetadata, with what is in ZooKeeper; the notification is removed. One that
-    names no partition of ours, or cannot be read, is removed too."""
+    """All brokers get one UpdateMetadata with the state in ZooKeeper, and the notification is
+    deleted. One that cannot be parsed, or names no partition of this cluster, is deleted too."""
     cluster.active_controller(1, **PINNED)
     cluster.wait_for_state("t", 0, 1, (1, 2))
     until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
@@ -64,7 +65,7 @@ def test_all_brokers_hear_of_an_isr_that_a_leader_changed(
 def test_a_new_controller_removes_what_was_left(
     cluster: Cluster, brokers: list[ScriptedBroker]
 ) -> None:
-    """Notifications that were written while a controller of 0.8 was in office."""
+    """A new controller deletes notifications that were written under a controller of 0.8."""
     for _ in range(3):
         cluster.store.notify_of_isr_changes([TP])
     assert not are_removed(cluster)
@@ -73,7 +74,7 @@ def test_a_new_controller_removes_what_was_left(
 
 
 def test_a_controller_of_0_8_leaves_them(cluster: Cluster, brokers: list[ScriptedBroker]) -> None:
-    """It does not know them."""
+    """A controller of 0.8 ignores notifications."""
     cluster.store.notify_of_isr_changes([TP])
     cluster.active_controller(1)
     until(lambda: all([1, 2] in isrs_told(b) for b in brokers), "the topic")
@@ -88,7 +89,8 @@ def test_a_controller_of_0_8_leaves_them(cluster: Cluster, brokers: list[Scripte
 def test_who_reads_them_is_told_by_the_registration(
     cluster: Cluster, version: int | None, reads: bool
 ) -> None:
-    """The controller's registration decides; without a controller they are not read."""
+    """The controller's registration shows whether it reads notifications. Without a controller
+    nobody reads them."""
     if version is not None:
         cluster.zk.create(paths.CONTROLLER, nodes.encode_controller(nodes.ControllerNode(7)))
         registration = nodes.BrokerRegistration("h", 1, version=version, endpoints=("A://h:1",))

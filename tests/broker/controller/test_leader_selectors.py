@@ -1,4 +1,5 @@
-"""The leader selectors, rule by rule. The numbers in the names are those of the docstrings."""
+"""The leader selectors, rule by rule. Numbers in the names are those in the docstrings of the
+selectors."""
 
 from __future__ import annotations
 
@@ -27,18 +28,18 @@ EPOCH = 7
 
 
 def elected(leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-    """What an election out of CURRENT makes: next leader epoch, this controller's epoch."""
+    """The result of an election from CURRENT: next leader epoch, this controller's epoch."""
     return LeaderAndIsr(leader, 5, isr, 9, EPOCH)
 
 
 class TestNew:
     def test_1_2_3_first_live_replica_leads_and_all_live_ones_are_in_sync(self) -> None:
-        """Rules 1 to 3, in assignment order, which is not numeric order."""
+        """Rules 1 to 3 use the order of the assignment, not of the ids."""
         election = elect_new((3, 1, 2), {1, 2}, controller_epoch=EPOCH)
         assert election == Election(LeaderAndIsr(1, 0, (1, 2), -1, EPOCH), (1, 2))
 
     def test_4_nobody_alive(self) -> None:
-        """No state is written for a partition without a live replica."""
+        """A partition without a live replica gets no state."""
         with pytest.raises(ElectionFailed, match=r"\[3,1\].*\[2\]"):
             elect_new((3, 1), {2}, controller_epoch=EPOCH)
 
@@ -56,16 +57,16 @@ class TestOffline:
         )
 
     def test_1_first_in_assignment_order_leads_and_isr_keeps_its_own_order(self) -> None:
-        """Leader by assignment, ISR in the order it had."""
+        """The leader is the first of the assignment. The ISR keeps its order."""
         assert self.elect((3, 2, 1), {2, 3}) == Election(elected(3, (2, 3)), (3, 2))
 
     def test_1_a_live_replica_outside_the_isr_is_passed_over(self) -> None:
-        """Only an in-sync replica leads as long as one lives."""
+        """While an ISR member lives, no other replica leads."""
         current = replace(CURRENT, isr=(1, 2))
         assert self.elect((3, 1, 2), {2, 3}, current) == Election(elected(2, (2,)), (3, 2))
 
     def test_2_unclean_takes_the_first_live_replica_alone(self) -> None:
-        """The ISR is dead and messages may be lost: the election says so."""
+        """If the whole ISR is dead, the result says that messages may be lost."""
         current = replace(CURRENT, isr=(1,))
         assert self.elect((1, 3, 2), {2, 3}, current) == Election(
             elected(3, (3,)), (3, 2), unclean=True
@@ -77,36 +78,36 @@ class TestOffline:
             self.elect((1, 3), {3}, replace(CURRENT, isr=(1,)), unclean=False)
 
     def test_3_nobody_alive_even_if_unclean(self) -> None:
-        """Without any live replica nothing helps."""
+        """Without a live replica there is no leader."""
         with pytest.raises(ElectionFailed, match="no assigned replica"):
             self.elect((1, 3), {2}, replace(CURRENT, isr=()))
 
 
 class TestReassigned:
     def test_1_2_first_new_replica_in_sync_leads_and_the_isr_stays(self) -> None:
-        """Old replicas leave the ISR later, one step on."""
+        """The old replicas leave the ISR in a later step."""
         election = elect_reassigned((4, 3, 2), {2, 3, 4}, CURRENT, controller_epoch=EPOCH)
         assert election == Election(elected(3, (1, 2, 3)), (4, 3, 2))
 
     def test_3_none_in_sync(self) -> None:
-        """A reassigned replica must have caught up."""
+        """A new replica must be in the ISR to lead."""
         with pytest.raises(ElectionFailed, match=r"\[4,5\]"):
             elect_reassigned((4, 5), {4, 5}, CURRENT, controller_epoch=EPOCH)
 
     def test_3_in_sync_but_dead(self) -> None:
-        """A dead one cannot lead."""
+        """A dead replica cannot lead."""
         with pytest.raises(ElectionFailed):
             elect_reassigned((3,), {1, 2}, CURRENT, controller_epoch=EPOCH)
 
 
 class TestPreferred:
     def test_1_leads_already(self) -> None:
-        """Nothing is to be done, and nothing is written."""
+        """If the preferred replica leads already, nothing is written."""
         with pytest.raises(ElectionNotNeeded):
             elect_preferred((1, 2), {1, 2}, CURRENT, controller_epoch=EPOCH)
 
     def test_2_takes_over(self) -> None:
-        """The ISR stays as it is, all assigned replicas hear of it, dead ones too."""
+        """The ISR stays, and all assigned replicas get the request, dead ones too."""
         election = elect_preferred((2, 1, 3), {1, 2}, CURRENT, controller_epoch=EPOCH)
         assert election == Election(elected(2, (1, 2, 3)), (2, 1, 3))
 
@@ -119,7 +120,7 @@ class TestPreferred:
 
 class TestControlledShutdown:
     def test_1_2_head_of_the_remaining_isr_leads(self) -> None:
-        """The stopping broker leaves the ISR but hears of it; dead replicas do not."""
+        """The stopping broker leaves the ISR and gets the request; dead replicas do not."""
         election = elect_controlled_shutdown(
             (1, 2, 3, 4), {1, 2, 3}, {1}, CURRENT, controller_epoch=EPOCH
         )
@@ -133,7 +134,7 @@ class TestControlledShutdown:
         assert election.state == elected(3, (3,))
 
     def test_3_nobody_else_in_sync(self) -> None:
-        """The partition keeps its leader: the election fails."""
+        """Without another ISR member the election fails and the leader stays."""
         with pytest.raises(ElectionFailed, match="besides shutting down brokers"):
             elect_controlled_shutdown(
                 (1, 2), {1, 2}, {1}, replace(CURRENT, isr=(1,)), controller_epoch=EPOCH
@@ -145,28 +146,28 @@ class TestWithoutReplica:
         return without_replica(current, replica, controller_epoch=EPOCH, unclean_allowed=unclean)
 
     def test_0_not_in_the_isr_changes_nothing(self) -> None:
-        """The very same state comes back, so nothing is written."""
+        """The result is the same object, so nothing is written."""
         assert self.shrink(CURRENT, 9) is CURRENT
 
     def test_1_the_leader_leaves_and_nobody_leads(self) -> None:
-        """Who leads next is another decision."""
+        """A separate decision elects the next leader."""
         assert self.shrink(CURRENT, 1) == elected(-1, (2, 3))
 
     def test_2_the_last_member_leaves_when_unclean_is_allowed(self) -> None:
-        """As captured from 0.8.2.2: leader -1, ISR empty."""
+        """The result is leader -1 and an empty ISR, as captured from 0.8.2.2."""
         assert self.shrink(replace(CURRENT, isr=(1,)), 1) == elected(-1, ())
 
     def test_2_the_last_member_stays_when_unclean_is_not_allowed(self) -> None:
-        """So that it can lead again when it is back."""
+        """The last member stays, so that it can lead again when it is back."""
         assert self.shrink(replace(CURRENT, isr=(1,)), 1, unclean=False) == elected(-1, (1,))
 
     def test_3_a_follower_leaves_and_the_epoch_rises(self) -> None:
-        """Captured: fk-a/0 after broker 2 was gone has leader_epoch 1."""
+        """leader_epoch rises to 1, as captured for fk-a/0 after broker 2 was gone."""
         assert self.shrink(CURRENT, 2) == elected(1, (1, 3))
 
 
 def test_with_next_epoch_changes_nothing_else() -> None:
-    """Leader and ISR stay; only epochs move."""
+    """Leader and ISR stay; only the epochs change."""
     assert with_next_epoch(CURRENT, controller_epoch=EPOCH) == elected(1, (1, 2, 3))
 
 
@@ -187,8 +188,8 @@ def test_an_offline_election_never_picks_a_dead_leader(
     unclean: bool,
     leader: int,
 ) -> None:
-    """Whatever the input: the leader lives, is assigned and in the new ISR; the new ISR lives; a
-    clean election only shrinks the ISR; the epoch rises by one."""
+    """For any input the leader is alive, assigned and in the new ISR. The new ISR is alive. A clean
+    election only shrinks the ISR. The leader epoch rises by one."""
     current = replace(CURRENT, leader=leader, isr=isr)
     try:
         election = elect_offline(

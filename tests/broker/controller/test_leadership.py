@@ -1,4 +1,4 @@
-"""Leadership: what becomes of a write whose answer was lost."""
+"""Leadership: writes of states whose reply was lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DECISIONS: dict[str, Callable[[LeaderAndIsr], LeaderAndIsr]] = {
 
 @pytest.fixture
 def store(zk: ZkClient) -> ClusterStore:
-    """With the state of one partition, and a controller in office."""
+    """A store with the state of one partition, and a controller in office."""
     zk.create(paths.CONTROLLER_EPOCH, str(EPOCH))
     store = ClusterStore(zk)
     store.create_leader_and_isr({TP: BEFORE})
@@ -60,8 +60,8 @@ def test_a_write_whose_answer_was_lost_counts(
     decision: str,
     known: dict[TopicPartition, LeaderAndIsr],
 ) -> None:
-    """ZooKeeper has the wanted state, so it counts as written and is not decided again: a second
-    preferred election would not be needed, and no broker would get LeaderAndIsr."""
+    """If ZooKeeper has the state that we tried to write, the write counts as done. A new decision
+    would not elect the preferred replica again, and no broker would get LeaderAndIsr."""
     decide = DECISIONS[decision]
     lose_the_next_answer(monkeypatch, store.zk)
     outcome = Leadership(store, 0).update([TP], lambda _, current: decide(current), EPOCH, known)
@@ -72,7 +72,7 @@ def test_a_write_whose_answer_was_lost_counts(
 
 
 def test_what_a_leader_wrote_meanwhile_is_decided_anew(store: ClusterStore) -> None:
-    """Only the very state that was wanted is our own write."""
+    """Only exactly the wanted state counts as our own write."""
     store.update_leader_and_isr({TP: replace(BEFORE, isr=(2,))})
     decide = DECISIONS["a wider assignment"]
     outcome = Leadership(store, 0).update(

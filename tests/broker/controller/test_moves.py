@@ -1,4 +1,4 @@
-"""Reassignment, preferred election, leader balance: a real controller beside scripted brokers."""
+"""Reassignment, preferred election and leader balance: a real controller with scripted brokers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def await_end(cluster: Cluster) -> None:
 
 
 def told(broker: ScriptedBroker) -> list[PartitionStateInfo]:
-    """The states of LeaderAndIsr requests since the last look."""
+    """The states in the LeaderAndIsr requests since the last call."""
     return [
         state
         for received in broker.take()
@@ -52,7 +52,7 @@ def told(broker: ScriptedBroker) -> list[PartitionStateInfo]:
 
 
 def away_and_back(cluster: Cluster, two: ScriptedBroker) -> None:
-    """[t,0] prefers broker 2, which has been away: broker 1 leads, and both are in sync."""
+    """[t,0] prefers broker 2, which was away. Broker 1 leads, and both are in sync."""
     cluster.create_topic("t", {0: (2, 1)})
     cluster.wait_for_state("t", 0, 2, (2, 1))
     two.leave()
@@ -63,7 +63,8 @@ def away_and_back(cluster: Cluster, two: ScriptedBroker) -> None:
 
 class TestReassignment:
     def test_a_partition_moves_to_brokers_that_do_not_have_it(self, cluster: Cluster) -> None:
-        """Widened, copied, then led and held by the new ones alone."""
+        """The assignment is widened, the new replicas copy the partition, and then it has the new
+        replicas alone, with one of them as leader."""
         one, two, three = (cluster.broker(n) for n in (1, 2, 3))
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1, 2), 1: (2, 1)})
@@ -91,7 +92,8 @@ class TestReassignment:
         assert (2, 1) == cluster.store.assignments(["t"])["t"][1]
 
     def test_a_leader_that_stays_keeps_leading(self, cluster: Cluster) -> None:
-        """It hears of the shorter assignment under a new epoch, and so does who is to stop."""
+        """The leader gets the shorter assignment under a new epoch, and the removed replica gets
+        StopReplica."""
         one, two = cluster.broker(1), cluster.broker(2)
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1, 2)})
@@ -114,7 +116,7 @@ class TestReassignment:
     def test_what_cannot_be_moved_is_refused_at_once(
         self, cluster: Cluster, replicas: tuple[int, ...]
     ) -> None:
-        """The request vanishes, and nothing else happens; one that is possible goes on."""
+        """An impossible request is removed without any other effect. A possible one goes on."""
         cluster.broker(1), cluster.broker(2)
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1, 2)})
@@ -129,8 +131,9 @@ class TestReassignment:
     def test_a_widened_assignment_is_sent_though_the_move_is_refused(
         self, cluster: Cluster
     ) -> None:
-        """The controller before wrote it and lost its term before it told the leader, and a broker
-        of the move has died since: the leader would refuse that replica for good."""
+        """The previous controller wrote the widened assignment and lost its term before it informed
+        the leader, and a broker of the move has died since. The leader gets the assignment;
+        otherwise it would refuse that replica for good."""
         one = cluster.broker(1)
         cluster.broker(2)
         first = cluster.active_controller(1)
@@ -148,8 +151,8 @@ class TestReassignment:
         )
 
     def test_many_partitions_move_in_bursts(self, cluster: Cluster) -> None:
-        """Each step is one write of the topic's assignment and one request to each broker, not one
-        for each partition: other events wait meanwhile."""
+        """Each step writes a topic's assignment once and sends one request per broker, not one per
+        partition, because other events wait meanwhile."""
         numbers = range(50)
         three = [cluster.broker(number) for number in (1, 2, 3)][-1]
         cluster.active_controller(1)
@@ -173,7 +176,8 @@ class TestReassignment:
             cluster.wait_for_state("t", number, 3, (2, 3))
 
     def test_the_next_controller_goes_on(self, cluster: Cluster) -> None:
-        """It finds the widened assignment and the request, and waits for the same replicas."""
+        """The next controller finds the widened assignment and the request, and waits for the same
+        replicas."""
         for number in (1, 2, 3):
             cluster.broker(number)
         first = cluster.active_controller(1)
@@ -189,7 +193,7 @@ class TestReassignment:
         cluster.wait_for_state("t", 0, 2, (2, 3))
 
     def test_a_deletion_waits_for_the_move(self, cluster: Cluster) -> None:
-        """A topic with a partition on the move is taken away once the move has ended."""
+        """A topic with a partition on the move is deleted when the move has ended."""
         for number in (1, 2):
             cluster.broker(number)
         cluster.active_controller(1, delete_topic_enable=True)
@@ -203,7 +207,8 @@ class TestReassignment:
         until(lambda: cluster.store.topics() == [], "the deletion")
 
     def test_a_request_that_cannot_be_read_is_removed(self, cluster: Cluster) -> None:
-        """Its znode goes without a move, or no other request could ever be made."""
+        """The znode of a request that cannot be parsed is deleted. Otherwise no later request could
+        be made."""
         cluster.broker(1)
         cluster.active_controller(1)
         cluster.zk.create(paths.REASSIGN_PARTITIONS, "{")
@@ -212,7 +217,8 @@ class TestReassignment:
 
 class TestPreferredElection:
     def test_leaders_go_back(self, cluster: Cluster) -> None:
-        """Where the preferred replica is in sync; the request is removed in any case."""
+        """Leaders move to preferred replicas that are in sync. The request is removed in any case.
+        """
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1, auto_leader_rebalance_enable=False)
@@ -232,8 +238,9 @@ class TestPreferredElection:
     def test_brokers_hear_of_one_whose_answer_was_lost(
         self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The write was done and, sent again, refused. Leader and ISR stand in ZooKeeper under an
-        epoch that the old leader must hear of, or it can never change its ISR again."""
+        """After a lost reply the retried write is refused, because the first one was done. The
+        brokers still get LeaderAndIsr: without the new epoch the old leader could never change its
+        ISR again."""
         one, two = cluster.broker(1), cluster.broker(2)
         controller = cluster.active_controller(1, auto_leader_rebalance_enable=False)
         away_and_back(cluster, two)
@@ -250,7 +257,8 @@ class TestPreferredElection:
     def test_leaders_go_back_by_themselves(
         self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """auto.leader.rebalance.enable, first a moment after the term began, then now and then."""
+        """With auto.leader.rebalance.enable the check runs a moment after the term began, and then
+        periodically."""
         monkeypatch.setattr(term, "FIRST_BALANCE_SECONDS", 0.1)
         cluster.broker(1)
         two = cluster.broker(2)
@@ -260,10 +268,10 @@ class TestPreferredElection:
 
 
 class TestImbalanced:
-    """Which leaders are given back, with a limit of 10 percent."""
+    """The leaders that are moved back, with a limit of 10 percent."""
 
     def context(self, led_elsewhere: int, **keys: Any) -> ControllerContext:
-        """Broker 1 is preferred for ten partitions, and broker 2 leads so many of them."""
+        """Broker 1 is preferred for ten partitions. Broker 2 leads the given number of them."""
         context = ControllerContext(
             brokers={n: Broker(n, "h", n) for n in (1, 2)},
             assignments={TopicPartition("t", n): (1, 2) for n in range(10)},
@@ -277,15 +285,15 @@ class TestImbalanced:
         return context
 
     def test_above_the_limit_all_of_them(self) -> None:
-        """Not just as many as exceed it."""
+        """Above the limit all leaders are moved back, not just the excess."""
         assert [] == imbalanced(self.context(1), 10)
         assert [TopicPartition("t", 0), TopicPartition("t", 1)] == imbalanced(self.context(2), 10)
 
     def test_not_for_a_dead_broker(self) -> None:
-        """Nor for one that is shutting down."""
+        """No leader moves to a dead broker or to one that is shutting down."""
         assert [] == imbalanced(self.context(9, brokers={}), 10)
         assert [] == imbalanced(self.context(9, shutting_down={1}), 10)
 
     def test_not_what_is_being_deleted(self) -> None:
-        """Its partitions do not count at all."""
+        """Partitions of a topic that is being deleted do not count."""
         assert [] == imbalanced(self.context(9, topics_to_delete={"t"}), 10)

@@ -1,4 +1,4 @@
-"""Propagation: which UpdateMetadata a controller of a level sends, and to whom."""
+"""Propagation: which UpdateMetadata a controller of each level sends, and to which brokers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def of(level: str, pinned: str | None = None) -> Propagation:
 def test_the_version_is_that_of_the_oldest_broker(
     level: str, pinned: str | None, version: int
 ) -> None:
-    """ControllerBrokerRequestBatch 0.9.0.1 and 0.10.2.2."""
+    """The version is that of the oldest broker (ControllerBrokerRequestBatch 0.9.0.1 and 0.10.2.2).
+    """
     assert version == of(level, pinned).update_metadata
 
 
@@ -45,7 +46,8 @@ def test_the_version_is_that_of_the_oldest_broker(
 def test_a_cluster_without_topics_is_told_from_0_9_on(
     told: Propagation, expected: list[int]
 ) -> None:
-    """Else the first topic of an empty mixed cluster loses the newcomer from its ISR."""
+    """From 0.9 on a cluster without topics sends UpdateMetadata too. Otherwise the first topic of
+    an empty mixed cluster loses the new broker from its ISR."""
     context = ControllerContext(epoch=5, propagation=told)
     context.brokers = {1: Broker(1, "a", 1), 2: Broker(2, "b", 2)}
     batch = RequestBatch(context, 1)
@@ -56,7 +58,8 @@ def test_a_cluster_without_topics_is_told_from_0_9_on(
 
 
 def test_all_listeners_and_the_rack_are_told() -> None:
-    """As they are registered; version 0 has room for the first PLAINTEXT one alone."""
+    """All listeners and the rack are sent as registered. Version 0 has room for the first PLAINTEXT
+    listener alone."""
     registration = BrokerRegistration(
         "h",
         9092,
@@ -74,7 +77,8 @@ def test_all_listeners_and_the_rack_are_told() -> None:
 
 
 def test_a_registration_whose_endpoints_cannot_be_read_has_its_address_told() -> None:
-    """A client that can write to ZooKeeper must not stop the controller."""
+    """A registration whose endpoints cannot be parsed is sent with its host and port. A client that
+    writes to ZooKeeper must not stop the controller."""
     broken = BrokerRegistration("h", 9092, version=2, endpoints=("nonsense",))
     context = ControllerContext(brokers={7: Broker(7, "h", 9092)}, listed=listed({7: broken}, [7]))
     assert [LiveBroker.plaintext(7, "h", 9092)] == context.live_brokers()

@@ -1,4 +1,4 @@
-"""RequestBatch: which broker gets which request, in which order, and what is built only once."""
+"""RequestBatch: which broker gets which request, in which order, and which parts are built once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def context() -> ControllerContext:
 
 
 def test_order_and_recipients(context: ControllerContext) -> None:
-    """LeaderAndIsr to those named, UpdateMetadata to every live broker, StopReplica last, whatever
-    the order in which they were added."""
+    """LeaderAndIsr goes to the named brokers, then UpdateMetadata to all live ones, and StopReplica
+    last, whatever the order of the calls."""
     batch = RequestBatch(context, 1)
     batch.add_stop_replica(PartitionReplica("a", 0, 2), delete=True)
     batch.add_stop_replica(PartitionReplica("b", 0, 2), delete=False)
@@ -47,8 +47,8 @@ def test_order_and_recipients(context: ControllerContext) -> None:
 
 
 def test_stops_share_a_request_and_deletions_do_not(context: ControllerContext) -> None:
-    """A broker that leaves hundreds of ISRs hears of all at once; dropping hundreds of logs might
-    take longer than an answer is waited for."""
+    """All replicas that stop are in one request per broker. Each deletion has its own request:
+    dropping hundreds of logs might exceed the timeout of a response."""
     batch = RequestBatch(context, 1)
     replicas = [PartitionReplica(topic, 0, 2) for topic in "abcd"]
     for replica in replicas[:2]:
@@ -64,7 +64,8 @@ def test_stops_share_a_request_and_deletions_do_not(context: ControllerContext) 
 
 
 def test_leaders_lists_only_live_brokers_that_lead_something(context: ControllerContext) -> None:
-    """Broker 9 leads b but is dead; brokers 2 and 3 lead nothing."""
+    """The request has only live brokers that lead one of its partitions: 9 leads b but is dead, 2
+    and 3 lead nothing."""
     batch = RequestBatch(context, 1)
     batch.add_leader_and_isr([2], A, (1, 2))
     batch.add_leader_and_isr([2], B, (2, 9))
@@ -75,7 +76,8 @@ def test_leaders_lists_only_live_brokers_that_lead_something(context: Controller
 
 
 def test_brokers_that_are_told_the_same_share_one_request(context: ControllerContext) -> None:
-    """A thousand partitions are put into a message once, not once for each broker."""
+    """Brokers with the same partitions share one encoded request. A thousand partitions are encoded
+    once, not per broker."""
     batch = RequestBatch(context, 1)
     batch.add_update_metadata()
     first, second, third = (r.request for r in batch.requests())
@@ -83,7 +85,7 @@ def test_brokers_that_are_told_the_same_share_one_request(context: ControllerCon
 
 
 def test_some_brokers_are_told_more(context: ControllerContext) -> None:
-    """A broker that joined hears of everything, the others of what changed."""
+    """A new broker gets all partitions, the others those that changed."""
     batch = RequestBatch(context, 1)
     batch.add_update_metadata(brokers=[3])
     batch.add_update_metadata([A])
@@ -96,7 +98,8 @@ def test_some_brokers_are_told_more(context: ControllerContext) -> None:
 
 
 def test_a_topic_under_deletion_is_told_with_its_marker(context: ControllerContext) -> None:
-    """Leader -2, epoch and version 0, and in every UpdateMetadata, asked for or not."""
+    """A partition under deletion has leader -2, epoch 0 and version 0, and is in every
+    UpdateMetadata."""
     context.topics_to_delete = {"b"}
     batch = RequestBatch(context, 1)
     batch.add_update_metadata([A])
@@ -107,7 +110,7 @@ def test_a_topic_under_deletion_is_told_with_its_marker(context: ControllerConte
 
 
 def test_nothing_to_say_is_no_request(context: ControllerContext) -> None:
-    """A partition without a leader yet, and an empty batch."""
+    """A partition without a leader and an empty batch send no request."""
     batch = RequestBatch(context, 1)
     assert batch.requests() == []
     batch.add_update_metadata([TopicPartition("new", 0)])

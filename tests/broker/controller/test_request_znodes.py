@@ -1,4 +1,5 @@
-"""What the controller writes for tools: never over what others wrote, and only while in office."""
+"""The controller's writes to znodes of tools never undo another client's write, and happen only
+while it is the controller."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.fixture
 def requests(zk: ZkClient) -> RequestZnodes:
-    """Of a controller in office, beside a topic of two partitions and a request to move one."""
+    """The requests of an active controller, a topic of two partitions, and a request to move one.
+    """
     zk.create(paths.CONTROLLER_EPOCH, "1")
     zk.put(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (2,)}))
     zk.put(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment({T0: (3,), T1: (3,)}))
@@ -31,7 +33,7 @@ def requests(zk: ZkClient) -> RequestZnodes:
 def before_the_next_write(
     monkeypatch: pytest.MonkeyPatch, zk: ZkClient, act: Callable[[], object]
 ) -> None:
-    """Have `act` done by somebody else between what is read and what is written."""
+    """Makes another client run `act` between the controller's read and its write."""
     write_all = zk.write_all
 
     def late(*args: object) -> object:
@@ -45,7 +47,8 @@ def before_the_next_write(
 def test_partitions_that_were_added_meanwhile_stay(
     requests: RequestZnodes, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those added after the assignment was read: it is read again."""
+    """Partitions that were added after the assignment was read stay, because the controller reads
+    it again."""
     added = nodes.encode_assignment({0: (1,), 1: (2,), 2: (1,)})
     before_the_next_write(monkeypatch, zk, lambda: zk.set(paths.topic("t"), added))
     requests.write_assignments({T0: (3, 1), TopicPartition("gone", 0): (1,)})
@@ -56,7 +59,7 @@ def test_partitions_that_were_added_meanwhile_stay(
 def test_moves_are_taken_from_the_request_as_it_is(
     requests: RequestZnodes, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last ones take the znode with them."""
+    """Finished moves are taken out of the present request. The last ones delete the znode."""
     less = nodes.encode_reassignment({T0: (3,)})
     before_the_next_write(monkeypatch, zk, lambda: zk.set(paths.REASSIGN_PARTITIONS, less))
     requests.remove_reassignments([T1])
@@ -66,7 +69,7 @@ def test_moves_are_taken_from_the_request_as_it_is(
 
 
 def test_a_state_that_cannot_be_read_is_watched(zk: ZkClient) -> None:
-    """Moves of other partitions go on, and this one's when the text is there again."""
+    """A move whose state znode cannot be parsed waits until it is repaired. Other moves go on."""
     store, state = ClusterStore(zk), LeaderAndIsr(1, 0, (1,), -1, 1)
     made = store.create_leader_and_isr({T0: state, T1: state})
     path = paths.partition_state(*T0)
@@ -91,7 +94,7 @@ WRITES: dict[str, Callable[[RequestZnodes], None]] = {
 def test_a_controller_that_was_replaced_writes_nothing(
     requests: RequestZnodes, zk: ZkClient, write: str
 ) -> None:
-    """The next controller has read all this and acts on it."""
+    """A replaced controller writes nothing: the next one has read these znodes and acts on them."""
     written = [
         paths.topic("t"),
         paths.REASSIGN_PARTITIONS,

@@ -1,4 +1,4 @@
-"""The two state tables of the controller, every pair of states, and the story in the exception."""
+"""The controller's two state tables: every pair of states, and the history in the exception."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def table_in(valid_previous: dict[Any, Any], initial: Enum, state: Enum) -> Stat
 def test_every_pair_of_states(
     valid_previous: dict[Any, Any], initial: Enum, source: Enum, target: Enum, legal: bool
 ) -> None:
-    """A legal move arrives; an illegal one raises and leaves the state as it was."""
+    """A legal transition is made. An illegal one raises and leaves the state."""
     table = table_in(valid_previous, initial, source)
     if legal:
         table.move(["key"], target)
@@ -81,7 +81,7 @@ def test_every_pair_of_states(
 
 
 def test_one_illegal_key_stops_the_whole_move() -> None:
-    """`move` is all or nothing: no key moves when one may not."""
+    """`move` is all or nothing: one illegal key stops the whole move."""
     table: StateTable[str, Any] = StateTable(
         partition_state.VALID_PREVIOUS, P.NONEXISTENT, History()
     )
@@ -93,7 +93,7 @@ def test_one_illegal_key_stops_the_whole_move() -> None:
 
 
 def test_the_exception_tells_the_story() -> None:
-    """What happened before stands in the exception, and only so much of it is kept."""
+    """The exception has the latest transitions, up to a limit."""
     history = History()
     for number in range(HISTORY_LENGTH + 10):
         history.add(f"event {number}")
@@ -107,7 +107,7 @@ def test_the_exception_tells_the_story() -> None:
 
 
 def test_reaching_the_initial_state_forgets_the_key() -> None:
-    """A deleted partition leaves nothing behind in the table."""
+    """Returning to the initial state removes the key from the table."""
     table = table_in(partition_state.VALID_PREVIOUS, P.NONEXISTENT, P.OFFLINE)
     table.move(["key"], P.NONEXISTENT)
     assert len(table) == 0
@@ -115,7 +115,7 @@ def test_reaching_the_initial_state_forgets_the_key() -> None:
 
 
 def test_in_state_filters_and_keeps_order() -> None:
-    """Keys come back in the order they were added."""
+    """Keys have the order in which they were added."""
     table: StateTable[str, Any] = StateTable(
         partition_state.VALID_PREVIOUS, P.NONEXISTENT, History()
     )
@@ -126,7 +126,8 @@ def test_in_state_filters_and_keeps_order() -> None:
 
 
 def test_a_new_controller_finds_partitions_by_their_leader() -> None:
-    """No state znode: NEW; leader alive: ONLINE; leader dead or none: OFFLINE."""
+    """A partition without state znode is NEW, one with a live leader ONLINE, one with a dead leader
+    or none OFFLINE."""
     led = LeaderAndIsr(1, 0, (1, 2), 0, 1)
     nobody = LeaderAndIsr(-1, 3, (), 4, 1)
     assert partition_state.initial_state(None, {1}) is P.NEW
@@ -136,13 +137,13 @@ def test_a_new_controller_finds_partitions_by_their_leader() -> None:
 
 
 def test_a_new_controller_distrusts_replicas_on_dead_brokers() -> None:
-    """They may have been under deletion when the old controller died."""
+    """A replica on a dead broker may have been under deletion when the old controller died."""
     assert replica_state.initial_state(1, {1}) is R.ONLINE
     assert replica_state.initial_state(2, {1}) is R.DELETION_INELIGIBLE
 
 
 def test_replicas_print_as_in_the_jvm_log() -> None:
-    """PartitionAndReplica.toString."""
+    """A replica prints as PartitionAndReplica.toString does."""
     replica = PartitionReplica("t", 0, 2)
     assert str(replica) == "[Topic=t,Partition=0,Replica=2]"
     assert replica.topic_partition == TopicPartition("t", 0)

@@ -1,4 +1,5 @@
-"""One broker without a network: real logs, ReplicaManager and OffsetManager, a clock to move."""
+"""One broker without a network: real logs, ReplicaManager and OffsetManager, and a clock that the
+test moves."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ BROKER_ID = 1
 
 
 class NoTopicConfigs:
-    """A ClusterStore in which no topic has overrides, and every ISR can be written."""
+    """A ClusterStore in which no topic has overrides and every ISR may be written."""
 
     def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         return {}
@@ -37,7 +38,7 @@ class NoTopicConfigs:
 
 
 class Coordinator:
-    """The broker, and what a test does to it."""
+    """The broker, and operations of tests on it."""
 
     def __init__(self, directory: Path, **keys: Any) -> None:
         self.runtime = FakeRuntime()
@@ -82,7 +83,7 @@ class Coordinator:
     def commit(
         self, group: str, partition: int, offset: int, metadata: str | None = "", when: int = -1
     ) -> int:
-        """Commit one offset of topic `t`; the code it is answered with."""
+        """Commits one offset of topic `t` and returns the code of the response."""
         tp = TopicPartition("t", partition)
         answers: list[dict[TopicPartition, int]] = []
         self.offsets.commit(group, {tp: OffsetAndMetadata(offset, metadata, when)}, answers.append)

@@ -1,4 +1,4 @@
-"""One Group as its driver runs it: actions done at once, timers on a clock that the test moves."""
+"""Runs one Group as its driver does: actions at once, timers on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RANGE: Protocols = (("range", b"m"),)
 
 @dataclass
 class Asked(Generic[T]):
-    """A request whose answer may be out."""
+    """A request whose response may still be outstanding."""
 
     answers: list[T] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Asked(Generic[T]):
 
 
 class GroupHarness:
-    """`appends` are the StoreGroups whose end is still to come, unless `appends_at_once`."""
+    """Without `appends_at_once`, `appends` has the StoreGroups that have not ended."""
 
     def __init__(self, level: Level = Level.V0_10_2, *, appends_at_once: bool = True) -> None:
         self.group = Group("g", level)
@@ -122,7 +122,7 @@ class GroupHarness:
     # A whole rebalance
 
     def settle(self, members: int) -> list[str]:
-        """A STABLE group with that many new members; the first is the leader."""
+        """A STABLE group with this number of new members. The first is the leader."""
         first = self.join().answer.member_id
         joins = [self.join() for _ in range(members - 1)]
         if joins:
@@ -135,7 +135,7 @@ class GroupHarness:
     # Timers
 
     def advance(self, ms: float) -> None:
-        """Move the clock; each timer ends at its own time."""
+        """Moves the clock. Each timer ends at its own time."""
         end = self.now + ms
         while True:
             timers: list[tuple[float, str | None]] = [(d, m) for m, d in self.sessions.items()]

@@ -1,4 +1,5 @@
-"""The offsets topic kept small: expired groups leave a tombstone, the cleaner takes both away."""
+"""The offsets topic stays small: an expired offset leaves a tombstone, and the cleaner removes
+both."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def clean(coordinator: Coordinator) -> None:
 
 
 def test_an_expired_offset_vanishes_in_two_passes(coordinator: Coordinator, tmp_path: Path) -> None:
-    """Its records go in the pass that meets the tombstone, the tombstone in the next one after
-    delete.retention.ms; a new leader then knows nothing of it, and everything of the others."""
+    """The pass that meets the tombstone removes the records, and the next one after
+    delete.retention.ms removes the tombstone. A new leader then knows the other offsets alone."""
     coordinator.lead(1)
     for offset in range(5):
         coordinator.commit("a", 0, offset)
@@ -81,8 +82,8 @@ def test_an_expired_offset_vanishes_in_two_passes(coordinator: Coordinator, tmp_
 def test_a_load_ends_though_the_last_records_are_compacted_away(
     coordinator: Coordinator, tmp_path: Path
 ) -> None:
-    """A broker that dies right after a roll leaves an empty active segment; behind the last record
-    there may be a gap then, which a load must step over."""
+    """A load ends although there is a gap behind the last record. A broker that dies right after a
+    roll leaves an empty active segment, and compaction may then remove the records before it."""
     coordinator.lead(1)
     coordinator.commit("a", 1, 8)
     coordinator.log(1).append(bytearray(message_set.encode([(None, b"no key")])))
@@ -98,7 +99,7 @@ def test_a_load_ends_though_the_last_records_are_compacted_away(
 
 
 def test_commits_between_passes_win(coordinator: Coordinator) -> None:
-    """A group that comes back after its tombstone keeps the new offset."""
+    """A group that commits again after its tombstone keeps the new offset."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 5)
     coordinator.runtime.advance(DAY_SECONDS + 3600)

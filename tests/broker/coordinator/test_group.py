@@ -1,4 +1,4 @@
-"""Group: what each request gets in each state, what moves the state, and at which time."""
+"""Group: the response to each request in each state, the transitions, and their times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def empty(level: Level) -> GroupHarness:
 
 
 def preparing(level: Level) -> GroupHarness:
-    """Members m1 (leader) and m2 of generation 2; a third has joined."""
+    """Members m1 (leader) and m2 of generation 2; a third member has joined."""
     harness = stable(level)
     harness.join()
     return harness
@@ -75,7 +75,7 @@ EACH = [
 
 @pytest.mark.parametrize(("level", "state"), EACH)
 def test_the_states_are_made(level: Level, state: GroupState) -> None:
-    """What the tests below begin with."""
+    """The states from which the tests below begin."""
     harness = MAKE[state](level)
     assert state is harness.group.state
 
@@ -85,7 +85,8 @@ def test_the_states_are_made(level: Level, state: GroupState) -> None:
 def test_a_state_follows_its_valid_previous_ones_alone(
     source: GroupState, target: GroupState
 ) -> None:
-    """Any other step is an error that names the group, and changes nothing."""
+    """A transition to a state that does not allow it is an error with the group's name, and changes
+    nothing."""
     group = Group("g", Level.V0_10_2)
     group.state = source
     if source in VALID_PREVIOUS[target]:
@@ -116,7 +117,8 @@ MEMBER, STRANGER, NOBODY = "m1", "stranger", ""
 def test_heartbeat(
     level: Level, member: str, generation: int, codes: dict[GroupState, int]
 ) -> None:
-    """Member before generation; 0.9 looks at neither unless STABLE."""
+    """The member id is checked before the generation. 0.9 checks neither unless the group is
+    STABLE."""
     for state, code in codes.items():
         harness = MAKE[state](level)
         asked = harness.group.generation + generation
@@ -125,8 +127,8 @@ def test_heartbeat(
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_sync(level: Level) -> None:
-    """25 without the member, 22 in another generation, 27 while members join; in STABLE the
-    assignment. A follower's waits."""
+    """The code is 25 for an unknown member, 22 for another generation, 27 while members join. In
+    STABLE the response has the assignment. A follower's request waits."""
     for state in (EMPTY, DEAD) if level is Level.V0_10_2 else (DEAD,):
         assert (b"", 25) == MAKE[state](level).sync(MEMBER).answer
     for state in (PREPARING, AWAITING, STABLE):
@@ -140,7 +142,8 @@ def test_sync(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_leave(level: Level) -> None:
-    """0 for a member and 25 for anybody else; others join again, or the group is over."""
+    """The code is 0 for a member and 25 for others. The remaining members join again, or the group
+    ends."""
     assert 25 == dead(level).leave(MEMBER)
     after = {PREPARING: PREPARING, AWAITING: PREPARING, STABLE: PREPARING}
     for state, then in after.items():
@@ -166,8 +169,8 @@ def test_leave(level: Level) -> None:
     ],
 )
 def test_commit(level: Level, member: str, generation: int, codes: dict[GroupState, int]) -> None:
-    """Allowed for the generation before while members join, not while they wait for the leader;
-    without a generation in an empty group alone."""
+    """While members join, a commit of the previous generation is allowed; while they wait for the
+    leader it is not. A commit without generation is allowed in an empty group alone."""
     for state, code in codes.items():
         harness = MAKE[state](level)
         assert code == harness.commit(member, harness.group.generation + generation), state
@@ -175,7 +178,7 @@ def test_commit(level: Level, member: str, generation: int, codes: dict[GroupSta
 
 @pytest.mark.parametrize(("level", "state"), EACH)
 def test_join_with_an_unknown_member_id(level: Level, state: GroupState) -> None:
-    """25, with the id sent back; no member is added."""
+    """The code is 25 with the same id, and no member is added."""
     harness = MAKE[state](level)
     before = dict(harness.group.members)
     result = harness.join(STRANGER).answer
@@ -193,8 +196,8 @@ def test_join_with_an_unknown_member_id(level: Level, state: GroupState) -> None
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("state", [PREPARING, AWAITING, STABLE])
 def test_join_with_what_the_group_does_not_share(level: Level, state: GroupState) -> None:
-    """23 for another protocol type, for no common protocol and for no protocol; it comes before
-    25."""
+    """The code is 23 for another protocol type, no common protocol, or no protocol at all. It comes
+    before 25."""
     for member in (NOBODY, MEMBER, STRANGER):
         assert 23 == MAKE[state](level).join(member, protocol_type="connect").answer.error_code
         assert 23 == MAKE[state](level).join(member, OTHER).answer.error_code
@@ -202,7 +205,8 @@ def test_join_with_what_the_group_does_not_share(level: Level, state: GroupState
 
 
 def test_an_empty_group_takes_another_protocol_type() -> None:
-    """As captured (join-empty-other-type); but a list without protocols is refused."""
+    """An empty group accepts another protocol type, as captured (join-empty-other-type). A request
+    without protocols is refused."""
     harness = empty(Level.V0_10_2)
     assert 23 == harness.join(protocols=()).answer.error_code
     assert EMPTY is harness.group.state
@@ -212,15 +216,16 @@ def test_an_empty_group_takes_another_protocol_type() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_dead_group_takes_nobody(level: Level) -> None:
-    """25 for a new member and for an old one."""
+    """A new member and an old one get 25."""
     assert 25 == dead(level).join().answer.error_code
     assert 25 == dead(level).join(MEMBER).answer.error_code
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_unchanged_member_is_told_of_the_generation(level: Level) -> None:
-    """It may have missed the answer. In AWAITING_SYNC the leader gets the members too; in STABLE it
-    begins a rebalance."""
+    """A member that joins again unchanged gets the current generation, since it may have missed the
+    response. In AWAITING_SYNC the leader gets the members too; in STABLE its join begins a
+    rebalance."""
     harness = awaiting(level)
     result = harness.join("m1").answer
     assert (2, "m1", (("m1", b"m"), ("m2", b"m"))) == (
@@ -239,7 +244,7 @@ def test_an_unchanged_member_is_told_of_the_generation(level: Level) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("state", [AWAITING, STABLE])
 def test_changed_metadata_begins_a_rebalance(level: Level, state: GroupState) -> None:
-    """Also in AWAITING_SYNC, where parked syncs get 27."""
+    """Changed metadata begins a rebalance, also in AWAITING_SYNC, where parked syncs get 27."""
     harness = MAKE[state](level)
     parked = harness.sync("m2") if state is AWAITING else None
     assert harness.join("m1", (("range", b"changed"),)).parked
@@ -252,7 +257,7 @@ def test_changed_metadata_begins_a_rebalance(level: Level, state: GroupState) ->
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_first_member_leads_generation_1_at_once(level: Level) -> None:
-    """No initial delay: that is 0.11's."""
+    """There is no initial delay, which is of 0.11."""
     harness = GroupHarness(level)
     result = harness.join().answer
     assert ("m1", 1, "range", "m1", (("m1", b"m"),)) == (
@@ -266,7 +271,7 @@ def test_the_first_member_leads_generation_1_at_once(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_joins_wait_for_every_known_member(level: Level) -> None:
-    """All are answered together; the leader alone gets the members."""
+    """All joins get their responses together. Only the leader gets the members."""
     harness = stable(level)
     newcomer, follower = harness.join(), harness.join("m2")
     assert newcomer.parked
@@ -279,8 +284,8 @@ def test_joins_wait_for_every_known_member(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_syncs_wait_for_the_append_of_the_record(level: Level) -> None:
-    """STABLE and the answers come after it. Who is not named gets zero bytes; a stranger's
-    assignment is dropped."""
+    """STABLE and the responses follow the append. A member without assignment gets zero bytes; an
+    assignment of an unknown member is dropped."""
     harness = awaiting(level)
     harness.appends_at_once = False
     follower = harness.sync("m2")
@@ -295,7 +300,7 @@ def test_syncs_wait_for_the_append_of_the_record(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_failed_append_begins_a_rebalance(level: Level) -> None:
-    """The syncs get its code."""
+    """The syncs get the code of the failed append, and a rebalance begins."""
     harness = awaiting(level)
     harness.appends_at_once = False
     leader = harness.sync("m1")
@@ -306,7 +311,8 @@ def test_a_failed_append_begins_a_rebalance(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_rebalance_wins_over_an_append_under_way(level: Level) -> None:
-    """The syncs have got 27; its end changes nothing, also in the next AWAITING_SYNC."""
+    """After a rebalance has begun, the syncs have 27, and the end of the append changes nothing,
+    also in the next AWAITING_SYNC."""
     harness = awaiting(level)
     harness.appends_at_once = False
     leader = harness.sync("m1", plan={"m1": b"old"})
@@ -324,7 +330,7 @@ def test_a_rebalance_wins_over_an_append_under_way(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_leader_stays_until_it_is_removed(level: Level) -> None:
-    """Then another member leads."""
+    """After the leader is removed, another member leads."""
     harness = stable(level)
     harness.join()
     harness.join("m1")
@@ -335,7 +341,7 @@ def test_the_leader_stays_until_it_is_removed(level: Level) -> None:
 
 
 def test_the_last_member_leaves_an_empty_generation_behind() -> None:
-    """0.10.2 stores it: the next generation goes on from there."""
+    """From 0.10.2 on an empty group is stored with its generation, and the next one follows it."""
     harness = empty(Level.V0_10_2)
     assert (EMPTY, 2, None, None) == (
         harness.group.state,
@@ -348,7 +354,7 @@ def test_the_last_member_leaves_an_empty_generation_behind() -> None:
 
 
 def test_the_last_member_takes_the_group_along_in_0_9() -> None:
-    """DEAD, to be removed with a tombstone."""
+    """In 0.9 the group becomes DEAD and is removed with a tombstone."""
     harness = empty(Level.V0_9_0)
     assert (DEAD, True) == (harness.group.state, harness.removed)
     assert 1 == len(harness.records)
@@ -356,7 +362,7 @@ def test_the_last_member_takes_the_group_along_in_0_9() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_removed_member_hears_so(level: Level) -> None:
-    """Its parked join or sync gets 25; the original leaves it without an answer."""
+    """The parked join or sync of a removed member gets 25. The JVM broker sends no response."""
     harness = stable(level)
     join = harness.join()
     harness.leave("m3")
@@ -372,7 +378,8 @@ def test_a_removed_member_hears_so(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_who_does_not_join_in_time_is_removed(level: Level) -> None:
-    """The time is the longest rebalance timeout among the members known when it began."""
+    """A member that does not join in time is removed. The timeout is the longest rebalance timeout
+    of the members at the start of the rebalance."""
     harness = GroupHarness(level)
     harness.join(rebalance_ms=2000, session_ms=60_000)
     newcomer = harness.join(rebalance_ms=500, session_ms=60_000)
@@ -391,7 +398,8 @@ def test_who_does_not_join_in_time_is_removed(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_silent_member_is_removed_after_its_session(level: Level) -> None:
-    """To the millisecond after its last sign."""
+    """A member is removed when its session timeout has passed since its last request, to the
+    millisecond."""
     harness = stable(level)
     harness.advance(SESSION_MS - 1)
     assert 0 == harness.heartbeat("m1")
@@ -408,7 +416,8 @@ def test_a_silent_member_is_removed_after_its_session(level: Level) -> None:
     ("level", "renews"), [(Level.V0_9_0, False), (Level.V0_10_2, True)], ids=str
 )
 def test_what_renews_a_session_differs(level: Level, renews: bool) -> None:
-    """A heartbeat while members join and a commit do so in 0.10.2, not in 0.9."""
+    """In 0.10.2 a commit and a heartbeat while members join renew the session; in 0.9 they do not.
+    """
     for sign in (GroupHarness.heartbeat, GroupHarness.commit):
         harness = preparing(level)
         harness.group.members["m1"].rebalance_timeout_ms = 1_000_000
@@ -420,7 +429,7 @@ def test_what_renews_a_session_differs(level: Level, renews: bool) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_parked_request_keeps_its_member(level: Level) -> None:
-    """However long it waits; its session begins with the answer."""
+    """A member with a parked request does not expire. Its session begins with the response."""
     harness = GroupHarness(level)
     harness.join(rebalance_ms=50_000, session_ms=49_000)
     newcomer = harness.join(session_ms=6000)
@@ -435,7 +444,7 @@ def test_a_parked_request_keeps_its_member(level: Level) -> None:
 
 
 def test_a_member_that_joins_again_does_not_expire_while_it_waits() -> None:
-    """Its timer runs from before, and ends without effect."""
+    """The timer of an earlier session of a member that waits ends without effect."""
     harness = preparing(Level.V0_10_2)
     again = harness.join("m1")
     harness.advance(SESSION_MS - 1)
@@ -450,7 +459,7 @@ def test_a_member_that_joins_again_does_not_expire_while_it_waits() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_leader_that_never_syncs_is_removed(level: Level) -> None:
-    """By its own session; the followers' syncs get 27."""
+    """A leader that never syncs is removed after its session. The syncs of followers get 27."""
     harness = awaiting(level)
     follower = harness.sync("m2")
     harness.advance(SESSION_MS)
@@ -460,7 +469,7 @@ def test_a_leader_that_never_syncs_is_removed(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_all_members_missing_ends_the_group(level: Level) -> None:
-    """When the rebalance times out without a parked member."""
+    """If the rebalance times out without a parked member, the group ends."""
     harness = stable(level)
     harness.join()
     harness.leave("m3")
@@ -477,7 +486,7 @@ def test_all_members_missing_ends_the_group(level: Level) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_loaded_group_goes_on(level: Level) -> None:
-    """Generation, leader, members and assignments are back, and every session begins."""
+    """A loaded group has generation, leader, members and assignments, and every session begins."""
     before = stable(level)
     harness = GroupHarness(level)
     harness.group, actions = Group.loaded("g", level, before.records[-1].record, harness.now)
@@ -496,7 +505,8 @@ def test_a_loaded_group_goes_on(level: Level) -> None:
 
 
 def test_a_loaded_member_supports_the_protocol_of_the_record_alone() -> None:
-    """As captured (mig-join-other-proto-after-load)."""
+    """A loaded member supports only the protocol in the record, as captured
+    (mig-join-other-proto-after-load)."""
     member = StoredMember("m1", "c", "/h", 1, SESSION_MS, b"m", b"a")
     record = StoredGroup("consumer", 7, "range", "m1", [member])
     harness = GroupHarness()
@@ -508,7 +518,8 @@ def test_a_loaded_member_supports_the_protocol_of_the_record_alone() -> None:
 
 
 def test_a_loaded_group_without_members_is_empty() -> None:
-    """Its protocol type is lost, as captured (gv-before); its generation is not."""
+    """An empty group loads without its protocol type, as captured (gv-before), and with its
+    generation."""
     record = StoredGroup("consumer", 7, None, None, [])
     group, actions = Group.loaded("g", Level.V0_10_2, record, 0.0)
     assert (EMPTY, "", 7, []) == (group.state, group.protocol_type, group.generation, actions)
@@ -516,7 +527,7 @@ def test_a_loaded_group_without_members_is_empty() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_unloading_tells_who_waits(level: Level) -> None:
-    """16 for parked joins and syncs; no timer is left."""
+    """When a group is unloaded, parked joins and syncs get 16, and no timer remains."""
     harness = preparing(level)
     join = harness.join("m2")
     harness.unload()
@@ -530,7 +541,7 @@ def test_unloading_tells_who_waits(level: Level) -> None:
 
 
 def test_only_an_empty_group_without_offsets_expires() -> None:
-    """It is DEAD then."""
+    """A group becomes DEAD when it is empty and has no offsets."""
     assert not stable(Level.V0_10_2).group.expire(has_offsets=False)
     harness = empty(Level.V0_10_2)
     assert not harness.group.expire(has_offsets=True)

@@ -1,7 +1,7 @@
-"""GroupCoordinator on real logs: what is stored, loaded, moved away and expired, at both levels.
+"""GroupCoordinator on real logs: records, loads, moves to another broker and expiry, at both
+levels.
 
-With one partition of the offsets topic, which keeps every group.
-"""
+The offsets topic has one partition here, which stores every group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MINUTE_MS = 60_000
 
 
 class Broker:
-    """A World that leads the offsets topic, and members as requests."""
+    """A World that leads the offsets topic, and requests of members."""
 
     def __init__(self, directory: Path, level: Level = Level.V0_10_2, **config: Any) -> None:
         self.level = level
@@ -132,7 +132,8 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Broker:
 
 
 def test_a_generation_is_one_record(broker: Broker) -> None:
-    """Key of version 2; the value has version 0 at 0.9 and 1 at 0.10.2."""
+    """A generation is one record with a key of version 2. The value has version 0 at 0.9 and 1 at
+    0.10.2."""
     joined = broker.settle()
     ((key, value),) = broker.records()
     assert GroupKey("g") == key
@@ -156,7 +157,7 @@ def test_a_generation_is_one_record(broker: Broker) -> None:
 
 
 def test_a_pinned_broker_writes_what_older_ones_read(tmp_path: Path) -> None:
-    """Value version 0 while inter.broker.protocol.version is below 0.10.1."""
+    """Below inter.broker.protocol.version 0.10.1 the value has version 0."""
     broker = Broker(
         tmp_path,
         inter_broker_protocol_version="0.10.0",
@@ -167,7 +168,7 @@ def test_a_pinned_broker_writes_what_older_ones_read(tmp_path: Path) -> None:
 
 
 def test_the_record_is_in_the_isr_before_a_sync_is_answered(broker: Broker) -> None:
-    """The follower's fetch acknowledges it."""
+    """The sync's response waits until the follower's fetch acknowledges the record."""
     broker.lead(isr=(1, 2))
     joined = broker.join()
     client = broker.park(sync_request(joined))
@@ -180,7 +181,7 @@ def test_the_record_is_in_the_isr_before_a_sync_is_answered(broker: Broker) -> N
 
 
 def test_a_record_without_acknowledgement_begins_a_rebalance(broker: Broker) -> None:
-    """After offsets.commit.timeout.ms the sync gets 27."""
+    """After offsets.commit.timeout.ms without acknowledgement the sync gets 27."""
     broker.lead(isr=(1, 2))
     client = broker.park(sync_request(broker.join()))
     broker.advance(broker.world.config.offsets_commit_timeout_ms + 10)
@@ -190,8 +191,8 @@ def test_a_record_without_acknowledgement_begins_a_rebalance(broker: Broker) -> 
 
 
 def test_a_commit_says_when_it_expires(broker: Broker) -> None:
-    """Record of version 1. The commit time is the broker's; the retention counts from the time of a
-    version 1 request, if it has one. Null metadata is stored as ""."""
+    """A commit is a record of version 1 with the broker's time. The retention counts from the time
+    of a version 1 request, if it has one. Null metadata is stored as ""."""
     now = broker.world.runtime.time_ms()
     default_ms = broker.world.config.offsets_retention_minutes * MINUTE_MS
     assert 0 == broker.commit("a")
@@ -217,13 +218,14 @@ def test_a_commit_says_when_it_expires(broker: Broker) -> None:
 )
 @pytest.mark.parametrize("level", LEVELS)
 def test_codes_of_failed_appends(level: Level, append: int, commit: int, group: int) -> None:
-    """Each in its own table; what is not there stays."""
+    """Commit and sync have tables of codes of their own. Codes that a table does not have are sent
+    unchanged."""
     assert commit == code_of_commit(append, level)
     assert group == code_of_group_record(append, level)
 
 
 def test_too_few_replicas_is_told_in_another_way_by_each_level() -> None:
-    """19 and 20 become 15 in 0.10.2; 0.9 sends them as they are."""
+    """0.10.2 sends 15 instead of 19 and 20; 0.9 sends them unchanged."""
     for code in (19, 20):
         assert (
             15 == code_of_commit(code, Level.V0_10_2) == code_of_group_record(code, Level.V0_10_2)
@@ -237,7 +239,7 @@ def test_too_few_replicas_is_told_in_another_way_by_each_level() -> None:
 
 
 def test_the_last_leave_of_0_9_deletes_the_record(tmp_path: Path) -> None:
-    """At once, offsets or not; they stay."""
+    """In 0.9 the last leave deletes the group's record at once. Its offsets stay."""
     broker = Broker(tmp_path, Level.V0_9_0)
     joined = broker.settle()
     broker.commit("g", joined)
@@ -249,7 +251,7 @@ def test_the_last_leave_of_0_9_deletes_the_record(tmp_path: Path) -> None:
 
 
 def test_a_group_of_0_10_2_stays_as_long_as_its_offsets(tmp_path: Path) -> None:
-    """Then a look at the offsets removes both, with tombstones."""
+    """In 0.10.2 the expiry of offsets removes the last offset and the group, with tombstones."""
     broker = Broker(tmp_path)
     joined = broker.settle()
     broker.commit("g", joined, retention_ms=MINUTE_MS)
@@ -263,7 +265,7 @@ def test_a_group_of_0_10_2_stays_as_long_as_its_offsets(tmp_path: Path) -> None:
 
 
 def test_a_group_with_offsets_alone_has_no_record_to_delete(tmp_path: Path) -> None:
-    """It is listed without a protocol type, and goes with its offsets."""
+    """A group with offsets alone is listed without a protocol type, and ends with its offsets."""
     broker = Broker(tmp_path)
     broker.commit("g", retention_ms=1)
     assert [("g", "")] == [
@@ -275,7 +277,7 @@ def test_a_group_with_offsets_alone_has_no_record_to_delete(tmp_path: Path) -> N
 
 
 def test_offsets_of_a_live_group_expire_too(broker: Broker) -> None:
-    """As in every release before 2.1."""
+    """Offsets expire while the group has members, as in every release before 2.1."""
     joined = broker.settle()
     broker.commit("g", joined, retention_ms=1)
     for _ in range(13):
@@ -287,7 +289,7 @@ def test_offsets_of_a_live_group_expire_too(broker: Broker) -> None:
 
 @pytest.mark.parametrize(("level", "left"), [(Level.V0_9_0, [7]), (Level.V0_10_2, [])], ids=str)
 def test_offsets_of_a_deleted_topic(tmp_path: Path, level: Level, left: list[int]) -> None:
-    """0.10.2 deletes them with the topic, 0.9 when they expire."""
+    """0.10.2 deletes the offsets of a topic with the topic; in 0.9 they expire."""
     broker = Broker(tmp_path, level)
     broker.commit("g")
     gone = [TopicPartition("t", 0), TopicPartition("t", 1)]
@@ -301,7 +303,8 @@ def test_offsets_of_a_deleted_topic(tmp_path: Path, level: Level, left: list[int
 
 
 def test_members_go_on_at_a_new_coordinator(broker: Broker) -> None:
-    """Generation, assignment and offsets come back from the log; the session begins again."""
+    """The new coordinator loads generation, assignment and offsets from its log. Sessions begin
+    again."""
     joined = broker.settle()
     broker.commit("g", joined)
     broker.advance(9000)
@@ -317,7 +320,7 @@ def test_members_go_on_at_a_new_coordinator(broker: Broker) -> None:
 
 
 def test_no_timer_survives_a_move(broker: Broker) -> None:
-    """A timer of before must not remove a member of now."""
+    """A timer from before a move never removes a member of the group as loaded again."""
     joined = broker.settle()
     waiting = broker.park(join_request())
     broker.follow()
@@ -329,7 +332,7 @@ def test_no_timer_survives_a_move(broker: Broker) -> None:
 
 
 def test_a_deleted_group_does_not_come_back(broker: Broker) -> None:
-    """The last record of a key counts."""
+    """The last record of a key counts, so a deleted group stays deleted."""
     joined = broker.settle()
     broker.call(LeaveGroupRequest("g", joined.member_id))
     broker.advance(CHECK_MS + 10)
@@ -341,7 +344,7 @@ def test_a_deleted_group_does_not_come_back(broker: Broker) -> None:
 def test_members_that_join_again_and_again_do_not_fill_the_log(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A group has the lines of one generation in a second, however many there are."""
+    """A group logs the lines of one generation per second, however many rebalances it has."""
 
     def lines(rebalances: int) -> int:
         caplog.clear()
@@ -359,7 +362,8 @@ def test_members_that_join_again_and_again_do_not_fill_the_log(
 
 
 def test_a_record_that_cannot_be_read_costs_its_group_alone(broker: Broker) -> None:
-    """The original stops the load there and keeps nothing of the partition."""
+    """A record that cannot be parsed leaves out its group alone. The JVM broker stops the load and
+    keeps nothing of the partition."""
     broker.settle("before")
     records = [(b"\0\2\0\1g", b"\0\x63"), (b"\0\x63", b""), (b"\0\2", b"")]
     broker.world.replica_manager.appender.append_internal(
@@ -376,7 +380,8 @@ def test_a_record_that_cannot_be_read_costs_its_group_alone(broker: Broker) -> N
 
 
 def test_what_is_answered_during_a_load(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """14, but a heartbeat gets 0 and a sync 16; the list is partial and says 14."""
+    """During a load a request gets 14, a heartbeat 0 and a sync 16. The list is partial, with code
+    14."""
     joined = broker.settle()
     broker.follow()
     seen: dict[str, int] = {}
@@ -402,7 +407,7 @@ def test_what_is_answered_during_a_load(broker: Broker, monkeypatch: pytest.Monk
 
 
 def test_a_stopping_broker_says_so(broker: Broker) -> None:
-    """15 to everything."""
+    """A broker that stops answers 15 to every request."""
     joined = broker.settle()
     broker.world.context.group_coordinator.shutdown()
     assert 15 == broker.join().error_code
@@ -415,7 +420,7 @@ def test_a_stopping_broker_says_so(broker: Broker) -> None:
 
 
 def test_a_refused_first_join_leaves_no_group(broker: Broker) -> None:
-    """Neither for a session out of bounds nor without protocols."""
+    """After a first join with an illegal session timeout, or without protocols, no group exists."""
     longest = broker.world.config.group_max_session_timeout_ms
     for session_ms, code in ((5999, 26), (longest + 1, 26), (6000, 0), (longest, 0)):
         assert code == broker.join(group=f"s{session_ms}", session_ms=session_ms).error_code
@@ -426,8 +431,8 @@ def test_a_refused_first_join_leaves_no_group(broker: Broker) -> None:
 
 
 def test_requests_in_one_write_are_handled_in_order(broker: Broker) -> None:
-    """The answer to a parked join sets off the next request of that connection, a leave: the group
-    is in order all the same."""
+    """The response to a parked join makes the connection's next request, a leave, run within it.
+    The group stays consistent."""
     first = broker.settle()
     client = broker.park(join_request())
     client.send(encode_request(LeaveGroupRequest("g", "unknown"), 2, "c"))
@@ -442,7 +447,7 @@ def test_requests_in_one_write_are_handled_in_order(broker: Broker) -> None:
 
 
 def test_a_member_id_is_the_client_id_and_a_random_uuid(broker: Broker) -> None:
-    """Of version 4; each is another."""
+    """A member id is the client id and a random UUID of version 4, a new one for each member."""
     ids = {broker.join(group=f"g{number}").member_id for number in range(50)}
     assert 50 == len(ids)
     for member_id in ids:

@@ -1,4 +1,5 @@
-"""What groups cost: calls are counted, not timed, so that a loaded machine tells the same."""
+"""The cost of groups in function calls, not in time, so that load on the machine does not matter.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ SESSION_MS = 30_000
 
 
 def calls(run: Callable[[], object]) -> int:
-    """How many functions `run` enters, generators included."""
+    """The number of functions that `run` enters, generators included."""
     count = 0
 
     def note(frame: FrameType, event: str, arg: object) -> None:
@@ -31,7 +32,8 @@ def calls(run: Callable[[], object]) -> int:
 
 
 def test_a_rebalance_costs_as_much_as_it_has_members() -> None:
-    """Four times the members, about four times the calls: no member is looked at for each other."""
+    """Four times the members cost about four times the calls: no step compares each member with
+    each other."""
 
     def rebalance(members: int) -> int:
         harness = GroupHarness()
@@ -49,7 +51,7 @@ def test_a_rebalance_costs_as_much_as_it_has_members() -> None:
 
 
 def test_a_growing_group_costs_as_much_as_its_joins() -> None:
-    """Five hundred newcomers park while one member is missing."""
+    """Five hundred members join one by one while one member is missing."""
 
     def grow(members: int) -> int:
         harness = GroupHarness()
@@ -60,7 +62,8 @@ def test_a_growing_group_costs_as_much_as_its_joins() -> None:
 
 
 def test_idle_groups_cost_their_heartbeats_and_a_timer_each_session(tmp_path: Path) -> None:
-    """A heartbeat sets no timer: it moves a deadline, at which the timer looks when it ends."""
+    """A heartbeat sets no timer. It moves a deadline, which the running timer reads when it ends.
+    """
     broker = Broker(tmp_path)
     members = {
         name: broker.join(group=name, session_ms=SESSION_MS)
