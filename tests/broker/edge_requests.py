@@ -1,9 +1,8 @@
-"""Requests without names or partitions, and what 0.8.2.2 answers to each.
+"""Requests without names or partitions, and the responses of 0.8.2.2.
 
-They ask for the topic `edge`, which must exist with one partition, and for the group `edge`, whose
-coordinator must be loaded, in this order. tests/interop sends them to the real broker,
-tests/broker to ours.
-"""
+They use the topic `edge`, which must exist with one partition, and the group `edge`, whose
+coordinator must be loaded. Send them in this order. tests/interop sends them to the real broker,
+tests/broker to ours."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ CORRELATION_ID = 77
 
 
 class EdgeRequest(NamedTuple):
-    """A frame, and the payload that answers it behind the correlation id."""
+    """A frame, and the payload of the response behind its correlation id."""
 
     name: str
     frame: bytes
@@ -71,12 +70,12 @@ def fetch_offsets(version: int, group: str | None, *named: tuple[str | None, lis
 
 
 def code(value: int) -> bytes:
-    """Of partition 0, as commits answer it."""
+    """A response with this code for partition 0 of a commit."""
     return pack(">ih", 0, value)
 
 
 def offset(value: int, metadata: str, error_code: int) -> bytes:
-    """Of partition 0, as offset fetches answer it."""
+    """A response with this offset for partition 0 of an offset fetch."""
     return pack(">iq", 0, value) + text(metadata) + pack(">h", error_code)
 
 

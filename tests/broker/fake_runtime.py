@@ -1,9 +1,8 @@
-"""FakeRuntime: a BrokerRuntime whose clock the test moves, and where greenlets are plain calls.
+"""FakeRuntime: a BrokerRuntime whose clock the test moves, and whose greenlets are plain calls.
 
-`spawn` runs the function at once, to its end; `run_native_later` runs jobs at once, or, without
-`native_inline`, keeps them until `run_native_jobs`; `advance` moves the clock and makes the calls
-that fall due, in their order. What would wait for somebody else raises, so no test can hang.
-"""
+`spawn` runs the function at once, to its end. `run_native_later` runs jobs at once, or, without
+`native_inline`, keeps them until `run_native_jobs`. `advance` moves the clock and makes the calls
+that are due, in order. A call that would wait raises, so no test can hang."""
 
 from __future__ import annotations
 
@@ -72,7 +71,7 @@ class FakeQueue:
 
 
 class Halted(BaseException):
-    """The broker ended its process: nothing but the test may catch it."""
+    """Raised where the broker would end its process. Only the test may catch it."""
 
 
 def no_network(address: Address, timeout: float | None) -> Stream:
@@ -113,7 +112,7 @@ class FakeRuntime:
         return handle
 
     def advance(self, seconds: float) -> None:
-        """Move the clock, making every call that falls due at its own time."""
+        """Moves the clock, and makes every call that is due at its own time."""
         end = self.now + seconds
         while self._calls and self._calls[0][0] <= end:
             due, _, handle = heapq.heappop(self._calls)
@@ -124,7 +123,7 @@ class FakeRuntime:
 
     @property
     def pending_calls(self) -> int:
-        """Timers that are set and not cancelled."""
+        """The number of timers that are set."""
         return sum(handle.call is not None for _, _, handle in self._calls)
 
     # Greenlets
@@ -219,7 +218,7 @@ class FakeRuntime:
             self.native_jobs.append(job)
 
     def run_native_jobs(self) -> None:
-        """Finish the jobs that are out, and those that their ends start."""
+        """Runs the waiting jobs, and those that they start."""
         while self.native_jobs:
             self.native_jobs.pop(0)()
 

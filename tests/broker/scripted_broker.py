@@ -1,8 +1,9 @@
-"""ScriptedBroker: a broker that registers, writes down what a controller tells it, and agrees.
+"""ScriptedBroker: a broker that registers, records a controller's requests, and answers them with
+success.
 
-with ScriptedBroker(2, zk_connect) as broker:
-    broker.register()
-    requests = broker.wait_for(2)
+    with ScriptedBroker(2, zk_connect) as broker:
+        broker.register()
+        requests = broker.wait_for(2)
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class ScriptedBroker:
             connection.close()
 
     def register(self) -> None:
-        """Appear in /brokers/ids, in a session of its own."""
+        """Creates its znode in /brokers/ids, in a session of its own."""
         self._session = ZkClient(self._zk_connect, name=f"scripted broker {self.id}")
         self._session.start()
         ClusterStore(self._session).register_broker(
@@ -81,13 +82,13 @@ class ScriptedBroker:
         )
 
     def leave(self) -> None:
-        """Disappear from /brokers/ids."""
+        """Removes its znode from /brokers/ids."""
         if self._session is not None:
             self._session.close()
             self._session = None
 
     def take(self) -> list[Received]:
-        """What came since the last call, once nothing more comes for a while."""
+        """The requests since the last call, once no more arrive for a while."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         with self._arrived:
             while self._arrived.wait(QUIET_SECONDS) and time.monotonic() < deadline:
@@ -96,7 +97,7 @@ class ScriptedBroker:
             return received
 
     def wait_for(self, kind: type[Request], count: int = 1) -> list[Received]:
-        """Wait until `count` requests of a kind came, then take everything."""
+        """Waits until `count` requests of a kind arrived, and returns all."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         with self._arrived:
             while sum(isinstance(r.request, kind) for r in self.received) < count:
@@ -133,7 +134,7 @@ class ScriptedBroker:
 
 
 def agree(request: Any) -> Response:
-    """The response of a broker that has carried out the request."""
+    """The response of a broker that has executed the request."""
     if isinstance(request, LeaderAndIsrRequest):
         return LeaderAndIsrResponse(
             0, [PartitionError(s.topic, s.partition, 0) for s in request.partition_states]

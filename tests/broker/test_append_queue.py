@@ -1,4 +1,4 @@
-"""Large compressed sets take a detour through a thread; their partition keeps its order."""
+"""A native thread numbers large compressed sets, and the order of their partition is kept."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def append(world: World, data: bytearray, results: list[AppendResults]) -> None:
 
 
 def test_later_appends_wait_behind_a_job_in_order(tmp_path: Path) -> None:
-    """Large, small, large, small: offsets in the order of arrival, and then no queue any more."""
+    """Large, small, large and small sets get offsets in the order of arrival. Then the queue is
+    removed."""
     world, results = start(tmp_path)
     for data in (large(100), small(b"a"), large(90), small(b"b")):
         append(world, data, results)
@@ -67,7 +68,7 @@ def test_later_appends_wait_behind_a_job_in_order(tmp_path: Path) -> None:
 
 
 def test_small_appends_take_no_lane(tmp_path: Path) -> None:
-    """Compressed or not, below the limit it is done at once."""
+    """A small set, compressed or not, is appended at once without a queue."""
     world, results = start(tmp_path)
     append(world, bytearray(message_set.encode([(None, b"x" * 100)] * 50, GZIP)), results)
     append(world, small(b"a"), results)
@@ -76,7 +77,7 @@ def test_small_appends_take_no_lane(tmp_path: Path) -> None:
 
 
 def test_a_set_that_cannot_be_unpacked_fails_alone(tmp_path: Path) -> None:
-    """The appends behind it go on."""
+    """A set that cannot be unpacked fails, and the appends behind it go on."""
     world, results = start(tmp_path)
     broken = large()
     broken[5000] ^= 1
@@ -88,7 +89,8 @@ def test_a_set_that_cannot_be_unpacked_fails_alone(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_fails_stops_nobody_behind_it(tmp_path: Path) -> None:
-    """Neither after a job nor after an inline append."""
+    """An error in the callback of one append does not stop the appends behind it, after a native
+    job and after an inline append."""
     world, results = start(tmp_path)
 
     def fail(_results: AppendResults) -> None:
@@ -105,7 +107,8 @@ def test_an_answer_that_fails_stops_nobody_behind_it(tmp_path: Path) -> None:
 
 
 def test_a_request_whose_answer_cannot_be_written_ends_its_connection_alone(tmp_path: Path) -> None:
-    """A topic name of bytes that are no UTF-8 would be three times as long in the answer."""
+    """If the response cannot be encoded, only this connection closes. A topic name of bytes that
+    are no UTF-8 would be three times as long in the response."""
     world, results = start(tmp_path)
     name = b"\xff" * 15_000
     data = bytes(large())
@@ -131,7 +134,7 @@ def test_a_request_whose_answer_cannot_be_written_ends_its_connection_alone(tmp_
 
 
 def test_leadership_lost_during_a_job_appends_nothing(tmp_path: Path) -> None:
-    """The result of the job comes back to a follower: 6 for it and for all behind it."""
+    """If this broker became a follower during the job, the set and those behind it get 6."""
     world, results = start(tmp_path)
     append(world, large(), results)
     append(world, small(b"a"), results)
@@ -142,7 +145,8 @@ def test_leadership_lost_during_a_job_appends_nothing(tmp_path: Path) -> None:
 
 
 def test_a_job_that_comes_back_after_the_end_appends_nothing(tmp_path: Path) -> None:
-    """The logs are closed by then: 6, as after any other loss of leadership, and no halt."""
+    """After a shutdown the logs are closed. The job's set gets 6, as after any loss of leadership,
+    and the broker does not halt."""
     world, results = start(tmp_path)
     append(world, large(), results)
     world.replica_manager.shutdown()
@@ -152,7 +156,7 @@ def test_a_job_that_comes_back_after_the_end_appends_nothing(tmp_path: Path) -> 
 
 
 def test_a_new_epoch_during_a_job_appends_nothing(tmp_path: Path) -> None:
-    """Leader before and after, but in another epoch: the producer asks again."""
+    """If the leader epoch changed during the job, nothing is appended, and the producer retries."""
     world, results = start(tmp_path)
     append(world, large(), results)
     world.lead("t", replicas=(1, 2))
@@ -161,7 +165,8 @@ def test_a_new_epoch_during_a_job_appends_nothing(tmp_path: Path) -> None:
 
 
 class TestFlushMessages:
-    """Every third message must be on disk before it is acknowledged; the fsync is a native job."""
+    """With flush.messages=3 every third message is synced before its acknowledgement. The fsync is
+    a native job."""
 
     @pytest.fixture
     def world(self, tmp_path: Path) -> World:
@@ -173,7 +178,8 @@ class TestFlushMessages:
         return [result[TP].base_offset for result in results]
 
     def test_what_owes_the_fsync_is_acknowledged_after_it(self, world: World) -> None:
-        """And so is what comes behind; what came before is not held up."""
+        """The set that reaches the limit is acknowledged after the fsync, and so are the sets
+        behind it. Earlier ones do not wait."""
         results: list[AppendResults] = []
         for text in (b"a", b"b", b"c", b"d"):
             append(world, small(text), results)
@@ -187,7 +193,7 @@ class TestFlushMessages:
         assert partition.append_queue is None
 
     def test_a_request_of_one_partition_is_answered_after_it(self, world: World) -> None:
-        """The fast path leaves it to the queue."""
+        """The fast path leaves a request of one partition that needs an fsync to the queue."""
         client = Client(world)
         produce = ProduceRequest(
             1, 1000, [ProduceTopic("t", [ProducePartition(0, bytes(small(b"a") * 3))])]
@@ -200,7 +206,8 @@ class TestFlushMessages:
 
     @pytest.mark.parametrize("count", [1, 200])
     def test_compressed_sets_are_counted_by_their_messages(self, world: World, count: int) -> None:
-        """Packed inline or in a thread: the fsync comes after it, and not when it is not due."""
+        """A compressed set counts its messages, whether it is handled inline or in a thread. The
+        fsync follows only when it is due."""
         results: list[AppendResults] = []
         append(world, large(count) if count > 1 else compressed(b"a"), results)
         while world.runtime.native_jobs:
@@ -212,7 +219,8 @@ class TestFlushMessages:
     def test_a_disk_that_fails_then_ends_the_process(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """No response says that something is on disk that may not be."""
+        """If the fsync fails, the process ends: no response may say that the messages are on
+        disk."""
 
         def fail(_descriptor: int) -> None:
             raise OSError(errno.EIO, "Input/output error")
@@ -225,7 +233,7 @@ class TestFlushMessages:
         assert [] == results
 
     def test_leadership_lost_during_the_fsync_leaves_the_high_watermark(self, world: World) -> None:
-        """It is the new leader's to raise; the append stays acknowledged, as in 0.8.2.2."""
+        """The new leader raises the HW. The append stays acknowledged, as in 0.8.2.2."""
         results: list[AppendResults] = []
         append(world, small(b"a") * 3, results)
         world.lead("t", leader=2, isr=(2,), replicas=(1, 2))

@@ -1,4 +1,4 @@
-"""Call: a request that is answered from a greenlet."""
+"""Call: a request that a greenlet answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.broker.world import World
 
 
 def test_a_request_whose_refusal_fails_closes_its_connection(tmp_path: Path) -> None:
-    """Without an answer the client would wait until its timeout, and the connection would read
-    nothing more."""
+    """If even the error response fails, the connection is closed. Otherwise the client would wait
+    for its timeout, and the connection would read no further request."""
     world = World(tmp_path)
 
     def fail(*_: object) -> Response:

@@ -1,9 +1,8 @@
-"""What a real 0.8.2.2 broker answered, request by request, from this broker.
+"""This broker gives the responses that a real 0.8.2.2 broker gave, request by request.
 
-The exchanges of tests/data/api-0.8.2.2.json are sent in their order to one broker that has the
-topics of the capture. Answers are compared as decoded messages without the order of topics and
-partitions, which is a hash map's there; compressed sets by what is inside.
-"""
+The exchanges of tests/data/api-0.8.2.2.json are sent in order to one broker with the topics of the
+capture. Responses are compared as decoded messages, without the order of topics and partitions,
+which is a hash map's in the JVM; compressed sets by their messages."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_answers_what_a_real_broker_answered(world: World) -> None:
-    """All of them, in one life of one broker; every difference is listed at once."""
+    """One broker gets all requests. A failure lists every difference."""
     differences = []
     for exchange in EXCHANGES:
         name = exchange["name"]
@@ -78,7 +77,7 @@ def test_answers_what_a_real_broker_answered(world: World) -> None:
 
 
 def replay(world: World, exchange: dict[str, Any]) -> Any:
-    """The outcome here: the decoded answer, CLOSED, or None for silence."""
+    """The outcome here: the decoded response, CLOSED, or None for no response."""
     client = Client(world)
     try:
         client.send(bytes.fromhex(exchange["request_hex"]))
@@ -101,7 +100,7 @@ def wanted(exchange: dict[str, Any]) -> Any:
 
 
 def plain(exchange: dict[str, Any], frame: bytes) -> Any:
-    """An answer as nested dictionaries, its lists sorted, its sets unpacked."""
+    """A response as nested dictionaries, with sorted lists and unpacked sets."""
     request = bytes.fromhex(exchange["request_hex"])
     _, asked = decode_request(request[4:])
     correlation_id, response = decode_response(type(asked), frame, asked.version)
@@ -126,7 +125,8 @@ def contents(data: memoryview) -> Any:
 
 
 def pipelined(world: World) -> list[int]:
-    """Three requests sent back to back, the first a long poll: correlation ids as answered."""
+    """Three requests are sent back to back, the first a long poll. Returns the correlation ids in
+    the order of the responses."""
     plain_topic = "ref-plain" + SUFFIX
     pipe = message_set.encode([(None, b"pipe")])
     long_poll = FetchPartition(0, world.partition(plain_topic).log.log_end_offset, 65536)
@@ -143,7 +143,8 @@ def pipelined(world: World) -> list[int]:
 
 
 def after(world: World, name: str, exchange: dict[str, Any]) -> None:
-    """What the capture did besides: repeated a request, let a controller or time do its work."""
+    """Does what happened besides in the capture: repeats a request, acts as the controller, or lets
+    time pass."""
     if name == "metadata-auto-create":
         topic = "ref-auto" + SUFFIX
         world.lead(topic, world.store.created_partitions(topic))

@@ -1,9 +1,9 @@
-"""What real brokers of 0.9.0.1 and 0.10.2.2 answered to the requests of groups, from this broker.
+"""This broker gives the responses that real brokers of 0.9.0.1 and 0.10.2.2 gave to the requests of
+groups.
 
-The captured exchanges are sent in their order to one broker. Member ids end in a random UUID: those
-of the capture are replaced by ours, as the answers to JoinGroup give them out. Answers are compared
-as decoded messages without the order of their lists, which is a hash map's there.
-"""
+The captured exchanges are sent in order to one broker. Member ids end in a random UUID, so those of
+the capture are replaced by the ids in our JoinGroup responses. Responses are compared as decoded
+messages, without the order of their lists, which is a hash map's in the JVM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 
 
 class Replay:
-    """One broker and the exchanges that are sent to it."""
+    """One broker, and the exchanges that are sent to it."""
 
     def __init__(self, directory: Path, level: Level, **config: Any) -> None:
         self.level = level
@@ -40,7 +40,7 @@ class Replay:
         """Name of the exchange, the answer of the capture, ours."""
 
     def lose(self) -> None:
-        """Another broker leads the offsets topic now."""
+        """Makes another broker the leader of the offsets topic."""
         self.world.lead(OFFSETS_TOPIC, 50, leader=2, isr=(2,), replicas=(1, 2))
         self.look_at_parked()
 
@@ -84,7 +84,8 @@ class Replay:
         self.answers.append((entry["name"], expected, got))
 
     def differences(self) -> str:
-        """Once all is answered: a newcomer may be described before its JoinGroup is answered."""
+        """Compares once all requests have responses, because a new member may be described before
+        its JoinGroup is answered."""
         self.look_at_parked()
         assert [] == self.parked
         pairs = [(n, simplified(self.translated(e)), simplified(g)) for n, e, g in self.answers]
@@ -110,7 +111,8 @@ def simplified(value: Any) -> Any:
 
 
 def captured(name: str) -> list[dict[str, Any]]:
-    """The exchanges of a recording, in runs of one broker, in the order that they were sent."""
+    """The exchanges of a recording as runs of one broker each, in the order in which they were
+    sent."""
     entries: list[dict[str, Any]] = json.loads((DATA / f"{name}.json").read_text())
     runs: list[list[dict[str, Any]]] = [[]]
     for entry in entries:
@@ -137,7 +139,8 @@ OTHER_CLUSTER = {"list-groups", "list-groups-other-broker", "list-end", "list-af
 
 
 def test_0_9_0_1(tmp_path: Path) -> None:
-    """A group of two members and a group without, from the first join to the last leave."""
+    """The capture has a group of two members and one without members, from the first join to the
+    last leave."""
     replay = Replay(tmp_path, Level.V0_9_0)
     replay.world.lead("g1", 4)
     for entry in captured("api-0.9.0.1"):
@@ -146,7 +149,8 @@ def test_0_9_0_1(tmp_path: Path) -> None:
 
 
 def test_0_10_2_2(tmp_path: Path) -> None:
-    """Votes, timeouts, simple commits, expiry, and a partition that moves away and back."""
+    """The capture has votes, timeouts, simple commits, expiry, and a partition that moves away and
+    back."""
     replay = Replay(tmp_path, Level.V0_10_2, offsets_retention_check_interval_ms=3000)
     replay.world.lead("b-plain")
     before: dict[str, Callable[[], object]] = {
@@ -173,7 +177,7 @@ def test_0_10_2_2(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_not_the_coordinator(tmp_path: Path) -> None:
-    """16 from every request of a group."""
+    """Every request of a group gets 16."""
     replay = Replay(tmp_path, Level.V0_10_2)
     replay.world.lead("b-plain")
     replay.lose()

@@ -1,8 +1,9 @@
-"""What a real 0.8.2.2 leader answered while its follower lagged, caught up and lagged again.
+"""The leader gives the responses of a real 0.8.2.2 leader while its follower lags, catches up and
+lags again.
 
-The exchanges under `client_side` of tests/data/controller-0.8.2.2.json, in their order, with the
-script's broker 2 as the follower: which hw comes when, what consumers may see, when acks=-1 end.
-"""
+The exchanges are those under `client_side` of tests/data/controller-0.8.2.2.json, in order, with
+the script's broker 2 as the follower. They show when the HW rises, what consumers see, and when
+acks=-1 completes."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def answer_of(exchange: dict[str, Any], frame: bytes) -> Any:
 
 
 def test_the_leader_answers_as_the_real_one_did(world: World) -> None:
-    """Each answer equals the captured one, as a message and at about the time it came."""
+    """Each response equals the captured one, as a message and at about the same time."""
     for exchange in EXCHANGES:
         client = Client(world)
         client.send(bytes.fromhex(exchange["request_hex"]))
@@ -51,7 +52,7 @@ def test_the_leader_answers_as_the_real_one_did(world: World) -> None:
 
 
 def test_the_broker_level_minimum_is_not_applied(world: World) -> None:
-    """0.8: min.insync.replicas counts as a topic's override alone; the capture ends with that."""
+    """0.8: only a topic's own min.insync.replicas counts, as the end of the capture shows."""
     assert BROKER_LEVEL == EXCHANGES[-1]["name"]
     assert 2 == world.config.min_insync_replicas
     assert 1 == world.partition("mi").min_insync_replicas

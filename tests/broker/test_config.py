@@ -32,7 +32,7 @@ zookeeper.connection.timeout.ms=6000
 
 
 def test_the_shipped_file_works_unchanged() -> None:
-    """Nothing in it is unknown; what has no counterpart here is named."""
+    """The shipped server.properties has no unknown key. Keys without an effect here are listed."""
     config = BrokerConfig(parse_properties(SHIPPED))
     assert {} == config.unknown
     assert [
@@ -43,7 +43,7 @@ def test_the_shipped_file_works_unchanged() -> None:
 
 
 def test_two_keys_are_required() -> None:
-    """As in the JVM, by its words."""
+    """broker.id and zookeeper.connect are required, with the JVM's error texts."""
     for key in REQUIRED:
         rest = {name: value for name, value in REQUIRED.items() if name != key}
         with pytest.raises(ConfigError, match=f"Missing required property '{key}'"):
@@ -51,7 +51,7 @@ def test_two_keys_are_required() -> None:
 
 
 def test_defaults_reach_the_logs() -> None:
-    """The topic defaults that these keys make, as LogConfig of 0.8.2.2 has them."""
+    """These keys give the same defaults of topics as LogConfig of 0.8.2.2."""
     log_config = BrokerConfig(REQUIRED).log_config()
     assert 1 << 30 == log_config.segment_bytes
     assert 168 * 3_600_000 == log_config.retention_ms == log_config.segment_ms
@@ -68,12 +68,12 @@ def test_defaults_reach_the_logs() -> None:
     ],
 )
 def test_the_finest_retention_key_wins(keys: dict[str, int], expected: int) -> None:
-    """log.retention.ms before .minutes before .hours, whichever of them are set."""
+    """log.retention.ms overrides .minutes, and that overrides .hours."""
     assert expected == BrokerConfig({**REQUIRED, **keys}).log_config().retention_ms
 
 
 def test_the_finest_roll_key_wins() -> None:
-    """log.roll.ms before log.roll.hours; the same for the jitter."""
+    """log.roll.ms overrides log.roll.hours, and the same holds for the jitter."""
     config = BrokerConfig(
         {**REQUIRED, "log.roll.hours": 2, "log.roll.jitter.hours": 1, "log.roll.jitter.ms": 7}
     )
@@ -83,7 +83,7 @@ def test_the_finest_roll_key_wins() -> None:
 
 
 def test_log_dir_is_another_name_of_log_dirs() -> None:
-    """log.dirs wins; blanks and empty items fall away."""
+    """log.dirs overrides log.dir. Blanks and empty items are removed."""
     assert ["/a"] == BrokerConfig({**REQUIRED, "log.dir": "/a"}).log_directories
     both = {**REQUIRED, "log.dir": "/a", "log.dirs": "/b, /c,"}
     assert ["/b", "/c"] == BrokerConfig(both).log_directories
@@ -108,7 +108,7 @@ def test_log_dir_is_another_name_of_log_dirs() -> None:
     ],
 )
 def test_a_bad_value_is_an_error_that_names_key_and_value(key: str, value: str) -> None:
-    """At start, before anything is opened."""
+    """A bad value is refused at start, before any file is opened, with key and value."""
     with pytest.raises(ConfigError) as caught:
         BrokerConfig({**REQUIRED, key: value})
     assert key in str(caught.value)
@@ -116,32 +116,34 @@ def test_a_bad_value_is_an_error_that_names_key_and_value(key: str, value: str) 
 
 
 def test_connection_limits_by_host() -> None:
-    """max.connections.per.ip.overrides is `host:count` pairs; an IPv6 address has colons itself."""
+    """max.connections.per.ip.overrides has pairs `host:count`. An IPv6 address contains colons."""
     overrides = {"max.connections.per.ip.overrides": "127.0.0.1:5, ::1:7"}
     assert {"127.0.0.1": 5, "::1": 7} == BrokerConfig({**REQUIRED, **overrides}).connection_limits
 
 
 def test_the_offsets_codec_is_a_number_or_a_name() -> None:
-    """Both forms of offsets.topic.compression.codec give the codec's number."""
+    """offsets.topic.compression.codec may be a number or a name."""
     for text, number in (("0", 0), ("gzip", 1), ("2", 2), ("lz4", 3)):
         config = BrokerConfig({**REQUIRED, "offsets.topic.compression.codec": text})
         assert number == config.offsets_codec
 
 
 def test_min_insync_replicas_of_the_broker_is_not_the_topics_default() -> None:
-    """0.8.2.2 parses it and uses it nowhere; so it is named as without effect."""
+    """0.8.2.2 parses the broker's min.insync.replicas and never uses it. A warning says that it has
+    no effect."""
     config = BrokerConfig({**REQUIRED, "min.insync.replicas": 2})
     assert None is config.log_config().min_insync_replicas
     assert ["min.insync.replicas"] == config.without_effect
 
 
 def test_every_key_is_documented() -> None:
-    """One sentence each, for the configuration reference."""
+    """Every key has one sentence for the configuration reference."""
     assert [] == [name for name, declared in BrokerConfig.KEYS.items() if not declared.doc]
 
 
 def test_each_worker_of_the_cleaner_gets_its_share() -> None:
-    """Memory is divided, half of the I/O buffer is for writing, one call reads at most 1 MB."""
+    """Workers share the memory, half of the I/O buffer is for writing, and one read has at most 1
+    MB."""
     keys = {
         "log.cleaner.threads": "2",
         "log.cleaner.dedupe.buffer.size": str(48 << 20),
@@ -159,14 +161,16 @@ def test_each_worker_of_the_cleaner_gets_its_share() -> None:
 
 
 def test_a_worker_of_the_cleaner_needs_more_than_a_megabyte() -> None:
-    """The rule of KafkaConfig; the error names key and value."""
+    """A worker of the cleaner needs more than 1 MB, as in KafkaConfig. The error has key and
+    value."""
     keys = {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": str(2 << 20)}
     with pytest.raises(ConfigError, match=r"log\.cleaner\.dedupe\.buffer\.size: 2097152"):
         BrokerConfig(REQUIRED | keys)
 
 
 def test_the_safe_profile_is_a_promise() -> None:
-    """It sets two keys, and refuses a configuration that takes one of them back."""
+    """The profile sets two keys, and a configuration that sets one of them to another value is
+    refused."""
     safe = {**REQUIRED, "kafka08.profile": "safe"}
     config = BrokerConfig(safe)
     assert (False, 2, []) == (

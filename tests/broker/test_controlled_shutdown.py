@@ -1,4 +1,4 @@
-"""A stopping broker asks for another leader, but only while somebody could answer."""
+"""A stopping broker asks for other leaders only while somebody could lead."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SESSION_MS = 6000
     ids=["a bad znode", "ZooKeeper went away", "the session is over"],
 )
 def test_tries_end_with_the_session(silent_ms: int, error: Exception, tries: int) -> None:
-    """controlled.shutdown.max.retries tries, but none in vain: without ZooKeeper nobody can lead
-    instead, and each would wait for it as long as any call does."""
+    """The broker tries controlled.shutdown.max.retries times, but not without ZooKeeper: then no
+    other broker can become leader, and each try would wait for ZooKeeper's timeout."""
     runtime: Any = FakeRuntime()
     asked = []
 

@@ -1,4 +1,4 @@
-"""Fetch 0 and 1 at level 0.10.2: what consumers of magic 0 get of logs that hold magic 1."""
+"""Fetch 0 and 1 at level 0.10.2: what consumers of magic 0 get from logs with magic 1."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def packed(codec: int, count: int, base: int = 0, value: bytes = b"value") -> by
 
 @pytest.mark.parametrize("name", FETCHES)
 def test_consumers_get_what_0_10_2_2_sent(tmp_path: Path, name: str) -> None:
-    """Byte for byte where the log holds plain messages, or where nothing is converted; else the
+    """Uncompressed messages and sets without conversion are equal byte for byte; others have the
     same messages."""
     exchange = FETCHES[name]
     (topic,) = exchange["request"]["body"]["topics"]
@@ -93,7 +93,7 @@ def test_consumers_get_what_0_10_2_2_sent(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_versions_up_to_1_get_magic_0(tmp_path: Path, version: int) -> None:
-    """Version 2 gets what the log holds."""
+    """Fetch 0 and 1 get magic 0. Fetch 2 gets the log's messages unchanged."""
     world = world_of(tmp_path, plain(3))
     found = fetch(world, version=version).message_set
     assert {int(version > 1)} == {entry.magic for entry in entries(found)}
@@ -104,7 +104,8 @@ def test_versions_up_to_1_get_magic_0(tmp_path: Path, version: int) -> None:
 def test_what_is_sent_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
 ) -> None:
-    """Not the bytes in the log; as KafkaApis.handleFetchRequest of 0.10.2.2."""
+    """bytesout counts the bytes sent, not those in the log, as KafkaApis.handleFetchRequest of
+    0.10.2.2."""
     monkeypatch.setattr(converted_set, "SMALL_BYTES", small_bytes)
     world = world_of(tmp_path, plain(3) + packed(GZIP, 30, 3))
     partition = world.partition("t")
@@ -117,14 +118,14 @@ def test_what_is_sent_is_counted(
 
 
 def test_magic_0_is_sent_from_its_file(tmp_path: Path) -> None:
-    """With the head of the message that the limit cuts."""
+    """A set of magic 0 is sent from its file, with the head of the message that the limit cuts."""
     log = plain(3, magic=0)
     world = world_of(tmp_path, log)
     assert log[:-1] == fetch(world, max_bytes=len(log) - 1).message_set
 
 
 def test_parked_fetches_get_magic_0(tmp_path: Path) -> None:
-    """What comes while they wait is converted too."""
+    """Messages that arrive while a Fetch is parked are converted too."""
     world = world_of(tmp_path, plain(1))
     topics = [FetchTopic("t", [FetchPartition(0, 0, LARGE)])]
     world.client.send(request_bytes(FetchRequest(-1, 1000, 1000, topics)))
@@ -151,7 +152,7 @@ def set_of(old: OldResponse, tp: TopicPartition = TP) -> Any:
 
 
 def old_response(reads: dict[TopicPartition, Any], runtime: FakeRuntime | None = None) -> Any:
-    """With all sizes."""
+    """The response with the sizes of all sets."""
     old = OldResponse(reads, runtime or FakeRuntime())
     old.convert(reads)
     old.find_sizes(lambda: None)
@@ -159,7 +160,7 @@ def old_response(reads: dict[TopicPartition, Any], runtime: FakeRuntime | None =
 
 
 def sent(found: LogSlice, runtime: FakeRuntime | None = None) -> bytes:
-    """What goes out for one slice; its size must be what was said before."""
+    """The bytes sent for one slice. Their number must equal the announced size."""
     old = old_response({TP: PartitionData(0, 0, 9, found)}, runtime)
     assert 0 == old.sets[TP].error_code
     size = set_of(old).size
@@ -187,8 +188,8 @@ PLAIN = plain(2) + plain(1, 2, magic=0) + plain(3, 3)
 def test_whole_messages_come_in_order_and_once(
     tmp_path_factory: pytest.TempPathFactory, size: int, piece: int
 ) -> None:
-    """Wherever the slice ends and whatever is read at a time: what comes is the start of what the
-    log has there, and at least one message if the slice has one whole. Nothing else is in it."""
+    """For any end of the slice and any size of reads, the bytes sent are whole messages from the
+    start of the log's range, each once, and at least one if the slice has a whole one."""
     directory = tmp_path_factory.mktemp("log")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(converted_set, "PIECE_BYTES", piece)
@@ -203,7 +204,8 @@ def test_whole_messages_come_in_order_and_once(
 def test_small_sets_are_converted_at_once(
     tmp_path_factory: pytest.TempPathFactory, size: int
 ) -> None:
-    """The messages are those that would be made while they are sent, without unused space."""
+    """Small sets are converted at once, to the messages that a conversion while sending would give,
+    without padding."""
     found = slice_of(tmp_path_factory.mktemp("log"), PLAIN, size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(converted_set, "SMALL_BYTES", 0)
@@ -215,7 +217,7 @@ def test_small_sets_are_converted_at_once(
 
 
 def test_few_small_sets_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are made while they are sent."""
+    """Only a few converted small sets are kept. The others are converted while they are sent."""
     monkeypatch.setattr(converted_set, "KEPT_BYTES_MAX", len(plain(2)))
     reads = {
         TopicPartition("t", number): PartitionData(number, 0, 9, slice_of(tmp_path, plain(1)))
@@ -228,7 +230,7 @@ def test_few_small_sets_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def packed_well(base: int) -> bytes:
-    """200 messages, packed better than we do."""
+    """200 messages, compressed better than our codec does."""
     chance = random.Random(base)
     words = [chance.randbytes(5).hex().encode() for _ in range(40)]
     text = [(None, b" ".join(chance.choices(words, k=30))) for _ in range(200)]
@@ -238,7 +240,7 @@ def packed_well(base: int) -> bytes:
 
 
 def test_a_compressed_message_that_grows_comes_whole(tmp_path: Path) -> None:
-    """The set is as large as the consumer needs."""
+    """A compressed message that grows is sent whole, in a set as large as the consumer needs."""
     wrapper = packed_well(0)
     out = sent(slice_of(tmp_path, wrapper))
     assert len(out) > len(wrapper)
@@ -246,7 +248,7 @@ def test_a_compressed_message_that_grows_comes_whole(tmp_path: Path) -> None:
 
 
 def test_what_outgrows_its_set_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The consumer fetches the last message again."""
+    """If the messages outgrow their set, the last one is cut, and the consumer fetches it again."""
     wrappers = [packed_well(base) for base in (0, 200, 400)]
     monkeypatch.setattr(converted_set, "PIECE_BYTES", len(wrappers[0]))
     log = b"".join(wrappers)
@@ -256,7 +258,7 @@ def test_what_outgrows_its_set_is_cut(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_room_that_is_left_holds_no_message(tmp_path: Path) -> None:
-    """Its start looks like a message that the set cuts."""
+    """Padding looks like the start of a message that is cut by the end of the set."""
     log = packed(SNAPPY, 500, value=b"v" * 9)
     out = sent(slice_of(tmp_path, log))
     assert len(log) == len(out)
@@ -265,7 +267,7 @@ def test_room_that_is_left_holds_no_message(tmp_path: Path) -> None:
 
 
 def test_pieces_are_small(tmp_path: Path) -> None:
-    """However large the set: it is read and made piece by piece."""
+    """A set of any size is read and converted piece by piece."""
     log = plain(60_000, value=b"v" * 100)
     old = old_response({TP: PartitionData(0, 0, 9, slice_of(tmp_path, log))})
     converted = set_of(old)
@@ -277,7 +279,7 @@ def test_pieces_are_small(tmp_path: Path) -> None:
 
 
 def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of sets whose sizes are not known beforehand; what was dropped is made again."""
+    """Of sets of unknown size only some first parts are kept. The others are converted again."""
     monkeypatch.setattr(converted_set, "KEPT_BYTES_MAX", 1000)
     reads = {}
     for number in range(5):
@@ -298,7 +300,8 @@ def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_large_sets_are_looked_at_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A consumer may ask for gigabytes at once; the response is the same."""
+    """A native thread checks large sets, because a consumer may request gigabytes at once. The
+    response is the same."""
     world = world_of(tmp_path, plain(100) + packed(GZIP, 50, 100))
     looked: list[Any] = []
     run_native = world.runtime.run_native
@@ -318,7 +321,7 @@ def test_large_sets_are_looked_at_in_a_thread(
 
 
 class TestInThreads:
-    """Large compressed sets."""
+    """Large compressed sets are converted in native threads."""
 
     LOG = packed(GZIP, 900, value=bytes(range(256)))
 
@@ -332,7 +335,7 @@ class TestInThreads:
         world.client.send(request_bytes(FetchRequest(-1, 0, 0, topics)))
 
     def test_the_response_comes_after_the_first_part(self, world: World) -> None:
-        """The hub goes on meanwhile."""
+        """The response begins after the first part, and the hub goes on meanwhile."""
         self.ask(world)
         assert [] == world.client.frames()
         world.runtime.run_native_jobs()
@@ -342,7 +345,7 @@ class TestInThreads:
         assert 900 == len(rows(answer.topics[0].partitions[0].message_set))
 
     def test_a_client_that_leaves_is_no_trouble(self, world: World) -> None:
-        """Its set is dropped."""
+        """If the client disconnects, its set is dropped."""
         self.ask(world)
         world.client.close()
         world.runtime.run_native_jobs()
@@ -351,7 +354,8 @@ class TestInThreads:
 
 class TestBrokenLogs:
     def test_an_entry_that_cannot_be_converted(self, tmp_path: Path) -> None:
-        """Is error 2: a new CRC would hide the damage."""
+        """An entry that cannot be converted is error 2: with a new CRC the damage would be
+        hidden."""
         log = bytearray(plain(1))
         log[-1] ^= 1
         world = World(tmp_path, api_level="0.10.2")
@@ -360,7 +364,7 @@ class TestBrokenLogs:
         assert PartitionData(0, 2, -1, None) == old.sets[TP]
 
     def test_what_is_before_it_comes(self, tmp_path: Path) -> None:
-        """The next fetch begins at the broken one."""
+        """The messages before a damaged entry are sent. The next Fetch begins at the entry."""
         log = bytearray(plain(3) + packed(GZIP, 2, 3))
         log[-1] ^= 1
         assert [0, 1, 2] == [row[0] for row in rows(sent(slice_of(tmp_path, bytes(log))))]
@@ -368,7 +372,7 @@ class TestBrokenLogs:
     def test_a_log_that_was_cut_meanwhile(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The size that was promised is kept."""
+        """If the log is truncated meanwhile, the response still has the announced size."""
         monkeypatch.setattr(converted_set, "SMALL_BYTES", 0)
         log = plain(3)
         found = slice_of(tmp_path, log)

@@ -1,4 +1,4 @@
-"""The limit of open files, and what a partition takes of it."""
+"""The limit of open files, and the number of descriptors of a partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard))
 
 
 def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
-    """In a process of its own."""
+    """The process raises its soft limit to the hard one. (Runs in a process of its own.)"""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True
     )
@@ -33,7 +33,8 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
 
 
 def open_files_below(directory: Path) -> list[Path]:
-    """Those of this process; the garbage collector closes others at any time."""
+    """Open files of this process below a directory. The garbage collector may close others at any
+    time."""
     links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     files = [path.readlink() for path in links if path.exists()]
     return [file for file in files if file.is_relative_to(directory)]
@@ -41,8 +42,8 @@ def open_files_below(directory: Path) -> list[Path]:
 
 @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
 def test_a_log_takes_one_descriptor_for_each_segment(tmp_path: Path, level: Level) -> None:
-    """As in a JVM broker, whose limit a cluster was given: indexes take none, also after appends
-    that gave them entries, and lookups in sealed ones."""
+    """A segment holds one descriptor, as in a JVM broker, for which a cluster's limit was chosen.
+    Indexes hold none, also after appends that added entries and lookups in sealed segments."""
     config = LogConfig(level=level, segment_bytes=4000, index_interval_bytes=EMPTY_ENTRY_BYTES)
     log = Log(tmp_path / "t-0", config)
     while log.segment_count < 3:

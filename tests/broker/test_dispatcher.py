@@ -1,4 +1,4 @@
-"""Dispatcher: every API of the level has a handler, and a fast path is asked by version."""
+"""Dispatcher: every API of the level has a handler, and a fast path gets only its own versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.broker.world import Client, World
 
 @pytest.mark.parametrize("level", Level)
 def test_every_api_of_the_level_has_a_handler(level: Level) -> None:
-    """No request that can be read is without one."""
+    """Every request that can be decoded has a handler."""
     served = {api.request for api in APIS if any(row.exists_at(level) for row in api.versions)}
     assert set() == served - handlers_at(level).keys()
 
@@ -28,7 +28,7 @@ def test_every_api_of_the_level_has_a_handler(level: Level) -> None:
 def test_a_fast_path_sees_its_own_version_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fetch 0 goes to it; Fetch 1, which 0.8.2.2 reads as 0, is left to the handler."""
+    """Fetch 0 goes to the fast path. Fetch 1, which 0.8.2.2 reads as 0, goes to the handler."""
     seen: list[bytes] = []
 
     def fetch(self: FastFetch, payload: memoryview, _link: object) -> Fallback:

@@ -1,4 +1,4 @@
-"""Requests without names or partitions are answered with the bytes of 0.8.2.2."""
+"""Requests without names or partitions get the response bytes of 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.broker.world import Client, World
 
 
 def test_the_answers_are_those_of_0_8_2_2(tmp_path: Path) -> None:
-    """A null name is answered as null, with an error; what names no partition is left out, and a
-    partition that stands twice is answered once. Each connection goes on."""
+    """A null name comes back as null with an error. A topic without partitions is left out, and a
+    partition that is listed twice is answered once. The connection stays open."""
     world = World(tmp_path, offsets_topic_num_partitions=1)
     world.lead("edge")
     world.lead(OFFSETS_TOPIC)
@@ -26,7 +26,7 @@ def test_the_answers_are_those_of_0_8_2_2(tmp_path: Path) -> None:
 
 
 def test_null_is_not_the_topic_called_null(tmp_path: Path) -> None:
-    """It is unknown, though a topic of that name is here."""
+    """The null topic is unknown, although a topic named "null" exists."""
     world = World(tmp_path)
     world.lead("null")
     nameless = [r for r in EDGE_REQUESTS if r.name in {"null topic, Produce", "null topic, Fetch"}]

@@ -1,4 +1,4 @@
-"""FastPath: what it answers is what the handlers answer, whatever is asked."""
+"""FastPath gives the responses of the handlers to any request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_world(directory: Path, level: Level) -> World:
 
 
 def draw_set(draw: random.Random, magic: int, *, odd: bool) -> bytes:
-    """Plain; or else compressed, empty, cut, too large or broken."""
+    """A set that is plain, or else compressed, empty, cut, too large or broken."""
     values = [(None, draw.randbytes(draw.randint(0, 200))) for _ in range(draw.randint(1, 4))]
     kind = draw.random() if odd else 0.5
     if kind < 0.05:
@@ -51,7 +51,8 @@ def draw_set(draw: random.Random, magic: int, *, odd: bool) -> bytes:
 
 
 def draw_partitions(draw: random.Random) -> dict[str, list[int]]:
-    """Rarely an unknown topic or partition, or one of which this broker is not the leader."""
+    """Partitions, with an unknown topic or partition, or one that this broker does not lead, now
+    and then."""
     odd = draw.random() < 0.15
     names = list(TOPICS) if odd else ["t", "u"]
     chosen = draw.sample(names, draw.randint(1, len(names)))
@@ -98,8 +99,8 @@ def draw_fetch(draw: random.Random, world: World, version: int) -> FetchRequest:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("seed", range(4))
 def test_both_ways_give_the_same_answers(tmp_path: Path, level: Level, seed: int) -> None:
-    """Two brokers get the same requests on several connections, and one of them has no fast path.
-    Their answers, HWs, ISRs and logs are the same all along; the fast path answered many."""
+    """Two brokers, one without a fast path, get the same requests on several connections. Their
+    responses, HWs, ISRs and logs stay equal, and the fast path answered many of them."""
     fast, slow = make_world(tmp_path / "fast", level), make_world(tmp_path / "slow", level)
     slow.handle._fast_path.clear()
     ways = fast.handle._fast_path
@@ -149,7 +150,7 @@ def states(world: World) -> list[tuple[object, ...]]:
 
 
 class Counted:
-    """A fast path, and how many requests it did not leave to the handler."""
+    """A fast path that counts the requests it answers."""
 
     def __init__(self, handle: Method) -> None:
         self.taken = 0

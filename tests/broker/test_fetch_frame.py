@@ -1,4 +1,4 @@
-"""FetchFrame: a frame that is changed in place is the one that would be encoded again."""
+"""FetchFrame: changing a frame in place gives the same bytes as encoding the changed request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def request(version: int, offset: int, max_bytes: int) -> FetchRequest:
 
 @pytest.mark.parametrize("version", range(4))
 def test_a_changed_frame_is_the_frame_of_the_changed_request(version: int) -> None:
-    """Offset, size and correlation id; every version has its own layout."""
+    """Offset, size and correlation id are changed in the layout of every version."""
     asked = {TopicPartition("ü", 7): "a", TopicPartition("ü", 3): "b", TopicPartition("t", 0): "c"}
     frame = FetchFrame(request(version, 10, 20), "fetcher", asked, has_limit=version >= 3)
     assert frame.numbered(1) == encode_request(request(version, 10, 20), 1, "fetcher")

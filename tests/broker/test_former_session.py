@@ -1,4 +1,4 @@
-"""The session that a killed broker left behind is ended by its successor, and no other is."""
+"""A broker ends the ZooKeeper session that its killed predecessor left, and no other session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATH = "/left"
 
 
 class Ensemble:
-    """A model of ZooKeeper and clients of it. `runtime` is what a broker beside it has."""
+    """A model of ZooKeeper and its clients. `runtime` is that of a broker beside it."""
 
     def __init__(self) -> None:
         self.world = InProcessWorld()
@@ -41,7 +41,7 @@ def ensemble() -> Ensemble:
 
 @pytest.fixture
 def killed(ensemble: Ensemble, tmp_path: Path) -> ZkClient:
-    """The client of a broker that was killed: it wrote its file, and its znode is there."""
+    """The client of a broker that was killed: its file and its znode exist."""
     client = ensemble.client()
     client.create(PATH, ephemeral=True)
     FormerSession(tmp_path).keep(client)
@@ -51,7 +51,7 @@ def killed(ensemble: Ensemble, tmp_path: Path) -> ZkClient:
 def test_the_former_session_ends_at_once(
     ensemble: Ensemble, killed: ZkClient, tmp_path: Path
 ) -> None:
-    """Its ephemeral znodes are gone when `end` returns, long before its timeout."""
+    """The ephemeral znodes of the session are gone when `end` returns, long before its timeout."""
     successor = ensemble.client()
     before = ensemble.world.monotonic()
     FormerSession(tmp_path).end(ensemble.runtime, successor)
@@ -63,7 +63,7 @@ def test_the_former_session_ends_at_once(
 def test_a_session_that_is_over_is_no_error(
     ensemble: Ensemble, killed: ZkClient, tmp_path: Path
 ) -> None:
-    """As after a clean stop that did not come to delete the file."""
+    """A session that has ended is no error. A clean stop may not have deleted the file."""
     killed.close()
     FormerSession(tmp_path).end(ensemble.runtime, ensemble.client())
     FormerSession(tmp_path / "none").end(ensemble.runtime, ensemble.client())
@@ -72,7 +72,8 @@ def test_a_session_that_is_over_is_no_error(
 def test_a_session_of_another_ensemble_is_left_alone(
     ensemble: Ensemble, killed: ZkClient, tmp_path: Path
 ) -> None:
-    """A log directory that was moved to another cluster says nothing about that one."""
+    """A log directory that was moved to another cluster has a session of another ensemble, which is
+    left alone."""
     FormerSession(tmp_path).end(ensemble.runtime, ensemble.client("elsewhere:1"))
     assert killed.exists(PATH)
 
@@ -80,7 +81,8 @@ def test_a_session_of_another_ensemble_is_left_alone(
 def test_a_wrong_password_ends_nothing(
     ensemble: Ensemble, killed: ZkClient, tmp_path: Path
 ) -> None:
-    """The file cannot end the session of somebody else who got the same id."""
+    """With a wrong password the file ends no session, though another client may have the same
+    id."""
     path = tmp_path / FILE_NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | {"password": "00" * 16}))
     FormerSession(tmp_path).end(ensemble.runtime, ensemble.client())
@@ -104,7 +106,7 @@ def test_a_wrong_password_ends_nothing(
 def test_a_file_that_is_none_is_ignored(
     ensemble: Ensemble, tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It costs the start nothing, and is named."""
+    """A damaged file is ignored with a warning, and the start goes on."""
     (tmp_path / FILE_NAME).write_text(text)
     with caplog.at_level(logging.WARNING):
         FormerSession(tmp_path).end(ensemble.runtime, ensemble.client())
@@ -115,7 +117,8 @@ def test_a_file_that_is_none_is_ignored(
 def test_a_silent_ensemble_holds_up_no_start(
     ensemble: Ensemble, killed: ZkClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After PATIENCE_SECONDS the start goes on, and waits for the timeout as it always did."""
+    """After PATIENCE_SECONDS the start goes on, and waits for the session's timeout as without the
+    file."""
     successor = ensemble.client()
     ensemble.world.is_reachable = False
     before = ensemble.world.monotonic()
@@ -126,14 +129,15 @@ def test_a_silent_ensemble_holds_up_no_start(
 
 
 def test_only_the_owner_may_read_the_file(killed: ZkClient, tmp_path: Path) -> None:
-    """Any client with the password can close the session."""
+    """Only the owner may read the file, since any client with the password can close the
+    session."""
     assert 0o600 == stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode)
     FormerSession(tmp_path).forget()
     assert [] == list(tmp_path.iterdir())
 
 
 def test_the_real_runtime_has_what_it_takes(zk_connect: str, tmp_path: Path) -> None:
-    """The same against a real ZooKeeper: the znode is gone within its session's timeout."""
+    """With a real ZooKeeper the znode is gone within the session's timeout."""
     runtime: Any = THREADS
     left = ZkClient(zk_connect, session_timeout_ms=30_000)
     left.start()

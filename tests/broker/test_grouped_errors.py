@@ -1,4 +1,4 @@
-"""One log line for what went wrong with many partitions in the same way."""
+"""One log line for the same error of many partitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from kafka08.structs import TopicPartition
 
 
 def test_the_first_of_each_kind_is_named_and_the_others_counted() -> None:
-    """In the order in which they came; nothing comes of nothing."""
+    """The line has the first partition of each kind and the number of others, in order of arrival.
+    Without errors there is no line."""
     refused = GroupedErrors()
     assert [] == list(refused)
     first, other = NotLeaderForPartition("first"), UnknownTopicOrPartition("other")

@@ -1,9 +1,8 @@
-"""No request of 10,000 partitions, and nothing that looks at as many now and then, holds the hub
-for 100 ms: a ZooKeeper session, clients and other brokers wait for it.
+"""No request of 10,000 partitions, and no periodic work on as many, blocks the hub for 100 ms: a
+ZooKeeper session, clients and other brokers wait for it.
 
-Measured is the CPU time between two switches, on a broker whose logs are stand-ins or, where they
-are read and written, on a disk in memory.
-"""
+The tests measure the CPU time between two switches, on a broker whose logs are stand-ins or, where
+they are read and written, are in memory."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ NUMBERS = list(range(EACH))
 
 
 class LogStandIn:
-    """What partitions and checkpoints ask of a log that is empty."""
+    """The part of an empty log that partitions and checkpoints use."""
 
     log_end_offset = log_start_offset = recovery_point = 0
     is_being_cleaned = False
@@ -72,7 +71,7 @@ class LogStandIn:
 
 
 class Hub:
-    """The longest CPU time between two switches of a world."""
+    """Measures the longest CPU time between two switches of a world."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -93,8 +92,8 @@ class Hub:
         self._since = time.thread_time()
 
     def held(self, work: Callable[[], object]) -> float:
-        """Seconds that `work` holds the hub at most. Without the collector, whose turn is not the
-        fault of who happens to make the last of 50,000 objects."""
+        """Seconds that `work` blocks the hub at most, without the garbage collector, which runs
+        after any allocation and is not this work's fault."""
         gc.collect()
         gc.disable()
         try:
@@ -106,7 +105,7 @@ class Hub:
         return self._longest
 
     def answer(self, request: Request) -> Any:
-        """The answer; AssertionError if it held the hub for too long."""
+        """The response. AssertionError if the request blocked the hub for too long."""
         client, data = Client(self.world), encode_request(request, 1, "test")
         held = self.held(lambda: client.send(data))
         assert held < HOLD_SECONDS, f"{type(request).__name__} held the hub for {held:.3f} s"
@@ -114,8 +113,8 @@ class Hub:
         return decode_response(type(request), frame, request.version)[1]
 
     def answer_at_best(self, request: Request) -> Any:
-        """`answer` for a request that may be repeated: the best of some, for others use the
-        processor too."""
+        """`answer` for a request that may be repeated. The best of several runs counts, because
+        other programs use the processor too."""
         for _ in range(TRIES - 1):
             with suppress(AssertionError):
                 return self.answer(request)
@@ -153,8 +152,8 @@ def obey(hub: Hub, states: list[PartitionStateInfo], code: int = 0) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_leader_and_isr(hub: Hub, shape: tuple[int, int]) -> None:
-    """New partitions, some more beside them (which once looked at all logs for each topic), old
-    news, and a change of all leaders there and back."""
+    """LeaderAndIsr with new partitions, with some more (which once scanned all logs for each
+    topic), with old epochs, and with a change of all leaders and back."""
     first = states(*shape, epoch=0)
     obey(hub, first)
     more = states(*shape, epoch=0)
@@ -168,7 +167,7 @@ def test_leader_and_isr(hub: Hub, shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_metadata(hub: Hub, shape: tuple[int, int]) -> None:
-    """Told by the controller, and asked for: all of it, and by name."""
+    """UpdateMetadata, and Metadata for all topics and by name."""
     told = states(*shape, epoch=0)
     assert 0 == hub.answer(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, LIVE)).error_code
     named = [f"topic-{number}" for number in range(shape[0])]
@@ -179,7 +178,7 @@ def test_metadata(hub: Hub, shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("delete", [0, 1])
 def test_stop_replica(hub: Hub, delete: int) -> None:
-    """With and without the logs."""
+    """StopReplica with and without deletion."""
     obey(hub, states(*SHAPES[0], epoch=0))
     stopped = [StopReplicaPartition(s.topic, s.partition) for s in states(*SHAPES[0], epoch=0)]
     answer = hub.answer(StopReplicaRequest(9, CONTROLLER_EPOCH, delete, stopped))
@@ -189,7 +188,7 @@ def test_stop_replica(hub: Hub, delete: int) -> None:
 
 @pytest.fixture(scope="module")
 def leading(tmp_path_factory: pytest.TempPathFactory) -> Hub:
-    """A broker that leads PARTITIONS logs, and the one partition of the offsets topic."""
+    """A broker that leads PARTITIONS logs and the one partition of the offsets topic."""
     return hub_that_leads(tmp_path_factory.mktemp("logs"), TOPICS)
 
 
@@ -213,7 +212,7 @@ def hub_that_leads(root: Path, topics: int, **keys: Any) -> Hub:
 
 
 def wide(topic: Callable[[str, list[Any]], Any], partition: Callable[[int], Any]) -> list[Any]:
-    """Every partition that `leading` leads, as a request names it."""
+    """Every partition of `leading`, in a request."""
     return [topic(f"topic-{t}", [partition(p) for p in NUMBERS]) for t in range(TOPICS)]
 
 
@@ -222,7 +221,7 @@ def codes(answer: Any) -> Counter[int]:
 
 
 def test_fetch(leading: Hub) -> None:
-    """Every partition, at its end."""
+    """A Fetch of every partition at its end."""
     asked = wide(FetchTopic, lambda number: FetchPartition(number, 0, 1000))
     assert {0: PARTITIONS} == codes(leading.answer_at_best(FetchRequest(-1, 100, 0, asked)))
 
@@ -250,7 +249,7 @@ def converting(tmp_path_factory: pytest.TempPathFactory) -> Hub:
 def test_fetch_of_sets_to_convert(
     converting: Hub, codec: int, min_bytes: int, topics: int, value_bytes: int
 ) -> None:
-    """A set of magic 1 in every partition, for an old consumer; also after it has waited."""
+    """A Fetch 0 with a set of magic 1 in every partition; also one that was parked."""
     names = [f"topic-{t}" for t in range(topics)]
     values = [(None, bytes(value_bytes))] * 2
     data = message_set.encode(values, codec, magic=1, timestamps=[7] * 2)
@@ -280,7 +279,7 @@ def test_fetch_of_sets_to_convert(
 
 @pytest.mark.parametrize("time_ms", [-1, -2, 12345])
 def test_list_offsets(leading: Hub, time_ms: int) -> None:
-    """The end, the start, and a time."""
+    """ListOffsets for the end, the start, and a time."""
     asked = wide(OffsetsTopic, lambda number: OffsetsPartition(number, time_ms, 1))
     assert {0: PARTITIONS} == codes(leading.answer_at_best(OffsetsRequest(-1, asked)))
 
@@ -289,7 +288,8 @@ def test_list_offsets(leading: Hub, time_ms: int) -> None:
 def test_commits_and_fetches_of_offsets(
     leading: Hub, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In ZooKeeper, whose session does its part between two switches, and in the offsets topic."""
+    """Commits and fetches of offsets in ZooKeeper, whose session works between two switches, and in
+    the offsets topic."""
     store = leading.world.store
     ask_zookeeper = store.pipeline
 
@@ -324,15 +324,15 @@ SETS = {
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("kind", SETS)
 def test_produce(leading: Hub, kind: str, acks: int) -> None:
-    """A set for every partition, acknowledged by the one replica that each has."""
+    """A Produce with a set for every partition, each of which has one replica."""
     data, code = SETS[kind]
     asked = wide(ProduceTopic, lambda number: ProducePartition(number, data))
     assert {code: PARTITIONS} == codes(leading.answer_at_best(ProduceRequest(acks, 1000, asked)))
 
 
 def test_produce_lets_others_go_on(leading: Hub) -> None:
-    """The broker's event loop comes round while the sets are appended; it may give the buffer that
-    received them to another connection."""
+    """During a Produce the event loop handles other connections, and may reuse the request's buffer
+    for one of them."""
     asked = wide(ProduceTopic, lambda number: ProducePartition(number, PLAIN))
     rounds = 0
     received: list[memoryview] = []
@@ -361,7 +361,7 @@ def test_produce_lets_others_go_on(leading: Hub) -> None:
 
 
 def test_acks_of_produce(leading: Hub) -> None:
-    """acks -1 of partitions with a second replica, until it has fetched everything."""
+    """acks -1 for partitions with a second replica, until the follower has fetched everything."""
     for number in range(TOPICS):
         leading.world.lead(f"topic-{number}", EACH, isr=(1, 2), replicas=(1, 2))
     producer, follower = Client(leading.world), Client(leading.world)
@@ -381,13 +381,14 @@ def test_acks_of_produce(leading: Hub) -> None:
 
 
 def test_offsets_of_partitions_that_are_not_here(hub: Hub) -> None:
-    """One line in the log tells of them all."""
+    """Requests for offsets of partitions that this broker does not have. The log has one line for
+    all."""
     asked = [OffsetsTopic(f"t{n}", [OffsetsPartition(0, -1, 1)]) for n in range(PARTITIONS)]
     assert PARTITIONS == len(hub.answer(OffsetsRequest(-1, asked)).topics)
 
 
 def test_what_is_done_now_and_then(hub: Hub) -> None:
-    """Checkpoints, retention, a topic's new configuration, and followers that left all at once."""
+    """Checkpoints, retention, a topic's new configuration, and the end of all followers at once."""
     obey(hub, states(*SHAPES[0], epoch=0))
     world = hub.world
     world.runtime.advance(60)
@@ -409,7 +410,7 @@ def test_what_is_done_now_and_then(hub: Hub) -> None:
 
 
 def test_expiry_of_half_a_million_offsets(hub: Hub) -> None:
-    """Two in a hundred have expired; their tombstones are in the log."""
+    """Two percent of the offsets have expired, and their tombstones are in the log."""
     manager = hub.world.context.offset_manager
     cache: OffsetCache = manager._cache
     generation = cache.begin_load(0)
@@ -426,7 +427,7 @@ def test_expiry_of_half_a_million_offsets(hub: Hub) -> None:
 
 
 def test_a_topic_without_logs_is_forgotten(hub: Hub) -> None:
-    """The index of logs by topic does not grow with topics that come and go."""
+    """The index of logs by topic forgets topics that are gone."""
     obey(hub, states(2, 2, epoch=0))
     for number in (0, 1):
         hub.world.log_manager.delete(TopicPartition("topic-0", number))

@@ -17,7 +17,7 @@ A, B, C = (TopicPartition("t", number) for number in range(3))
 
 
 class Written:
-    """The part of a ClusterStore that is used."""
+    """The part of a ClusterStore that is used here."""
 
     def __init__(self) -> None:
         self.notifications: list[list[TopicPartition]] = []
@@ -53,7 +53,8 @@ def changes(store: Written, runtime: FakeRuntime) -> IsrChangeNotifications:
 def test_what_changed_is_told_once_it_is_quiet(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
-    """All of it in one notification, five seconds after the last change; then nothing more."""
+    """All changes go into one notification, five seconds after the last one. Then no more is
+    written."""
     changes.record(B)
     runtime.advance(4)
     changes.record(A)
@@ -68,7 +69,7 @@ def test_what_changed_is_told_once_it_is_quiet(
 def test_restless_partitions_are_told_once_a_minute(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
-    """Although it is never quiet."""
+    """While changes continue, one notification a minute is written."""
     for _ in range(30):
         runtime.advance(4)
         changes.record(A)
@@ -78,7 +79,7 @@ def test_restless_partitions_are_told_once_a_minute(
 def test_what_could_not_be_written_is_told_later(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
-    """With what changed meanwhile."""
+    """After a failed write the next notification has the old and the new changes."""
     store.is_lost = True
     changes.record(A)
     runtime.advance(10)
@@ -91,7 +92,8 @@ def test_what_could_not_be_written_is_told_later(
 def test_a_controller_of_0_8_is_told_nothing(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
-    """It would never remove the znode. The next controller reads all states."""
+    """Under a controller of 0.8, which would never delete the znode, none is written. The next
+    controller reads all states."""
     store.is_read = False
     changes.record(A)
     runtime.advance(10)
@@ -102,7 +104,7 @@ def test_a_controller_of_0_8_is_told_nothing(
 
 @pytest.mark.parametrize(("level", "is_told"), [("0.8.2", False), ("0.9.0", True)])
 def test_changes_are_recorded_from_0_9_on(tmp_path: Path, level: str, is_told: bool) -> None:
-    """When the new ISR is in ZooKeeper."""
+    """From 0.9 on a change is recorded when ZooKeeper has the new ISR."""
     world = World(tmp_path, api_level=level)
     world.lead("t", isr=(1,), replicas=(1, 2))
     manager = world.replica_manager

@@ -1,4 +1,4 @@
-"""ISR changes go to ZooKeeper conditionally and count when they stand there (updateIsr)."""
+"""ISR changes are conditional writes to ZooKeeper, and count once they are written (updateIsr)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ def fetch(world: World, offset: int = 0) -> Any:
 
 
 def test_a_follower_that_caught_up_joins(world: World) -> None:
-    """The znode keeps leader and both epochs; its new version is the next condition."""
+    """The znode keeps leader and both epochs. Its new version is the condition of the next
+    write."""
     partition = fetch(world)
     assert LeaderAndIsr(1, 0, (1, 2), 1, 5) == world.store.states[TP]
     assert ((1, 2), 1, None) == (partition.isr, partition.zk_version, partition.isr_change)
 
 
 def test_a_follower_that_went_silent_leaves(world: World) -> None:
-    """Looked at now and then; the leader itself never leaves."""
+    """A periodic check removes a follower that stopped fetching. The leader itself always stays."""
     partition = fetch(world)
     world.runtime.advance(0.9)
     world.replica_manager.shrink_isrs()
@@ -47,15 +48,16 @@ def test_a_follower_that_went_silent_leaves(world: World) -> None:
 
 
 def test_what_this_leader_wrote_earlier_counts(world: World) -> None:
-    """The answer to a write was lost: the next one meets its version, and adopts it."""
+    """If the reply to a write was lost, the next write meets the version of the first, and adopts
+    it."""
     world.store.states[TP] = LeaderAndIsr(1, 0, (1, 2), 4, 5)
     partition = fetch(world)
     assert ((1, 2), 4) == (partition.isr, partition.zk_version)
 
 
 def test_what_the_controller_wrote_is_waited_for(world: World) -> None:
-    """A higher leader epoch: nothing is written until its LeaderAndIsr comes, and the HW waits for
-    whoever may be in the ISR."""
+    """After a higher leader epoch was met, nothing is written until its LeaderAndIsr arrives. The
+    HW waits for every broker that may be in the ISR."""
     world.store.states[TP] = LeaderAndIsr(2, 1, (2,), 4, 5)
     partition = fetch(world)
     assert ((1,), (1, 2)) == (partition.isr, partition.maximal_isr)
@@ -66,7 +68,7 @@ def test_what_the_controller_wrote_is_waited_for(world: World) -> None:
 
 
 def test_an_unknown_outcome_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session was lost under the write: it is made again until ZooKeeper says what stands."""
+    """A write that lost its session is repeated until ZooKeeper's state is known."""
     write, attempts = world.store.update_leader_and_isr, 0
 
     def lose_two(states: Any) -> Any:
@@ -84,7 +86,7 @@ def test_an_unknown_outcome_is_tried_again(world: World, monkeypatch: pytest.Mon
 
 
 def test_a_topic_that_is_gone_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its state znode is not there any more: StopReplica is on its way."""
+    """If the state znode is gone, the change ends: StopReplica is on its way."""
     world.store.states[TP] = LeaderAndIsr(1, 0, (1,), 9, 5)
     monkeypatch.setattr(world.store, "leader_and_isr", lambda wanted: {})
     assert (1,) == fetch(world).isr
@@ -93,8 +95,8 @@ def test_a_topic_that_is_gone_is_left_alone(world: World, monkeypatch: pytest.Mo
 def test_an_unexpected_exception_ends_no_change(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ISR is written again. Before, the change was never over: nothing more was written, and
-    the HW waited for a replica that may be dead."""
+    """After an unexpected exception the ISR is written again. (The change never ended: no later one
+    was written, and the HW waited for a replica that might be dead.)"""
     write, attempts = world.store.update_leader_and_isr, 0
 
     def fail_once(states: Any) -> Any:

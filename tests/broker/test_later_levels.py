@@ -1,4 +1,4 @@
-"""What a broker of level 0.9.0 or 0.10.2 answers otherwise than one of 0.8.2.2."""
+"""Responses of levels 0.9.0 and 0.10.2 that differ from 0.8.2.2."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def produce(world: World, topic: str, partition: int = 0, data: bytes = SET) -> 
 
 
 def fetch(world: World, *wanted: tuple[str, int, int], max_bytes: int, version: int = 3) -> Any:
-    """Partitions as (topic, partition, most bytes), each from offset 0."""
+    """Fetches partitions as (topic, partition, maximum bytes), each from offset 0."""
     topics = [FetchTopic(t, [FetchPartition(p, 0, size)]) for t, p, size in wanted]
     return world.client.call(FetchRequest(-1, 0, 0, topics, max_bytes=max_bytes, version=version))
 
 
 def sizes(answer: Any) -> list[tuple[str, int, int, int]]:
-    """(topic, partition, error, size) in the order of the answer."""
+    """(topic, partition, error, size) in the order of the response."""
     return [
         (topic.topic, p.partition, p.error_code, len(p.message_set))
         for topic in answer.topics
@@ -71,35 +71,36 @@ def sizes(answer: Any) -> list[tuple[str, int, int, int]]:
 
 class TestApiVersions:
     def test_what_is_served_is_listed(self, tmp_path: Path) -> None:
-        """Every key of 0.10.2.2, with its range."""
+        """The response lists every key of 0.10.2.2 with its versions."""
         world = world_of(tmp_path)
         answer = world.client.call(ApiVersionsRequest())
         assert 0 == answer.error_code
         assert [*range(21)] == [item.key for item in answer.apis]
 
     def test_an_unknown_version_is_answered_in_the_first_layout(self, tmp_path: Path) -> None:
-        """And the connection stays usable: newer clients ask with their newest version first."""
+        """An unknown version gets a response of version 0, and the connection stays open: newer
+        clients try their newest version first."""
         world = world_of(tmp_path)
         world.client.send(bytes.fromhex("0000000b 0012 0003 00000007 0001 63".replace(" ", "")))
         assert ["000000070023" + "00000000"] == [f.hex() for f in world.client.frames()]
         assert 0 == world.client.call(ApiVersionsRequest()).error_code
 
     def test_0_8_2_closes_the_connection(self, tmp_path: Path) -> None:
-        """It does not know the key."""
+        """0.8.2 does not know the key and closes the connection."""
         world = World(tmp_path)
         with pytest.raises(ProtocolError):
             world.client.send(bytes.fromhex("0000000b0012000000000007000163"))
 
 
 def test_sasl_is_refused(tmp_path: Path) -> None:
-    """34 and the mechanisms; the connection stays usable."""
+    """The response is 34 with the mechanisms, and the connection stays open."""
     answer = world_of(tmp_path).client.call(SaslHandshakeRequest("PLAIN"))
     assert (34, ["GSSAPI"]) == (answer.error_code, answer.mechanisms)
 
 
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
 def test_acks_other_than_minus_1_0_and_1_are_refused(tmp_path: Path, level: str) -> None:
-    """21, and nothing is appended. 0.8.2 takes them."""
+    """Illegal acks get 21, and nothing is appended. 0.8.2 accepts them."""
     world = world_of(tmp_path, level)
     world.lead("t")
     request = ProduceRequest(2, 1, [ProduceTopic("t", [ProducePartition(0, SET)])])
@@ -109,7 +110,7 @@ def test_acks_other_than_minus_1_0_and_1_are_refused(tmp_path: Path, level: str)
 
 
 def test_illegal_acks_of_an_unknown_topic(tmp_path: Path) -> None:
-    """3, as 0.10.2.2, and one answer for a partition that stands twice."""
+    """An unknown topic gets 3, as in 0.10.2.2, once for a partition that is listed twice."""
     world = world_of(tmp_path)
     world.lead("t")
     sets = [ProducePartition(0, SET)] * 2
@@ -128,8 +129,8 @@ class TestProduce:
     def test_the_answer_tells_the_time_that_was_given(
         self, tmp_path: Path, acks: int, value: bytes
     ) -> None:
-        """Under LogAppendTime that of the append, else -1; small sets and those that a native
-        thread checks."""
+        """The response has the time of the append under LogAppendTime, else -1: for small sets, and
+        for sets that a native thread checks."""
         for kind, given in (("LogAppendTime", True), ("CreateTime", False)):
             world = world_of(tmp_path / kind, log_message_timestamp_type=kind)
             world.lead("t", replicas=(1, 2), isr=(1,))
@@ -147,8 +148,9 @@ class TestProduce:
             )
 
     def test_bytes_in_are_those_of_the_producer(self, tmp_path: Path) -> None:
-        """Whatever the log keeps: messages made magic 1 on both ways, and sets that are packed
-        again, inline and in a thread. As 0.10.2.2 counts records.sizeInBytes."""
+        """bytesin counts the producer's bytes (records.sizeInBytes in 0.10.2.2), whatever the log
+        stores: after a conversion to magic 1, and after a new compression, inline and in a thread.
+        """
         world = world_of(tmp_path)
         world.lead("t")
         sent = 0
@@ -163,7 +165,7 @@ class TestProduce:
         assert sent != partition.log.size
 
     def test_a_timestamp_that_is_too_far_is_refused(self, tmp_path: Path) -> None:
-        """32, and nothing is appended."""
+        """The partition gets 32, and nothing is appended."""
         world = world_of(tmp_path, log_message_timestamp_difference_max_ms=1000)
         world.lead("t")
         answer = produce(world, "t")
@@ -172,7 +174,8 @@ class TestProduce:
 
 
 def test_offsets_are_stored_with_the_time_of_the_commit(tmp_path: Path) -> None:
-    """In magic 1, so that no limit on timestamps refuses them; below 0.10 in magic 0."""
+    """A commit is stored with magic 1, so that no limit on timestamps refuses it; below 0.10 with
+    magic 0."""
     for level, stored in (("0.10.2", 1), ("0.9.0", 0)):
         keys = {"log_message_timestamp_difference_max_ms": 1000} if stored else {}
         world = world_of(tmp_path / level, level, **keys, offsets_topic_num_partitions=1)
@@ -198,31 +201,33 @@ class TestFetch:
         return world
 
     def test_the_answer_has_the_order_of_the_request(self, world: World) -> None:
-        """Partitions of a topic that are not neighbours have an entry each."""
+        """Partitions of a topic that are not adjacent in the request have separate entries."""
         wanted = (("b", 0, 9999), ("a", 0, 9999), ("b", 1, 9999))
         answer = fetch(world, *wanted, max_bytes=9999)
         assert ["b", "a", "b"] == [topic.topic for topic in answer.topics]
 
     def test_a_negative_limit_fails_only_what_is_read_first(self, world: World) -> None:
-        """After it nothing is left, so that the next partition gets its first message."""
+        """A negative limit is an error of the partition that is read first. The next one gets its
+        first message whole."""
         found = sizes(fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=-1))
         assert [("a", 0, -1, 0), ("b", 0, 0, len(SET))] == found
         found = sizes(fetch(world, ("a", 7, 9999), ("b", 0, 9999), max_bytes=-1))
         assert [("a", 7, 3, 0), ("b", 0, 0, len(SET))] == found
 
     def test_a_debugging_consumer_asks_for_an_unknown_topic(self, world: World) -> None:
-        """3, not 9."""
+        """A debugging consumer gets 3 for an unknown topic, not 9."""
         topics = [FetchTopic("nosuch", [FetchPartition(0, 0, 100)])]
         answer = world.client.call(FetchRequest(-2, 0, 0, topics, version=3))
         assert [("nosuch", 0, 3, 0)] == sizes(answer)
 
     def test_unknown_topics_come_last(self, world: World) -> None:
-        """As in 0.10.2.2."""
+        """Unknown topics are at the end, as in 0.10.2.2."""
         answer = fetch(world, ("x", 0, 9999), ("a", 0, 9999), max_bytes=9999)
         assert [("a", 0, 0, 2 * len(SET)), ("x", 0, 3, 0)] == sizes(answer)
 
     def test_the_whole_answer_is_limited(self, world: World) -> None:
-        """By what is left, in the order of the request; 0 left is an empty set."""
+        """Each partition gets at most what is left of the limit, in the order of the request. With
+        0 left its set is empty."""
         answer = fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=2 * len(SET))
         assert [("a", 0, 0, 2 * len(SET)), ("b", 0, 0, 0)] == sizes(answer)
         answer = fetch(world, ("b", 0, 9999), ("a", 0, 9999), max_bytes=3 * len(SET))
@@ -230,28 +235,30 @@ class TestFetch:
 
     @pytest.mark.parametrize(("most", "max_bytes"), [(10, 9999), (9999, 10), (0, 0)])
     def test_the_first_message_comes_whole(self, world: World, most: int, max_bytes: int) -> None:
-        """Whatever the limits; the next partition then gives nothing rather than a cut head."""
+        """The first message is sent whole, whatever the limits. The next partition then gets no
+        message instead of a cut one."""
         answer = fetch(world, ("a", 0, most), ("b", 0, 10), max_bytes=max_bytes)
         assert [("a", 0, 0, len(SET)), ("b", 0, 0, 0)] == sizes(answer)
 
     def test_an_empty_partition_leaves_the_right_to_the_next(self, world: World) -> None:
-        """The first message that there is comes whole."""
+        """If the first partition is empty, the next one's first message is sent whole."""
         answer = fetch(world, ("a", 1, 10), ("b", 0, 10), max_bytes=10)
         assert [("a", 1, 0, 0), ("b", 0, 0, len(SET))] == sizes(answer)
 
     def test_versions_before_cut_heads(self, world: World) -> None:
-        """Each partition has its own limit alone."""
+        """Up to version 2 each partition has its own limit, which cuts messages."""
         answer = fetch(world, ("a", 0, 10), ("b", 0, 10), max_bytes=5, version=2)
         assert [("a", 0, 0, 10), ("b", 0, 0, 10)] == sizes(answer)
 
     @pytest.mark.parametrize(("most", "max_bytes"), [(-1, 9999), (9999, -1)])
     def test_negative_limits_are_errors(self, world: World, most: int, max_bytes: int) -> None:
-        """-1 for the partition."""
+        """A negative limit of a partition is error -1."""
         assert [("a", 0, -1, 0)] == sizes(fetch(world, ("a", 0, most), max_bytes=max_bytes))
 
     @pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", -1), ("0.10.2", 0)])
     def test_between_hw_and_leo(self, tmp_path: Path, level: str, code: int) -> None:
-        """Empty at 0.10.2: a new leader's HW may be behind for a moment."""
+        """Between HW and LEO a consumer gets an empty set at 0.10.2, because a new leader's HW may
+        lag for a moment."""
         world = world_of(tmp_path / "other", level)
         world.lead("t", isr=(1, 2), replicas=(1, 2))
         for _ in range(3):
@@ -263,7 +270,8 @@ class TestFetch:
 
 class TestMetadata:
     def test_null_is_all_and_empty_is_none(self, tmp_path: Path) -> None:
-        """From version 1 on; 0 means all by an empty list."""
+        """From version 1 on null means all topics and an empty list none. In version 0 an empty
+        list means all."""
         world = world_of(tmp_path)
         world.lead("t")
         for version, asked, expected in ((0, None, ["t"]), (1, None, ["t"]), (2, [], [])):
@@ -272,7 +280,7 @@ class TestMetadata:
             assert [1] == [broker.broker_id for broker in answer.brokers]
 
     def test_what_the_versions_brought(self, tmp_path: Path) -> None:
-        """Controller, rack, internal topics; the cluster id in version 2."""
+        """Version 1 has controller, rack and internal topics; version 2 also the cluster id."""
         world = world_of(tmp_path)
         world.lead("__consumer_offsets")
         live = [LiveBroker(1, [ListenerEndpoint(9, "h", "PLAINTEXT", 0)], "r1")]
@@ -286,7 +294,8 @@ class TestMetadata:
     def test_a_dead_replica(
         self, tmp_path: Path, version: int, code: int, replicas: list[int]
     ) -> None:
-        """Left out with an error in version 0, listed without one later."""
+        """A dead replica is left out with an error in version 0, and listed without error from
+        version 1 on."""
         world = world_of(tmp_path)
         world.lead("t", isr=(1, 7), replicas=(1, 7))
         (topic,) = world.client.call(MetadataRequest(["t"], version=version)).topics
@@ -298,7 +307,7 @@ class TestMetadata:
         )
 
     def test_one_bad_name_fails_alone(self, tmp_path: Path) -> None:
-        """0.8.2.2 spoils the whole answer."""
+        """A bad topic name fails alone. In 0.8.2.2 it fails the whole response."""
         world = world_of(tmp_path)
         world.lead("t")
         request = MetadataRequest(["t", "a b", "new"], version=1)
@@ -309,7 +318,7 @@ class TestMetadata:
         assert [1] == [broker.broker_id for broker in answer.brokers]
 
     def test_each_listener_has_its_own_addresses(self, tmp_path: Path) -> None:
-        """Also where an answer is remembered."""
+        """Each listener gets its own addresses, also from a cached response."""
         world = world_of(
             tmp_path,
             listeners="PLAINTEXT://:1,INNER://:2",
@@ -334,8 +343,8 @@ class TestListOffsets:
     def test_ends_and_times(
         self, tmp_path: Path, replica: int, time_ms: int, found: tuple[int, int]
     ) -> None:
-        """The HW for a consumer, the LEO for a follower. By time the first message at or after it,
-        for a consumer up to the one at the HW."""
+        """A consumer gets the HW and a follower the LEO. By time the response is the first message
+        at or after it, for a consumer below the HW."""
         world = world_of(tmp_path)
         world.lead("t", isr=(1, 2), replicas=(1, 2))
         times = [4, 5 if time_ms == 6 else 6, 8]
@@ -348,7 +357,7 @@ class TestListOffsets:
         assert (0, *found) == (partition.error_code, partition.offset, partition.timestamp_ms)
 
     def test_magic_0_has_no_times(self, tmp_path: Path) -> None:
-        """43."""
+        """A log of magic 0 gets 43."""
         world = world_of(tmp_path, log_message_format_version="0.9.0")
         world.lead("t")
         topics = [OffsetsTopic("t", [OffsetsPartition(0, 5, 1)])]
@@ -356,7 +365,7 @@ class TestListOffsets:
         assert [43] == [p.error_code for p in answer.topics[0].partitions]
 
     def test_a_partition_named_twice(self, tmp_path: Path) -> None:
-        """42, once."""
+        """A partition that is listed twice gets 42 once."""
         world = world_of(tmp_path)
         world.lead("t")
         topics = [OffsetsTopic("t", [OffsetsPartition(0, -1, 1)] * 2)]
@@ -365,7 +374,7 @@ class TestListOffsets:
 
 
 class TestTopics:
-    """The requests that only the controller takes."""
+    """Requests that only the controller accepts."""
 
     @pytest.fixture
     def world(self, tmp_path: Path) -> World:
@@ -402,7 +411,7 @@ class TestTopics:
         ],
     )
     def test_checks(self, world: World, wanted: NewTopic, code: int) -> None:
-        """The codes of AdminManager; validation alone creates nothing."""
+        """Errors have the codes of AdminManager. A request that only validates creates nothing."""
         request = CreateTopicsRequest([wanted], 0, validate_only=True, version=1)
         (result,) = world.client.call(request).topics
         assert code == result.error_code
@@ -416,7 +425,8 @@ class TestTopics:
     def test_replicas_are_spread_over_racks(
         self, world: World, racks: Any, code: int, replicas: set[int] | None
     ) -> None:
-        """-1 if only some brokers have one. Without racks no broker is in every partition."""
+        """If only some brokers have a rack, the code is -1. Otherwise replicas are spread over
+        racks; without any rack, over all brokers."""
         live = [
             LiveBroker(n, [ListenerEndpoint(n, "h", "PLAINTEXT", 0)], rack)
             for n, rack in enumerate(racks, 1)
@@ -430,7 +440,7 @@ class TestTopics:
             assert replicas == set.intersection(*map(set, assignment.values()))
 
     def test_one_named_twice_fails_alone(self, world: World) -> None:
-        """The others are created."""
+        """A topic that is named twice fails, and the others are created."""
         topics = [NewTopic(name, 1, 1, [], []) for name in ("t", "u", "t")]
         answer = world.client.call(CreateTopicsRequest(topics, 0, version=1))
         assert {"t": 42, "u": 7} == {r.topic: r.error_code for r in answer.topics}
@@ -438,7 +448,7 @@ class TestTopics:
         assert paths.topic("t") not in world.store.znodes
 
     def test_another_broker_is_asked_in_vain(self, world: World) -> None:
-        """41 for each topic, in both requests."""
+        """A broker that is not the controller answers 41 for each topic, in both requests."""
         world.controller.is_active = False
         answer = world.client.call(CreateTopicsRequest([NewTopic("t", 1, 1, [], [])], 1))
         assert [("t", 41)] == [(r.topic, r.error_code) for r in answer.topics]
@@ -454,7 +464,8 @@ class TestErrorCodes:
     def test_states_that_are_not_obeyed(
         self, tmp_path: Path, level: str, stale: int, elsewhere: int | None
     ) -> None:
-        """A leader epoch that is not higher, and a partition that has no replica here."""
+        """A leader epoch that is not higher is refused, and so is a partition without a replica on
+        this broker."""
         world = world_of(tmp_path, level)
         world.lead("t")
         states = [
@@ -471,14 +482,16 @@ class TestErrorCodes:
 
     @pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", -1), ("0.10.2", 11)])
     def test_metadata_of_an_old_controller(self, tmp_path: Path, level: str, code: int) -> None:
-        """0.10.2 answers the code of the cause."""
+        """The response to UpdateMetadata of an old controller has the code of the cause at
+        0.10.2."""
         world = world_of(tmp_path, level)
         world.lead("t")
         request = UpdateMetadataRequest(8, CONTROLLER_EPOCH - 1, [], [])
         assert code == world.client.call(request).error_code
 
     def test_every_level_reads_its_own_versions_of_metadata(self, tmp_path: Path) -> None:
-        """Whatever the broker is pinned to."""
+        """Each level accepts its own versions of UpdateMetadata, whatever
+        inter.broker.protocol.version is."""
         state = PartitionStateInfo("t", 0, CONTROLLER_EPOCH, 1, 0, [1], 0, [1])
         for level, newest in (("0.8.2", 0), ("0.9.0", 1), ("0.10.2", 3)):
             world = world_of(tmp_path / level, level)

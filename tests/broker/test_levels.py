@@ -1,4 +1,4 @@
-"""api.level: which keys of a server.properties exist, their defaults, and what is refused."""
+"""api.level: the keys of a server.properties, their defaults, and refused values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def config(level: str, **keys: Any) -> BrokerConfig:
 
 
 def test_the_default_is_the_oldest_level() -> None:
-    """A server.properties of 0.8.2.2 means a broker of 0.8.2.2."""
+    """Without api.level a server.properties of 0.8.2.2 gives a broker of 0.8.2.2."""
     assert Level.V0_8_2 is BrokerConfig(REQUIRED).level
 
 
@@ -45,7 +45,7 @@ def test_the_default_is_the_oldest_level() -> None:
     ],
 )
 def test_a_level_has_the_defaults_of_its_release(level: str, key: str, default: object) -> None:
-    """As KafkaConfig of 0.8.2.2, 0.9.0.1 and 0.10.2.2."""
+    """Defaults equal those of KafkaConfig 0.8.2.2, 0.9.0.1 and 0.10.2.2."""
     assert default == getattr(config(level), key)
 
 
@@ -63,7 +63,7 @@ def test_a_level_has_the_defaults_of_its_release(level: str, key: str, default: 
 def test_a_key_of_another_level_is_unknown(
     level: str, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is named at start, as any unknown key, and changes nothing."""
+    """A key of another level gets the warning of an unknown key at start, and has no effect."""
     made = BrokerConfig({**REQUIRED, "api.level": level, key: "nonsense"})
     assert {key: "nonsense"} == made.unknown
     with caplog.at_level(logging.WARNING):
@@ -72,14 +72,15 @@ def test_a_key_of_another_level_is_unknown(
 
 
 def test_a_keyword_of_another_level_is_refused() -> None:
-    """Only code has keywords, and code can be mended."""
+    """A keyword argument of another level is an error: only code has keywords, and code can be
+    corrected."""
     with pytest.raises(ConfigError, match=r"broker\.rack: .* it exists from 0\.10\.2"):
         BrokerConfig(REQUIRED, broker_rack="r1")
 
 
 @pytest.mark.parametrize("level", ["0.8", "0.11.0", ""])
 def test_a_bad_level_is_refused(level: str) -> None:
-    """By key, value and range."""
+    """The error has key, value and range."""
     with pytest.raises(ConfigError, match=r"api\.level: .* is not one of 0\.8\.2, 0\.9\.0"):
         config(level)
 
@@ -98,20 +99,21 @@ def test_a_bad_level_is_refused(level: str) -> None:
 def test_versions_are_read_as_kafka_reads_them(
     level: str, version: str, expected: ProtocolVersion
 ) -> None:
-    """By their first three numbers; a release is its newest internal version."""
+    """The first three numbers of a version count. A release means its newest internal version."""
     keys = {"inter_broker_protocol_version": version, "log_message_format_version": "0.8.2"}
     assert expected is config(level, **keys).protocol_version
 
 
 @pytest.mark.parametrize(("level", "version"), [("0.9.0", "0.10.2"), ("0.10.2", "0.11.0")])
 def test_a_level_refuses_versions_above_it(level: str, version: str) -> None:
-    """The real ones do not know them either."""
+    """A version above the level is refused; the release does not know it either."""
     with pytest.raises(ConfigError, match=r"inter\.broker\.protocol\.version: .* is not one"):
         config(level, inter_broker_protocol_version=version)
 
 
 def test_a_pinned_broker_needs_a_pinned_message_format() -> None:
-    """In the words of 0.10.2.2."""
+    """A lower inter.broker.protocol.version needs a message format that is not above it. The error
+    has the text of 0.10.2.2."""
     with pytest.raises(
         ConfigError,
         match=r"log\.message\.format\.version 0\.10\.2-IV0 cannot be used when "
@@ -121,7 +123,7 @@ def test_a_pinned_broker_needs_a_pinned_message_format() -> None:
 
 
 def test_listeners_are_read_by_name() -> None:
-    """What is listened on, and what is advertised."""
+    """Listeners and advertised listeners are parsed by their names."""
     made = config(
         "0.10.2",
         listeners="CLIENT://:9092,internal://[::1]:9093",
@@ -177,13 +179,14 @@ def test_listeners_are_read_by_name() -> None:
     ],
 )
 def test_contradictions_are_refused(keys: dict[str, str], says: str) -> None:
-    """As the real broker refuses them at its start."""
+    """Contradictory keys are refused at start, as the JVM broker does."""
     with pytest.raises(ConfigError, match=says.replace("[", r"\[")):
         config("0.10.2", **keys)
 
 
 def test_min_insync_replicas_is_the_topics_default_from_0_9_on() -> None:
-    """0.8.2.2 parses the key and does not use it."""
+    """From 0.9 on min.insync.replicas is the default of topics. 0.8.2.2 parses it without using
+    it."""
     found = [config(level, min_insync_replicas=2).log_config() for level in LEVELS]
     assert [None, 2, 2] == [made.min_insync_replicas for made in found]
 
@@ -192,7 +195,7 @@ def test_min_insync_replicas_is_the_topics_default_from_0_9_on() -> None:
     "keys", [{"delete.topic.enable": "TRUE"}, {"security.inter.broker.protocol": "plaintext"}]
 )
 def test_words_are_read_in_any_case_from_0_9_on(keys: dict[str, str]) -> None:
-    """0.8.2.2 knows no TRUE."""
+    """From 0.9 on words may have any case. 0.8.2.2 does not accept TRUE."""
     made = BrokerConfig({**REQUIRED, **keys, "api.level": "0.9.0"})
     assert made.delete_topic_enable == ("delete.topic.enable" in keys)
     with pytest.raises(ConfigError, match="neither 'true' nor 'false'"):
@@ -200,14 +203,15 @@ def test_words_are_read_in_any_case_from_0_9_on(keys: dict[str, str]) -> None:
 
 
 def test_retention_may_be_unlimited_from_0_9_on() -> None:
-    """-1, which 0.8.2.2 refuses."""
+    """From 0.9 on retention may be -1. 0.8.2.2 refuses it."""
     assert LONG_MAX == config("0.9.0", log_retention_ms=-1).log_config().retention_ms
     with pytest.raises(ConfigError, match=r"log\.retention\.ms"):
         config("0.8.2", log_retention_ms=-1)
 
 
 def test_what_is_sent_rises_with_the_protocol_version() -> None:
-    """The table of ReplicaFetcherThread, ControllerChannelManager and KafkaServer 0.10.2.2."""
+    """The protocol version decides the versions of requests, by the table of ReplicaFetcherThread,
+    ControllerChannelManager and KafkaServer 0.10.2.2."""
     names = ("registration", "fetch", "list_offsets", "update_metadata", "controlled_shutdown")
     rows = {
         str(version): tuple(getattr(inter_broker(version), name) for name in names)
@@ -228,7 +232,7 @@ def test_what_is_sent_rises_with_the_protocol_version() -> None:
 
 
 def test_every_key_of_the_releases_is_known() -> None:
-    """tests/data/broker_keys.json: the keys that KafkaConfig of each release defines."""
+    """Every key that KafkaConfig of a release defines is known (tests/data/broker_keys.json)."""
     data = Path(__file__).parent.parent / "data" / "broker_keys.json"
     for level, names in json.loads(data.read_text()).items():
         known = {name for name, key in config(level).keys.items() if key.exists}

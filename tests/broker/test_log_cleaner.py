@@ -1,4 +1,4 @@
-"""CleanerWorkers: when the cleaner runs, and what ends it."""
+"""CleanerWorkers: when the cleaner runs, and what stops it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TP = TopicPartition("t", 0)
 
 
 class Ended(BaseException):
-    """The test has seen enough."""
+    """Raised when the test has seen enough."""
 
 
 class Napping(FakeRuntime):
-    """Ends a worker from its third pause on, and notes how long they were."""
+    """Ends a worker at its third pause, and records the pauses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def manager(tmp_path: Path) -> Iterator[LogManager]:
 
 
 class Replicas:
-    """The part of a ReplicaManager that tells the high watermark; None: not a replica yet."""
+    """The part of a ReplicaManager that has the high watermark. None: there is no replica yet."""
 
     def __init__(self, log_manager: LogManager, high_watermark: int | None = 2) -> None:
         self.log_manager = log_manager
@@ -78,14 +78,15 @@ def workers(
 
 
 def test_it_is_off_by_default(manager: LogManager) -> None:
-    """As in 0.8.2.2: log.cleaner.enable=false."""
+    """log.cleaner.enable is false by default, as in 0.8.2.2."""
     runtime = Napping()
     workers(manager, runtime).start()
     assert [] == runtime.spawned
 
 
 def test_it_cleans_and_then_pauses(manager: LogManager) -> None:
-    """All there is to do, then log.cleaner.backoff.ms; one worker per log.cleaner.threads."""
+    """Each of log.cleaner.threads workers cleans all there is, and pauses for
+    log.cleaner.backoff.ms."""
     runtime = Napping()
     started = workers(
         manager,
@@ -105,14 +106,15 @@ def test_it_cleans_and_then_pauses(manager: LogManager) -> None:
 def test_it_stays_below_the_high_watermark(
     manager: LogManager, high_watermark: int | None, cleaned: int | None
 ) -> None:
-    """What is above may be truncated yet; before the controller has spoken, that is everything."""
+    """Nothing above the HW is cleaned, because it may still be truncated. Before the first
+    LeaderAndIsr, nothing is."""
     runtime = Napping()
     workers(manager, runtime, high_watermark, log_cleaner_enable=True).start()
     assert cleaned == manager.cleaner_points.get(manager.directories[0], TP)
 
 
 def test_no_backoff_is_no_busy_loop(manager: LogManager) -> None:
-    """A worker with nothing to clean sleeps even if log.cleaner.backoff.ms is 0."""
+    """A worker without work pauses even if log.cleaner.backoff.ms is 0."""
     runtime = Napping()
     workers(manager, runtime, log_cleaner_enable=True, log_cleaner_backoff_ms=0).start()
     assert 0 < min(runtime.naps)
@@ -121,7 +123,7 @@ def test_no_backoff_is_no_busy_loop(manager: LogManager) -> None:
 def test_a_bug_does_not_end_it(
     manager: LogManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The error of a pass is logged, and the worker goes on with the next one."""
+    """The error of a pass is logged, and the worker goes on."""
 
     def fail(_: LogCleaner) -> bool:
         raise AssertionError("a bug")
@@ -136,7 +138,8 @@ def test_a_bug_does_not_end_it(
 def test_a_disk_that_fails_in_a_swap_ends_the_broker(
     manager: LogManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody knows then which files count; the next start does."""
+    """If the disk fails during a swap, the broker halts: only the next start can tell which files
+    are valid."""
 
     def fail(_: LogCleaner) -> bool:
         raise StorageError("cannot rename")

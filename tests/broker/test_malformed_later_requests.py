@@ -1,6 +1,5 @@
-"""Any bytes in a frame either get a response or close that connection, at levels 0.9.0 and 0.10.2
-too: captured requests of 0.10.2.2, one of each key, version and length, cut and changed at each
-byte."""
+"""At levels 0.9.0 and 0.10.2 too, any frame gets a response or closes its connection: captured
+requests of 0.10.2.2, one of each key, version and length, cut and changed at each byte."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(autouse=True)
 def no_bug(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No handler met an exception that is not one of the protocol's errors."""
+    """Fails the test if a handler raised an exception that is not one of the protocol's errors."""
     yield
     bugs = [record for record in caplog.get_records("call") if record.exc_info]
     assert [] == [f"{bug.getMessage()}: {bug.exc_info}" for bug in bugs]
@@ -70,7 +69,8 @@ def test_requests_cut_at_any_byte(world: World, key: int) -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_requests_with_any_byte_changed(world: World, key: int) -> None:
-    """Wrong keys, versions, counts, lengths and generations."""
+    """Wrong keys, versions, counts, lengths and generations give a response or close the
+    connection."""
     for payload in PAYLOADS:
         if payload[1] == key:
             for position in range(len(payload)):
@@ -88,11 +88,11 @@ def test_requests_with_any_byte_changed(world: World, key: int) -> None:
 )
 @given(key=st.integers(-2, 22), version=st.integers(-1, 4), rest=st.binary(max_size=60))
 def test_any_garbage_behind_a_header(world: World, key: int, version: int, rest: bytes) -> None:
-    """Random bodies for every key."""
+    """The broker survives random bodies for every key."""
     deliver(world, struct.pack(">hhih", key, version, 7, 0) + rest)
     assert still_serves(world)
 
 
 def test_every_key_is_among_them() -> None:
-    """What a client may send."""
+    """The captured requests have every key that a client may send."""
     assert {*range(4), *range(8, 21)} <= set(KEYS)

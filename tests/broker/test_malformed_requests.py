@@ -1,7 +1,6 @@
-"""Any bytes in a frame either get an answer or close that connection; nothing else happens.
+"""Any frame gets a response or closes its connection, and has no other effect.
 
-Every captured request of 0.8.2.2 is cut at each byte and changed at each byte.
-"""
+Every captured request of 0.8.2.2 is cut at each byte and changed at each byte."""
 
 from __future__ import annotations
 
@@ -42,14 +41,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(autouse=True)
 def no_bug(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No handler met an exception that is not one of the protocol's errors."""
+    """Fails the test if a handler raised an exception that is not one of the protocol's errors."""
     yield
     bugs = [record for record in caplog.get_records("call") if record.exc_info]
     assert [] == [f"{bug.getMessage()}: {bug.exc_info}" for bug in bugs]
 
 
 def deliver(world: World, payload: bytes) -> None:
-    """One frame on a connection of its own: an answer, silence, a wait or ProtocolError."""
+    """Sends one frame on a connection of its own: a response, no response, a wait or
+    ProtocolError."""
     client = Client(world)
     try:
         client.send(struct.pack(">i", len(payload)) + payload)
@@ -72,7 +72,7 @@ def test_requests_cut_at_any_byte(world: World) -> None:
 
 
 def test_requests_with_any_byte_changed(world: World) -> None:
-    """Wrong keys, counts, lengths and epochs: an answer or the end of the connection."""
+    """Wrong keys, counts, lengths and epochs give a response or close the connection."""
     for payload in PAYLOADS:
         for position in range(len(payload)):
             for flip in (0x80, 0xFF, 0x01):
@@ -85,15 +85,15 @@ def test_requests_with_any_byte_changed(world: World) -> None:
 @settings(max_examples=300, deadline=None)
 @given(key=st.integers(-2, 20), version=st.integers(-1, 3), rest=st.binary(max_size=60))
 def test_any_garbage_behind_a_header(world: World, key: int, version: int, rest: bytes) -> None:
-    """Random bodies for every key."""
+    """The broker survives random bodies for every key."""
     deliver(world, struct.pack(">hhih", key, version, 7, 0) + rest)
     assert still_serves(world)
 
 
 @pytest.mark.parametrize("key", range(13))
 def test_only_produce_and_the_controller_send_large_requests(world: World, key: int) -> None:
-    """A question of megabytes would hold the hub, so it is refused before it is read; the others
-    are limited by socket.request.max.bytes alone."""
+    """Other requests of megabytes would block the hub, so they are refused before they are read.
+    For Produce and the controller's requests only socket.request.max.bytes counts."""
     negative = b"\xff"  # every count in it is: what gets so far ends for another reason
     payload = bytearray(key.to_bytes(2, "big") + bytes(2) + negative * REQUEST_BYTES_MAX)
     with pytest.raises(ProtocolError) as refused:

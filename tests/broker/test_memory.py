@@ -26,7 +26,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="tells glibc what to keep")
 def test_buffers_made_again_and_again_take_no_new_pages() -> None:
-    """Eight buffers of 200 KB at a time, freed together: without the setting each round faults
-    in their 400 pages, with it fewer than one a round."""
+    """Each round makes eight buffers of 200 KB and frees them together. Without the setting a round
+    has their 400 page faults; with it, fewer than one."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
     assert int(done.stdout) < ROUNDS

@@ -1,4 +1,4 @@
-"""What the metadata cache remembers of its own answers."""
+"""The responses that the metadata cache keeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka08.protocol.update_metadata import UpdateMetadataRequest
 
 
 def test_an_answer_is_remembered_until_the_next_update() -> None:
-    """By the bytes of its question."""
+    """A response is kept by the bytes of its request, until the next update."""
     cache = MetadataCache(1)
     cache.cache_response(b"question", b"answer")
     assert b"answer" == cache.cached_response(b"question")
@@ -20,7 +20,7 @@ def test_an_answer_is_remembered_until_the_next_update() -> None:
 
 
 def test_long_questions_are_not_remembered() -> None:
-    """Up to CACHED_REQUEST_BYTES_MAX, and with an answer within the budget."""
+    """Requests up to CACHED_REQUEST_BYTES_MAX are kept, if their response is within the budget."""
     cache = MetadataCache(1)
     longest = bytes(CACHED_REQUEST_BYTES_MAX)
     cache.cache_response(longest, b"answer")
@@ -32,7 +32,7 @@ def test_long_questions_are_not_remembered() -> None:
 
 
 def test_what_is_remembered_has_a_budget_of_bytes() -> None:
-    """The answer that would pass it is remembered, and what stood there goes."""
+    """A response that would exceed the budget replaces all others."""
     cache = MetadataCache(1)
     half = bytes(ENCODED_BYTES_MAX // 2 - 1)
     for question in (b"a", b"b", b"c"):

@@ -1,4 +1,4 @@
-"""What a partition knows of itself: epochs, ISR, HW (kafka.cluster.Partition 0.8.2.2)."""
+"""The state of a partition: epochs, ISR, HW (kafka.cluster.Partition 0.8.2.2)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def append(partition: Partition, count: int, required_acks: int = 1) -> None:
 
 
 def test_the_high_watermark_is_the_least_log_end_of_the_isr(tmp_path: Path) -> None:
-    """It waits for the slowest in-sync replica, and never falls."""
+    """The HW waits for the slowest in-sync replica, and never falls."""
     partition = leading(tmp_path)
     append(partition, 10)
     assert 0 == partition.high_watermark
@@ -51,14 +51,14 @@ def test_the_high_watermark_is_the_least_log_end_of_the_isr(tmp_path: Path) -> N
 
 
 def test_a_leader_alone_in_its_isr_is_in_sync_with_itself(tmp_path: Path) -> None:
-    """Its high watermark is its log end, from the moment it leads."""
+    """The HW of a leader that is alone in its ISR is its log end, from the beginning."""
     partition = leading(tmp_path, isr=(1,))
     append(partition, 3)
     assert 3 == partition.high_watermark
 
 
 def test_followers_are_unknown_to_a_new_leader(tmp_path: Path) -> None:
-    """What they had under an earlier epoch says nothing now."""
+    """The log ends of followers under an earlier epoch do not count."""
     partition = leading(tmp_path)
     append(partition, 5)
     for broker_id in (2, 3):
@@ -69,13 +69,13 @@ def test_followers_are_unknown_to_a_new_leader(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_no_replica_is_refused(tmp_path: Path) -> None:
-    """NotAssignedReplica of the JVM, which has no code of its own."""
+    """The error is NotAssignedReplica of the JVM, which has no code of its own."""
     with pytest.raises(UnknownError, match="not recognized to be one of the assigned replicas"):
         leading(tmp_path).record_follower_fetch(9, 0, now=1.0)
 
 
 def test_acks_minus_one_needs_the_topics_minimum_before_and_after(tmp_path: Path) -> None:
-    """19 before the append for exactly -1; 20 afterwards for any negative number."""
+    """acks of exactly -1 gets 19 before the append; any negative number gets 20 after it."""
     partition = leading(tmp_path, isr=(1,), min_insync_replicas=2)
     with pytest.raises(NotEnoughReplicas):
         append(partition, 1, required_acks=-1)
@@ -87,7 +87,7 @@ def test_acks_minus_one_needs_the_topics_minimum_before_and_after(tmp_path: Path
 
 
 def test_acks_above_one_count_in_sync_replicas_and_the_leader(tmp_path: Path) -> None:
-    """2 of 3 need one follower; 4 are never reached."""
+    """With three replicas acks 2 needs one follower; acks 4 is never reached."""
     partition = leading(tmp_path)
     append(partition, 1)
     assert not partition.acknowledged(1, 2)
@@ -98,35 +98,37 @@ def test_acks_above_one_count_in_sync_replicas_and_the_leader(tmp_path: Path) ->
 
 
 class TestTheEndOfAReassignment:
-    """The leader hears of the new assignment while the ISR still has those that shall go."""
+    """The leader gets the new assignment while the ISR still has the replicas to be removed."""
 
     @pytest.fixture
     def partition(self, tmp_path: Path) -> Partition:
-        """Broker 3 is in the ISR and not assigned any more."""
+        """A partition whose ISR has broker 3, which is no longer assigned."""
         partition = leading(tmp_path)
         append(partition, 1)
         partition.make_leader(LeaderAndIsr(ME, 1, (1, 2, 3), 1, 1), (1, 2), NOW)
         return partition
 
     def test_a_produce_with_acks_above_one_waits_on(self, partition: Partition) -> None:
-        """It counts what is in sync by then."""
+        """A Produce with acks above 1 counts the replicas that are in sync at its end."""
         assert not partition.acknowledged(1, 2)
         partition.record_follower_fetch(2, 1, NOW)
         assert partition.acknowledged(1, 2)
 
     def test_the_high_watermark_waits_for_all_of_the_isr(self, partition: Partition) -> None:
-        """Broker 3 may be elected as long as it stands in ZooKeeper's ISR."""
+        """While broker 3 is in ZooKeeper's ISR it may be elected, so the HW waits for it."""
         assert partition.record_follower_fetch(2, 1, NOW) is False
         assert 0 == partition.high_watermark
 
     def test_who_is_assigned_no_more_is_not_recorded(self, partition: Partition) -> None:
-        """As in 0.8.2.2; so it cannot come back into the ISR either (KAFKA-1097)."""
+        """A fetch of a broker that is not assigned is not recorded, as in 0.8.2.2, so it cannot
+        rejoin the ISR (KAFKA-1097)."""
         with pytest.raises(UnknownError, match="not recognized"):
             partition.record_follower_fetch(3, 1, NOW)
 
 
 def test_a_follower_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
-    """And says whether its leader changed, so that its log must be cut."""
+    """A follower refuses requests for a leader. make_follower returns whether the leader changed,
+    because then the log must be truncated."""
     partition = leading(tmp_path)
     assert partition.make_follower(LeaderAndIsr(2, 1, (2,), 1, 1), (1, 2), NOW) is True
     assert partition.make_follower(LeaderAndIsr(2, 2, (2,), 2, 1), (1, 2), NOW) is False
@@ -138,14 +140,14 @@ def test_a_follower_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
 
 
 def test_a_stale_epoch_is_a_bug_here(tmp_path: Path) -> None:
-    """The replica manager sorts those out; obeying one would be loud."""
+    """The replica manager filters stale epochs, so here one is an assertion error."""
     partition = leading(tmp_path)
     with pytest.raises(AssertionError, match="stale"):
         partition.make_leader(LeaderAndIsr(ME, 0, (1,), 0, 1), (1,), NOW)
 
 
 def test_the_checkpointed_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
-    """After a crash the log may be shorter than the checkpoint says."""
+    """After a crash the log may be shorter than the checkpointed HW."""
     partition = Partition(TopicPartition("t", 0), ME)
     log = Log(tmp_path / "t-0", LogConfig(segment_index_bytes=4096))
     log.append(bytearray(message_set.encode([(None, b"a"), (None, b"b")])))
@@ -157,18 +159,18 @@ class TestJoining:
     """updateLeaderHWAndMaybeExpandIsr: three conditions, and one write at a time."""
 
     def test_1_not_in_the_isr_yet(self, tmp_path: Path) -> None:
-        """Who is in it does not join again."""
+        """A member of the ISR does not join again."""
         partition = leading(tmp_path, isr=(1, 2))
         partition.record_follower_fetch(2, 0, NOW)
         assert not partition.joins_isr(2)
 
     def test_2_assigned(self, tmp_path: Path) -> None:
-        """Who is no replica is not even recorded (KAFKA-1097)."""
+        """A fetch of a broker that is no replica is not even recorded (KAFKA-1097)."""
         with pytest.raises(UnknownError, match="not recognized"):
             leading(tmp_path).record_follower_fetch(9, 0, NOW)
 
     def test_3_its_leo_has_reached_the_hw(self, tmp_path: Path) -> None:
-        """The HW, not the leader's LEO."""
+        """The follower's LEO must reach the HW, not the leader's LEO."""
         partition = leading(tmp_path, isr=(1, 2))
         append(partition, 5)
         partition.record_follower_fetch(2, 3, NOW)
@@ -178,7 +180,8 @@ class TestJoining:
         assert partition.joins_isr(3)
 
     def test_the_hw_waits_for_who_is_about_to_join(self, tmp_path: Path) -> None:
-        """Its name may stand in ZooKeeper already; it counts as in sync when the write is known."""
+        """The HW waits for a follower whose join is being written, since ZooKeeper may have it
+        already. It counts as in sync when the write is known."""
         partition = leading(tmp_path, isr=(1,))
         append(partition, 2)
         partition.record_follower_fetch(3, 2, NOW)
@@ -193,7 +196,7 @@ class TestJoining:
         assert partition.record_follower_fetch(3, 3, NOW)
 
     def test_the_controllers_word_ends_a_change(self, tmp_path: Path) -> None:
-        """What comes back of the write afterwards is history."""
+        """After a newer LeaderAndIsr the result of an older write is ignored."""
         partition = leading(tmp_path, isr=(1,))
         change = partition.begin_isr_change((1, 3))
         partition.make_leader(LeaderAndIsr(ME, 1, (1, 2), 5, 1), (1, 2), NOW)
@@ -202,10 +205,11 @@ class TestJoining:
 
 
 class TestLeaving:
-    """getOutOfSyncReplicas, with 10 s and 4 messages."""
+    """getOutOfSyncReplicas with 10 s and 4 messages."""
 
     def test_1_stuck_followers(self, tmp_path: Path) -> None:
-        """No fetch for longer than the limit; one without progress is enough to stay."""
+        """A follower without a fetch for longer than the limit leaves. One fetch without progress
+        is enough to stay."""
         partition = leading(tmp_path)
         append(partition, 1)
         partition.record_follower_fetch(2, 0, now=5.0)
@@ -214,7 +218,8 @@ class TestLeaving:
         assert (2, 3) == partition.laggards(15.5, 10.0, 4)
 
     def test_2_slow_followers(self, tmp_path: Path) -> None:
-        """More than this many messages behind, if its position is known."""
+        """A follower that is more than this number of messages behind leaves, if its position is
+        known."""
         partition = leading(tmp_path)
         append(partition, 9)
         partition.record_follower_fetch(2, 5, now=1.0)
@@ -223,7 +228,8 @@ class TestLeaving:
         assert (2,) == partition.laggards(1.0, 10.0, 4)
 
     def test_the_hw_waits_for_who_is_about_to_leave(self, tmp_path: Path) -> None:
-        """The controller may still elect it; when the write stands, the HW rises."""
+        """The HW waits for a follower that is being removed, because the controller may still elect
+        it. When the write is done, the HW rises."""
         partition = leading(tmp_path, isr=(1, 2))
         append(partition, 3)
         change = partition.begin_isr_change((1,))
@@ -236,7 +242,8 @@ class TestLeaving:
 def test_a_follower_takes_the_leaders_high_watermark_as_far_as_its_log_goes(
     tmp_path: Path,
 ) -> None:
-    """min(LEO, hw of the answer); a message may come before it is known to be committed."""
+    """The follower's HW is min(LEO, HW of the response): a message may arrive before it is known to
+    be committed."""
     partition = leading(tmp_path)
     partition.make_follower(LeaderAndIsr(2, 1, (1, 2), 1, 1), (1, 2), NOW)
     two = message_set.encode([(None, b"a"), (None, b"b")])
@@ -247,7 +254,7 @@ def test_a_follower_takes_the_leaders_high_watermark_as_far_as_its_log_goes(
 
 
 class TestTheBrokersMinimum:
-    """What acks=-1 needs under the safe profile, for a topic that does not say."""
+    """The minimum of acks=-1 under the safe profile, for a topic without an override."""
 
     @pytest.fixture
     def partition(self, tmp_path: Path) -> Partition:
@@ -265,11 +272,11 @@ class TestTheBrokersMinimum:
     def test_it_counts_as_far_as_there_are_replicas(
         self, partition: Partition, replicas: tuple[int, ...], minimum: int
     ) -> None:
-        """A topic with one replica can be written to."""
+        """A topic with one replica accepts acks=-1."""
         assert minimum == self.lead(partition, 0, (1,), replicas)
 
     def test_the_topics_own_word_is_stronger(self, partition: Partition) -> None:
-        """A topic that says 1 is taken at it."""
+        """A topic's own min.insync.replicas of 1 applies."""
         self.lead(partition, 0, (1,), (1, 2))
         with pytest.raises(NotEnoughReplicas):
             append(partition, 1, required_acks=-1)
@@ -280,7 +287,8 @@ class TestTheBrokersMinimum:
     def test_a_replica_that_is_added_counts_once_it_has_been_in_sync(
         self, partition: Partition
     ) -> None:
-        """While a topic of one replica is moved it can be written to: the copy has yet to come."""
+        """While a topic of one replica is moved, acks=-1 works: the new replica counts once it has
+        been in sync."""
         self.lead(partition, 0, (1,), (1,))
         assert 1 == self.lead(partition, 1, (1,), (2, 1))
         append(partition, 1, required_acks=-1)
@@ -292,16 +300,17 @@ class TestTheBrokersMinimum:
         assert 2 == partition.min_insync_replicas
 
     def test_it_falls_with_the_assignment(self, partition: Partition) -> None:
-        """A topic may be moved to one replica."""
+        """The minimum falls with the assignment, so a topic may be moved to one replica."""
         self.lead(partition, 0, (1, 2), (1, 2))
         assert 1 == self.lead(partition, 1, (1,), (1,))
 
 
 class TestLeavingByTime:
-    """Replica.updateLogReadResult and getOutOfSyncReplicas 0.10.2.2, with 10 s."""
+    """Replica.updateLogReadResult and getOutOfSyncReplicas of 0.10.2.2, with 10 s."""
 
     def test_a_follower_that_fetches_and_never_catches_up_leaves(self, tmp_path: Path) -> None:
-        """However few messages it lacks; 0.8.2 would keep it."""
+        """A follower that fetches and never catches up leaves, however few messages it lacks. 0.8.2
+        keeps it."""
         partition = leading(tmp_path)
         append(partition, 5)
         for now in range(1, 11):
@@ -313,7 +322,8 @@ class TestLeavingByTime:
     def test_it_has_caught_up_when_it_has_what_there_was_at_its_last_fetch(
         self, tmp_path: Path
     ) -> None:
-        """Else a busy partition would lose followers that are a round behind."""
+        """A follower counts as caught up when it reaches the LEO of its previous fetch. Otherwise a
+        busy partition would lose followers that are one round behind."""
         partition = leading(tmp_path)
         for now in range(1, 20):
             end = partition.leader_log().log_end_offset

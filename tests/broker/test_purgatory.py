@@ -1,4 +1,4 @@
-"""Waiting requests: satisfied, out of time or abandoned, and gone from every list afterwards."""
+"""Delayed operations complete, time out or are cancelled, and then leave every watch list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.broker.fake_runtime import FakeRuntime
 
 
 class Note(DelayedOperation):
-    """Satisfied when the test says so; counts how often it was finished."""
+    """A delayed operation that is satisfied when the test says so, and counts its completions."""
 
     def __init__(self) -> None:
         self.satisfied = False
@@ -27,7 +27,7 @@ def setup() -> tuple[FakeRuntime, Purgatory]:
 
 
 def test_a_wait_that_is_satisfied_at_once_is_never_watched() -> None:
-    """`add` finishes it and says so."""
+    """`add` completes an operation that is satisfied at once, returns that, and watches nothing."""
     _, purgatory = setup()
     wait = Note()
     wait.satisfied = True
@@ -37,7 +37,7 @@ def test_a_wait_that_is_satisfied_at_once_is_never_watched() -> None:
 
 
 def test_touching_any_key_finishes_a_satisfied_wait_once() -> None:
-    """Two keys, both touched, and the time passes: one answer."""
+    """An operation with two keys, both checked, and whose time passes, completes once."""
     runtime, purgatory = setup()
     wait = Note()
     assert purgatory.add(wait, ["a", "b"], 100) is False
@@ -51,7 +51,8 @@ def test_touching_any_key_finishes_a_satisfied_wait_once() -> None:
 
 
 def test_a_wait_that_is_never_satisfied_ends_with_its_time() -> None:
-    """It is finished once, at its time, and leaves every watch list."""
+    """An operation that is never satisfied completes once, at its timeout, and leaves every watch
+    list."""
     runtime, purgatory = setup()
     wait = Note()
     purgatory.add(wait, ["a", "b"], 50)
@@ -64,7 +65,7 @@ def test_a_wait_that_is_never_satisfied_ends_with_its_time() -> None:
 
 
 def test_an_abandoned_wait_is_never_finished() -> None:
-    """Its client went away: there is no response, and nothing is kept."""
+    """If its client disconnects, the operation never completes, and nothing of it is kept."""
     runtime, purgatory = setup()
     wait = Note()
     purgatory.add(wait, ["a"], 50)
@@ -79,7 +80,7 @@ def test_an_abandoned_wait_is_never_finished() -> None:
 
 
 def test_nothing_is_left_of_a_hundred_thousand_waits() -> None:
-    """A prototype grew by what expired waits left behind; here every list is empty afterwards."""
+    """After a hundred thousand operations every list is empty. (A prototype kept expired ones.)"""
     runtime, purgatory = setup()
     for number in range(100_000):
         purgatory.add(Note(), [number % 10, "all"], 1 + number % 500)
@@ -92,7 +93,7 @@ def test_nothing_is_left_of_a_hundred_thousand_waits() -> None:
 
 
 def test_finishing_one_wait_may_finish_another() -> None:
-    """An answer can lead to an append that touches the same key again; each is finished once."""
+    """A response may lead to an append that checks the same key. Each operation completes once."""
     _, purgatory = setup()
     second = Note()
 
@@ -110,7 +111,8 @@ def test_finishing_one_wait_may_finish_another() -> None:
 
 
 def test_a_wait_that_cannot_be_asked_is_finished_alone() -> None:
-    """Who touched the key hears nothing of it, and the others are looked at."""
+    """An operation whose check raises completes alone. The caller gets no error, and the others are
+    checked."""
     _, purgatory = setup()
 
     class Broken(Note):
@@ -130,7 +132,7 @@ def test_a_wait_that_cannot_be_asked_is_finished_alone() -> None:
 
 
 def test_all_waits_for_a_key_can_be_ended() -> None:
-    """As if their time were over; others go on waiting."""
+    """All operations of a key can be completed as if they had timed out. Others keep waiting."""
     _, purgatory = setup()
     waits = [Note(), Note()]
     for wait, keys in zip(waits, (["a", "b"], ["b"]), strict=True):

@@ -1,4 +1,4 @@
-"""A broker's znode in /brokers/ids, made again after its session ended."""
+"""A broker's znode in /brokers/ids is created again after its session ended."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.broker.fake_runtime import FakeRuntime
 
 
 class ForgetfulStore:
-    """A store whose session ends once, and which then refuses registrations for these reasons. It
-    is its own client."""
+    """A store whose session ends once, and which then refuses registrations for the given reasons.
+    It is its own client."""
 
     def __init__(self, refusals: list[Exception]) -> None:
         self.registered = 0
@@ -37,7 +37,7 @@ class ForgetfulStore:
 
 
 def test_a_stop_while_it_registers_is_the_end() -> None:
-    """No task is left that would register the broker again."""
+    """After a stop no task remains that would register the broker again."""
     store: Any = ForgetfulStore([])
     runtime: Any = FakeRuntime()
     keeper = RegistrationKeeper(
@@ -49,9 +49,9 @@ def test_a_stop_while_it_registers_is_the_end() -> None:
 
 @pytest.mark.parametrize("refusal", [SessionLost, BrokerIdTaken, ZooKeeperError, RuntimeError])
 def test_it_is_tried_until_it_works(refusal: type[Exception]) -> None:
-    """Whatever fails: a broker without a registration is useless. SessionLost too: it may mean
-    no more than that no answer came in time, and if the session lives, nothing will ever say that
-    it is over."""
+    """Registration is retried after any failure, because a broker without it is useless.
+    SessionLost too may only mean that a reply was late; if the session lives, no later event
+    reports its end."""
     store: Any = ForgetfulStore([refusal("/brokers/ids/1"), refusal("/brokers/ids/1")])
     runtime: Any = FakeRuntime()
     kept: list[Any] = []

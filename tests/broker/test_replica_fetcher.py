@@ -1,4 +1,4 @@
-"""A follower copies a leader: two brokers in one process, joined by a socket that is a call."""
+"""A follower copies a leader: two brokers in one process, with a function call as their socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FETCH_WAIT_SECONDS = 0.5
 
 
 class Wire:
-    """The follower's socket to the leader. What the leader parks is answered after its wait."""
+    """The follower's socket to the leader. A parked request is answered when its wait is over."""
 
     family = socket.AF_UNIX
 
@@ -57,7 +57,7 @@ class Wire:
 
 
 class Pair:
-    """Broker 1 leads [t,0], broker 2 follows it with everything that a fetcher needs."""
+    """Broker 1 leads [t,0]. Broker 2 follows it with all parts of a fetcher."""
 
     def __init__(self, directory: Path, partitions: int = 1, **keys: Any) -> None:
         self.leader = World(directory / "leader", **keys)
@@ -102,7 +102,7 @@ class Pair:
         append(self.leader, message_set.encode([(None, value) for value in values]))
 
     def logs(self) -> list[tuple[str, bytes]]:
-        """Name and bytes of every segment, of the leader and then of the follower."""
+        """Name and bytes of every segment, of the leader and of the follower."""
         return [
             (file.name, file.read_bytes())
             for partition in (self.original, self.copy)
@@ -117,13 +117,13 @@ def append(world: World, data: Buffer, tp: TopicPartition = TP) -> None:
 
 
 def contents(partition: Any) -> bytes:
-    """The bytes of all segments, one after the other."""
+    """The bytes of all segments in order."""
     files = sorted(partition.log.directory.glob("*.log"))
     return b"".join(file.read_bytes() for file in files)
 
 
 def pair_with_large_messages(directory: Path, **keys: Any) -> Pair:
-    """Fetches are 500 bytes long, messages of up to 5000 are allowed."""
+    """Fetches have 500 bytes, and messages up to 5000 are allowed."""
     pair = Pair(directory, message_max_bytes=500, replica_fetch_max_bytes=500, **keys)
     for world in (pair.leader, pair.follower):
         world.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
@@ -140,18 +140,17 @@ def pair(tmp_path: Path) -> Pair:
 
 
 class TestWhatIsAboveTheHighWatermark:
-    """The copy has it from an earlier leader; whether the new one has the same is seen when that
-    first answers."""
+    """The copy has messages above its HW from an earlier leader. The first responses of the new
+    leader show whether it has the same ones."""
 
     def follow_anew(self, pair: Pair, *values: bytes) -> None:
-        """The copy has these, and a high watermark of 0."""
+        """The copy has these messages and a HW of 0."""
         entries = message_set.encode([(None, value) for value in values])
         pair.copy.append_as_follower(bytearray(entries), 0)
         pair.fetcher.add(pair.copies)
 
     def follow_from_the_leader(self, pair: Pair, *values: bytes) -> None:
-        """The copy has these sets, as the leader has, and a high watermark of 0; the leader has
-        one more."""
+        """Copy and leader have these sets. The copy's HW is 0, and the leader has one set more."""
         for offset, value in enumerate(values):
             pair.produce(value)
             entry = message_set.encode([(None, value)], base_offset=offset)
@@ -163,7 +162,8 @@ class TestWhatIsAboveTheHighWatermark:
     def test_what_the_leader_has_as_well_is_kept(
         self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Cut for a moment only, it would be lost if this broker were killed and elected then."""
+        """The messages that the leader also has stay. If they were cut even for a moment, they
+        would be lost when this broker is killed and then elected."""
         pair.produce(*produced)
         self.follow_anew(pair, b"a", b"b")
         with caplog.at_level("INFO"):
@@ -174,7 +174,8 @@ class TestWhatIsAboveTheHighWatermark:
 
     @pytest.mark.parametrize("produced", [(), (b"a",), (b"x", b"b"), (b"x", b"b", b"c")])
     def test_anything_else_is_cut(self, pair: Pair, produced: tuple[bytes, ...]) -> None:
-        """More than the leader has, or not the same; the recovery point goes down before."""
+        """Messages that the leader lacks, or that differ, are truncated. The recovery point is
+        lowered before."""
         pair.produce(*produced)
         self.follow_anew(pair, b"a", b"b")
         pair.fetcher.round()
@@ -190,7 +191,8 @@ class TestWhatIsAboveTheHighWatermark:
     def test_what_is_longer_than_one_answer_is_compared_piece_by_piece(
         self, tmp_path: Path, segment_bytes: int, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Also where the log has rolled, and a message needs a larger fetch than the others."""
+        """Messages that exceed one response are compared piece by piece, also across segments, and
+        also if one needs a larger fetch."""
         pair = pair_with_large_messages(tmp_path, log_segment_bytes=segment_bytes)
         values = [b"%d" % n * 100 for n in range(10)]
         values[5] = b"5" * 570
@@ -204,7 +206,8 @@ class TestWhatIsAboveTheHighWatermark:
         assert "Truncating" not in caplog.text
 
     def test_a_difference_behind_the_first_answer_is_cut_there(self, tmp_path: Path) -> None:
-        """What the leader has as well stays, and the HW waits below until all is compared."""
+        """Equal messages stay, and the log is cut at the first difference. The HW stays below until
+        all are compared."""
         pair = pair_with_large_messages(tmp_path)
         self.follow_from_the_leader(pair, *[b"%d" % n * 100 for n in range(8)])
         pair.copy.log.truncate_to(6)
@@ -222,7 +225,8 @@ class TestWhatIsAboveTheHighWatermark:
         assert 6 <= min(cut_to)
 
     def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
-        """It may be gone for good, and this broker the next to lead."""
+        """Nothing is truncated before the leader has answered: it may be gone for good, and this
+        broker may lead next."""
         pair.produce(b"x")
         self.follow_anew(pair, b"a", b"b")
         pair.while_fetching = lose_the_connection
@@ -232,7 +236,8 @@ class TestWhatIsAboveTheHighWatermark:
     def test_a_log_that_cannot_be_read_holds_up_its_own_partition_alone(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """The fetcher tells so and goes on with the others; nothing is cut."""
+        """If the log cannot be read, the fetcher logs that and continues with other partitions.
+        Nothing is truncated."""
         pair = Pair(tmp_path, partitions=2)
         broken, sound = pair.copies
         entries = message_set.encode([(None, b"a"), (None, b"b")])
@@ -252,7 +257,8 @@ class TestWhatIsAboveTheHighWatermark:
     def test_damage_that_the_leader_has_too_names_log_and_offset(
         self, pair: Pair, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Equal bytes above the HW with a wrong CRC stop this partition, and say where."""
+        """Messages above the HW that are equal but have a wrong CRC stop this partition, with log
+        and offset in the error."""
         self.follow_from_the_leader(pair, b"same")
         for partition in (pair.original, pair.copy):
             [segment] = partition.log.directory.glob("*.log")
@@ -264,7 +270,8 @@ class TestWhatIsAboveTheHighWatermark:
 
 
 def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None:
-    """Also over several sets, one of them compressed."""
+    """The copy is equal byte for byte, also with a compressed set, and its HW follows one fetch
+    later."""
     pair.produce(b"a", b"b")
     append(pair.leader, message_set.encode([(b"k", b"c" * 99)] * 3, codec=2))
     pair.fetcher.round()
@@ -276,7 +283,8 @@ def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None
 
 
 def test_a_follower_flushes_every_so_many_messages_too(tmp_path: Path) -> None:
-    """flush.messages, before the next fetch tells the leader that it has them."""
+    """flush.messages applies on a follower too, before its next fetch shows the leader its new
+    LEO."""
     pair = Pair(tmp_path, log_flush_interval_messages=2)
     pair.produce(b"a")
     pair.fetcher.round()
@@ -289,7 +297,8 @@ def test_a_follower_flushes_every_so_many_messages_too(tmp_path: Path) -> None:
 def test_a_disk_that_fails_while_a_log_is_cut_ends_the_process(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The leader has less than this replica: what is on disk would not fit its recovery point."""
+    """If the disk fails during a truncation, the process ends: the log on disk would not match its
+    recovery point."""
     pair.produce(b"a", b"b")
     pair.fetcher.round()
     pair.fetcher.round()
@@ -304,7 +313,8 @@ def test_a_disk_that_fails_while_a_log_is_cut_ends_the_process(
 
 
 def test_an_error_of_one_round_does_not_end_the_fetcher(pair: Pair) -> None:
-    """It would never come back, and nothing of its leader's be copied until the next restart."""
+    """An error in one round does not end the fetcher. Otherwise nothing of its leader would be
+    copied until the next restart."""
     errors = [RuntimeError("a bug")]
 
     def meet() -> None:
@@ -319,7 +329,8 @@ def test_an_error_of_one_round_does_not_end_the_fetcher(pair: Pair) -> None:
 
 
 def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
-    """replica.fetch.max.bytes is raised for its partition: the topic may allow more."""
+    """replica.fetch.max.bytes is raised for the partition of a larger message, since the topic may
+    allow more."""
     pair = pair_with_large_messages(tmp_path)
     pair.produce(b"x" * 2000)
     pair.fetcher.round()
@@ -329,7 +340,7 @@ def test_a_message_above_the_fetch_size_gets_room(tmp_path: Path) -> None:
 
 
 def test_room_for_a_large_message_is_given_back(tmp_path: Path) -> None:
-    """Once it has been copied: the next fetch has the configured size again."""
+    """After a large message the next fetch has the configured size again."""
     pair = pair_with_large_messages(tmp_path)
     pair.produce(b"x" * 2000)
     pair.fetcher.round()
@@ -344,7 +355,8 @@ def test_room_for_a_large_message_is_given_back(tmp_path: Path) -> None:
 def test_a_length_that_no_message_can_have_pauses_its_partition_alone(
     tmp_path: Path, size: int
 ) -> None:
-    """Nothing is fetched in that size: it would be an answer too long for all partitions."""
+    """An impossible length pauses its partition alone. A fetch of that size would be too large a
+    response for all partitions."""
     pair = Pair(tmp_path, partitions=2, message_max_bytes=5000)
     broken, sound = pair.copies
     append(pair.leader, message_set.encode([(None, b"a" * 100)]))
@@ -361,7 +373,8 @@ def test_a_length_that_no_message_can_have_pauses_its_partition_alone(
 
 
 class TestManyPartitionsThatLag:
-    """What one answer may bring is bounded; 4 MiB of each of ten partitions are too much."""
+    """The size of one response is bounded, and 4 MiB for each of ten partitions exceed the
+    bound."""
 
     @pytest.fixture
     def pair(self, tmp_path: Path) -> Pair:
@@ -374,7 +387,8 @@ class TestManyPartitionsThatLag:
         return sum(copy.log.log_end_offset for copy in pair.copies)
 
     def test_those_that_are_refused_leave_room_for_the_others(self, pair: Pair) -> None:
-        """As during a failover: what is refused again brings nothing."""
+        """Partitions in error leave their room to the others, as during a failover: an error takes
+        no room."""
         for copy in pair.copies[:6]:
             pair.leader.partition("t", copy.topic_partition.partition).is_leader = False
         for _ in range(3):
@@ -385,7 +399,8 @@ class TestManyPartitionsThatLag:
         assert 2 == pair.copies[9].log.log_end_offset
 
     def test_they_have_turns(self, pair: Pair) -> None:
-        """As many in each request as fit, the others in the next ones, until all are copied."""
+        """Each request has as many partitions as fit, and later requests have the others, until all
+        are copied."""
         counts = []
         for _ in range(3):
             pair.fetcher.round()
@@ -394,7 +409,8 @@ class TestManyPartitionsThatLag:
         assert 10 == counts[-1]
 
     def test_a_request_for_some_of_them_does_not_wait_at_the_leader(self, pair: Pair) -> None:
-        """Four partitions have nothing for the follower: the others follow at once."""
+        """If four partitions have no messages, the leader answers at once, and the next request has
+        the others."""
         for copy in pair.copies[:4]:
             copy.append_as_follower(message_set.encode([(None, b"a")]), 1)
         asked_at = pair.leader.runtime.monotonic()
@@ -402,7 +418,8 @@ class TestManyPartitionsThatLag:
         assert asked_at == pair.leader.runtime.monotonic()
 
     def test_those_that_have_caught_up_are_asked_for_together(self, pair: Pair) -> None:
-        """They are taken to bring as little as they brought last, and the leader may wait."""
+        """A partition that has caught up is expected to return as little as last time. So all go
+        into one request, and the leader may wait."""
         for _ in range(3):
             pair.fetcher.round()
         for copy in pair.copies:
@@ -411,7 +428,8 @@ class TestManyPartitionsThatLag:
         assert 20 == self.copied(pair)
 
     def test_a_failed_answer_makes_them_lag(self, pair: Pair) -> None:
-        """It may have been too long: what each will bring is unknown again."""
+        """After a failed response, which may have been too long, the size to expect of each
+        partition is unknown again."""
         for _ in range(3):
             pair.fetcher.round()
         for copy in pair.copies:
@@ -424,7 +442,8 @@ class TestManyPartitionsThatLag:
 
 
 def test_an_error_of_the_leader_pauses_the_partition(pair: Pair) -> None:
-    """It does not lead yet, say; the follower asks again a moment later."""
+    """An error of the leader, for example that it does not lead yet, pauses the partition for a
+    moment."""
     pair.leader.lead("t", leader=2, isr=(2,), replicas=(1, 2))
     pair.fetcher.round()
     pair.lead()
@@ -437,7 +456,8 @@ def test_an_error_of_the_leader_pauses_the_partition(pair: Pair) -> None:
 
 
 def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
-    """Nor is an answer that was asked for before the partition was added again."""
+    """A response for a removed partition is dropped, and so is one that was requested before the
+    partition was added again."""
     pair.produce(b"a")
     for change in (lambda: pair.fetcher.add([pair.copy]), lambda: pair.fetcher.remove([TP])):
         pair.while_fetching = change
@@ -447,8 +467,8 @@ def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
 
 
 def test_what_is_removed_while_connecting_is_not_asked_for(tmp_path: Path) -> None:
-    """StopReplica comes while the connection is opened. A fetch that was sent nevertheless brought
-    the stopping broker back into the ISR: its leader took it for caught up."""
+    """A partition that StopReplica removes while the fetcher connects is not fetched. Such a fetch
+    brought the stopping broker back into the ISR, because its leader took it for caught up."""
     pair = Pair(tmp_path, partitions=2)
     pair.leader.lead("t", 2, isr=(1,), replicas=(1, 2))
     pair.while_connecting = lambda: pair.fetcher.remove([TP])
@@ -457,7 +477,7 @@ def test_what_is_removed_while_connecting_is_not_asked_for(tmp_path: Path) -> No
 
 
 def test_what_is_added_while_connecting_is_asked_for_at_once(tmp_path: Path) -> None:
-    """It does not wait until the leader has answered a request without it."""
+    """A partition that is added while the fetcher connects is in its first request."""
     pair = Pair(tmp_path, partitions=2)
     second = pair.copies[1]
     pair.fetcher.remove([second.topic_partition])
@@ -468,17 +488,18 @@ def test_what_is_added_while_connecting_is_asked_for_at_once(tmp_path: Path) -> 
 
 
 class TestOutOfRange:
-    """handleOffsetOutOfRange: what the leader does not have."""
+    """handleOffsetOutOfRange: the leader lacks the requested offset."""
 
     def longer_copy(self, pair: Pair) -> None:
-        """The follower has two messages that the leader lacks: it was elected out of sync."""
+        """The follower has two messages that the leader lacks, because the leader was elected out
+        of sync."""
         pair.produce(b"a")
         pair.fetcher.round()
         more = bytearray(message_set.encode([(None, b"x"), (None, b"y")], base_offset=1))
         pair.copy.append_as_follower(more, 3)
 
     def test_a_shorter_leader_has_the_copy_cut(self, pair: Pair) -> None:
-        """To the leader's LEO, where unclean elections are allowed."""
+        """Where unclean elections are allowed, the copy is truncated to the leader's LEO."""
         self.longer_copy(pair)
         pair.fetcher.round()
         assert (1, 1) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
@@ -488,7 +509,8 @@ class TestOutOfRange:
         assert original == copy
 
     def test_it_halts_rather_than_lose_messages(self, pair: Pair) -> None:
-        """unclean.leader.election.enable=false on the topic, as ZooKeeper has it now."""
+        """If ZooKeeper has unclean.leader.election.enable=false for the topic, the broker halts
+        instead of losing messages."""
         self.longer_copy(pair)
         pair.follower.store.configs["t"] = {"unclean.leader.election.enable": "false"}
         with pytest.raises(Halted):
@@ -496,7 +518,8 @@ class TestOutOfRange:
         assert 3 == pair.copy.log.log_end_offset
 
     def test_a_leader_that_begins_later_has_the_copy_begun_anew(self, pair: Pair) -> None:
-        """Old segments are gone there: the copy starts at its first offset."""
+        """If the leader has deleted old segments, the copy restarts at the leader's first
+        offset."""
         pair.original.log.truncate_fully_and_start_at(7)
         pair.produce(b"a")
         pair.fetcher.round()

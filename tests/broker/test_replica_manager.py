@@ -1,4 +1,4 @@
-"""LeaderAndIsr, StopReplica and UpdateMetadata as kafka.server.ReplicaManager obeys them."""
+"""LeaderAndIsr, StopReplica and UpdateMetadata, as kafka.server.ReplicaManager handles them."""
 
 from __future__ import annotations
 
@@ -71,14 +71,15 @@ def append(world: World, count: int) -> None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Of a topic's leaderships."""
+    """A listener for leaderships of a topic."""
 
     on_leadership: Callable[[int], None]
     on_follower: Callable[[int], None]
 
 
 def test_a_stale_controller_is_refused(tmp_path: Path) -> None:
-    """11 and no partitions; UpdateMetadata answers -1 instead (both captured)."""
+    """A stale controller gets 11 and no partitions; UpdateMetadata gets -1 instead (both
+    captured)."""
     world = World(tmp_path)
     obey(world, state(0))
     assert (11, []) == obey(world, state(1), epoch=CONTROLLER_EPOCH - 1)
@@ -90,7 +91,7 @@ def test_a_stale_controller_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_a_higher_leader_epoch_is_obeyed(tmp_path: Path) -> None:
-    """13 for the same or a lower one, and nothing changes."""
+    """The same or a lower epoch gets 13, and nothing changes."""
     world = World(tmp_path)
     assert (0, [PartitionError("t", 0, 0)]) == obey(world, state(3))
     for epoch in (3, 2):
@@ -104,7 +105,8 @@ def test_only_a_higher_leader_epoch_is_obeyed(tmp_path: Path) -> None:
 def test_a_wrapper_without_messages_is_answered_with_the_log_end(
     tmp_path: Path, partitions: int
 ) -> None:
-    """As by Log.append of 0.8.2.2, which counts the wrapper, while an empty set has no offset."""
+    """The offset is the log end, as in Log.append of 0.8.2.2, which counts the wrapper. An empty
+    set has no offset."""
     world = World(tmp_path)
     world.lead("t", partitions)
     wrapper = kernel.wrap(compression.compress(GZIP, b""), 0, GZIP)
@@ -120,7 +122,8 @@ def test_a_wrapper_without_messages_is_answered_with_the_log_end(
 def test_high_watermarks_are_written_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every few seconds, and the hub must not wait for the disk."""
+    """HWs are written every few seconds in a native thread, so that the hub does not wait for the
+    disk."""
     world = World(tmp_path)
     world.lead("t")
     native: list[Any] = []
@@ -133,14 +136,16 @@ def test_high_watermarks_are_written_in_a_thread(
 
 
 def test_a_partition_of_others_is_left_out_of_the_answer(tmp_path: Path) -> None:
-    """This broker is not in its replicas; no log is made."""
+    """A partition that does not have this broker as a replica is left out of the response, and gets
+    no log."""
     world = World(tmp_path)
     assert (0, []) == obey(world, state(0, leader=2, isr=(2,), replicas=(2, 3)))
     assert world.log_manager.get(TP) is None
 
 
 def test_without_its_leader_a_follower_only_gets_its_log(tmp_path: Path) -> None:
-    """The leader epoch is not taken over, so the same epoch is obeyed once the leader is there."""
+    """If the leader is not alive, the follower gets its log but does not adopt the leader epoch, so
+    it obeys the same epoch once the leader is alive."""
     world = World(tmp_path)
     assert (0, [PartitionError("t", 0, 0)]) == obey(world, state(0, leader=3, replicas=(1, 3)))
     assert world.log_manager.get(TP) is not None
@@ -150,7 +155,8 @@ def test_without_its_leader_a_follower_only_gets_its_log(tmp_path: Path) -> None
 
 
 def test_who_is_asked_for_a_partition_says_what_it_lacks(tmp_path: Path) -> None:
-    """3 not here, 6 not led here, 9 no replica here."""
+    """A request for a partition gets 3 if it is unknown, 6 if another broker leads it, and 9 if it
+    has no replica here."""
     world = World(tmp_path)
     with pytest.raises(UnknownTopicOrPartition):
         world.replica_manager.leader_partition(TP)
@@ -163,7 +169,8 @@ def test_who_is_asked_for_a_partition_says_what_it_lacks(tmp_path: Path) -> None
 
 
 def test_stop_replica_with_delete_takes_partition_and_directory(tmp_path: Path) -> None:
-    """Without delete everything stays; an unknown partition's log goes too; 0 for each."""
+    """Without delete everything stays. With it partition and directory go, also the log of an
+    unknown partition. Each gets 0."""
     world = World(tmp_path)
     obey(world, state(0), state(0, partition=1))
     items = [StopReplicaPartition("t", 0), StopReplicaPartition("t", 7)]
@@ -181,8 +188,8 @@ def test_stop_replica_with_delete_takes_partition_and_directory(tmp_path: Path) 
 
 
 def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
-    """Written as the JVM writes it; nothing is written before the first LeaderAndIsr, when this
-    broker does not know yet what it has."""
+    """The checkpoint has the JVM's format. It is not written before the first LeaderAndIsr, when
+    this broker does not know its partitions."""
     world = World(tmp_path)
     world.replica_manager.checkpoint_high_watermarks()
     assert b"" == (tmp_path / CHECKPOINT).read_bytes()
@@ -202,9 +209,9 @@ def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_metadata_of_another_leader_ends_a_leadership(tmp_path: Path) -> None:
-    """As when a controller dies before it stops a replica that it has moved away: nothing is
-    accepted any more, the listener hears of it once, and the next LeaderAndIsr is obeyed though it
-    has the epoch that was told."""
+    """UpdateMetadata with another leader ends a leadership, as when a controller dies before it
+    sends StopReplica for a replica that it has moved. Produce requests are refused, the listener is
+    called once, and the next LeaderAndIsr is obeyed although it has the epoch in the metadata."""
     world = World(tmp_path)
     told: list[int] = []
     world.replica_manager.listen("t", Listener(lambda _: None, told.append))
@@ -226,7 +233,7 @@ def test_metadata_of_another_leader_ends_a_leadership(tmp_path: Path) -> None:
     ids=["same epoch", "earlier", "itself", "none", "deleted"],
 )
 def test_other_metadata_leaves_a_leadership(tmp_path: Path, leader: int, epoch: int) -> None:
-    """Only a broker that leads under a later epoch takes it over."""
+    """Only a leader with a later epoch ends this broker's leadership."""
     world = World(tmp_path)
     obey(world, state(3))
     told = [state(epoch, leader=leader)]
@@ -235,7 +242,8 @@ def test_other_metadata_leaves_a_leadership(tmp_path: Path, leader: int, epoch: 
 
 
 def test_leadership_is_told_to_who_listens(tmp_path: Path) -> None:
-    """Once per change, after it; a follower that never led is not told."""
+    """Listeners are called once per change, after it, and never for a follower that did not
+    lead."""
     world = World(tmp_path)
     told: list[tuple[str, int]] = []
 
@@ -256,7 +264,7 @@ def test_leadership_is_told_to_who_listens(tmp_path: Path) -> None:
 
 
 def test_topic_configuration_reaches_a_new_log(tmp_path: Path) -> None:
-    """Overrides are read from ZooKeeper when the log is made."""
+    """A new log gets the topic's overrides from ZooKeeper."""
     world = World(tmp_path)
     world.lead(OFFSETS_TOPIC, config={"cleanup.policy": "compact", "segment.bytes": "5000"})
     config = world.partition(OFFSETS_TOPIC).log.config
@@ -266,7 +274,7 @@ def test_topic_configuration_reaches_a_new_log(tmp_path: Path) -> None:
 
 @pytest.fixture
 def without_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A broker that finds no ZooKeeper before it has waited three times."""
+    """A broker that waits for ZooKeeper three times before it answers."""
     world = World(tmp_path)
     topic_configs = world.store.topic_configs
     waited: list[float] = []
@@ -282,7 +290,8 @@ def without_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_a_leader_obeys_once_zookeeper_is_back(without_zookeeper: World) -> None:
-    """The controller does not say it again, and the partition would be without a leader."""
+    """The leader retries until ZooKeeper is back: the controller does not repeat LeaderAndIsr, and
+    the partition would have no leader."""
     assert (0, [PartitionError("t", 0, 0)]) == obey(without_zookeeper, state(0))
     assert without_zookeeper.partition("t").is_leader
 
@@ -290,7 +299,8 @@ def test_a_leader_obeys_once_zookeeper_is_back(without_zookeeper: World) -> None
 def test_a_broker_that_stops_waits_for_no_zookeeper(
     without_zookeeper: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does it make a log when the logs may be closed already."""
+    """A broker that stops does not wait for ZooKeeper, and makes no log when the logs may be
+    closed."""
     world = without_zookeeper
     monkeypatch.setattr(world.runtime, "sleep", lambda _: world.replica_manager.shutdown())
     assert (-1, [PartitionError("t", 0, -1)]) == obey(world, state(0))
@@ -298,7 +308,7 @@ def test_a_broker_that_stops_waits_for_no_zookeeper(
 
 
 def test_metadata_changes_drop_remembered_answers(tmp_path: Path) -> None:
-    """The same question before and after an UpdateMetadata gets the new truth."""
+    """After an UpdateMetadata the same request gets a new response."""
     world = World(tmp_path, auto_create_topics_enable=False)
     assert 3 == world.client.call(MetadataRequest(["t"])).topics[0].error_code
     assert 3 == world.client.call(MetadataRequest(["t"])).topics[0].error_code
@@ -323,7 +333,8 @@ def test_metadata_lists_live_brokers_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cleaner", [True, False])
 def test_a_fresh_log_directory_has_its_checkpoints(tmp_path: Path, cleaner: bool) -> None:
-    """Empty, as 0.8.2.2 makes them at start; the cleaner's where there is a cleaner."""
+    """A new log directory gets empty checkpoints at start, as in 0.8.2.2, and the cleaner's if the
+    cleaner is enabled."""
     world = World(tmp_path, log_cleaner_enable=cleaner)
     runtime: Any = world.runtime
     runtime.spawn = lambda *_, **__: None
@@ -337,7 +348,7 @@ def test_a_fresh_log_directory_has_its_checkpoints(tmp_path: Path, cleaner: bool
 
 
 def test_a_configuration_that_changes_while_it_is_read_is_kept(tmp_path: Path) -> None:
-    """The change was told and applied before the answer with the old text was looked at."""
+    """A change that is applied while the older configuration is being read is kept."""
     world = World(tmp_path)
     store: Any = world.store
 
@@ -351,7 +362,7 @@ def test_a_configuration_that_changes_while_it_is_read_is_kept(tmp_path: Path) -
 
 
 def test_a_broker_that_stops_takes_over_no_more_leaders(tmp_path: Path) -> None:
-    """The logs are closed next: what would be appended then must be refused."""
+    """A broker that stops accepts no more leaderships, because the logs are closed next."""
     world = World(tmp_path)
     runtime: Any = world.runtime
     many = [state(0, partition=number) for number in range(PARTITIONS_PER_BATCH + 1)]

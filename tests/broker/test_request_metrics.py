@@ -1,4 +1,4 @@
-"""Which requests are counted and timed, and where their time goes."""
+"""Which requests are counted and timed, and how their time is split."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Served:
         )
 
     def dispatch(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
-        """As the Dispatcher, which looks for a key first."""
+        """Like the Dispatcher, which first looks for a key."""
         if self.metrics.takes_times and len(payload) > 1 and not is_frequent(payload):
             return self.metrics.measure(payload, link, partial(self.handle, payload))
         return self.handle(payload, link)
@@ -60,12 +60,12 @@ class Served:
         self.connection.sent()
 
     def totals(self, name: str) -> list[int]:
-        """Total, queue, local, remote, send in ms, rounded."""
+        """Total, queue, local, remote and send time in ms, rounded."""
         return [round(part.total) for part in self.metrics.times[name].parts()]
 
 
 def test_rare_requests_are_all_timed_and_frequent_ones_now_and_then() -> None:
-    """One Produce of TIMED_EVERY at a hundred a second."""
+    """Rare requests are all timed; at a hundred a second one Produce of TIMED_EVERY is."""
     served = Served()
     served.local_seconds = 0.01
     for _ in range(4 * TIMED_EVERY):
@@ -79,7 +79,8 @@ def test_rare_requests_are_all_timed_and_frequent_ones_now_and_then() -> None:
 
 
 def test_a_busy_broker_times_about_a_hundred_a_second() -> None:
-    """Of fifty thousand requests a second, and again each TIMED_EVERY when it is quiet."""
+    """Of fifty thousand requests a second about a hundred are timed. When it is quiet again, one of
+    TIMED_EVERY."""
     served = Served()
     for seconds, requests, fewest, most in ((2e-5, 50_000, 50, 210), (0.01, 10_000, 600, 700)):
         served.local_seconds = seconds
@@ -92,7 +93,8 @@ def test_a_busy_broker_times_about_a_hundred_a_second() -> None:
 
 
 def test_the_dispatcher_counts_all_requests_and_times_the_rare_ones(tmp_path: Path) -> None:
-    """By API, those of the fast path among them, and those that end a connection."""
+    """The dispatcher counts all requests by API, with those of the fast path and those that close a
+    connection. It times the rare ones."""
     requests = RequestMetrics(FakeRuntime(), takes_times=True)
     world = World(tmp_path)
     client = Client(world, Dispatcher(world.context, SERVED[world.config.level], requests))
@@ -108,7 +110,7 @@ def test_the_dispatcher_counts_all_requests_and_times_the_rare_ones(tmp_path: Pa
 
 
 def test_the_parts_of_a_parked_request() -> None:
-    """2 s in the handler, 3 s parked, 4 s until the socket has taken the answer: 9 s."""
+    """A request takes 2 s in the handler, 3 s parked and 4 s until its response is sent: 9 s."""
     served = Served()
     served.local_seconds, served.parks = 2.0, True
     served.request(HEARTBEAT)
@@ -121,7 +123,8 @@ def test_the_parts_of_a_parked_request() -> None:
 
 
 def test_a_request_without_an_answer_takes_no_time_to_send() -> None:
-    """acks 0: what is sent next on that connection has nothing to do with it."""
+    """With acks 0 nothing is sent. The next response on that connection belongs to another
+    request."""
     served = Served()
     served.local_seconds, served.response = 1.0, b""
     served.request(HEARTBEAT)
@@ -131,7 +134,7 @@ def test_a_request_without_an_answer_takes_no_time_to_send() -> None:
 
 
 def test_requests_answered_together_are_all_timed() -> None:
-    """Two in one delivery, sent by one call."""
+    """Two requests of one delivery, whose responses are sent together, are both timed."""
     served = Served()
     served.request(HEARTBEAT)
     served.request(HEARTBEAT)
@@ -141,7 +144,7 @@ def test_requests_answered_together_are_all_timed() -> None:
 
 
 def test_fetches_of_followers_and_consumers_are_told_apart() -> None:
-    """By the replica id, which is negative for a consumer."""
+    """The replica id tells followers from consumers, whose id is negative."""
     served = Served()
     served.local_seconds = 0.01
     for replica_id in (-1, 3):
@@ -151,7 +154,8 @@ def test_fetches_of_followers_and_consumers_are_told_apart() -> None:
 
 
 def test_a_request_too_short_to_have_a_key_is_the_handlers_to_refuse() -> None:
-    """As it is without metrics."""
+    """A request too short to have a key goes to the handler, which refuses it, as without
+    metrics."""
     served = Served()
     data = struct.pack(">i", 1) + b"\0"
     served.connection.reader.buffer()[: len(data)] = data

@@ -1,4 +1,4 @@
-"""A disk that fails stops the broker, whichever way it is met."""
+"""A failing disk stops the broker, on every path."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fetch(*partitions: int) -> FetchRequest:
 def test_the_process_ends_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: Request
 ) -> None:
-    """For one partition or several; no client gets a response."""
+    """The process ends at once, for one partition or several, and no client gets a response."""
     world = World(tmp_path)
     world.lead("t", 2)
     log = world.partition("t").log

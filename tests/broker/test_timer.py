@@ -1,4 +1,4 @@
-"""The timing wheel under a clock that the test moves."""
+"""The timing wheel on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.broker.fake_runtime import FakeRuntime
 
 
 def test_runs_a_task_when_it_is_due_and_not_before() -> None:
-    """A task of 300 ms (which starts on a coarse level) runs at 300 ms, never early."""
+    """A task of 300 ms, which starts on a coarse level, runs at 300 ms and not before."""
     runtime = FakeRuntime()
     ran: list[float] = []
     start = runtime.now
@@ -43,7 +43,7 @@ def test_runs_tasks_in_the_order_of_their_times() -> None:
 
 
 def test_a_cancelled_task_does_not_run() -> None:
-    """Cancelling takes the task out of its slot, at any level, and twice does no harm."""
+    """A cancelled task leaves its slot at any level. A second cancel does no harm."""
     runtime = FakeRuntime()
     timer = Timer(runtime)
     ran: list[int] = []
@@ -56,8 +56,8 @@ def test_a_cancelled_task_does_not_run() -> None:
 
 
 def test_an_idle_wheel_does_not_tick() -> None:
-    """Ten hours of nothing set no timer; one wait of an hour sets one for each level it cascades
-    through, not one for each tick."""
+    """Ten hours without tasks set no timer. A task of one hour sets one timer for each level that
+    it passes, not one per tick."""
     runtime = FakeRuntime()
     timer = Timer(runtime)
     runtime.advance(36_000)
@@ -69,7 +69,8 @@ def test_an_idle_wheel_does_not_tick() -> None:
 
 
 def test_tasks_added_after_a_long_silence_keep_their_time() -> None:
-    """The wheel's own idea of now stands still while it is empty; a new task is not run at once."""
+    """An empty wheel does not advance its time. A task that is added then still waits for its whole
+    delay."""
     runtime = FakeRuntime()
     timer = Timer(runtime)
     timer.add(5, lambda: None)
@@ -83,7 +84,7 @@ def test_tasks_added_after_a_long_silence_keep_their_time() -> None:
 
 
 def test_a_task_may_add_and_cancel_others() -> None:
-    """What runs may change the wheel: cancel a task of its own slot, add one for right now."""
+    """A running task may cancel another one of its slot, or add one that is due at once."""
     runtime = FakeRuntime()
     timer = Timer(runtime)
     ran: list[str] = []

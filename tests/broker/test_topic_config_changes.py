@@ -1,4 +1,4 @@
-"""Configurations of topics that change while the broker runs, in a real ZooKeeper."""
+"""Topic configurations that change while the broker runs, in a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.broker.world import World
 
 
 class Changing:
-    """A broker and the tool that changes its topics."""
+    """A broker, and a tool that changes its topics."""
 
     def __init__(self, directory: Path, zk: ZkClient, **config: Any) -> None:
         self.world = World(directory, **config)
@@ -39,7 +39,7 @@ class Changing:
         self._zk.create(paths.config_change(), text, sequence=True)
 
     def process(self) -> None:
-        """What is there now, until it would wait."""
+        """Handles the changes that are there, until it would wait."""
         with pytest.raises(queue.Empty):
             self._changes.start()
 
@@ -53,7 +53,7 @@ def changing(tmp_path: Path, zk: ZkClient) -> Changing:
 
 
 def test_logs_get_their_new_configuration(changing: Changing) -> None:
-    """While they are in use."""
+    """Existing logs get the new configuration."""
     changing.world.lead("t")
     changing.change("t", retention_ms="7")
     changing.process()
@@ -64,7 +64,7 @@ def test_logs_get_their_new_configuration(changing: Changing) -> None:
 def test_a_format_that_older_brokers_do_not_know(
     tmp_path: Path, zk: ZkClient, caplog: pytest.LogCaptureFixture, message_format: str
 ) -> None:
-    """Is used, with a warning."""
+    """A message format that older brokers do not know is applied with a warning."""
     keys = {"inter_broker_protocol_version": "0.9.0", "log_message_format_version": "0.9.0"}
     changing = Changing(tmp_path, zk, api_level="0.10.2", **keys)
     changing.change("t", message_format_version=message_format)
@@ -76,7 +76,8 @@ def test_a_format_that_older_brokers_do_not_know(
 
 
 def test_a_log_that_is_about_to_be_made_gets_it_too(changing: Changing) -> None:
-    """Making many logs takes a while: their configurations were read before the change."""
+    """A log that is created during the change gets the new configuration too. With many logs, their
+    configurations are read long before the last one exists."""
     changing.world.log_manager.update_topic_config("t", {"retention.ms": "1"})
     changing.change("t", retention_ms="7")
     changing.process()
@@ -86,7 +87,8 @@ def test_a_log_that_is_about_to_be_made_gets_it_too(changing: Changing) -> None:
 def test_a_configuration_that_cannot_be_read_changes_nothing(
     changing: Changing, zk: ZkClient
 ) -> None:
-    """The logs keep the one they have: the broker's default might delete what they hold."""
+    """If the configuration cannot be parsed, the logs keep theirs: the broker's defaults might
+    delete messages."""
     changing.world.log_manager.update_topic_config("t", {"retention.ms": "7"})
     changing.change("t")
     zk.put(paths.topic_config("t"), "no json")
@@ -97,7 +99,8 @@ def test_a_configuration_that_cannot_be_read_changes_nothing(
 def test_a_session_that_is_lost_loses_no_change(
     changing: Changing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The change is applied once its configuration can be read: it had been skipped for good."""
+    """A change during a lost session is applied once its configuration can be read. (It used to be
+    skipped for good.)"""
     changing.world.lead("t")
     changing.change("t", retention_ms="7")
     read = ClusterStore.topic_config
@@ -114,7 +117,8 @@ def test_a_session_that_is_lost_loses_no_change(
 
 
 def test_what_is_no_notification_is_left_alone(changing: Changing, zk: ZkClient) -> None:
-    """A znode with a foreign name, a notification that cannot be read: the next ones count."""
+    """A znode with another name and a notification that cannot be parsed are ignored, and later
+    notifications are handled."""
     zk.create(f"{paths.CONFIG_CHANGES}/somebody", "")
     zk.create(paths.config_change(), "{", sequence=True)
     changing.change("t", retention_ms="7")
@@ -126,7 +130,7 @@ def test_what_is_no_notification_is_left_alone(changing: Changing, zk: ZkClient)
 def test_an_unexpected_exception_keeps_no_later_change_from_being_seen(
     changing: Changing, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What failed is tried again."""
+    """After an unexpected exception the change is retried, and later ones are handled."""
     process, attempts = TopicConfigChanges._process, 0
 
     def fail_once(changes: TopicConfigChanges, names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Topics that come into being because somebody asked for them."""
+"""Topics that a Metadata request creates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.broker.world import World
 
 
 def test_asking_creates_a_topic_with_the_brokers_defaults(tmp_path: Path) -> None:
-    """Configuration and assignment as 0.8.2.2 writes them; the answer is 5 until it has leaders."""
+    """A new topic has the configuration and assignment that 0.8.2.2 writes. The response is 5 until
+    it has leaders."""
     world = World(tmp_path, num_partitions=2)
     (topic,) = world.client.call(MetadataRequest(["new"])).topics
     assert (5, []) == (topic.error_code, topic.partitions)
@@ -24,7 +25,7 @@ def test_asking_creates_a_topic_with_the_brokers_defaults(tmp_path: Path) -> Non
 
 
 def test_a_topic_that_another_broker_created_meanwhile_is_left_alone(tmp_path: Path) -> None:
-    """Both answer 5; the first writer's znodes stay."""
+    """If two brokers create a topic at once, both answer 5, and the znodes of the first stay."""
     world = World(tmp_path)
     world.store.znodes[paths.topic("new")] = "of another broker"
     assert 5 == world.client.call(MetadataRequest(["new"])).topics[0].error_code
@@ -32,7 +33,7 @@ def test_a_topic_that_another_broker_created_meanwhile_is_left_alone(tmp_path: P
 
 
 def test_as_many_replicas_as_configured(tmp_path: Path) -> None:
-    """With fewer brokers than that nothing is created, and the whole answer is -1."""
+    """With fewer brokers than replicas nothing is created, and the whole response is -1."""
     world = World(tmp_path, default_replication_factor=2)
     answer = world.client.call(MetadataRequest(["new"]))
     assert ([], -1) == (answer.brokers, answer.topics[0].error_code)
@@ -53,7 +54,8 @@ def test_as_many_replicas_as_configured(tmp_path: Path) -> None:
 def test_replicas_are_spread_over_racks(
     tmp_path: Path, level: str, racks: dict[int, str], is_spread: bool
 ) -> None:
-    """From 0.10 on, if all live brokers have one (RackAwareMode.Safe)."""
+    """From 0.10 on replicas are spread over racks if all live brokers have one
+    (RackAwareMode.Safe)."""
     world = World(tmp_path, api_level=level, default_replication_factor=2, num_partitions=20)
     world.store.live = [1, 2, 3, 4]
     world.store.racks = racks
@@ -63,7 +65,7 @@ def test_replicas_are_spread_over_racks(
 
 
 def test_the_offsets_topic_makes_do_with_the_brokers_there_are(tmp_path: Path) -> None:
-    """min(offsets.topic.replication.factor, live brokers) replicas."""
+    """The offsets topic gets min(offsets.topic.replication.factor, live brokers) replicas."""
     world = World(tmp_path, offsets_topic_num_partitions=2)
     world.store.live = [1, 2]
     world.client.call(MetadataRequest([OFFSETS_TOPIC]))
@@ -74,7 +76,7 @@ def test_the_offsets_topic_makes_do_with_the_brokers_there_are(tmp_path: Path) -
 def test_the_offsets_topic_says_how_it_is_compressed(
     tmp_path: Path, level: str, added: str
 ) -> None:
-    """From 0.9 on."""
+    """From 0.9 on the offsets topic has an override for its compression."""
     world = World(tmp_path, api_level=level)
     world.client.call(MetadataRequest([OFFSETS_TOPIC]))
     config = json.loads(world.store.znodes[paths.topic_config(OFFSETS_TOPIC)])["config"]
@@ -83,7 +85,7 @@ def test_the_offsets_topic_says_how_it_is_compressed(
 
 
 def test_without_auto_creation_only_the_offsets_topic_is_created(tmp_path: Path) -> None:
-    """3 for the others, in the same answer; it is made as the coordinator needs it."""
+    """Other topics get 3, while the offsets topic is created for the coordinator."""
     world = World(tmp_path, auto_create_topics_enable=False, offsets_topic_num_partitions=7)
     answer = world.client.call(MetadataRequest(["absent", OFFSETS_TOPIC]))
     assert {"absent": 3, OFFSETS_TOPIC: 5} == {t.topic: t.error_code for t in answer.topics}
@@ -94,7 +96,8 @@ def test_without_auto_creation_only_the_offsets_topic_is_created(tmp_path: Path)
 
 
 def test_one_illegal_name_spoils_the_answer_and_creates_nothing(tmp_path: Path) -> None:
-    """No brokers, 17 for every topic (captured: metadata-invalid-plus-valid)."""
+    """With one illegal name the response has no brokers and 17 for every topic (captured:
+    metadata-invalid-plus-valid)."""
     world = World(tmp_path)
     world.lead("known")
     answer = world.client.call(MetadataRequest(["fresh", "known", "b/d"]))
@@ -104,14 +107,15 @@ def test_one_illegal_name_spoils_the_answer_and_creates_nothing(tmp_path: Path) 
 
 
 def test_without_a_registered_broker_nothing_can_be_created(tmp_path: Path) -> None:
-    """-1, as AdminOperationException of the JVM."""
+    """Without a registered broker the response is -1, as for the JVM's AdminOperationException."""
     world = World(tmp_path)
     world.store.live = []
     assert -1 == world.client.call(MetadataRequest(["new"])).topics[0].error_code
 
 
 def test_under_the_safe_profile_topics_carry_its_overrides(tmp_path: Path) -> None:
-    """So that JVM brokers keep them too; a topic with one replica needs no more than that one."""
+    """A topic that is created under the safe profile carries its overrides, so that JVM brokers
+    apply them too. With one replica it needs no more than that one."""
     world = World(tmp_path, kafka08_profile="safe", offsets_topic_num_partitions=1)
     world.store.live = [1, 2]
     world.client.call(MetadataRequest(["one", OFFSETS_TOPIC]))

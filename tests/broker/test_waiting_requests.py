@@ -1,4 +1,4 @@
-"""Long polls and produces that wait for replicas, from request to answer."""
+"""Long polls and acknowledged produces, from request to response."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def produce(acks: int, *partitions: int, timeout_ms: int = 1000, count: int = 1)
 
 
 def ask(world: World, request: Request) -> Client:
-    """Send on a connection of its own, which is parked if the answer must wait."""
+    """Sends on a connection of its own, where the request is parked if its response must wait."""
     client = Client(world)
     client.send(encode_request(request, 1, "test"))
     return client
@@ -54,14 +54,14 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 def replicated(tmp_path: Path) -> World:
-    """Two replicas, both in sync, of which this broker is the leader."""
+    """A partition with two in-sync replicas, led by this broker."""
     world = World(tmp_path)
     world.lead("t", 2, isr=(1, 2), replicas=(1, 2))
     return world
 
 
 def test_a_long_poll_is_answered_by_the_append(world: World) -> None:
-    """Not before, and with what was appended."""
+    """A long poll is answered by the append and not before, with the appended messages."""
     poll = ask(world, fetch(0))
     world.runtime.advance(0.5)
     assert poll.parked
@@ -75,8 +75,8 @@ def test_a_long_poll_is_answered_by_the_append(world: World) -> None:
 def test_a_partition_that_refuses_a_follower_does_not_hold_up_others(
     replicated: World,
 ) -> None:
-    """Broker 2 is no replica of [t,1] any more and has not heard of it: [t,0] is read, and its
-    position there counts."""
+    """Broker 2 is no longer a replica of [t,1] and does not know it yet. [t,0] is still read, and
+    its fetch position counts."""
     ask(replicated, produce(1, 0, 1))
     replicated.partition("t", 1).replicas = (1,)
     replicated.partition("t", 1).isr = (1,)
@@ -87,7 +87,7 @@ def test_a_partition_that_refuses_a_follower_does_not_hold_up_others(
 
 
 def test_a_long_poll_ends_empty_with_its_time(world: World) -> None:
-    """Error 0, no messages, after max_wait_ms."""
+    """After max_wait_ms the response has error 0 and no messages."""
     poll = ask(world, fetch(0, wait_ms=300))
     world.runtime.advance(0.299)
     assert poll.parked
@@ -97,7 +97,8 @@ def test_a_long_poll_ends_empty_with_its_time(world: World) -> None:
 
 
 def test_min_bytes_are_counted_over_all_partitions(world: World) -> None:
-    """One message here and one there make 54 bytes; 55 wait for a third."""
+    """min_bytes counts all partitions: one message in each of two gives 54 bytes; 55 need a third
+    one."""
     poll = ask(world, fetch(0, 0, min_bytes=55))
     ask(world, produce(1, 0))
     ask(world, produce(1, 1))
@@ -110,8 +111,8 @@ def test_min_bytes_are_counted_over_all_partitions(world: World) -> None:
 def test_an_append_looks_at_its_own_partition_alone(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wait for many partitions costs no more an append than one for a single partition: with
-    200 of them a fetch looked at all 200 again for each message, and an acks=-1 produce too."""
+    """An append checks its own partition alone. (A Fetch or acks=-1 Produce of 200 partitions used
+    to check all of them for each message.)"""
     looks: list[TopicPartition] = []
     look = DelayedFetch._look
 
@@ -135,14 +136,14 @@ def test_an_append_looks_at_its_own_partition_alone(
 
 
 def test_a_long_poll_ends_when_leadership_is_lost(world: World) -> None:
-    """The client learns at once: 6."""
+    """A long poll gets 6 at once when the leadership is lost."""
     poll = ask(world, fetch(0))
     world.lead("t", 2, leader=2, isr=(2,), replicas=(1, 2))
     assert 6 == answered(poll, FetchRequest).topics[0].partitions[0].error_code
 
 
 def test_a_client_that_goes_leaves_no_wait(world: World) -> None:
-    """Its long poll, however long, is forgotten when its connection closes."""
+    """When its connection closes, a long poll is removed, however long it would wait."""
     poll = ask(world, fetch(0, wait_ms=2**31 - 1))
     assert 1 == len(world.replica_manager.fetch_purgatory)
     poll.close()
@@ -153,8 +154,8 @@ def test_a_client_that_goes_leaves_no_wait(world: World) -> None:
 def test_consumers_wait_for_the_high_watermark_followers_for_the_log_end(
     replicated: World,
 ) -> None:
-    """An append wakes the follower; its next fetch moves the HW, which wakes the consumer. The
-    follower's answer carries the HW from before its fetch (captured: follower-fetch-0, -3)."""
+    """An append wakes the follower. Its next fetch moves the HW, which wakes the consumer. The
+    follower's response has the HW of before its fetch (captured: follower-fetch-0, -3)."""
     consumer = ask(replicated, fetch(0))
     follower = ask(replicated, fetch(0, replica_id=2))
     ask(replicated, produce(1, 0, count=3))
@@ -168,8 +169,9 @@ def test_consumers_wait_for_the_high_watermark_followers_for_the_log_end(
 
 
 def test_a_follower_gets_what_one_turn_appended_in_one_response(replicated: World) -> None:
-    """Appends of all connections that the event loop serves together, whatever their partitions;
-    one response for each would cost every follower a Fetch for each produced set."""
+    """One response has the appends of all connections that the event loop served in this turn, to
+    all partitions. With one response per append every produced set would cost each follower a
+    Fetch."""
     follower = ask(replicated, fetch(0, 0, replica_id=2))
     for partition in (0, 1, 0):
         ask(replicated, produce(1, partition))
@@ -180,7 +182,7 @@ def test_a_follower_gets_what_one_turn_appended_in_one_response(replicated: Worl
 
 
 def test_a_follower_is_answered_after_later_turns_too(replicated: World) -> None:
-    """Each turn has its own answer."""
+    """Each turn of the event loop answers its parked Fetches."""
     for offset in range(2):
         follower = ask(replicated, fetch(offset, 0, replica_id=2))
         assert follower.parked
@@ -190,7 +192,8 @@ def test_a_follower_is_answered_after_later_turns_too(replicated: World) -> None
 
 
 def test_consumers_never_see_above_the_high_watermark(replicated: World) -> None:
-    """Between HW and LEO the answer is -1, at the LEO nothing (captured, consumer-fetch-*)."""
+    """Between HW and LEO a consumer gets -1, at the LEO an empty response (captured,
+    consumer-fetch-*)."""
     ask(replicated, produce(1, 0, count=3))
     at = [ask(replicated, fetch(offset, wait_ms=0)) for offset in (0, 1, 3, 4)]
     codes = [answered(one, FetchRequest).topics[0].partitions[0].error_code for one in at]
@@ -198,7 +201,7 @@ def test_consumers_never_see_above_the_high_watermark(replicated: World) -> None
 
 
 def test_acks_minus_one_wait_for_the_isr(replicated: World) -> None:
-    """Answered by the follower's fetch that has everything."""
+    """The Produce completes with the fetch by which the follower has all messages."""
     waiting = ask(replicated, produce(-1, 0, count=2))
     ask(replicated, fetch(1, replica_id=2, wait_ms=0))
     assert waiting.parked
@@ -208,7 +211,7 @@ def test_acks_minus_one_wait_for_the_isr(replicated: World) -> None:
 
 
 def test_acks_that_are_counted_do_not_wait_for_the_high_watermark(tmp_path: Path) -> None:
-    """acks 2 of three replicas: the fetch of one follower completes it, and the HW stays."""
+    """acks 2 of three replicas completes with one follower's fetch, and the HW stays."""
     world = World(tmp_path)
     world.lead("t", isr=(1, 2, 3), replicas=(1, 2, 3))
     counted, all_of_them = ask(world, produce(2, 0)), ask(world, produce(-1, 0))
@@ -220,7 +223,8 @@ def test_acks_that_are_counted_do_not_wait_for_the_high_watermark(tmp_path: Path
 
 
 def test_what_is_not_acknowledged_in_time_is_seven_though_appended(replicated: World) -> None:
-    """The partition that another client's code concerns keeps that code."""
+    """After its timeout a partition gets 7, although the messages were appended. A partition with
+    another error keeps that one."""
     waiting = ask(replicated, produce(-1, 0, 9, timeout_ms=300))
     replicated.runtime.advance(0.302)
     parts = answered(waiting, ProduceRequest).topics[0].partitions
@@ -231,21 +235,22 @@ def test_what_is_not_acknowledged_in_time_is_seven_though_appended(replicated: W
 
 
 def test_a_produce_that_failed_everywhere_does_not_wait(replicated: World) -> None:
-    """Answered at once, whatever the acks."""
+    """If every partition failed, the response is sent at once, whatever acks is."""
     client = ask(replicated, produce(-1, 8, 9))
     codes = [p.error_code for p in answered(client, ProduceRequest).topics[0].partitions]
     assert [3, 3] == codes
 
 
 def test_a_waiting_produce_gets_six_when_leadership_is_lost(replicated: World) -> None:
-    """It is checked again when the follower's role changes."""
+    """A Produce that waits is checked again when the leadership is lost, and gets 6."""
     waiting = ask(replicated, produce(-1, 0))
     replicated.lead("t", 2, leader=2, isr=(2,), replicas=(1, 2))
     assert 6 == answered(waiting, ProduceRequest).topics[0].partitions[0].error_code
 
 
 def test_acks_zero_with_an_error_closes_the_connection(world: World) -> None:
-    """That is how such a producer learns; without an error it hears nothing."""
+    """With acks 0 an error closes the connection, which is how such a producer learns of it.
+    Without error there is no response."""
     fine, wrong = ask(world, produce(0, 0)), ask(world, produce(0, 0, 9))
     assert not fine.closed
     assert [] == fine.frames()
@@ -254,7 +259,7 @@ def test_acks_zero_with_an_error_closes_the_connection(world: World) -> None:
 
 
 def test_a_fetch_from_an_older_segment_does_not_wait(tmp_path: Path) -> None:
-    """Case C: whatever min_bytes says, the rest of the segment is answered."""
+    """Case C: a fetch from an older segment gets the rest of it at once, whatever min_bytes is."""
     world = World(tmp_path)
     world.lead("t", config={"segment.bytes": "60"})
     for _ in range(5):
@@ -265,8 +270,8 @@ def test_a_fetch_from_an_older_segment_does_not_wait(tmp_path: Path) -> None:
 
 
 def test_a_long_poll_ends_when_retention_passes_the_high_watermark(tmp_path: Path) -> None:
-    """Case E: a stuck follower held the HW back. The consumer learns that its offset is gone (1),
-    and the producer whose append woke it notices nothing."""
+    """Case E: with a stuck follower, retention may pass the HW. A waiting consumer gets 1, and the
+    producer whose append completed the Fetch notices nothing."""
     world = World(tmp_path)
     config = {"segment.bytes": "60", "retention.bytes": "0"}
     world.lead("t", config=config, isr=(1, 2), replicas=(1, 2))
@@ -281,8 +286,8 @@ def test_a_long_poll_ends_when_retention_passes_the_high_watermark(tmp_path: Pat
 
 
 def test_a_new_leader_epoch_has_followers_fetch_again(replicated: World) -> None:
-    """The leader forgets how far they are, so a fetch that waits is answered: only the next one
-    tells, and acks=-1 wait for it."""
+    """Under a new leader epoch a follower's parked fetch is answered, because the leader no longer
+    knows its position. The next fetch tells it, and acks=-1 waits for that."""
     follower = ask(replicated, fetch(0, replica_id=2))
     assert follower.parked
     replicated.lead("t", isr=(1, 2), replicas=(1, 2))

@@ -1,8 +1,8 @@
-"""ThreadBroker: a broker's Runtime on plain threads, for parts of a broker run inside a test.
+"""ThreadBroker: a broker's Runtime on plain threads, for tests that run parts of a broker.
 
-Only what the controller and its channels ask of it, beside what a client's Runtime has. The real
-one needs a patched process, which pytest is not; the code under test cannot tell.
-"""
+It has what the controller and its channels use, beside a client's Runtime. The real one needs a
+process that gevent has patched, which pytest's is not. The code under test cannot see the
+difference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka08.runtime.threads import ThreadRuntime
 
 
 class ThreadTask:
-    """A thread that looks like a greenlet, but cannot be killed: its owner ends it."""
+    """A thread in the place of a greenlet. It cannot be killed: its owner ends it."""
 
     def __init__(self, task: Task) -> None:
         self.join = task.join
@@ -26,7 +26,7 @@ class ThreadTask:
 
 
 class ThreadBroker(ThreadRuntime):
-    """Time, chance, threads and sockets as they are."""
+    """Real time, randomness, threads and sockets."""
 
     def spawn(self, call: Callable[..., object], *args: object, name: str) -> ThreadTask:
         return ThreadTask(super().spawn(call, *args, name=name))

@@ -1,5 +1,5 @@
-"""A broker without sockets, ZooKeeper or time: real handlers, real logs, everything else moved by
-the test. The test is the controller: `lead` tells the broker what it leads."""
+"""A broker without sockets, ZooKeeper or time: real handlers and logs, and a clock that the test
+moves. The test acts as the controller: `lead` tells the broker which partitions it leads."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ CONTROLLER_EPOCH = 5
 
 
 class FakeStore:
-    """The part of a ClusterStore that handlers and the replica manager use, in dictionaries. Also
-    its own client: `zk` is itself."""
+    """The part of a ClusterStore that handlers and the replica manager use, in dictionaries. It is
+    also its own client: `zk` is itself."""
 
     def __init__(self) -> None:
         self.znodes: dict[str, str] = {}
@@ -93,7 +93,7 @@ class FakeStore:
         return {tp: self.states[tp] for tp in wanted if tp in self.states}
 
     def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
-        """Offsets of groups are in a model of ZooKeeper."""
+        """Stores offsets of groups in a model of ZooKeeper."""
         if self._groups is None:
             ensemble = InProcessWorld()
             self._groups = ZkClient("model:1", adapter=ensemble.connect, clock=ensemble)
@@ -116,12 +116,12 @@ class FakeStore:
         self.znodes[paths.topic(topic)] = nodes.encode_assignment(assignment)
 
     def created_partitions(self, topic: str) -> int:
-        """Partitions of a topic whose znode a broker wrote."""
+        """The partitions of a topic whose znode a broker wrote."""
         return len(nodes.decode_assignment(self.znodes[paths.topic(topic)]))
 
 
 class RecordedFollowers:
-    """Notes what would be fetched: partition → leader."""
+    """Records the partitions that are followed: partition → leader."""
 
     def __init__(self) -> None:
         self.sources: dict[TopicPartition, Broker] = {}
@@ -137,7 +137,7 @@ class RecordedFollowers:
 
 
 class NoController:
-    """What a broker that is not controller says."""
+    """The response of a broker that is not the controller."""
 
     is_active = False
 
@@ -146,7 +146,7 @@ class NoController:
 
 
 class Client(ServerConnection):
-    """A connection of the world: bytes in, frames out."""
+    """A connection of the world: it sends bytes and returns frames."""
 
     def __init__(self, world: World, handle: Dispatcher | None = None) -> None:
         reader = FrameReader(world.config.socket_request_max_bytes)
@@ -154,7 +154,8 @@ class Client(ServerConnection):
         self._world = world
 
     def send(self, data: bytes) -> None:
-        """Deliver bytes; handle what is complete. ProtocolError closes a real connection."""
+        """Delivers bytes and handles complete requests. Where ProtocolError is raised, a real
+        connection closes."""
         view = memoryview(data)
         while view and not self.ending:
             room = self.reader.buffer()
@@ -170,7 +171,7 @@ class Client(ServerConnection):
             pass
 
     def frames(self) -> list[bytes]:
-        """The payloads answered since the last call."""
+        """The response payloads since the last call."""
         data = b"".join(map(piece_bytes, self.outbox))
         self.outbox.clear()
         return [bytes(frame) for frame in FrameReader(1 << 30).feed(data)] if data else []
@@ -191,7 +192,7 @@ def piece_bytes(piece: Piece) -> bytes | bytearray:
 
 
 def made_bytes(piece: MadeBytes) -> bytes:
-    """All that is made; a runtime whose native jobs run inline makes it here."""
+    """All converted bytes. A runtime whose native jobs run inline converts them here."""
     made: list[bytes | None] = []
     while piece.size:
         now = piece.make(lambda data, error: made.append(data))
@@ -207,7 +208,7 @@ def file_bytes(piece: FileSlice) -> bytes:
 
 
 class World:
-    """One broker, by default id 1 at 127.0.0.1:19091, with logs under `directory`."""
+    """One broker, by default with id 1 at 127.0.0.1:19091 and with logs under `directory`."""
 
     def __init__(
         self,
@@ -292,7 +293,7 @@ class World:
         isr: Iterable[int] = (BROKER_ID,),
         replicas: Iterable[int] = (BROKER_ID,),
     ) -> None:
-        """Make this broker lead (or follow `leader` in) partitions of a topic, and know of it."""
+        """Makes this broker lead (or follow `leader` in) partitions of a topic."""
         if config:
             self.store.configs[topic] = dict(config)
         epoch = next(self._epochs)

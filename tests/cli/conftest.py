@@ -1,4 +1,4 @@
-"""kafka08 as processes, on the cluster of the session: what it prints, where, and how it ends."""
+"""Runs kafka08 as processes on the session's cluster: its output, and its exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMAND = (sys.executable, "-m", "kafka08.cli")
 
 
 class Done(NamedTuple):
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: bytes
@@ -39,7 +39,7 @@ class Done(NamedTuple):
 
 
 class Running:
-    """A command in the background, its output in files."""
+    """A command in the background, with its output in files."""
 
     def __init__(self, popen: subprocess.Popen[bytes], out: Path, err: Path) -> None:
         self.popen = popen
@@ -55,7 +55,7 @@ class Running:
         return self._err.read_text()
 
     def await_out(self, lines: int) -> None:
-        """Wait until it has printed this many lines."""
+        """Waits until the command has printed this number of lines."""
         until(lambda: self.out.count(b"\n") >= lines or self.popen.poll() is not None)
         assert self.out.count(b"\n") >= lines, self.err
 
@@ -68,7 +68,7 @@ class Running:
 
 
 class Commands:
-    """Runs kafka08 where KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP name the cluster."""
+    """Runs kafka08 with KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP set to the cluster."""
 
     def __init__(self, cluster: EmbeddedCluster, directory: Path) -> None:
         self.cluster = cluster
@@ -81,7 +81,7 @@ class Commands:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def __call__(self, *arguments: object, stdin: bytes = b"", code: int = 0) -> Done:
-        """Run to the end; it must end with `code`, and never with a traceback."""
+        """Runs a command to its end. It must exit with `code` and print no traceback."""
         done = subprocess.run(
             [*COMMAND, *map(str, arguments)],
             input=stdin,
@@ -96,7 +96,8 @@ class Commands:
         return Done(done.returncode, done.stdout, err)
 
     def refused(self, *arguments: object) -> Done:
-        """In this very process, for what is refused before it begins: a new one costs more."""
+        """Runs a command in this process, for one that is refused at its start: a new process costs
+        more."""
         out, err = io.StringIO(), io.StringIO()
         handlers = {number: signal.getsignal(number) for number in stop_signals()}
         loggers = logging.getLogger().handlers[:]
@@ -117,7 +118,7 @@ class Commands:
         return Done(ended.value.code, out.getvalue().encode(), err.getvalue())
 
     def shell(self, line: str) -> Done:
-        """A line of bash in which `kafka08` is the command."""
+        """Runs a line of bash in which `kafka08` is the command."""
         program = f'kafka08() {{ "{COMMAND[0]}" -m kafka08.cli "$@"; }}\n{line}'
         done = subprocess.run(
             ["bash", "-c", program],
@@ -131,7 +132,7 @@ class Commands:
         return Done(done.returncode, done.stdout, done.stderr.decode())
 
     def start(self, *arguments: object, stdin: int = subprocess.DEVNULL) -> Running:
-        """In the background, until the test ends."""
+        """Starts a command in the background. It ends with the test."""
         number = len(self.started)
         out, err = (self.directory / f"{number}.{name}" for name in ("out", "err"))
         with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -157,7 +158,7 @@ def kafka08(kafka08_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Comman
 
 
 class Inspector:
-    """What is in the cluster, seen by other means than the commands."""
+    """Reads what is in the cluster without the commands."""
 
     def __init__(self, cluster: EmbeddedCluster, zk: ZkClient) -> None:
         self._cluster = cluster
@@ -190,8 +191,8 @@ def inspect(kafka08_cluster: EmbeddedCluster) -> Iterator[Inspector]:
 
 @pytest.fixture
 def lifeless(kafka08_cluster: EmbeddedCluster, inspect: Inspector) -> Iterator[ClusterStore]:
-    """A cluster of its own in a chroot of ZooKeeper, in which no broker runs: states of partitions
-    stay as they are written. `store.zk` has its address."""
+    """A cluster in a chroot of ZooKeeper in which no broker runs, so states of partitions stay as
+    they are written. `store.zk` has its address."""
     inspect.zk.create("/lifeless", None)
     with ZkClient(f"{kafka08_cluster.zookeeper.connect_string}/lifeless", name="lifeless") as zk:
         yield ClusterStore(zk)

@@ -1,4 +1,4 @@
-"""`kafka08 broker list` and `describe`, on the live cluster."""
+"""`kafka08 broker list` and `describe` on the live cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.cli.conftest import Commands
 
 
 def test_the_list_has_every_broker_and_one_controller(kafka08: Commands) -> None:
-    """By id, with the address that clients use; --json says the same."""
+    """The list has the brokers by id with the address for clients, and marks the controller. --json
+    has the same."""
     heading, *rows = kafka08("broker", "list").out.decode().splitlines()
     assert heading.split()[:3] == ["broker", "address", "controller"]
     addresses = [
@@ -24,7 +25,8 @@ def test_the_list_has_every_broker_and_one_controller(kafka08: Commands) -> None
 
 
 def test_a_broker_that_is_gone_is_shown_as_such(kafka08: Commands, lifeless: ClusterStore) -> None:
-    """It has a replica and no registration: told in the list, and its partition by name."""
+    """A broker that has replicas and no registration is in the list, and its partitions are
+    named."""
     lifeless.create_topic("orphan", {0: [77]}, {})
     at = ("--zookeeper", f"{lifeless.zk.hosts}{lifeless.zk.chroot}")
     listed = kafka08.refused("broker", "list", *at).out.decode()
@@ -35,7 +37,7 @@ def test_a_broker_that_is_gone_is_shown_as_such(kafka08: Commands, lifeless: Clu
 
 
 def test_a_broker_that_never_was_is_refused(kafka08: Commands) -> None:
-    """With those that there are; nothing on stdout."""
+    """The error for an unknown broker lists the existing ones, and nothing is printed on stdout."""
     done = kafka08.refused("broker", "describe", 0, 4711)
     assert (1, b"") == (done.code, done.out)
     assert "Broker 4711 is not registered and has no replicas; the brokers are 0," in done.err

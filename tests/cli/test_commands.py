@@ -1,4 +1,4 @@
-"""kafka08.cli.commands: words that were nearly right, and options that every command has."""
+"""kafka08.cli.commands: spellings that are nearly right, and options that every command has."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_noun_has_two_numbers(said: str, meant: str) -> None:
     ],
 )
 def test_a_mistyped_command_names_the_nearest(line: str, hint: str) -> None:
-    """For nouns and for verbs."""
+    """The error for a mistyped noun or verb names the nearest one."""
     with pytest.raises(click.UsageError, match="No such command") as refused:
         root.main(line.split(), standalone_mode=False)
     assert hint in refused.value.message
@@ -56,20 +56,22 @@ def leaves(group: click.Group, path: str = "") -> list[tuple[str, click.Command]
 
 @pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
 def test_every_command_has_a_log_level(path: str, command: click.Command) -> None:
-    """Once, also when the command was looked up twice."""
+    """Every command has --log-level once, also after it was looked up twice."""
     names = [parameter.name for parameter in command.params]
     assert 1 == names.count("log_level"), path
 
 
 def test_every_group_knows_both_numbers() -> None:
-    """A noun that is added is of our class, or `did you mean` is missing there."""
+    """Every group of commands has our own class. Without it, `did you mean` would be missing
+    there."""
     for name in COMMANDS:
         command = root.get_command(click.Context(root), name)
         assert not isinstance(command, click.Group) or type(command).__name__ == "Commands", name
 
 
 def test_the_log_is_shown_from_the_level_on(kafka08: Commands) -> None:
-    """debug shows what ZooKeeper's session does, with time and logger; the default shows none."""
+    """With --log-level debug the ZooKeeper session's lines are shown, with time and logger. By
+    default none are."""
     loud = kafka08("topic", "list", "--log-level", "debug").err
     assert "kafka08." in loud
     assert "" == kafka08("topic", "list").err
@@ -96,7 +98,7 @@ CHANGING = {
 
 @pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
 def test_what_changes_a_cluster_follows_one_rule(path: str, command: click.Command) -> None:
-    """A verb has --execute, --dry-run or neither; docs/operations.md says which."""
+    """A verb has --execute, --dry-run or neither, as docs/operations.md says."""
     options = {option for parameter in command.params for option in parameter.opts}
     assert (path in PLANNING) == ("--execute" in options)
     assert (path in CHANGING) == ("--dry-run" in options)
@@ -115,7 +117,8 @@ WITHOUT_JSON = {
 
 @pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
 def test_what_prints_something_prints_json(path: str, command: click.Command) -> None:
-    """--json everywhere but where there is a reason."""
+    """Every command that prints results has --json, except for those that are listed with a
+    reason."""
     options = {option for parameter in command.params for option in parameter.opts}
     assert (path in WITHOUT_JSON) != ("--json" in options)
 
@@ -123,7 +126,8 @@ def test_what_prints_something_prints_json(path: str, command: click.Command) ->
 def test_the_answers_of_verbs_for_machines(
     kafka08: Commands, inspect: Inspector, tmp_path: Path
 ) -> None:
-    """One JSON value on stdout and nothing else there, with what was done in counts."""
+    """With --json a verb prints one value on stdout, with counts of what it did, and nothing
+    else."""
 
     def answer(line: str, stdin: bytes = b"") -> Any:
         return json.loads(kafka08(*line.split(), "--json", stdin=stdin).out)

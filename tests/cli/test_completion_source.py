@@ -1,4 +1,4 @@
-"""What Tab offers: names of the cluster, and nothing at all when it does not answer."""
+"""Completion by Tab: names of the cluster, or nothing if it does not answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.waiting import until
 
 
 def offered(words: str, environ: dict[str, str]) -> set[str]:
-    """What bash is given for a line; its last word is completed."""
+    """The words that bash gets for a line, whose last word is completed."""
     done = subprocess.run(
         COMMAND,
         env={
@@ -42,12 +42,13 @@ def offered(words: str, environ: dict[str, str]) -> set[str]:
 
 
 def is_offered(words: str, name: str, environ: dict[str, str]) -> bool:
-    """That, and nothing else."""
+    """Checks that exactly this is offered."""
     return {name} == offered(words, environ)
 
 
 def test_names_come_from_the_cluster(kafka08: Commands, inspect: Inspector) -> None:
-    """Topics, groups and brokers by ZooKeeper, topics of `produce` by the brokers."""
+    """ZooKeeper has the names of topics, groups and brokers. For `produce` the brokers have those
+    of topics."""
     topic = group = inspect.create_topic("tab-by-cli")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     environ = kafka08.environ
@@ -65,7 +66,7 @@ def test_names_come_from_the_cluster(kafka08: Commands, inspect: Inspector) -> N
 
 
 def test_brokers_of_the_local_cluster_are_offered(tmp_path: Path) -> None:
-    """`up kill`, `stop` and `restart` go by the cluster's directory."""
+    """`up kill`, `stop` and `restart` find the brokers by the cluster's directory."""
     directory = ClusterDirectory(tmp_path)
     assert directory.claim()
     brokers = tuple(
@@ -81,7 +82,7 @@ def test_brokers_of_the_local_cluster_are_offered(tmp_path: Path) -> None:
 
 
 def test_a_value_follows_its_key_without_a_blank() -> None:
-    """In bash, which puts one behind whatever else is offered."""
+    """bash puts a blank behind other words, but not behind a key and its equals sign."""
     script = """
         source <("$KAFKA08" completion bash)
         compopt() { echo "$@"; }
@@ -103,7 +104,8 @@ def test_a_value_follows_its_key_without_a_blank() -> None:
 
 
 def test_keys_come_with_their_equals_sign() -> None:
-    """Those of what the command configures; --delete-config takes the bare key."""
+    """A command offers the keys of its own configuration, with an equals sign; --delete-config
+    offers the bare keys."""
     assert {"retention.ms=", "retention.bytes="} == offered(
         "kafka08 topic create t --config retention.", dict(os.environ)
     )
@@ -116,7 +118,7 @@ def test_keys_come_with_their_equals_sign() -> None:
 
 
 def test_a_cluster_that_is_not_there_offers_nothing() -> None:
-    """No error is printed into the line that is being typed."""
+    """Without a cluster nothing is offered, and no error is printed into the line."""
     dead = {**os.environ, "KAFKA08_ZOOKEEPER": "127.0.0.1:1", "KAFKA08_BOOTSTRAP": "127.0.0.1:1"}
     started = time.monotonic()
     assert set() == offered("kafka08 topic describe t", dead)
@@ -124,7 +126,7 @@ def test_a_cluster_that_is_not_there_offers_nothing() -> None:
 
 
 def test_the_wait_has_a_bound() -> None:
-    """A ZooKeeper that does not answer costs the patience, no more."""
+    """A ZooKeeper that does not answer delays the completion by its limit at most."""
     never = threading.Event()
     assert () == within(0.01, lambda: [str(never.wait(60))])
     never.set()
@@ -142,10 +144,10 @@ def test_the_wait_has_a_bound() -> None:
     ],
 )
 def test_each_command_has_its_own_keys(path: str, key: str) -> None:
-    """Of the class that reads them."""
+    """A command offers the keys of the class that reads them."""
     assert key in keys_of(path)
 
 
 def test_a_count_is_not_a_broker() -> None:
-    """`up --brokers 3` says how many."""
+    """The value of `up --brokers` is a number, so no broker ids are offered."""
     assert source_of(click.Option(["--brokers"], type=int)) is None

@@ -1,4 +1,4 @@
-"""`kafka08 console` on the cluster of the session: what it reads, what it changes, how it ends."""
+"""`kafka08 console` on the session's cluster: what it shows, what it changes, how it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.waiting import until
 
 
 class Served:
-    """A console that runs."""
+    """A running console."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -46,7 +46,7 @@ class Served:
         )
 
     def state(self) -> Any:
-        """Once it has read the cluster."""
+        """The state, once the console has read the cluster."""
         return until(lambda: (state := self.get("/api/state"))["overview"] and state)
 
     @staticmethod
@@ -67,7 +67,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 def served(
     kafka08_cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
-    """One for all tests here."""
+    """One console for all tests here."""
     commands = Commands(kafka08_cluster, tmp_path_factory.mktemp("console"))
     arguments = ("--listen", 0, "--interval", 0.5, "--allow-changes")
     running = commands.start("console", *arguments)
@@ -79,7 +79,7 @@ def served(
 
 
 def fill(kafka08: Commands, topic: str, *records: tuple[bytes | None, bytes | None]) -> None:
-    """(key, value) of each, to partition 0."""
+    """Sends (key, value) pairs to partition 0."""
     config = KafkaProducerConfig(bootstrap_servers=kafka08.environ["KAFKA08_BOOTSTRAP"])
     with KafkaProducer(config) as producer:
         for key, value in records:
@@ -95,8 +95,8 @@ def values(answer: Any) -> list[bytes | None]:
 def test_messages_are_found_and_shown_as_text(
     kafka08: Commands, inspect: Inspector, served: Served, chromium: Chromium
 ) -> None:
-    """From either end, from an offset, by key, by text, and on from where an answer stopped; and in
-    Chromium a hostile message is a text among others."""
+    """Messages are found from either end, from an offset, by key and by text, and from where the
+    last response stopped. Chromium shows a hostile message as text."""
     topic = inspect.create_topic("browsed")
     hostile = HOSTILE.encode()
     fill(kafka08, topic, (b"a", b"one"), (b"b", b"two"), (None, hostile), (b"a", None))
@@ -129,7 +129,8 @@ def test_messages_are_found_and_shown_as_text(
 def test_a_topic_that_is_not_there_is_not_made_by_looking(
     served: Served, inspect: Inspector
 ) -> None:
-    """The cluster creates topics that are asked for by name."""
+    """Looking for a missing topic does not create it, although the cluster creates topics on
+    request."""
     served.state()
     for path, name in (("/api/messages", "topic"), ("/api/topic", "name")):
         with pytest.raises(urllib.error.HTTPError) as refused:
@@ -140,7 +141,7 @@ def test_a_topic_that_is_not_there_is_not_made_by_looking(
 
 
 def test_a_change_is_checked_then_made(served: Served, inspect: Inspector) -> None:
-    """A dry run changes nothing; the page's token is asked for; then the topic is there."""
+    """A dry run changes nothing, and a change needs the page's token. Then the topic exists."""
     token = served.state()["page_token"]
     change = {
         "verb": "create_topic",
@@ -163,7 +164,7 @@ def test_a_change_is_checked_then_made(served: Served, inspect: Inspector) -> No
 def test_a_change_is_made_from_the_page(
     served: Served, inspect: Inspector, chromium: Chromium
 ) -> None:
-    """Checked first, then confirmed, by keys alone."""
+    """In the page a change is checked and then confirmed; the keyboard is enough."""
     page = chromium.open(f"{served.address}/#/")
     page.until_shown("Create a topic")
     page.tab_to("at.textContent === 'Create a topic'")
@@ -180,7 +181,7 @@ def test_a_change_is_made_from_the_page(
 
 
 def test_a_group_is_shown_with_owners(kafka08: Commands, served: Served) -> None:
-    """Its members, and who owns which partition."""
+    """A group is shown with its members, and the owner of each partition."""
     kafka08("topic", "create", "watched", "--partitions", 2)
     kafka08.start("consume", "watched", "--group", "watchers")
 
@@ -193,7 +194,8 @@ def test_a_group_is_shown_with_owners(kafka08: Commands, served: Served) -> None
 
 
 def test_another_address_asks_for_a_token(kafka08: Commands) -> None:
-    """It is drawn and printed; without it there is nothing, with it the page. SIGTERM ends it."""
+    """On another address the console draws a token and prints it. A request without it gets
+    nothing, with it the page. SIGTERM ends the console."""
     running = kafka08.start("console", "--host", "0.0.0.0", "--listen", 0)
     address = Served(running).address
     base, _, query = address.partition("/?")

@@ -1,4 +1,5 @@
-"""`kafka08 consume`: what is printed is committed, and nothing else; nothing is left behind."""
+"""`kafka08 consume`: exactly the printed messages are committed, and no znode of the member
+remains."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ QUIET = ("--override", "consumer.timeout.ms=500")
 
 
 def fill(kafka08: Commands, topic: str, count: int) -> str:
-    """`count` messages 0, 1, … with keys, so that every partition gets some."""
+    """Sends `count` messages 0, 1, … with keys, so that every partition gets some."""
     lines = b"".join(b"k%d:%d\n" % (n % 101, n) for n in range(count))
     kafka08("produce", topic, "--key-separator", ":", stdin=lines)
     return topic
@@ -31,17 +32,17 @@ def rows(out: bytes) -> list[dict[str, Any]]:
 
 
 def next_offsets(printed: Iterable[dict[str, Any]]) -> dict[int, int]:
-    """partition → the offset after the last one printed."""
+    """partition → the offset after the last printed message."""
     return {row["partition"]: row["offset"] + 1 for row in printed}
 
 
 def committed(inspect: Inspector, group: str) -> dict[int, int]:
-    """What the group committed, of the partitions it read something of."""
+    """The group's committed offsets of the partitions from which it read."""
     return {p: offset for p, offset in inspect.committed(group).items() if offset}
 
 
 def is_left(inspect: Inspector, group: str) -> bool:
-    """Whether no member and no owner of the group is there."""
+    """Whether the group has no member and no owner."""
     zk = inspect.zk
     topics = zk.children_or_empty(f"{paths.group(group)}/owners")
     owners = [zk.children(paths.owners(group, topic)) for topic in topics]
@@ -49,8 +50,8 @@ def is_left(inspect: Inspector, group: str) -> bool:
 
 
 def test_each_format(kafka08: Commands, inspect: Inspector) -> None:
-    """Text is the value and a line end. JSON is one object a line, text if UTF-8, else base64 and
-    "encoding". Hex is all five fields."""
+    """Text prints the value and a line end. JSON prints one object per line, with text if it is
+    UTF-8, else base64 and "encoding". Hex prints all five fields."""
     topic = inspect.create_topic("formats")
     lines = b'a|v\xc3\xa9 "x"\nplain\nb|\xff\xfe\n'
     kafka08("produce", topic, "--key-separator", "|", "--ignore-error", stdin=lines)
@@ -74,8 +75,8 @@ def test_each_format(kafka08: Commands, inspect: Inspector) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_limit_is_exact(kafka08: Commands, inspect: Inspector, threads: int) -> None:
-    """--max-messages prints so many, whatever the streams hold in their hands, and commits just
-    these: the next run goes on with the very next of each partition."""
+    """--max-messages prints exactly this number, and commits exactly these messages, whatever the
+    streams have buffered. The next run continues behind them in each partition."""
     topic = fill(kafka08, inspect.create_topic(f"limit-{threads}", 3), 1000)
     group = f"limited-{threads}"
     run = ("consume", topic, "--group", group, "--from-beginning", "--format", "json")
@@ -93,8 +94,8 @@ def test_the_limit_is_exact(kafka08: Commands, inspect: Inspector, threads: int)
 def test_a_signal_ends_it_cleanly(
     kafka08: Commands, inspect: Inspector, number: signal.Signals
 ) -> None:
-    """In the middle of the stream: exit code 0, printed and committed agree, no member and no owner
-    is left, at once and not only when the session would have ended."""
+    """A signal in the middle of a stream gives exit code 0. Printed and committed messages agree,
+    and the member and its owners are gone at once, not only after the session timeout."""
     group = f"signalled-{number}"
     topic = fill(kafka08, inspect.create_topic(f"signal-{number}", 2), 60_000)
     running = kafka08.start(
@@ -110,9 +111,9 @@ def test_a_signal_ends_it_cleanly(
 
 
 def test_two_members_share_and_take_over(kafka08: Commands, inspect: Inspector) -> None:
-    """Together they print everything, each partition in order. When one is stopped, the other
-    continues at its offsets. A partition that changes hands may repeat the one message that was in
-    the hand of its first reader, never more."""
+    """Two members print all messages, each partition in order. When one is stopped, the other
+    continues at its offsets. A partition that moves may repeat at most the one message that its
+    first reader was printing."""
     topic = inspect.create_topic("shared", 4)
     fill(kafka08, topic, 1000)
     run = ("consume", topic, "--group", "sharers", "--from-beginning", "--format", "json")
@@ -138,7 +139,7 @@ def test_two_members_share_and_take_over(kafka08: Commands, inspect: Inspector) 
 
 
 def places(out: bytes) -> Counter[tuple[int, int]]:
-    """(partition, offset) → how often it was printed."""
+    """(partition, offset) → the number of times it was printed."""
     return Counter((row["partition"], row["offset"]) for row in rows(out))
 
 
@@ -147,7 +148,7 @@ def row_of(place: tuple[int, int]) -> dict[str, int]:
 
 
 def owners(inspect: Inspector, topic: str) -> set[str]:
-    """The members that own a partition of `topic` in the group `sharers`."""
+    """The members of group `sharers` that own a partition of `topic`."""
     group = "sharers"
     partitions = inspect.zk.children_or_empty(paths.owners(group, topic))
     nodes = [inspect.zk.get_or_none(paths.owner(group, topic, int(p))) for p in partitions]
@@ -155,8 +156,8 @@ def owners(inspect: Inspector, topic: str) -> set[str]:
 
 
 def test_after_kill_nothing_is_lost(kafka08: Commands, inspect: Inspector) -> None:
-    """A member that could not say goodbye committed nothing: the next one prints all of it again,
-    once the session of the dead one is over."""
+    """A member that was killed has committed nothing. The next one prints all its messages again,
+    once its session has expired."""
     topic = fill(kafka08, inspect.create_topic("killed"), 1000)
     short = ("--override", "zookeeper.session.timeout.ms=2000")
     run = ("consume", topic, "--group", "killed", "--from-beginning", *short)
@@ -168,8 +169,8 @@ def test_after_kill_nothing_is_lost(kafka08: Commands, inspect: Inspector) -> No
 
 
 def test_a_reader_that_goes_away_ends_it(kafka08: Commands, inspect: Inspector) -> None:
-    """`| head` ends it silently, in a topic with and in one without new messages; its own
-    group is gone as well."""
+    """`| head` ends the command without a message, in a topic with and without new messages, and
+    its own group is deleted."""
     flowing = fill(kafka08, inspect.create_topic("flowing"), 20_000)
     quiet = fill(kafka08, inspect.create_topic("quiet"), 2)
     for topic in (flowing, quiet):
@@ -183,8 +184,8 @@ def test_a_reader_that_goes_away_ends_it(kafka08: Commands, inspect: Inspector) 
 
 
 def test_what_the_pipe_did_not_take_is_not_committed(kafka08: Commands, inspect: Inspector) -> None:
-    """`| head -2` commits no more than head has printed, and the next run goes on there.
-    Regression: it committed all that fits into a pipe."""
+    """`| head -2` commits only the messages that head has printed, and the next run continues
+    behind them. (It used to commit all that fits into a pipe.)"""
     topic = fill(kafka08, inspect.create_topic("beheaded"), 1000)
     run = f"consume {topic} --group beheaded --from-beginning"
     assert b"0\n1\n" == kafka08.shell(f"kafka08 {run} | head -n 2").out
@@ -194,7 +195,7 @@ def test_what_the_pipe_did_not_take_is_not_committed(kafka08: Commands, inspect:
 
 
 def test_every_partition_taken_by_others_is_said(kafka08: Commands, inspect: Inspector) -> None:
-    """A member without a partition says whose they are, and where to look."""
+    """A member without a partition says which members own them, and where to look."""
     topic = fill(kafka08, inspect.create_topic("taken"), 3)
     first = kafka08.start("consume", topic, "--group", "takers", "--from-beginning")
     first.await_out(3)
@@ -212,7 +213,8 @@ def test_every_partition_taken_by_others_is_said(kafka08: Commands, inspect: Ins
 def test_what_was_not_printed_is_not_committed(
     kafka08: Commands, inspect: Inspector, output: str, said: str
 ) -> None:
-    """A full disk or a closed output is a failure, and the messages are still there to be read."""
+    """If stdout is full or closed, the exit code is 1, and the unprinted messages are not
+    committed."""
     topic = fill(kafka08, inspect.create_topic(f"unprinted-{len(said)}"), 10)
     run = f"consume {topic} --group unprinted-{len(said)} --from-beginning"
     done = kafka08.shell(f"kafka08 {run} {output}")
@@ -221,7 +223,7 @@ def test_what_was_not_printed_is_not_committed(
 
 
 def test_patterns_choose_topics(kafka08: Commands, inspect: Inspector) -> None:
-    """--whitelist takes whole names, in Java's syntax; --blacklist takes the others."""
+    """--whitelist selects whole names in Java's syntax, --blacklist the others."""
     for name in ("pattern-a", "pattern-b", "pattern-ab"):
         kafka08("produce", inspect.create_topic(name), stdin=name.encode())
     chosen = kafka08("consume", "--whitelist", "pattern-(a|b)", "--from-beginning", *QUIET)
@@ -233,8 +235,8 @@ def test_patterns_choose_topics(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_an_absent_topic_is_waited_for_aloud(kafka08: Commands) -> None:
-    """A misspelt name does not look like silence; consumer.timeout.ms still ends it, with 0. A key
-    that does not exist is a warning."""
+    """A missing topic gives a warning, so that a misspelt name does not look like an empty topic.
+    consumer.timeout.ms still ends the command with 0. An unknown key gives a warning."""
     done = kafka08("consume", "absent", *QUIET, "--override", "no.such.key=1")
     assert "Waiting: topic absent does not exist" in done.err
     assert "WARNING: Property no.such.key is not valid" in done.err
@@ -242,7 +244,7 @@ def test_an_absent_topic_is_waited_for_aloud(kafka08: Commands) -> None:
 
 
 def test_an_absent_topic_has_a_near_name(kafka08: Commands, inspect: Inspector) -> None:
-    """What was probably meant."""
+    """The warning for a missing topic has the nearest name."""
     inspect.create_topic("clickstream")
     done = kafka08("consume", "clickstraem", *QUIET)
     assert "topic clickstraem does not exist" in done.err
@@ -252,7 +254,7 @@ def test_an_absent_topic_has_a_near_name(kafka08: Commands, inspect: Inspector) 
 def test_a_member_that_cannot_rebalance_does_not_wait_for_others(
     kafka08: Commands, inspect: Inspector
 ) -> None:
-    """It says why it cannot, not that other members own everything."""
+    """A member that cannot rebalance says why, and not that other members own all partitions."""
     zk = inspect.store.zk
     zk.ensure(paths.consumer_ids("spoilt"))
     zk.create(paths.consumer_id("spoilt", "other"), "[]")
@@ -264,7 +266,7 @@ def test_a_member_that_cannot_rebalance_does_not_wait_for_others(
 
 
 def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
-    """It waits for a topic, not for other members."""
+    """With a pattern that matches no topic the command says that it waits for a topic."""
     assert "no topic matches" in kafka08("consume", "--whitelist", "none-.*", *QUIET).err
 
 
@@ -287,7 +289,8 @@ def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_misuse_is_2(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
-    """The key or option, the value, and what would do; nothing on stdout."""
+    """Misuse gives exit code 2, and the key or option, its value, and the legal ones. Nothing is
+    printed on stdout."""
     done = kafka08.refused("consume", *arguments)
     assert 2 == done.code
     assert said in done.err
@@ -295,7 +298,8 @@ def test_misuse_is_2(kafka08: Commands, arguments: tuple[str, ...], said: str) -
 
 
 def test_a_zookeeper_that_is_not_there_is_explained(kafka08: Commands) -> None:
-    """Which server, how long it was tried, why not, and a way out."""
+    """The error for an unreachable ZooKeeper has the server, the timeout, the reason, and what to
+    do."""
     brief = ("--override", "zookeeper.connection.timeout.ms=200")
     done = kafka08("consume", "t", "--zookeeper", "127.0.0.1:1", *brief, code=1)
     assert "127.0.0.1:1 within 200 ms (127.0.0.1:1: connection refused)" in done.err

@@ -1,4 +1,5 @@
-"""`kafka08 consume --partition`: SimpleConsumerShell's job, with neither group nor ZooKeeper."""
+"""`kafka08 consume --partition` reads one partition as SimpleConsumerShell does, without group and
+ZooKeeper."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ TO_END = ("--no-wait-at-logend",)
 
 
 def fill(kafka08: Commands, inspect: Inspector, topic: str, count: int) -> tuple[object, ...]:
-    """A topic with the messages 0, 1, …; the command that reads its one partition."""
+    """Makes a topic with the messages 0, 1, … and returns the command that reads its one
+    partition."""
     inspect.create_topic(topic)
     kafka08("produce", topic, stdin=b"".join(b"%d\n" % n for n in range(count)))
     return ("consume", topic, "--partition", 0)
@@ -37,19 +39,21 @@ def lines(first: int, end: int) -> bytes:
     [("earliest", 5), ("latest", 20), ("5", 5), ("20", 20), ("-3", 17), ("-99", 5), ("-0", 20)],
 )
 def test_where_it_begins(wanted: str, offset: int) -> None:
-    """In a log of the offsets 5 to 20; a number from the end stops at the log start."""
+    """In a log of the offsets 5 to 20, a start counted from the end is never below the log
+    start."""
     assert offset == start_of(wanted, TP, 5, 20)
 
 
 @pytest.mark.parametrize("wanted", ["4", "21"])
 def test_an_offset_that_is_not_in_the_log_is_refused(wanted: str) -> None:
-    """With those that are."""
+    """The error for an offset outside the log has the log's range."""
     with pytest.raises(OffsetOutOfRange, match=rf"\[t,0\] has the offsets 5 to 20, not {wanted}"):
         start_of(wanted, TP, 5, 20)
 
 
 def test_it_reads_to_the_log_end(kafka08: Commands, inspect: Inspector) -> None:
-    """From the beginning, from an offset, the last few; and says where to go on."""
+    """The command reads to the log end from the beginning, from an offset, or the last few
+    messages, and prints the next offset."""
     consume = fill(kafka08, inspect, "shell-end", 10)
     whole = kafka08(*consume, *TO_END)
     assert (lines(0, 10), "Consumed 10 messages; the next offset is 10\n") == whole[1:]
@@ -59,7 +63,8 @@ def test_it_reads_to_the_log_end(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_the_limit_is_exact_in_compressed_sets(kafka08: Commands, inspect: Inspector) -> None:
-    """--max-messages ends it inside a set, and the next offset is that of the next message."""
+    """--max-messages may end within a compressed set. The next offset is that of the next
+    message."""
     topic = inspect.create_topic("shell-limit")
     produce = ("produce", topic, "--override", "compression.codec=gzip")
     kafka08(*produce, stdin=lines(0, 100))
@@ -69,7 +74,8 @@ def test_the_limit_is_exact_in_compressed_sets(kafka08: Commands, inspect: Inspe
 
 
 def test_it_waits_for_more(kafka08: Commands, inspect: Inspector) -> None:
-    """Without --no-wait-at-logend, until SIGTERM; then the exit code is 0."""
+    """Without --no-wait-at-logend the command waits for messages until SIGTERM; the exit code is
+    0."""
     consume = fill(kafka08, inspect, "shell-wait", 1)
     running = kafka08.start(*consume)
     running.await_out(1)
@@ -79,7 +85,7 @@ def test_it_waits_for_more(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_brokers_are_enough(kafka08: Commands, inspect: Inspector) -> None:
-    """No ZooKeeper is asked, and no group is left anywhere."""
+    """The command uses no ZooKeeper and leaves no group."""
     consume = fill(kafka08, inspect, "shell-brokers", 3)
     groups = set(GroupStore(inspect.store.zk).groups())
     kafka08.environ["KAFKA08_ZOOKEEPER"] = "127.0.0.1:1"
@@ -88,7 +94,7 @@ def test_brokers_are_enough(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_silence_ends_it_when_asked_to(kafka08: Commands, inspect: Inspector) -> None:
-    """consumer.timeout.ms holds here too."""
+    """consumer.timeout.ms ends the command."""
     consume = fill(kafka08, inspect, "shell-silence", 3)
     assert lines(0, 3) == kafka08(*consume, "--override", "consumer.timeout.ms=300").out
 
@@ -96,7 +102,7 @@ def test_silence_ends_it_when_asked_to(kafka08: Commands, inspect: Inspector) ->
 def test_a_partition_that_does_not_exist_is_not_waited_for(
     kafka08: Commands, inspect: Inspector
 ) -> None:
-    """Nor is a topic created by asking for it."""
+    """A missing partition is an error, and a missing topic is not created."""
     consume = fill(kafka08, inspect, "shell-one", 1)
     done = kafka08(*consume[:-1], 7, code=1)
     assert "[shell-one,7]: the topic has 1 partition" in done.err
@@ -122,14 +128,15 @@ def test_a_partition_that_does_not_exist_is_not_waited_for(
 def test_options_that_do_not_go_together_are_misuse(
     kafka08: Commands, arguments: tuple[object, ...], said: str
 ) -> None:
-    """Those of a group, and those of one partition."""
+    """Options of a group and of a partition exclude each other."""
     done = kafka08.refused("consume", *arguments)
     assert (2, b"") == (done.code, done.out)
     assert said in done.err
 
 
 def append_damaged(inspect: Inspector, topic: str) -> None:
-    """A compressed set of a and b; b has a wrong CRC. A broker takes it, as 0.8.2.2 does."""
+    """Appends a compressed set of a and b, in which b has a wrong CRC. A broker accepts it, as
+    0.8.2.2 does."""
     data = bytearray(message_set.encode([(None, b"a"), (None, b"b")]))
     data[-1] ^= 4
     wrapper = bytes(kernel.wrap(compression.compress(compression.GZIP, data), 1, 1))
@@ -141,7 +148,7 @@ def append_damaged(inspect: Inspector, topic: str) -> None:
 
 
 def test_a_damaged_message_can_be_passed(kafka08: Commands, inspect: Inspector) -> None:
-    """The error names the offset behind it, and reading goes on there."""
+    """The error has the offset behind the damaged message, from which the next run reads on."""
     topic = inspect.create_topic("shell-damaged")
     append_damaged(inspect, topic)
     kafka08("produce", topic, stdin=b"c\n")
@@ -153,8 +160,8 @@ def test_a_damaged_message_can_be_passed(kafka08: Commands, inspect: Inspector) 
 
 
 def test_damaged_messages_are_skipped_when_asked_to(kafka08: Commands, inspect: Inspector) -> None:
-    """Of a partition and of a group, whose offset moves behind them; each is named on stderr. The
-    command that the error of a group names works as well."""
+    """--skip-message-on-error continues behind damaged messages of a partition or group, whose
+    offset moves. Each is printed on stderr. The command that a group's error suggests works."""
     topic = inspect.create_topic("shell-skipped")
     for line in (b"c\n", b"d\n"):
         append_damaged(inspect, topic)

@@ -1,4 +1,4 @@
-"""`kafka08 consume --bootstrap`: a member of a group with a coordinator, templates, ranges."""
+"""`kafka08 consume --bootstrap`: a member of a coordinated group, templates, ranges."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TIMES = (1_500_000_000_000, 1_500_000_001_000, 1_500_000_002_000)
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    """kafka08 beside a cluster of 0.10.2, of which it is told the brokers alone."""
+    """kafka08 with the brokers of a cluster of 0.10.2, and without its ZooKeeper."""
     # Messages of 2017 are older than the retention.ms of a topic.
     config = {"offsets.topic.num.partitions": 3, "log.retention.ms": "-1"}
     with EmbeddedCluster(brokers=1, level="0.10.2", config=config) as cluster:
@@ -52,7 +52,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 
 
 def write_times(bootstrap: str) -> None:
-    """ "0", "1", "2" with TIMES to partition 0 of `times`."""
+    """Writes "0", "1", "2" with TIMES to partition 0 of `times`."""
     messages: list[tuple[bytes | None, bytes | None]] = [(None, b"%d" % n) for n in range(3)]
     data = bytes(build_set(messages, 0, magic=1, timestamps=TIMES))
     request = ProduceRequest(-1, 5000, [ProduceTopic("times", [ProducePartition(0, data)])])
@@ -69,7 +69,7 @@ def rows(out: bytes) -> list[dict[str, Any]]:
 
 
 def test_a_group_goes_on_where_it_stopped(commands: Commands) -> None:
-    """What was printed is committed, and nothing else."""
+    """The group continues where it stopped: exactly the printed messages are committed."""
     group = ("--group", "readers", "--assignor", "sticky", "--json")
     first = commands("consume", "words", "--from-beginning", *group, "--max-messages", 7)
     second = commands("consume", "words", "--from-beginning", *group, "--max-messages", 13)
@@ -79,13 +79,14 @@ def test_a_group_goes_on_where_it_stopped(commands: Commands) -> None:
 
 
 def test_a_group_with_a_coordinator_is_completed(commands: Commands) -> None:
-    """Tab knows it by the brokers alone."""
+    """Tab completes the group, with the brokers alone."""
     commands("consume", "words", "--group", "tab-readers", "--from-beginning", "--max-messages", 1)
     assert {"tab-readers"} == offered("kafka08 group describe tab-", commands.environ)
 
 
 def test_a_group_that_was_left_is_still_one_with_a_coordinator(commands: Commands) -> None:
-    """Also to whoever names ZooKeeper, which knows nothing of it but its offsets in Kafka."""
+    """A group without members is still a coordinated one, also for a command that has ZooKeeper,
+    which knows only offsets of the group in Kafka."""
     commands("consume", "words", "--group", "left", "--from-beginning", "--max-messages", 20)
     for place in ((), ("--zookeeper", commands.cluster.zookeeper.connect_string)):
         described = json.loads(commands("group", "describe", "left", "--json", *place).out)
@@ -97,8 +98,8 @@ def test_a_group_that_was_left_is_still_one_with_a_coordinator(commands: Command
 def test_the_offsets_of_a_group_with_a_coordinator_go_out_and_in(
     commands: Commands, tmp_path: Path
 ) -> None:
-    """By the brokers alone: all groups as JSON, in which ZooKeeper has no offsets; those of a
-    pattern in the JVM's format."""
+    """By the brokers alone, all groups are exported as JSON without offsets in ZooKeeper, and those
+    of a pattern in the JVM's format. Both can be imported."""
     commands("consume", "words", "--group", "moved", "--from-beginning", "--max-messages", 20)
     everything = json.loads(commands("offsets", "export").out)
     assert {"words": {"0": [None, 10], "1": [None, 10]}} == everything["groups"]["moved"]
@@ -113,14 +114,15 @@ def test_the_offsets_of_a_group_with_a_coordinator_go_out_and_in(
 
 
 def test_without_a_group_nothing_is_committed(commands: Commands) -> None:
-    """Each run reads everything, and ends after a silence."""
+    """Without a group each run reads everything, commits nothing, and ends after a silence."""
     for _ in range(2):
         done = commands("consume", "--whitelist", "words|none", "--from-beginning", *QUIET)
         assert sorted(map(int, done.out.split())) == list(range(20))
 
 
 def test_a_range_of_offsets(commands: Commands) -> None:
-    """From an offset, or counted from the end, up to another or to the end of now."""
+    """A range begins at an offset, or one counted from the end, and ends at another, or at the
+    present end."""
     one = ("consume", "words", "--partition", 1)
     middle = commands(*one, "--offset", 2, "--until", 5)
     assert middle.out == b"5\n7\n9\n"
@@ -140,13 +142,14 @@ def test_a_range_of_offsets(commands: Commands) -> None:
     ],
 )
 def test_a_range_of_times(commands: Commands, words: tuple[str, ...], printed: list[int]) -> None:
-    """From the first message at or after a time, up to the one at or after another."""
+    """A range by time has the messages from the first at or after one time to the first at or after
+    another."""
     done = commands("consume", "times", "--partition", 0, *words, "--print-timestamp")
     assert done.out == b"".join(b"%d\t%d\n" % (TIMES[number], number) for number in printed)
 
 
 def test_times_of_a_group(commands: Commands) -> None:
-    """--print-timestamp in front of --print-key; %T in a template."""
+    """--print-timestamp prints the time before the key, and %T in a template is the time."""
     start = ("consume", "times", "--from-beginning", *QUIET)
     assert commands(*start, "--print-timestamp", "--print-key").out.split(b"\n")[:3] == [
         b"%d\tnull\t%d" % (time, number) for number, time in enumerate(TIMES)
@@ -156,8 +159,8 @@ def test_times_of_a_group(commands: Commands) -> None:
 
 
 def test_json_has_the_times(commands: Commands) -> None:
-    """Of a group's messages, unless they have none; of one partition's where --print-timestamp asks
-    for them. `produce --format json` takes such lines."""
+    """JSON has a group's timestamps, if messages have any, and a partition's with
+    --print-timestamp. `produce --format json` accepts these lines."""
     as_json = ("--from-beginning", *QUIET, "--format", "json")
     timed = rows(commands("consume", "times", *as_json).out)
     assert list(TIMES) == [row["timestamp"] for row in timed]
@@ -171,15 +174,15 @@ def test_json_has_the_times(commands: Commands) -> None:
 
 
 def test_a_limit_needs_a_partition(commands: Commands) -> None:
-    """--until and --offset are of one partition."""
+    """--until and --offset need a partition."""
     for option in (("--until", "end"), ("--until", "7"), ("--offset", f"@{TIMES[0]}")):
         done = commands("consume", "words", *option, code=2)
         assert f"{option[0]} needs --partition" in done.err
 
 
 class Gapped:
-    """A consumer of the offsets 0, 2, 4, 6 that gives three messages at a time; once it has sought,
-    one at a time: what is fetched again may be cut elsewhere."""
+    """A consumer of the offsets 0, 2, 4, 6 that returns three messages at a time, and after a seek
+    one: a repeated fetch may be cut elsewhere."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -202,7 +205,7 @@ class Gapped:
 
 @pytest.mark.parametrize(("end", "printed"), [(3, b"02"), (5, b"024"), (6, b"024"), (0, b"")])
 def test_a_limit_in_a_log_with_gaps(end: int, printed: bytes, tmp_path: Path) -> None:
-    """The batch that reaches over the limit is read again, without what is behind it."""
+    """The batch that crosses the limit is read again without the messages behind it."""
     consumer: Any = Gapped()
     with (tmp_path / "out").open("w+b") as output:
         printer = PollingPrinter(
@@ -219,8 +222,9 @@ def test_a_limit_in_a_log_with_gaps(end: int, printed: bytes, tmp_path: Path) ->
         assert output.read() == printed
 
 
-def test_what_needs_brokers_of_0_9_says_so(commands: Commands) -> None:
-    """And what cannot be read."""
+def test_illegal_values_and_options_are_refused(commands: Commands) -> None:
+    """A value that cannot be parsed is refused with the legal forms. An option of a coordinated
+    group needs --bootstrap."""
     for words, expected in (
         (("--offset", "@noon"), "is not N, -N, earliest, latest or @TIME"),
         (("--until", "tomorrow"), "is not N, @TIME or end"),
@@ -242,7 +246,7 @@ def batch_of(*messages: tuple[bytes | None, bytes | None]) -> MessageBatch:
 
 
 def test_a_template_is_filled_for_each_message() -> None:
-    """All its tokens; null is a word, and has the size -1."""
+    """All tokens of a template are replaced. Null is printed as a word and has the size -1."""
     render = by_template(r"%t-%p-%o-%T %k(%K)=%s(%S) 100%%\n")
     batch = batch_of((b"key", b"value"), (None, None))
     lines = [
@@ -254,7 +258,7 @@ def test_a_template_is_filled_for_each_message() -> None:
 
 
 def test_an_unknown_token_is_refused() -> None:
-    """With the list of those that there are."""
+    """The error for an unknown token lists the known ones."""
     for template in ("%x", r"%s\q"):
         with pytest.raises(ValueError, match="%T timestamp"):
             check_template(template)
@@ -267,7 +271,7 @@ def test_output_of_a_batch_without_timestamps() -> None:
 
 
 def test_a_configuration_file_has_the_keys_of_0_10(commands: Commands, tmp_path: Path) -> None:
-    """--config names a consumer's file with 0.10's keys."""
+    """--config accepts a consumer's file with the keys of 0.10."""
     file = tmp_path / "consumer.properties"
     file.write_text("group.id=from-file\nauto.offset.reset=earliest\nmax.poll.records=3\n")
     done = commands("consume", "words", "--config", file, "--max-messages", 20)

@@ -46,7 +46,7 @@ def started(command: list[str], kafka08: Commands) -> Iterator[subprocess.Popen[
 
 
 def end_at(moment: float, number: int, command: list[str], kafka08: Commands) -> int:
-    """The exit code of a command that gets a signal then."""
+    """The exit code of a command that gets a signal at this moment."""
     with started(command, kafka08) as process:
         time.sleep(moment)
         process.send_signal(number)
@@ -59,7 +59,7 @@ def end_at(moment: float, number: int, command: list[str], kafka08: Commands) ->
     "entry", [["-m", "kafka08.cli", "broker", "start"], ["-m", "kafka08.broker.main"]]
 )
 def test_a_broker_stops_cleanly_at_any_moment(entry: list[str], kafka08: Commands) -> None:
-    """Exit code 0, before it has begun, while it comes up and when it serves."""
+    """A broker that is signalled at its start, or while it serves, exits with 0."""
     properties = kafka08.directory / "server.properties"
     for turn, moment in enumerate(MOMENTS):
         properties.write_text(
@@ -71,7 +71,7 @@ def test_a_broker_stops_cleanly_at_any_moment(entry: list[str], kafka08: Command
 
 
 def test_zookeeper_stops_cleanly_at_any_moment(kafka08: Commands) -> None:
-    """Exit code 0, and its Java ends with it."""
+    """ZooKeeper exits with 0, and its Java process ends with it."""
     for turn, moment in enumerate(MOMENTS[::2]):
         command = [*COMMAND, "zookeeper", "start", "--port", "0", "--data-dir", f"zk-{turn}"]
         assert end_at(moment, NUMBERS[turn % 3], command, kafka08) == 0, moment
@@ -80,7 +80,7 @@ def test_zookeeper_stops_cleanly_at_any_moment(kafka08: Commands) -> None:
 
 
 def test_up_stops_cleanly_at_any_moment(kafka08: Commands) -> None:
-    """Exit code 0, and nothing of it is left."""
+    """`up` exits with 0, and no process of it remains."""
     for turn, moment in enumerate([0.0, 0.1, 0.3, 1.0]):
         command = [*COMMAND, "up", "--brokers", "1", "--data-dir", "cluster"]
         assert end_at(moment, NUMBERS[turn % 3], command, kafka08) == 0, moment
@@ -103,7 +103,7 @@ def test_up_stops_cleanly_at_any_moment(kafka08: Commands) -> None:
 def test_a_command_is_broken_off_at_any_moment(
     words: list[str], codes: set[int], kafka08: Commands
 ) -> None:
-    """Never by the signal itself."""
+    """A command exits with a code of its own and never dies of the signal."""
     for turn, moment in enumerate(MOMENTS):
         command = [*COMMAND, *words]
         assert end_at(moment, NUMBERS[turn % 3], command, kafka08) in codes, moment
@@ -116,7 +116,8 @@ def test_a_command_is_broken_off_at_any_moment(
 def test_a_command_ends_though_zookeeper_does_not_answer(
     words: list[str], code: int, kafka08: Commands
 ) -> None:
-    """A read of the cluster that is under way holds no signal up, and swallows none."""
+    """A command ends although ZooKeeper does not answer its read: the read neither delays nor
+    swallows the signal."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(DEADLINE_S)
         address = f"127.0.0.1:{silent.getsockname()[1]}"

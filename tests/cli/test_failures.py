@@ -1,4 +1,4 @@
-"""kafka08.cli.failures: a failure has one form, an exit code, and a way out where one is known."""
+"""kafka08.cli.failures: every failure has one form, an exit code, and advice where one is known."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ from tests.cli.conftest import Commands, Inspector
 def test_what_is_said_and_returned(
     error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Everything on stderr; misuse is 2, a failure 1; no numbers of the operating system."""
+    """The error is on stderr, without a number of the operating system. Misuse is 2, a failure
+    1."""
     assert code == report(error)
     out, err = capsys.readouterr()
     assert "" == out
@@ -48,7 +49,7 @@ def test_what_is_said_and_returned(
 
 
 def test_the_advice_is_that_of_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
-    """An error that only says that something failed is helped by what its cause needs."""
+    """An error that only says that something failed gets the advice for its cause."""
     error = FailedToSend("1 of 1")
     error.__cause__ = MessageSizeTooLarge("[t,0]")
     report(error)
@@ -56,7 +57,7 @@ def test_the_advice_is_that_of_the_cause(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_advice_for_a_class_stands_before_that_for_its_base() -> None:
-    """The first that fits is given, so behind its base it would never be."""
+    """The first matching class gives the advice, so a class must come before its base."""
     kinds = list(ADVICE)
     for place, kind in enumerate(kinds):
         assert not any(issubclass(kind, earlier) for earlier in kinds[:place]), kind
@@ -67,7 +68,8 @@ def test_advice_for_a_class_stands_before_that_for_its_base() -> None:
     sorted((library, extra) for library, extra in EXTRAS.items() if library != "click"),
 )
 def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
-    """A sentence and how to install it, not a stack trace."""
+    """The error for a missing library names the extra and how to install it, without a stack
+    trace."""
     program = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from kafka08.cli.failures import fail\n"
@@ -84,7 +86,7 @@ def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
 
 
 def test_spark_read_without_spark_is_told(tmp_path: Path) -> None:
-    """The command itself, where PySpark is not there."""
+    """`spark read` says so when PySpark is missing."""
     program = (
         "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None\n"
         "sys.argv[1:] = ['spark', 'read', 't', '--bootstrap', 'h:1', '--output', 'x']\n"
@@ -100,7 +102,8 @@ def test_spark_read_without_spark_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("library", ["click", "gevent"])
 def test_an_entry_point_names_its_extra(tmp_path: Path, library: str) -> None:
-    """The command without click; a broker without gevent. The plain install has neither."""
+    """The command without click, and a broker without gevent, name their extras. The plain install
+    has neither."""
     (tmp_path / "b.properties").write_text("broker.id=1\nzookeeper.connect=h:1\n")
     module, extra = {"click": ("cli", "cli"), "gevent": ("broker.main", "broker")}[library]
     program = (
@@ -118,12 +121,12 @@ def test_an_entry_point_names_its_extra(tmp_path: Path, library: str) -> None:
 
 
 def test_another_missing_module_is_a_bug() -> None:
-    """It keeps its stack trace."""
+    """Any other missing module is a bug and keeps its stack trace."""
     assert missing_extra(ModuleNotFoundError("no", name="kafka08.nonsense")) is None
 
 
 def test_a_mistyped_name_has_a_near_one(kafka08: Commands, inspect: Inspector) -> None:
-    """Topics and groups, as the cluster has them."""
+    """The error for an unknown topic or group has the nearest name in the cluster."""
     topic = group = inspect.create_topic("nearby-name")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     for line in (

@@ -1,4 +1,4 @@
-"""What every command owes its user: a help line, an example that parses, completion."""
+"""Every command has a help line, an example that parses, and completion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka08.cli.root import COMMANDS, root
 
 
 def commands(group: click.Group = root, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of every command and group, `kafka08` itself as ()."""
+    """The words of every command and group, with () for `kafka08`."""
     yield path
     context = click.Context(group)
     for name in group.list_commands(context):
@@ -38,14 +38,14 @@ def find(path: tuple[str, ...]) -> click.Command:
 
 
 def test_an_unknown_command_is_misuse() -> None:
-    """Exit code 2, and the word in question."""
+    """The exit code is 2, and the error has the unknown word."""
     with pytest.raises(click.UsageError, match="nonsense"):
         root.main(["nonsense"], standalone_mode=False)
 
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
 def test_it_has_help_and_an_example_that_parses(path: tuple[str, ...]) -> None:
-    """The example names this command and is accepted word for word by it, options included."""
+    """The example names its command, which accepts it word for word with its options."""
     command = find(path)
     assert command.help, "a sentence about what it does"
     assert command.epilog is not None, "an example (options.example)"
@@ -68,7 +68,7 @@ def test_it_has_help_and_an_example_that_parses(path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
 def test_every_option_says_what_it_is(path: tuple[str, ...]) -> None:
-    """Long options only, each with a help text or a value that its default explains."""
+    """Options are long, and each has a help text or a default that explains it."""
     for parameter in find(path).params:
         if isinstance(parameter, click.Option):
             assert all(name.startswith("--") for name in parameter.opts), parameter.opts
@@ -77,14 +77,15 @@ def test_every_option_says_what_it_is(path: tuple[str, ...]) -> None:
 
 
 def test_the_table_of_commands_says_what_each_does() -> None:
-    """`kafka08 --help` shows one line for each, without importing any."""
+    """`kafka08 --help` has one line for each command, without importing any."""
     for _, line in COMMANDS.values():
         assert line.endswith(".")
         assert len(line) < 70
 
 
 def test_words_are_completed() -> None:
-    """`kafka08 completion bash` prints what a shell evaluates; then Tab knows the verbs."""
+    """`kafka08 completion bash` prints text for the shell to evaluate. Then Tab completes the
+    verbs."""
     script = subprocess.run(
         [sys.executable, "-m", "kafka08.cli", "completion", "bash"],
         capture_output=True,

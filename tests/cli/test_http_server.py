@@ -1,4 +1,4 @@
-"""The server of metrics and console: how many it serves at a time, and a port that is taken."""
+"""The HTTP server of metrics and console: its number of threads, and a port that is in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def app(_: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes
 
 
 def answer(port: int) -> bytes:
-    """What a request gets; nothing if its connection is closed at once."""
+    """The response to a request, or nothing if the connection is closed at once."""
     with socket.create_connection(("127.0.0.1", port), 60) as connection:
         try:
             connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -30,7 +30,8 @@ def answer(port: int) -> bytes:
 
 
 def test_those_who_say_nothing_take_a_bounded_number_of_threads() -> None:
-    """One more is closed at once; when they leave, others are served."""
+    """Clients that send nothing use a bounded number of threads. One more is closed at once. When
+    they leave, others are served."""
     port = int(serve_http(app, "127.0.0.1", 0, "--listen").rpartition(":")[2])
     assert answer(port).endswith(b"ok")
     with ExitStack() as stack:
@@ -41,7 +42,7 @@ def test_those_who_say_nothing_take_a_bounded_number_of_threads() -> None:
 
 
 def test_a_port_that_is_taken_is_named() -> None:
-    """With the option that gave it."""
+    """The error for a port in use has the option that set it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"--listen: cannot listen on 127.0.0.1:{port}"):

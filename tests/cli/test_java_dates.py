@@ -1,4 +1,4 @@
-"""DateFormat: what SimpleDateFormat makes of the same pattern (en_US)."""
+"""DateFormat formats like SimpleDateFormat for the same pattern (en_US)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOMENT = datetime(2015, 3, 7, 0, 5, 9, 42_000).timestamp()
     ],
 )
 def test_patterns(pattern: str, text: str) -> None:
-    """Letters are fields, their number is the least width; quotes protect text."""
+    """A repeated letter is a field with at least this width. Quotes protect text."""
     assert DateFormat(pattern).text(MOMENT) == text
 
 
@@ -32,6 +32,6 @@ def test_patterns(pattern: str, text: str) -> None:
     [("HH z", "the letter z is not one of"), ("HH 'h", "a quote is not closed")],
 )
 def test_patterns_that_are_refused(pattern: str, wrong: str) -> None:
-    """With what is wrong, rather than printed some other way."""
+    """A pattern that is not supported is refused with the reason."""
     with pytest.raises(ValueError, match=wrong):
         DateFormat(pattern)

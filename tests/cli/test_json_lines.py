@@ -1,4 +1,5 @@
-"""Lines of JSON: what `consume --format json` prints comes back, everything else is named."""
+"""Lines of `consume --format json` are read back, and errors name what is wrong with any other
+line."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ FIELD = st.none() | st.binary(max_size=20) | st.text(max_size=20).map(str.encode
 def test_what_consume_prints_comes_back(
     key: bytes | None, value: bytes | None, partition: int
 ) -> None:
-    """Key, value and partition, whatever their bytes."""
+    """Key, value and partition are equal, whatever their bytes."""
     line = json_line("a", partition, 7, key, value)
     assert ProducerRecord("b", value, key, partition) == record_of("b", line)
 
 
 def test_only_the_value_is_needed() -> None:
-    """Null is a value too."""
+    """Only `value` is required, and null is a value."""
     assert record_of("t", b'{"value": "\\u00e9"}') == ProducerRecord("t", "é".encode())
     assert record_of("t", b'{"value": null}') == ProducerRecord("t", None)
 
@@ -46,6 +47,6 @@ def test_only_the_value_is_needed() -> None:
     ],
 )
 def test_a_bad_line_says_why(line: str, said: str) -> None:
-    """BadLine."""
+    """A bad line raises BadLine with the reason."""
     with pytest.raises(BadLine, match=said):
         record_of("t", line.encode())

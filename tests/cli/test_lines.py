@@ -1,4 +1,4 @@
-"""kafka08.cli.lines: lines as they come, whole, however the stream is cut."""
+"""kafka08.cli.lines splits a stream into whole lines, however it is cut."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka08.cli.lines import READ_BYTES, LineTooLong, line_batches
 
 
 class Pieces:
-    """A stream that gives what it was given, piece by piece."""
+    """A stream that returns the given pieces."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = [piece for piece in pieces if piece]
@@ -40,20 +40,20 @@ def test_cuts_between_reads_do_not_show(data: bytes, cuts: list[int]) -> None:
 
 
 def test_a_line_does_not_wait_for_the_next() -> None:
-    """What one read brought in whole lines is one batch; a line begun waits for its end."""
+    """The whole lines of one read are one batch. An incomplete line waits for its end."""
     batches = line_batches(Pieces([b"a\nb\nc", b"", b"d\n", b"e"]))
     assert [[b"a", b"b"], [b"cd"], [b"e"]] == list(batches)
 
 
 def test_a_long_line_is_alone() -> None:
-    """Its neighbours on both sides are in other batches."""
+    """A long line is a batch of its own."""
     long = b"x" * (READ_BYTES + 1)
     batches = list(line_batches(Pieces([b"a\n" + long[:10], long[10:] + b"\nb\nc\n"])))
     assert [[b"a"], [long], [b"b", b"c"]] == batches
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
-    """By its number, once it is longer than any broker takes."""
+    """A line without end is refused, with its number, once it exceeds any broker's limit."""
     batches = line_batches(Pieces([b"a\nb\n", *[b"x" * 10] * 20]), line_bytes_max=50)
     assert [b"a", b"b"] == next(batches)
     with pytest.raises(LineTooLong, match="line 3 is longer than 50 bytes"):

@@ -1,4 +1,4 @@
-"""`kafka08 log`: what is damaged is named and is exit code 1; nothing is changed."""
+"""`kafka08 log`: damage is printed and gives exit code 1; no file is changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INDEX = "00000000000000000000.index"
 def partition(
     kafka08: Commands, inspect: Inspector, kafka08_cluster: EmbeddedCluster, tmp_path: Path
 ) -> Path:
-    """A copy of a partition's directory with ten messages, for a test to damage."""
+    """A copy of a partition's directory with ten messages, which a test may damage."""
     topic = f"log-{tmp_path.name}"[-200:].replace("_", "-")
     inspect.create_topic(topic)
     kafka08("produce", topic, stdin=b"message\n" * 10)
@@ -47,7 +47,8 @@ def append(path: Path, data: bytes) -> None:
 
 
 def test_a_dump_for_machines(partition: Path) -> None:
-    """--json: an object for each message and index entry, with its file; the rest on stderr."""
+    """--json prints an object per message and index entry, with its file. Complaints are on
+    stderr."""
     append(partition / SEGMENT, b"torn")
     done = log("dump", partition / SEGMENT, "--json", "--print-data-log")
     rows = [json.loads(line) for line in done.out.splitlines()]
@@ -65,7 +66,7 @@ def flip(path: Path, position: int) -> None:
 
 
 def test_a_sound_partition_has_no_problems(partition: Path) -> None:
-    """Whether it is named itself or found in its log.dir."""
+    """A sound partition has no problems, by its own directory and by its log.dir."""
     for directory in (partition, partition.parent):
         assert (0, b"", "Checked 1 partition: 0 problems\n") == log("check", directory)
 
@@ -82,7 +83,7 @@ def test_a_sound_partition_has_no_problems(partition: Path) -> None:
     ],
 )
 def test_damage_is_named(partition: Path, damage: Callable[[Path], object], problem: str) -> None:
-    """File, byte and what is wrong on stdout; exit code 1; the files stay as they are."""
+    """File, byte and reason are on stdout, and the exit code is 1."""
     damage(partition)
     before = {path.name: path.read_bytes() for path in partition.iterdir()}
     done = log("check", partition)
@@ -92,7 +93,8 @@ def test_damage_is_named(partition: Path, damage: Callable[[Path], object], prob
 
 
 def test_nothing_to_check_is_not_success(tmp_path: Path) -> None:
-    """A wrong path would look like a clean bill of health; a log.dir without partitions is one."""
+    """A path without partitions is an error, since a typing mistake would look like a sound log. A
+    log.dir without partitions is sound."""
     done = log("check", tmp_path)
     assert (1, b"") == done[:2]
     assert "is neither a log.dir nor the directory of a partition" in done.err
@@ -102,7 +104,7 @@ def test_nothing_to_check_is_not_success(tmp_path: Path) -> None:
 
 
 def test_a_dump_shows_messages_and_what_follows_them(partition: Path) -> None:
-    """In kafka.tools.DumpLogSegments' words; a damaged message is shown as such."""
+    """A dump has the text of kafka.tools.DumpLogSegments. A damaged message is marked."""
     append(partition / SEGMENT, b"tail")
     flip(partition / SEGMENT, 32)
     done = log("dump", partition / SEGMENT, "--print-data-log")
@@ -116,7 +118,8 @@ def test_a_dump_shows_messages_and_what_follows_them(partition: Path) -> None:
 
 
 def test_what_is_no_segment_is_not_dumped(tmp_path: Path) -> None:
-    """Another file is ignored with a word and exit code 1, a wrong name refused, no file misuse."""
+    """Another file is left out with a warning and exit code 1. A wrong name is refused. No file at
+    all is misuse."""
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "x.log").touch()
     ignored = log("dump", tmp_path / "notes.txt")

@@ -1,4 +1,4 @@
-"""MessageLimit: a limit that several streams share, used up exactly."""
+"""MessageLimit: one limit that several streams use up exactly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from kafka08.cli.message_limit import MessageLimit
 def test_parts_never_add_up_to_more_than_the_limit(
     limit: int, part: int, shares: int, used: list[int]
 ) -> None:
-    """Whatever is used of them; and in the end all of it is used."""
+    """However much of each part is used, the sum never exceeds the limit, and in the end equals
+    it."""
     shared = MessageLimit(limit, part, shares)
     printed = 0
     for wish in used:
@@ -33,7 +34,7 @@ def test_parts_never_add_up_to_more_than_the_limit(
 
 
 def test_without_a_limit_a_part_is_whole() -> None:
-    """And there is always another one."""
+    """Without a limit a part has its full size, and there is always another one."""
     limit = MessageLimit(None, 7, 2)
     assert [7, 7, 7] == [limit.take(0) for _ in range(3)]
     limit.give_back(7)
@@ -41,7 +42,7 @@ def test_without_a_limit_a_part_is_whole() -> None:
 
 
 def test_streams_without_messages_do_not_keep_the_last_one() -> None:
-    """Three take and give back as fast as they can; the one that has messages gets them all."""
+    """Three streams take and return parts as fast as they can. The one with messages gets all."""
     limit = MessageLimit(20, 10, 4)
     done = threading.Event()
 

@@ -1,4 +1,4 @@
-"""kafka08.cli.message_output: what a pipe's reader has read, and what it left behind."""
+"""kafka08.cli.message_output: how much of a pipe its reader has read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_a_write_ends_when_the_reader_has_read_it(pipe: tuple[int, int]) -> None:
-    """The first messages go one by one; then each write may be twice as large, up to the limit."""
+    """A write returns when the reader has read it. The first messages are written one by one; then
+    each write may double, up to the limit."""
     reader, writer = pipe
     output = MessageOutput(writer, at_once=3)
     sizes = []
@@ -39,7 +40,8 @@ def test_a_write_ends_when_the_reader_has_read_it(pipe: tuple[int, int]) -> None
 
 
 def test_a_reader_that_leaves_something_behind_is_noticed(pipe: tuple[int, int]) -> None:
-    """It has read the beginning and ended: it is unknown what it used."""
+    """A reader that ends with unread messages is noticed. It is unknown which of the read ones it
+    used."""
     reader, writer = pipe
     output = MessageOutput(writer, at_once=3)
 
@@ -53,7 +55,7 @@ def test_a_reader_that_leaves_something_behind_is_noticed(pipe: tuple[int, int])
 
 
 def test_a_reader_that_ends_after_the_last_byte_is_noticed(pipe: tuple[int, int]) -> None:
-    """`head -n 1` has read its line and is about to end."""
+    """A reader that ends after the last byte is noticed: `head -n 1` has read its line."""
     reader, writer = pipe
     os.close(reader)
     with pytest.raises(BrokenPipeError):
@@ -61,14 +63,15 @@ def test_a_reader_that_ends_after_the_last_byte_is_noticed(pipe: tuple[int, int]
 
 
 def test_a_stop_does_not_wait_for_a_slow_reader(pipe: tuple[int, int]) -> None:
-    """A pager that shows its first page reads no more for an hour."""
+    """A stop does not wait for a slow reader. A pager at its first page may read nothing for an
+    hour."""
     stopping = threading.Event()
     stopping.set()
     MessageOutput(pipe[1], at_once=3).write(b"line\n", 1, stopping)
 
 
 def test_a_file_is_written_at_once(tmp_path: Path) -> None:
-    """It has no reader that could leave."""
+    """A file is written at once, since no reader can leave."""
     with (tmp_path / "out").open("wb") as file:
         output = MessageOutput(file.fileno(), at_once=3)
         assert 3 == output.at_once

@@ -1,4 +1,4 @@
-"""`kafka08 migrate`: what it refuses, and how a user hears of it."""
+"""`kafka08 migrate`: refusals, and their texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.cli.conftest import Commands, Inspector
 def test_refusals(
     kafka08: Commands, inspect: Inspector, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    """1 for what is not so now, 2 for what can never be; no journal is begun."""
+    """A state that may change gives 1, misuse 2. No journal is written."""
     done = kafka08.refused("migrate", *arguments)
     assert code == done.code
     assert said in done.err
@@ -39,12 +39,13 @@ def test_refusals(
 
 
 def test_what_was_refused_was_not_copied(kafka08: Commands) -> None:
-    """No count of what was done behind the error, as if something had been."""
+    """After a refusal no counts are printed, as if something had been copied."""
     assert "Copied" not in kafka08.refused("migrate", "start", "nobody").err
 
 
-def test_finish_trusts_an_idle_member_when_told(kafka08: Commands, inspect: Inspector) -> None:
-    """One that is not ours and reads nothing can never show by movement where it commits."""
+def test_finish_accepts_an_idle_member_on_request(kafka08: Commands, inspect: Inspector) -> None:
+    """With --allow-idle `finish` accepts an idle member of another program, whose offsets never
+    show where it commits."""
     topic = group = inspect.create_topic("idle-by-cli")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     kafka08("migrate", "start", group)
@@ -59,8 +60,8 @@ def test_finish_trusts_an_idle_member_when_told(kafka08: Commands, inspect: Insp
 
 
 def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
-    """plan says in seconds how long Kafka keeps what nobody commits again, rollback what it wrote
-    where; forget leaves nothing."""
+    """plan has the seconds for which Kafka keeps offsets, rollback the numbers that it wrote, and
+    forget leaves nothing."""
     group = inspect.create_topic("migrated-by-cli", 2)
     tps = [TopicPartition(group, number) for number in range(2)]
     GroupStore(inspect.store.zk).commit_offsets(group, {tps[0]: 0, tps[1]: 0})
@@ -80,8 +81,8 @@ def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> None:
-    """Each step that changes something says what it would do, refuses what it would refuse, and
-    leaves journal and offsets as they are."""
+    """Each step with --dry-run prints what it would do, refuses what it would refuse, and leaves
+    journal and offsets unchanged."""
     topic = group = inspect.create_topic("dry-by-cli")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     dry = ("--dry-run", group)

@@ -1,4 +1,4 @@
-"""`kafka08 mirror`: what is refused before anything is read. tests/mirror has the rest."""
+"""`kafka08 mirror`: refusals before any message is read. tests/mirror has the rest."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ALL = ("--whitelist", ".*")
     ids=str,
 )
 def test_misuse_is_told(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
-    """Exit code 2. KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP are not taken for a source and a target:
-    they name one cluster."""
+    """Misuse gives exit code 2. KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP are not used as source and
+    target, because they name one cluster."""
     done = kafka08.refused("mirror", *arguments)
     assert 2 == done.code
     assert said in done.err

@@ -1,4 +1,4 @@
-"""`kafka08 offsets`: what it cannot know it does not pass over."""
+"""`kafka08 offsets` reports what it cannot know, instead of leaving it out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.conftest import Commands, Inspector
 
 
 def test_what_is_not_known_is_no_lag_of_nothing(kafka08: Commands, inspect: Inspector) -> None:
-    """get and lag say so and exit 1, as an alarm needs it."""
+    """get and lag print an unknown lag as such and exit with 1, as an alarm needs."""
     topic = group = inspect.create_topic("lag-by-cli")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     assert kafka08.refused("offsets", "lag", group, "--fail-above", "10").code == 0
@@ -39,7 +39,7 @@ def test_what_is_not_known_is_no_lag_of_nothing(kafka08: Commands, inspect: Insp
 def test_a_group_that_does_not_exist_is_not_behind_by_0(
     kafka08: Commands, verb: tuple[str, ...], said: str
 ) -> None:
-    """A name mistyped in an alarm must not be well for ever."""
+    """A mistyped group in an alarm is an error, not a lag of 0."""
     done = kafka08.refused("offsets", *verb)
     assert done.code == 1
     assert said in done.err
@@ -49,7 +49,8 @@ def test_a_group_that_does_not_exist_is_not_behind_by_0(
 def test_a_member_without_offsets_is_behind_by_all_there_is(
     kafka08: Commands, inspect: Inspector
 ) -> None:
-    """At least: an alarm goes off, whatever its bound."""
+    """A member without offsets lags by at least all messages, so an alarm goes off for any
+    limit."""
     topic = group = inspect.create_topic("lag-of-nothing")
     registration = f'{{"version":1,"subscription":{{"{topic}":1}}}}'
     inspect.zk.create(paths.consumer_id(group, f"{group}_m"), registration, ephemeral=True)
@@ -65,8 +66,7 @@ def test_a_member_without_offsets_is_behind_by_all_there_is(
 
 @pytest.fixture
 def grown(kafka08: Commands, inspect: Inspector) -> str:
-    """The name of a group and of its topic, which was committed, and got a partition with 24
-    messages afterwards."""
+    """A group and its topic, which was committed and then got a partition with 24 messages."""
     topic = "grown"
     if topic not in inspect.store.topics():
         inspect.create_topic(topic)
@@ -79,7 +79,8 @@ def grown(kafka08: Commands, inspect: Inspector) -> str:
 
 
 def test_a_partition_that_was_never_committed_is_no_lag_of_0(kafka08: Commands, grown: str) -> None:
-    """It was added when the group had stopped. It used to be missing, and the alarm said 0."""
+    """A partition without a committed offset, added after the group stopped, counts into the lag.
+    (It was left out, and the lag was 0.)"""
     done = kafka08.refused("offsets", "lag", grown, "--fail-above", "0", "--json")
     assert done.code == 1
     expected = {"topic": grown, "partitions": 2, "never_committed": 1, "largest": 24, "lag": 24}
@@ -90,7 +91,7 @@ def test_a_partition_that_was_never_committed_is_no_lag_of_0(kafka08: Commands, 
 def test_a_partition_that_was_never_committed_is_shown_and_reset(
     kafka08: Commands, inspect: Inspector, grown: str
 ) -> None:
-    """By get, by describe, and in the plan of reset, which --execute carries out."""
+    """get, describe and the plan of reset show the partition, and reset --execute sets it."""
     for verb in (("offsets", "get"), ("group", "describe")):
         done = kafka08.refused(*verb, grown)
         assert b"at least 24" in done.out
@@ -103,7 +104,8 @@ def test_a_partition_that_was_never_committed_is_shown_and_reset(
 
 
 def test_an_export_names_what_it_cannot_have(kafka08: Commands, tmp_path: Path, grown: str) -> None:
-    """A partition that was never committed is not in the file; an import says that it stays."""
+    """A partition without a committed offset is not in the exported file. An import says that it
+    stays."""
     file = tmp_path / "offsets.txt"
     done = kafka08.refused("offsets", "export", grown, "--format", "jvm", "--output", file)
     assert f"Never committed, not exported: {grown}: [{grown},1]" in done.err
@@ -113,15 +115,15 @@ def test_an_export_names_what_it_cannot_have(kafka08: Commands, tmp_path: Path, 
 def test_the_offsets_of_a_topic_are_those_of_a_group_that_exists(
     kafka08: Commands, grown: str
 ) -> None:
-    """A mistyped group used to have the whole topic, without offsets."""
+    """A mistyped group is an error. (It used to list the whole topic, without offsets.)"""
     done = kafka08.refused("offsets", "get", "raeders", "--topic", grown)
     assert done.code == 1
     assert "there is no group raeders" in done.err
 
 
 def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
-    """Of several groups too it has what only Kafka has; a group that cannot be read is left out,
-    named, and the exit code is 1."""
+    """An export of several groups has also the offsets that only Kafka has. A group that cannot be
+    read is left out with a message, and the exit code is 1."""
     topic = inspect.create_topic("export-by-cli", 2)
     groups = [f"{topic}-{letter}" for letter in "ab"]
     for group in groups:
@@ -139,7 +141,8 @@ def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
 def test_an_offset_that_cannot_be_read_is_shown_and_overwritten(
     kafka08: Commands, inspect: Inspector
 ) -> None:
-    """describe shows the rest; explain names the znode and the command, which works."""
+    """describe shows the other offsets; explain names the znode and the command that repairs it,
+    which works."""
     topic = group = inspect.create_topic("garbage-by-cli", 2)
     kafka08("offsets", "set", group, f"{topic}:0=0")
     inspect.zk.put(f"/consumers/{group}/offsets/{topic}/1", "garbage")
@@ -153,7 +156,7 @@ def test_an_offset_that_cannot_be_read_is_shown_and_overwritten(
 
 
 def test_a_topic_that_does_not_exist_is_named(kafka08: Commands, inspect: Inspector) -> None:
-    """Not the group, whose name was right."""
+    """The error names the missing topic, and not the group, which exists."""
     topic = group = inspect.create_topic("reset-by-cli")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     done = kafka08.refused("offsets", "reset", group, "--to", "earliest", "--topic", "nosuch")
@@ -162,7 +165,7 @@ def test_a_topic_that_does_not_exist_is_named(kafka08: Commands, inspect: Inspec
 
 
 def test_an_import_of_nothing_is_misuse(kafka08: Commands, tmp_path: Path) -> None:
-    """An empty file, of an export that failed, must not pass for one that was imported."""
+    """An empty file, as a failed export leaves it, is misuse and not a successful import."""
     file = tmp_path / "offsets.txt"
     file.touch()
     done = kafka08.refused("offsets", "import", file, "--execute")

@@ -1,4 +1,4 @@
-"""`kafka08 partition`: one sentence names files and names that cannot be used."""
+"""`kafka08 partition`: errors name files and topics that cannot be used."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.cli.conftest import Commands, Inspector
 def test_a_file_that_is_no_text_is_named(
     kafka08: Commands, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    """Whichever file it is: a plan that was packed, say."""
+    """The error has the file that is no text, for example a compressed plan."""
     file = tmp_path / "plan.json.gz"
     file.write_bytes(b"\x1f\x8b\x08")
     done = kafka08.refused("partition", *arguments, file)
@@ -50,7 +50,7 @@ def test_a_file_that_is_no_text_is_named(
 def test_a_file_of_another_form_is_named_with_the_right_one(
     kafka08: Commands, tmp_path: Path, arguments: tuple[str, ...], form: str, text: str
 ) -> None:
-    """Not in Python's words, and also when it says nothing about partitions."""
+    """The error shows the right form, in no terms of Python, also for a file without partitions."""
     file = tmp_path / "plan.json"
     file.write_text(text)
     done = kafka08.refused("partition", *arguments, file)
@@ -60,7 +60,7 @@ def test_a_file_of_another_form_is_named_with_the_right_one(
 
 
 def test_the_forms_can_be_read() -> None:
-    """Each by the reader that names it."""
+    """Each form is parsed by the reader that names it."""
     tp = TopicPartition("pages", 0)
     assert {tp: (1, 2)} == parse_moves(PLAN_FORM)
     assert [tp] == parse_elections(ELECTIONS_FORM)
@@ -70,7 +70,8 @@ def test_the_forms_can_be_read() -> None:
 def test_brokers_that_are_not_there_get_no_partitions(
     kafka08: Commands, inspect: Inspector, tmp_path: Path
 ) -> None:
-    """A plan for them is shown with a warning; --execute refuses it, as the controller would."""
+    """A plan for unknown brokers is shown with a warning. --execute refuses it, as the controller
+    would."""
     topic = inspect.create_topic("to-nobody")
     plan = tmp_path / "plan.json"
     plan.write_text(format_moves({TopicPartition(topic, 0): (9,)}))
@@ -85,14 +86,15 @@ def test_brokers_that_are_not_there_get_no_partitions(
 
 
 def test_a_topic_that_cannot_be_is_refused(kafka08: Commands) -> None:
-    """Before ZooKeeper is asked for it."""
+    """An illegal topic name is refused before a request to ZooKeeper."""
     done = kafka08.refused("partition", "reassign", "--topic", "..", "--brokers", "1")
     assert 2 == done.code
     assert 'topic name cannot be "." or ".."' in done.err
 
 
 def test_a_dry_election_asks_for_nothing(kafka08: Commands, inspect: Inspector) -> None:
-    """The count, and no request for the controller; a partition that is not there is still told."""
+    """A dry run prints the count and requests no election. A missing partition is still an
+    error."""
     topic = inspect.create_topic("dry-election", 3)
     names = [f"--partition={topic}:{number}" for number in range(3)]
     done = kafka08("partition", "elect", *names, "--dry-run", "--json")

@@ -1,4 +1,4 @@
-"""perf produce and perf consume: the columns of the JVM's tools, counts that are true."""
+"""perf produce and perf consume have the columns of the JVM's tools and true counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
 def test_messages_go_out(
     kafka08: Commands, inspect: Inspector, kafka08_topic: str, how: list[str]
 ) -> None:
-    """One header and one line of figures; every message is in the topic."""
+    """There are one header and one line of figures, and the topic has every message."""
     size = ["--messages", "700", "--message-size", "50", "--threads", "2"]
     done = kafka08("perf", "produce", "--topics", kafka08_topic, *size, *how)
     header, figures = done.out.decode().splitlines()
@@ -33,7 +33,7 @@ def test_messages_go_out(
 
 
 def test_figures_for_machines(kafka08: Commands, kafka08_topic: str) -> None:
-    """--json: an object for each line of figures, keyed by the columns, and no header."""
+    """--json prints an object per line of figures, with the columns as keys and no header."""
     load = ("--topics", kafka08_topic, "--messages", 90, "--message-size", 50)
     sent = json.loads(kafka08("perf", "produce", *load, "--json").out)
     assert (90, 50) == (sent["total_data_sent_in_nMsg"], sent["message_size"])
@@ -47,7 +47,7 @@ def test_figures_for_machines(kafka08: Commands, kafka08_topic: str) -> None:
 
 
 def test_messages_come_in(kafka08: Commands, inspect: Inspector, kafka08_topic: str) -> None:
-    """As many as were asked for; numbered ones are as the JVM's tool words them."""
+    """The requested number is read; numbered messages have the text of the JVM's tool."""
     ids = ["--messages", "9", "--initial-message-id", "4", "--message-size", "200"]
     done = kafka08("perf", "produce", "--topics", kafka08_topic, *ids, "--hide-header")
     expected = f"Topic:{kafka08_topic}:ThreadID:0:MessageID:0000000004:".ljust(200, "x")
@@ -59,8 +59,8 @@ def test_messages_come_in(kafka08: Commands, inspect: Inspector, kafka08_topic: 
 
 
 def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_topic: str) -> None:
-    """A line for each thread and interval, and one for the rest; none of the whole. Without
-    --messages everything there is is read, and the group is gone afterwards."""
+    """There are a line for each thread and interval, and one for the rest, without a total. Without
+    --messages all messages are read. The group is deleted afterwards."""
     how = ["--show-detailed-stats", "--reporting-interval", "40", "--date-format", "'at' HH"]
     load = ["--messages", "100", "--threads", "2", "--message-size", "1024"]
     done = kafka08("perf", "produce", "--topics", kafka08_topic, *load, *how)
@@ -97,14 +97,16 @@ def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_
 def test_what_is_not_there_is_refused_by_name(
     kafka08: Commands, option: list[str], said: str
 ) -> None:
-    """Options of the JVM's tools that would do nothing, and formats that cannot be had."""
+    """Options of the JVM's tools that would have no effect are refused by name, and so are
+    unsupported formats."""
     done = kafka08.refused("perf", "produce", "--topics", "t", "--messages", "1", *option)
     assert 2 == done.code
     assert said in done.err
 
 
 def test_messages_are_counted_over_all_threads() -> None:
-    """Streams that have more than enough, read at the same time: as many as were asked for."""
+    """Several streams with more messages than requested read at once; together they read the
+    requested number."""
     options = {
         "messages": 1000,
         "date_format": None,

@@ -1,4 +1,4 @@
-"""`kafka08 produce`: every line is sent as it comes, or named."""
+"""`kafka08 produce` sends every line at once, or names the one that it cannot send."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.waiting import until
 
 
 def test_lines_become_messages(kafka08: Commands, inspect: Inspector) -> None:
-    """LF and CR LF end a line, an empty one is an empty message, a last one needs no end, and
-    bytes that are no text stay as they are. What was done is said on stderr only."""
+    """LF or CR LF ends a line. An empty line is an empty message, and the last line needs no end.
+    Bytes that are no text stay unchanged. Counts are on stderr alone."""
     topic = inspect.create_topic("lines")
     done = kafka08("produce", topic, stdin=b"one\ntwo\r\n\n\xff\x00\xfe\nlast")
     assert (b"", f"Sent 5 messages to {topic}\n") == (done.out, done.err)
@@ -24,8 +24,8 @@ def test_lines_become_messages(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_a_key_separator_splits_once(kafka08: Commands, inspect: Inspector) -> None:
-    """At its first place; with --ignore-error a line without it has no key; one that begins with
-    it has an empty key."""
+    """The first separator counts. With --ignore-error a line without it has no key. A line that
+    begins with it has an empty key."""
     topic = inspect.create_topic("keys")
     kafka08(
         "produce",
@@ -43,8 +43,8 @@ def test_a_key_separator_splits_once(kafka08: Commands, inspect: Inspector) -> N
 def test_a_line_without_the_separator_is_named(
     kafka08: Commands, inspect: Inspector, by: tuple[str, ...]
 ) -> None:
-    """It is an error with its number and what to do; lines before it are sent, none from it on.
-    Regression: it became a message without a key, which goes to any partition."""
+    """A line without the separator is an error with its number and what to do. Lines before it are
+    sent, later ones are not. (It used to be sent without a key, to any partition.)"""
     topic = inspect.create_topic(f"unkeyed-{len(by)}")
     done = kafka08("produce", topic, "--key-separator", ":", *by, stdin=b"a:1\nb2\nc:3\n", code=1)
     assert "line 2: it has no separator ':'" in done.err
@@ -53,13 +53,14 @@ def test_a_line_without_the_separator_is_named(
 
 
 def test_no_input_is_no_message(kafka08: Commands, inspect: Inspector) -> None:
-    """That is not a failure, and no topic is made for it."""
+    """Empty input is no failure and creates no topic."""
     assert "Sent 0 messages" in kafka08("produce", "no-input").err
     assert "no-input" not in inspect.store.topics()
 
 
 def test_a_line_that_is_too_large_is_named(kafka08: Commands, inspect: Inspector) -> None:
-    """Those before it are stored, none behind it; the error has its number and a way out."""
+    """Lines before the large one are stored, later ones are not. The error has its number and what
+    to do."""
     topic = inspect.create_topic("large")
     done = kafka08("produce", topic, stdin=b"small\n" + b"x" * 2_000_000 + b"\nafter\n", code=1)
     assert "Sent 1 message " in done.err
@@ -70,7 +71,7 @@ def test_a_line_that_is_too_large_is_named(kafka08: Commands, inspect: Inspector
 
 
 def test_a_record_too_large_for_the_new_producer_names_its_own_limit(kafka08: Commands) -> None:
-    """Not the consumer's, whose messages may be too large as well."""
+    """The error names the new producer's own limit, and not the consumer's."""
     line = b"x" * 1_500_000 + b"\n"
     done = kafka08("produce", "new-large", "--new-producer", stdin=line, code=1)
     assert "Error: line 1: a record of 1500026 bytes" in done.err
@@ -82,8 +83,8 @@ def test_a_record_too_large_for_the_new_producer_names_its_own_limit(kafka08: Co
 def test_a_line_is_sent_when_it_is_there(
     kafka08: Commands, inspect: Inspector, number: signal.Signals
 ) -> None:
-    """Nobody waits for more input; a signal then ends it with what was sent, and with 1, because
-    the input may have had more."""
+    """Each line is sent without waiting for more input. A signal then gives exit code 1, because
+    there may have been more input."""
     topic = inspect.create_topic(f"slow-{number}")
     running = kafka08.start("produce", topic, stdin=subprocess.PIPE)
     assert running.popen.stdin is not None
@@ -99,7 +100,8 @@ def test_a_line_is_sent_when_it_is_there(
 
 
 def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
-    """Address, cause, which lines were not sent, and a way out; four tries are one warning."""
+    """The error has address, cause, the lines that were not sent, and what to do. Four tries give
+    one warning."""
     keys = ("--bootstrap", "127.0.0.1:1", "--override", "retry.backoff.ms=1")
     done = kafka08("produce", "t", *keys, stdin=b"a\nb\n", code=1)
     assert "Error: lines 1 to 2: " in done.err
@@ -113,7 +115,7 @@ def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
 def test_no_input_for_brokers_that_are_not_there_is_a_failure(
     kafka08: Commands, options: tuple[str, ...]
 ) -> None:
-    """A script whose input is empty must not take a dead cluster for a live one."""
+    """Empty input and no broker is a failure, so that a script notices a dead cluster."""
     done = kafka08("produce", "t", "--bootstrap", "127.0.0.1:1", *options, code=1)
     assert "cannot connect to 127.0.0.1:1: " in done.err
     assert "Try: check that a broker is running at that address" in done.err
@@ -140,22 +142,22 @@ def test_no_input_for_brokers_that_are_not_there_is_a_failure(
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_misuse_is_2(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
-    """The key or option, the value, and what would do."""
+    """The error has the key or option, its value, and the legal ones."""
     done = kafka08.refused("produce", *arguments)
     assert 2 == done.code
     assert said in done.err
 
 
 def test_a_closed_stdin_is_misuse(kafka08: Commands) -> None:
-    """As `<&-` leaves it: there is nothing to send, and --input would help."""
+    """A closed stdin (`<&-`) is misuse, and the error suggests --input."""
     done = kafka08.shell("kafka08 produce t <&-")
     assert 2 == done.code
     assert "standard input is closed; give a file with --input" in done.err
 
 
 def test_a_file_of_keys_is_enough(kafka08: Commands, inspect: Inspector, tmp_path: Path) -> None:
-    """The brokers may come from --config; an unknown key is only a warning; the option on
-    the command line is stronger than the file, the environment weaker."""
+    """--config may have the brokers, and an unknown key gives a warning. An option on the command
+    line overrides the file, which overrides the environment."""
     topic = inspect.create_topic("from-file")
     bootstrap = kafka08.environ["KAFKA08_BOOTSTRAP"]
     config = tmp_path / "producer.properties"
@@ -171,7 +173,7 @@ def test_a_file_of_keys_is_enough(kafka08: Commands, inspect: Inspector, tmp_pat
 
 
 def test_json_lines_keep_key_and_partition(kafka08: Commands, inspect: Inspector) -> None:
-    """What consume prints as JSON goes into another topic as it was."""
+    """Lines of `consume --format json` are sent to another topic with key and partition."""
     topic = inspect.create_topic("json-lines", partitions=2)
     kafka08(
         "produce", topic, "--format", "json", "--rate", "1000", "--progress",
@@ -183,7 +185,7 @@ def test_json_lines_keep_key_and_partition(kafka08: Commands, inspect: Inspector
 
 
 def test_a_bad_json_line_is_named(kafka08: Commands, inspect: Inspector) -> None:
-    """Those before it are sent, none behind it is."""
+    """Lines before the bad one are sent, later ones are not."""
     topic = inspect.create_topic("bad-json")
     lines = b'{"value": "a"}\nnonsense\n{"value": "b"}\n'
     done = kafka08("produce", topic, "--format", "json", stdin=lines, code=1)
@@ -193,7 +195,7 @@ def test_a_bad_json_line_is_named(kafka08: Commands, inspect: Inspector) -> None
 
 
 def test_the_new_producer_takes_text(kafka08: Commands, inspect: Inspector) -> None:
-    """--new-producer, with its own keys; a line too large is named by its number."""
+    """--new-producer has keys of its own. A line that is too large has its number in the error."""
     topic = inspect.create_topic("new-producer")
     keys = ["--override", "linger.ms=1", "--override", "max.request.size=4000000"]
     options = ["--new-producer", "--key-separator", ":", "--ignore-error", *keys]

@@ -1,4 +1,4 @@
-"""The progress of a command, by a clock that the test moves."""
+"""The progress of a command, on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tests.mock_clock import MockClock
 
 
 def test_progress_is_a_line_a_second(capsys: pytest.CaptureFixture[str]) -> None:
-    """Count, rate of the last second, slowest acknowledgement; nothing if it is not wanted."""
+    """Each second prints the count, the rate of the last second, and the slowest acknowledgement;
+    without --progress nothing is printed."""
     clock = MockClock()
     shown, hidden = Progress(True, clock), Progress(False, clock)
     for n in range(25):

@@ -1,4 +1,4 @@
-"""Lines of a batch of messages, for `consume` to print."""
+"""A batch of messages as lines for `consume`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MESSAGES = [(None, b"a"), (b"k", None), ("é".encode(), b'"'), (b"\xff", b"\xfe"
     ],
 )
 def test_each_message_is_a_line(form: str, lines: list[bytes]) -> None:
-    """Null is `null`; the last line has an end too. Bytes that are no UTF-8 are in base64."""
+    """Null is `null`, and the last line has an end. Bytes that are no UTF-8 are in base64."""
     data = message_set.encode(MESSAGES, base_offset=7)
     batch = MessageBatch(
         TopicPartition("t", 2), next(kernel.column_batches(data, 0, None, message_set.unpack))

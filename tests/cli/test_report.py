@@ -1,4 +1,4 @@
-"""`kafka08 report` on the cluster of the session."""
+"""`kafka08 report` on the session's cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.cli.conftest import Commands, Inspector
 def test_the_second_report_compares_with_the_first(
     kafka08: Commands, inspect: Inspector, tmp_path: Path
 ) -> None:
-    """Messages between them have a rate, and a third one goes on with the line."""
+    """The second report has rates from the messages since the first, and a third one continues the
+    chart."""
     topic = inspect.create_topic("reported")
     page = tmp_path / "report.html"
     kafka08("report", "--output", page, "--seconds", 0)

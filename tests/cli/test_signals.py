@@ -1,4 +1,4 @@
-"""kafka08.cli.signals: a signal breaks off a wait and nothing else."""
+"""kafka08.cli.signals: a signal interrupts a wait and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka08.cli.signals import Stopped, StopRequest, stop_event
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """This process gets its own handlers back."""
+    """Restores this process's own signal handlers."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():
@@ -26,14 +26,15 @@ def send(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_wait_is_broken_off(number: signal.Signals) -> None:
-    """A signal during it raises Stopped out of it."""
+    """A signal during a wait raises Stopped from it."""
     stop = StopRequest()
     with pytest.raises(Stopped), stop.waiting():
         send(number)
 
 
 def test_what_is_not_a_wait_is_finished() -> None:
-    """A signal before raises nothing until the next wait, which does not begin."""
+    """After a signal outside a wait, the next wait raises Stopped at once, and nothing before
+    it."""
     stop = StopRequest()
     with stop.waiting():
         pass
@@ -44,7 +45,8 @@ def test_what_is_not_a_wait_is_finished() -> None:
 
 @pytest.mark.parametrize("make", [StopRequest, stop_event])
 def test_the_second_interrupt_is_for_a_stop_that_hangs(make: type) -> None:
-    """Ctrl-C again raises KeyboardInterrupt wherever the program is; SIGTERM again does not."""
+    """A second Ctrl-C raises KeyboardInterrupt anywhere, for a stop that hangs. A second SIGTERM
+    does not."""
     make()
     send(signal.SIGTERM)
     send(signal.SIGTERM)
@@ -53,7 +55,7 @@ def test_the_second_interrupt_is_for_a_stop_that_hangs(make: type) -> None:
 
 
 def test_an_event_is_set_by_either() -> None:
-    """For commands whose threads look by themselves."""
+    """Both signals set the event, for commands whose threads check it themselves."""
     event = stop_event()
     assert not event.is_set()
     send(signal.SIGINT)

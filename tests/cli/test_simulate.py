@@ -1,4 +1,4 @@
-"""`kafka08 simulate`: one line, or one JSON object, for each run."""
+"""`kafka08 simulate` prints one line, or one JSON object, per run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def simulate(*options: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_a_run_for_machines() -> None:
-    """--json: the whole outcome, with the seed that repeats it."""
+    """--json has the whole outcome, with the seed that repeats the run."""
     done = simulate("--json")
     outcome = json.loads(done.stdout)
     assert (7, done.returncode == 0) == (outcome["seed"], outcome["verdict"] is None)
@@ -27,7 +27,7 @@ def test_a_run_for_machines() -> None:
 
 
 def test_a_plan_is_run_and_shown(tmp_path: Path) -> None:
-    """--plan: what --shrink wrote, or an error that says what to do. --timeline: a page."""
+    """--plan runs a file of --shrink, or says what is wrong with it. --timeline writes a page."""
     plan, page = tmp_path / "plan.json", tmp_path / "run.html"
     plan.write_text(replace(draw_plan(7, SAFE), faults=(), faults_seconds=1.0).to_json())
     done = simulate("--plan", str(plan), "--timeline", str(page))
@@ -40,7 +40,7 @@ def test_a_plan_is_run_and_shown(tmp_path: Path) -> None:
 
 
 def test_a_group_with_a_coordinator() -> None:
-    """--coordinated: the group reads by KafkaConsumer, which takes a coordinator's level."""
+    """With --coordinated the group reads by KafkaConsumer, at a level with a coordinator."""
     done = simulate("--coordinated", "--replay")
     assert done.returncode == 0
     assert b"coordinated=True" in done.stdout
@@ -48,14 +48,14 @@ def test_a_group_with_a_coordinator() -> None:
 
 
 def test_a_replay_is_text() -> None:
-    """Line by line what happened: no JSON."""
+    """A replay prints the events as text, not as JSON."""
     done = simulate("--replay", "--json")
     assert 2 == done.returncode
     assert b"use one of --replay and --json" in done.stderr
 
 
 def test_faults_are_chosen_by_name() -> None:
-    """--faults: an unknown kind is misuse, and the known ones are named."""
+    """--faults with an unknown kind is misuse, and the error lists the known kinds."""
     done = simulate("--faults", "kill,nosuch")
     assert 2 == done.returncode
     assert b"'nosuch' is not one of clock, cut," in done.stderr

@@ -1,4 +1,4 @@
-"""kafka08.cli.spinner: who waits sees for whom, and nothing of it is left."""
+"""kafka08.cli.spinner shows the peer of a long wait, and removes the text afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka08.zk.client import ZkClient
 
 
 class Terminal(io.StringIO):
-    """Says when something was written to it."""
+    """A terminal that signals each write."""
 
     encoding = "ascii"
 
@@ -39,7 +39,8 @@ class Terminal(io.StringIO):
 
 
 def test_a_long_wait_is_shown_and_wiped_away() -> None:
-    """The sign, the text, and at the end an empty line. A terminal without UTF-8 gets ASCII."""
+    """A long wait shows a sign and the text, and leaves an empty line. A terminal without UTF-8
+    gets ASCII."""
     terminal = Terminal()
     spinner = Spinner(terminal, after_s=0.01)
     with spinner.wait_for("ZooKeeper at h:1"):
@@ -51,7 +52,7 @@ def test_a_long_wait_is_shown_and_wiped_away() -> None:
 
 
 def test_many_short_waits_are_not_shown() -> None:
-    """Every command waits for ZooKeeper for a moment, many times. The next long one is shown."""
+    """Many short waits, as every command has for ZooKeeper, are not shown. The next long one is."""
     terminal = Terminal()
     spinner = Spinner(terminal, after_s=0.3)
     for _ in range(1000):
@@ -66,7 +67,8 @@ def test_many_short_waits_are_not_shown() -> None:
 def test_a_silent_broker_and_a_silent_zookeeper_are_waited_for(
     monkeypatch: pytest.MonkeyPatch, zk: ZkClient
 ) -> None:
-    """Not only while a connection is made: also for each answer."""
+    """The spinner appears while a broker or a ZooKeeper does not answer, not only while the client
+    connects."""
     waits: list[str] = []
 
     def announce(who: Any) -> Any:

@@ -1,4 +1,4 @@
-"""kafka08.cli.stderr_logging: warnings are heard, but four tries in a row are not four texts."""
+"""kafka08.cli.stderr_logging prints warnings, and repeated texts once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def record(text: str) -> logging.LogRecord:
 
 
 def test_a_text_is_repeated_only_after_a_while() -> None:
-    """The same text again within the time is kept back, another one is not."""
+    """The same text within the interval is suppressed; another one is printed."""
     now = 0.0
     once = OnceInAWhile(lambda: now)
     assert once.filter(record("a"))
@@ -31,7 +31,7 @@ def test_a_text_is_repeated_only_after_a_while() -> None:
 
 
 def test_it_does_not_remember_without_bound() -> None:
-    """Texts that are all different cost no more memory than TEXTS_MAX of them."""
+    """At most TEXTS_MAX different texts are remembered."""
     once = OnceInAWhile(lambda: 0.0)
     assert all(once.filter(record(str(n))) for n in range(3 * TEXTS_MAX))
     assert len(once._said) <= TEXTS_MAX
@@ -42,12 +42,13 @@ def test_it_does_not_remember_without_bound() -> None:
     [({}, None), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, None), ({"TERM": "dumb"}, False)],
 )
 def test_colours_can_be_refused(environ: dict[str, str], wanted: bool | None) -> None:
-    """NO_COLOR counts when it is not empty (no-color.org); else the terminal decides."""
+    """NO_COLOR counts if it is not empty (no-color.org). Otherwise the terminal decides."""
     assert wanted is wanted_colour(environ)
 
 
 def test_problems_and_notes_are_told_apart_by_colour() -> None:
-    """The first word alone, whatever follows it; any other text stays as it is."""
+    """The first word alone has a colour, which tells errors from notes. Other texts stay as they
+    are."""
     assert coloured("Problem: [t,0]: x") == "\x1b[31m\x1b[1mProblem\x1b[0m: [t,0]: x"
     assert coloured("Note offline: x") == "\x1b[33m\x1b[1mNote\x1b[0m offline: x"
     assert coloured("Group a is healthy") == "Group a is healthy"

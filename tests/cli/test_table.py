@@ -16,7 +16,7 @@ from tests.cli.conftest import Commands, Inspector
 
 
 def keys_in(value: Any) -> Iterator[str]:
-    """Every key of every object in a value of JSON."""
+    """Every key of every object in a JSON value."""
     if isinstance(value, list):
         for item in value:
             yield from keys_in(item)
@@ -27,27 +27,29 @@ def keys_in(value: Any) -> Iterator[str]:
 
 
 def test_columns_are_as_wide_as_what_is_in_them() -> None:
-    """Headings and cells start together; `-` stands for None, and no line ends in blanks."""
+    """Columns are as wide as their cells. Headings and cells begin together, `-` means None, and no
+    line ends with blanks."""
     heads, lines = layout(("topic", "log start"), [("words", None), ("a", 17)])
     assert ["topic  log start"] == heads
     assert ["words  -", "a      17"] == lines
 
 
 def test_rows_as_objects_name_their_fields_by_the_headings() -> None:
-    """Values keep their type; a heading of two words becomes one key."""
+    """Values keep their type, and a heading of two words becomes one key."""
     assert [{"topic": "t", "log_start": None}, {"topic": "u", "log_start": 3}] == as_objects(
         ("topic", "log start"), [("t", None), ("u", 3)]
     )
 
 
 def test_a_table_without_rows_is_told_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    """A program that reads stdout is given no heading and no sentence."""
+    """An empty table prints a sentence on stderr, and nothing on stdout for a program to read."""
     show_table(("topic",), [], if_none="No offsets are committed.")
     assert ("", "No offsets are committed.\n") == capsys.readouterr()
 
 
 def test_no_key_of_json_has_a_blank(kafka08: Commands, inspect: Inspector) -> None:
-    """What `group`, `offsets` and `migrate` call a field is one word, and the same in each."""
+    """Every key in the JSON of `group`, `offsets` and `migrate` is one word, and the same word in
+    each."""
     topic = group = inspect.create_topic("keys-by-cli")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     kafka08.refused("migrate", "start", group)
@@ -78,7 +80,8 @@ OWNERS = [("words", 0, "readers_worker-7.example.com-1700000000000-0a1b2c3d-0", 
 
 
 def test_a_table_fits_the_terminal() -> None:
-    """The longest cells lose their middle; beginning and end, which tell owners apart, stay."""
+    """The longest cells lose their middle. Their beginning and end, which tell owners apart,
+    stay."""
     [head], [line] = layout(("topic", "partition", "owner", "lag"), OWNERS, 50)
     assert "topic  partition  owner                        lag" == head
     assert "words  0          readers_worke…00-0a1b2c3d-0  120" == line
@@ -98,7 +101,7 @@ STEPS = [("words", 0, 1200, 34, None, "copy"), ("words", 1, 1300, 35, None, "not
 
 
 def test_headings_are_broken_where_whole_ones_do_not_fit() -> None:
-    """At their blanks; what stands below does not change."""
+    """Headings break at their blanks, and the cells below stay unchanged."""
     heads, lines = layout(PLANNED, STEPS, 46)
     assert "topic  partition  log    lag  owner  to" == heads[0]
     assert "                  start              do" == heads[1]
@@ -106,7 +109,7 @@ def test_headings_are_broken_where_whole_ones_do_not_fit() -> None:
 
 
 def test_empty_columns_give_way_where_that_is_not_enough() -> None:
-    """Columns of `-` alone are left out, on a narrow terminal alone."""
+    """Columns with only `-` are left out, on a narrow terminal alone."""
     heads, lines = layout(PLANNED, STEPS, 39)
     assert "topic  partition  log    lag  to" == heads[0]
     assert "words  1          1300   35   nothing" == lines[1]
@@ -115,7 +118,7 @@ def test_empty_columns_give_way_where_that_is_not_enough() -> None:
 
 
 def test_a_pipe_is_given_every_cell_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    """A program that reads the table must not meet a shortened name, nor a colour."""
+    """In a pipe every cell is whole and without colour, because a program may read it."""
     show_table(("topic", "partition", "owner", "lag"), OWNERS)
     printed = capsys.readouterr().out
     assert OWNERS[0][2] in printed
@@ -124,6 +127,6 @@ def test_a_pipe_is_given_every_cell_whole(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 8])
 def test_a_shortened_text_is_as_long_as_it_may_be(width: int) -> None:
-    """Never longer, and the text itself if it fits."""
+    """A shortened text has exactly the limit; a text that fits stays unchanged."""
     assert width == len(shortened("abcdefgh", width))
     assert ("abcdefgh" == shortened("abcdefgh", width)) == (width == 8)

@@ -1,4 +1,4 @@
-"""`kafka08 top`: what its keys do, what fits on a screen, and the real one in a terminal."""
+"""`kafka08 top`: its keys, the size of its screen, and a run in a real terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOW = 1_700_000_000_000
 
 
 def view(time_s: int, topics: int = 3) -> ClusterView:
-    """Each topic has two partitions, and grows by 10 messages a second; a group reads 5 of them."""
+    """Each topic has two partitions and grows by 10 messages a second. A group reads 5 of them."""
     partitions = {
         TopicPartition(f"t{n}", p): PartitionView(1, (1, 2), (1,), 0, 100 * n + 10 * time_s)
         for n in range(topics)
@@ -55,7 +55,8 @@ def summary(topics: int = 3) -> Summary:
 
 
 def test_rows_have_rates_since_the_last_look() -> None:
-    """Both partitions of a topic; what a group read."""
+    """Topics have the rate of both partitions since the last refresh, and groups the rate at which
+    they read."""
     shown = summary()
     assert [20.0] * 3 == [row.per_second for row in shown.topics]
     [busy, idle] = shown.groups
@@ -65,7 +66,7 @@ def test_rows_have_rates_since_the_last_look() -> None:
 
 
 def test_without_a_look_before_there_is_no_rate() -> None:
-    """Not 0."""
+    """Without an earlier refresh the rate is unknown, not 0."""
     only = view(0)
     assert {None} == {row.per_second for row in summary_of(only, None, Histories()).topics}
 
@@ -77,7 +78,7 @@ def keys(screen: Screen, *pressed: str, names: list[str]) -> Screen:
 
 
 def test_enter_opens_a_group_and_escape_goes_back() -> None:
-    """The marked one; the cursor stays within the rows."""
+    """Enter opens the marked group, escape returns, and the cursor stays within the rows."""
     names = ["busy", "idle"]
     opened = keys(Screen(), "down", "down", "down", "up", "enter", names=names)
     assert "busy" == opened.group
@@ -87,7 +88,8 @@ def test_enter_opens_a_group_and_escape_goes_back() -> None:
 
 
 def test_a_filter_is_typed_and_taken_back() -> None:
-    """Letters that are keys elsewhere go into it; escape drops it."""
+    """In a filter every letter is text, also those that are keys elsewhere. Escape drops the
+    filter."""
     shown = summary()
     typed = keys(Screen(page=TOPICS), "/", "t", "q", "backspace", "2", "enter", names=[])
     assert "t2" == typed.filter
@@ -97,7 +99,7 @@ def test_a_filter_is_typed_and_taken_back() -> None:
 
 
 def test_rows_are_sorted_by_a_column() -> None:
-    """Names rise, numbers fall, what is not known comes last."""
+    """Names sort upward and numbers downward. Unknown values are last."""
     shown = summary()
     by_name = Screen(page=TOPICS)
     assert ["t0", "t1", "t2"] == [row.topic for row in by_name.rows(shown, [])]
@@ -109,7 +111,8 @@ def test_rows_are_sorted_by_a_column() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 8), (200, 60)])
 def test_a_screen_is_never_larger_than_the_terminal(width: int, height: int) -> None:
-    """With 10,000 partitions, wherever the cursor is."""
+    """The screen has at most the terminal's size, with 10,000 partitions and any position of the
+    cursor."""
     shown = summary(topics=5000)
     for cursor in (0, 2500, 4999):
         screen = Screen(page=TOPICS, cursor=cursor)
@@ -124,17 +127,17 @@ def test_a_screen_is_never_larger_than_the_terminal(width: int, height: int) -> 
 
 
 def test_the_keys_fit_into_80_columns() -> None:
-    """The last of them ends it."""
+    """All keys are shown in 80 columns; the last one ends the program."""
     assert len(HELP) <= 80
 
 
 def test_a_group_that_is_gone_has_no_rows() -> None:
-    """It was open when its last offset was deleted."""
+    """A group that is deleted while it is open has no rows."""
     assert [] == group_partitions(view(0), Histories(), "gone")
 
 
 def test_keys_that_come_in_one_piece_are_all_taken() -> None:
-    """Escape and q, an arrow and a letter."""
+    """Several keys in one read are all handled: escape and q, an arrow and a letter."""
     found, rest = [], "\x1bq\x1b[Ab\r"
     while rest:
         key, rest = first_key(rest)
@@ -159,13 +162,13 @@ def command(cluster: EmbeddedCluster) -> list[str]:
 
 
 def test_a_page_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """A cluster without topics and groups is not an empty line."""
+    """A cluster without topics and groups is shown with a sentence."""
     show(summary_of(ClusterView(0), None, Histories()), as_json=False)
     assert "No brokers.\n\nNo topics.\n\nNo groups.\n\n" == capsys.readouterr().out
 
 
 def test_once_prints_json(cluster: EmbeddedCluster) -> None:
-    """Brokers, topics and groups, for scripts."""
+    """--once prints brokers, topics and groups as JSON, for scripts."""
     run = subprocess.run(
         [*command(cluster), "--once", "--json"],
         capture_output=True,
@@ -216,7 +219,7 @@ class Terminal:
 
 
 def test_it_runs_in_a_terminal_and_ends_with_q(cluster: EmbeddedCluster) -> None:
-    """The pages by their keys, a filter, and exit 0."""
+    """The keys show the pages, a filter works, and q exits with 0."""
     terminal = Terminal([*command(cluster), "--interval", "0.5"])
     try:
         terminal.await_text("q quit")

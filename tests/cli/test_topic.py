@@ -1,4 +1,4 @@
-"""`kafka08 topic`: results on stdout, refusals on stderr with the right exit code."""
+"""`kafka08 topic` prints results on stdout and refusals on stderr, with the right exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.cli.conftest import Commands, Inspector
 
 
 def test_a_topic_is_created_and_seen(kafka08: Commands, inspect: Inspector) -> None:
-    """create, list and describe agree; --json is one value that parses."""
+    """create, list and describe agree, and --json prints one value."""
     assert b'Created topic "seen".\n' == kafka08("topic", "create", "seen", "--partitions", 2).out
     assert b"seen" in kafka08("topic", "list").out.split()
     assert "seen" in json.loads(kafka08("topic", "list", "--json").out)
@@ -22,7 +22,7 @@ def test_a_topic_is_created_and_seen(kafka08: Commands, inspect: Inspector) -> N
 
 
 def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> None:
-    """It shows the assignment, and there is no topic afterwards."""
+    """A dry run prints the assignment and creates no topic."""
     done = kafka08("topic", "create", "dry", "--partitions", 2, "--dry-run")
     assert [b"partition 0", b"partition 1", b'Would create topic "dry".'] == [
         line.partition(b":")[0] for line in done.out.splitlines()
@@ -31,7 +31,7 @@ def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> Non
 
 
 def test_overrides_are_counted_that_were_there(kafka08: Commands, inspect: Inspector) -> None:
-    """What is dropped was set before; a name that no override has is misuse."""
+    """The count has only overrides that were set before. An unknown override is misuse."""
     topic = inspect.create_topic("counted")
     set_one = ("topic", "alter", topic, "--config", "retention.ms=1000")
     assert b"1 set, 0 dropped" in kafka08.refused(*set_one).out
@@ -43,16 +43,17 @@ def test_overrides_are_counted_that_were_there(kafka08: Commands, inspect: Inspe
 
 
 def test_replicas_can_be_chosen(kafka08: Commands) -> None:
-    """Partition by partition, in kafka-topics' words, also on brokers that are not up: there with a
-    warning."""
+    """Replicas are given per partition in the form of kafka-topics, also on brokers that are not
+    running, with a warning."""
     done = kafka08("topic", "create", "chosen", "--replica-assignment", "0:7,7:0", "--dry-run")
     assert [b"partition 0: replicas 0,7", b"partition 1: replicas 7,0"] == done.out.splitlines()[:2]
     assert "WARNING: broker 7 of [chosen,0] and 1 more is not registered" in done.err
 
 
 def test_filters_show_what_is_wrong_alone(kafka08: Commands, lifeless: ClusterStore) -> None:
-    """Partitions with fewer in sync than assigned, or led by a broker that is not registered; both
-    filters show either; --json has the same, and that there is none is said on stderr."""
+    """The filters show partitions with fewer in-sync than assigned replicas, and those whose leader
+    is not registered; together they show both. --json has the same. If there are none, stderr says
+    so."""
     lifeless.register_broker(Broker(1, "h", 9092), timestamp_ms=0)
     lifeless.create_topic("t", {0: [1, 2], 1: [2, 1], 2: [1, 2]}, {})
     states = {0: LeaderAndIsr(1, 0, (1,), 0, 1), 1: LeaderAndIsr(2, 0, (2, 1), 0, 1)}
@@ -77,7 +78,8 @@ def test_filters_show_what_is_wrong_alone(kafka08: Commands, lifeless: ClusterSt
 
 
 def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> None:
-    """Their header lines, without partitions; together with a filter of partitions it is misuse."""
+    """The filter shows the header lines of topics with overrides, without partitions. With a filter
+    of partitions it is misuse."""
     inspect.create_topic("without")
     kafka08.refused("topic", "create", "with", "--config", "retention.ms=7000")
     arguments = ("topic", "describe", "with", "without", "--topics-with-overrides")
@@ -111,7 +113,8 @@ def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> N
 def test_what_cannot_be_done_says_why(
     kafka08: Commands, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    """1 for what is not so in the cluster, 2 for what can never be; nothing on stdout."""
+    """A refusal by the cluster's state gives 1, and an impossible value 2. Nothing is printed on
+    stdout."""
     done = kafka08.refused("topic", *arguments)
     assert code == done.code
     assert said in done.err
@@ -119,13 +122,13 @@ def test_what_cannot_be_done_says_why(
 
 
 def test_an_absent_chroot_is_named(kafka08: Commands) -> None:
-    """With the path, the servers, and who makes it."""
+    """The error for a missing chroot has the path, the servers, and how it is created."""
     connect = kafka08.environ["KAFKA08_ZOOKEEPER"]
     done = kafka08("topic", "list", "--zookeeper", f"{connect}/absent", code=1)
     assert f"the chroot /absent does not exist at {connect}; the first broker" in done.err
 
 
 def test_results_that_cannot_be_written_are_a_failure(kafka08: Commands) -> None:
-    """A full disk is said in one sentence, and the exit code is 1."""
+    """If stdout is full, the error is one sentence, and the exit code is 1."""
     full = kafka08.shell("kafka08 topic list --json > /dev/full")
     assert (1, "Error: No space left on device\n") == (full.code, full.err)

@@ -1,4 +1,4 @@
-"""`kafka08 topic offsets`: what GetOffsetShell says, by brokers or by ZooKeeper."""
+"""`kafka08 topic offsets` prints what GetOffsetShell prints, by brokers or by ZooKeeper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINES = b"a\nb\nc\n"
 
 
 def test_both_ends_of_each_partition(kafka08: Commands, inspect: Inspector) -> None:
-    """And how many offsets lie between them; nothing of a group is needed."""
+    """Each partition has its first and last offset and their difference. No group is needed."""
     topic = inspect.create_topic("ends", 2)
     kafka08("produce", topic, stdin=LINES)
     rows = json.loads(kafka08("topic", "offsets", topic, "--json").out)
@@ -23,7 +23,8 @@ def test_both_ends_of_each_partition(kafka08: Commands, inspect: Inspector) -> N
 
 
 def test_the_jvm_format_is_that_of_get_offset_shell(kafka08: Commands, inspect: Inspector) -> None:
-    """topic:partition:offset, its times by name or by its numbers, its list of offsets."""
+    """--format jvm prints topic:partition:offset; times may be names or its numbers, and there may
+    be several offsets."""
     topic = inspect.create_topic("shell")
     kafka08("produce", topic, stdin=LINES)
     shell = ("topic", "offsets", topic, "--format", "jvm")
@@ -35,7 +36,8 @@ def test_the_jvm_format_is_that_of_get_offset_shell(kafka08: Commands, inspect: 
 
 
 def test_a_time_before_the_log_has_no_offset(kafka08: Commands, inspect: Inspector) -> None:
-    """Nothing is there then; a time that has not come yet has the log end, as 0.8 answers it."""
+    """Before the first message there is no offset. A time in the future has the log end, as in
+    0.8."""
     topic = inspect.create_topic("timed")
     kafka08("produce", topic, stdin=LINES)
     ask = ("topic", "offsets", topic, "--time")
@@ -48,7 +50,7 @@ def test_a_time_before_the_log_has_no_offset(kafka08: Commands, inspect: Inspect
 
 
 def test_a_mistyped_topic_has_a_near_name(kafka08: Commands, inspect: Inspector) -> None:
-    """The brokers know it; `consume --partition` says the same."""
+    """The error for an unknown topic has the nearest name, as in `consume --partition`."""
     inspect.create_topic("nearby")
     partition = ("consume", "nerby", "--partition", 0)
     for command in (("topic", "offsets", "nerby"), partition):
@@ -57,7 +59,7 @@ def test_a_mistyped_topic_has_a_near_name(kafka08: Commands, inspect: Inspector)
 
 
 def test_brokers_are_enough_and_so_is_zookeeper(kafka08: Commands, inspect: Inspector) -> None:
-    """What is typed is stronger than the environment; without either it is misuse."""
+    """Options override the environment. Without either, the command is misuse."""
     topic = inspect.create_topic("found")
     ask = ("topic", "offsets", topic, "--format", "jvm")
     bootstrap, zookeeper = (kafka08.environ.pop(f"KAFKA08_{n}") for n in ("BOOTSTRAP", "ZOOKEEPER"))
@@ -68,7 +70,7 @@ def test_brokers_are_enough_and_so_is_zookeeper(kafka08: Commands, inspect: Insp
 
 
 def test_asking_creates_no_topic(kafka08: Commands, inspect: Inspector) -> None:
-    """An unknown one is an error, although brokers would create it."""
+    """An unknown topic is an error and is not created."""
     done = kafka08.refused("topic", "offsets", "never-made")
     assert (1, b"") == (done.code, done.out)
     assert "never-made" in done.err
@@ -76,7 +78,7 @@ def test_asking_creates_no_topic(kafka08: Commands, inspect: Inspector) -> None:
 
 
 def test_a_partition_that_does_not_exist_is_told(kafka08: Commands, inspect: Inspector) -> None:
-    """With how many there are."""
+    """The error for an unknown partition has the number of partitions."""
     topic = inspect.create_topic("few", 2)
     done = kafka08.refused("topic", "offsets", topic, "--partitions", "1,9")
     assert "[few,9]: the topic has 2 partitions" in done.err
@@ -97,7 +99,7 @@ def test_a_partition_that_does_not_exist_is_told(kafka08: Commands, inspect: Ins
     ids=str,
 )
 def test_misuse_is_told(kafka08: Commands, arguments: tuple[object, ...], said: str) -> None:
-    """Exit code 2, before anything is asked."""
+    """Misuse gives exit code 2 before any request."""
     done = kafka08.refused("topic", "offsets", *arguments)
     assert 2 == done.code
     assert said in done.err

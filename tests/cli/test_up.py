@@ -1,4 +1,4 @@
-"""`kafka08 up --detach | status | down` as a user types them."""
+"""`kafka08 up --detach | status | down`, as users type them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMAND = (sys.executable, "-m", "kafka08.cli")
 
 
 class Commands:
-    """kafka08 in an environment whose default directory is the test's."""
+    """kafka08 in an environment with the test's own default directory."""
 
     def __init__(self, state_home: Path) -> None:
         self._environ = {**os.environ, "XDG_STATE_HOME": str(state_home)}
@@ -35,7 +35,7 @@ class Commands:
         return done
 
     def said(self, *arguments: str) -> str:
-        """On stdout, however it ended."""
+        """Runs a command with any exit code, and returns its stdout."""
         return self._run(*arguments).stdout
 
     def start(self, *arguments: str, stderr: int | None = None) -> subprocess.Popen[bytes]:
@@ -63,7 +63,8 @@ def kafka08(tmp_path: Path) -> Iterator[Commands]:
 
 
 def test_a_cluster_that_stays(kafka08: Commands, tmp_path: Path) -> None:
-    """up --detach returns when it can be used, a second up names it, down keeps its data."""
+    """up --detach returns when the cluster is ready. A second up names the cluster, and down keeps
+    its data."""
     up = kafka08("up", "--detach", "--brokers", "1")
     standing = json.loads(kafka08("status", "--json").stdout)
     assert standing["directory"] == str(tmp_path / "kafka08" / "cluster")
@@ -94,7 +95,8 @@ def test_a_cluster_that_stays(kafka08: Commands, tmp_path: Path) -> None:
 
 
 def test_it_goes_on_without_a_broker_that_died(kafka08: Commands, tmp_path: Path) -> None:
-    """Its owner and `status` say so; up restart, kill and stop do what they say, to one broker."""
+    """The owner and `status` report the dead broker. up restart, kill and stop act on one
+    broker."""
     kafka08("up", "--detach", "--brokers", "2")
     before = json.loads(kafka08("status", "--json").stdout)
     os.kill(before["brokers"][1]["pid"], signal.SIGKILL)
@@ -121,7 +123,7 @@ def test_it_goes_on_without_a_broker_that_died(kafka08: Commands, tmp_path: Path
 
 
 def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
-    """And other commands say which one and why."""
+    """The cluster ends with its last broker, and other commands name that broker and the reason."""
     kafka08("up", "--detach", "--brokers", "1")
     [broker] = json.loads(kafka08("status", "--json").stdout)["brokers"]
     os.kill(broker["pid"], signal.SIGKILL)
@@ -133,7 +135,8 @@ def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
 
 
 def test_one_in_the_foreground_is_found(kafka08: Commands, tmp_path: Path) -> None:
-    """By the same commands without a directory; `down` ends it as Ctrl-C does."""
+    """Commands without a directory find a cluster in the foreground, and `down` ends it as Ctrl-C
+    does."""
     running = kafka08.start("up", "--brokers", "1")
     until(lambda: "Broker 0 runs" in kafka08.said("status"), "it is up")
     killed = kafka08("up", "kill", "0").stdout
@@ -145,7 +148,7 @@ def test_one_in_the_foreground_is_found(kafka08: Commands, tmp_path: Path) -> No
 
 
 def test_a_cluster_that_was_killed_does_not_count(kafka08: Commands) -> None:
-    """The lock ends with its owner, so nothing has to be cleaned up before the next up."""
+    """After kill -9 the lock is free, so the next up works without a clean-up."""
     kafka08("up", "--detach", "--brokers", "1")
     os.kill(json.loads(kafka08("status", "--json").stdout)["pid"], 9)
     kafka08("status", code=1)
@@ -153,7 +156,7 @@ def test_a_cluster_that_was_killed_does_not_count(kafka08: Commands) -> None:
 
 
 def test_a_cluster_that_cannot_start_says_why(kafka08: Commands) -> None:
-    """The end of the broker's log is in the error, and nothing is left."""
+    """The error has the end of the broker's log, and no process remains."""
     elsewhere = ("--override", "host.name=203.0.113.1")
     failed = kafka08("up", "--detach", "--brokers", "1", *elsewhere, code=1)
     assert "cannot listen on 203.0.113.1" in failed.stderr
@@ -161,8 +164,8 @@ def test_a_cluster_that_cannot_start_says_why(kafka08: Commands) -> None:
 
 
 def test_keys_are_checked_before_anything_starts(kafka08: Commands) -> None:
-    """A key that brokers do not know is told where it was given, with the nearest one; a value that
-    they refuse is an error."""
+    """An unknown key is an error with its place and the nearest key. A value that brokers refuse is
+    an error."""
     words = ("--override", "num.partitons=3", "--override", "num.partitions=0")
     failed = kafka08("up", "--detach", "--brokers", "1", *words, code=2)
     assert "num.partitions: '0' is outside the range" in failed.stderr
@@ -172,7 +175,7 @@ def test_keys_are_checked_before_anything_starts(kafka08: Commands) -> None:
 
 
 def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None:
-    """To whoever asks for it afterwards, from the log of the process that it belonged to."""
+    """Later commands get the reason from the log of the process that failed."""
     log = tmp_path / "kafka08" / "cluster" / "up.log"
     log.parent.mkdir(parents=True)
     log.write_text("ZooKeeper  localhost:2181\nError: broker 0 ended:\n  more\n  its last line\n")
@@ -182,7 +185,7 @@ def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None
 
 
 def test_down_while_it_starts_is_no_start(kafka08: Commands, tmp_path: Path) -> None:
-    """`up --detach` waits for it: it fails, and names no address of a cluster that is gone."""
+    """A `down` during `up --detach` makes it fail, and it prints no address."""
     directory = ClusterDirectory(tmp_path / "kafka08" / "cluster")
     starting = kafka08.start("up", "--detach", "--brokers", "1", stderr=subprocess.PIPE)
     until(lambda: directory.path.exists() and directory.running() is not None, "it starts")
@@ -194,7 +197,7 @@ def test_down_while_it_starts_is_no_start(kafka08: Commands, tmp_path: Path) -> 
 
 
 def test_two_at_once_start_one_cluster(kafka08: Commands) -> None:
-    """Both say where it answers."""
+    """Two `up` at once start one cluster, and both print its address."""
     both = [kafka08.start("up", "--detach", "--brokers", "1") for _ in range(2)]
     first, second = (one.communicate(timeout=60)[0] for one in both)
     assert [one.returncode for one in both] == [0, 0]
@@ -202,7 +205,8 @@ def test_two_at_once_start_one_cluster(kafka08: Commands) -> None:
 
 
 def test_the_command_to_go_on_with_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the directory if that is not found without; also for a user without any default."""
+    """The suggested command has the directory if that is needed, also for a user without a default
+    one."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert restart_command(1, default_directory()) == "kafka08 up restart 1"
     assert restart_command(1, Path("/a b")) == "kafka08 up restart 1 --data-dir '/a b'"
@@ -212,7 +216,8 @@ def test_the_command_to_go_on_with_fits(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path) -> None:
-    """No process of the cluster, not even one that was just being started, outlives the command."""
+    """Ctrl-C during the start leaves no process of the cluster, also none that was just being
+    started."""
     directory = ClusterDirectory(tmp_path / "cluster")
     starting = subprocess.Popen(
         [sys.executable, "-m", "kafka08.cli", "up", "--detach", "--brokers=1"],
@@ -231,26 +236,27 @@ def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path
 
 @pytest.mark.parametrize("key", ["broker.id", "port", "advertised.port", "zookeeper.connect"])
 def test_keys_of_one_broker_are_refused(kafka08: Commands, key: str) -> None:
-    """Rather than left unheard; nothing is started."""
+    """A key for one broker is refused instead of being ignored, and nothing is started."""
     refused = kafka08("up", "--detach", "--override", f"{key}=15555", code=2)
     assert f"`up` sets {key} for each broker; use `kafka08 broker start`" in refused.stderr
 
 
 def test_the_file_of_one_broker_is_for_all(tmp_path: Path) -> None:
-    """Without what is that broker's own, which would be refused where the cluster is run."""
+    """The file of one broker is applied to all, without that broker's own keys, which would be
+    refused."""
     file = tmp_path / "server.properties"
     file.write_text("broker.id=7\nport=15555\nzookeeper.connect=h:1\nnum.partitions=2\n")
     assert keys_for_all(str(file), (), None) == {"num.partitions": "2"}
 
 
 def test_the_level_is_a_key_for_all() -> None:
-    """An override of it is stronger."""
+    """api.level in the file applies to all brokers, and an option overrides it."""
     assert keys_for_all(None, (), None, "0.10.2") == {"api.level": "0.10.2"}
     assert keys_for_all(None, ("api.level=0.9.0",), None, "0.10.2") == {"api.level": "0.9.0"}
 
 
 def test_ping_tells_the_broker_that_is_silent(kafka08: Commands) -> None:
-    """Each broker is asked by itself; one that does not answer makes it fail."""
+    """ping asks every broker by itself, and fails if one does not answer."""
     kafka08("up", "--detach", "--brokers", "1")
     address = json.loads(kafka08("status", "--json").stdout)["bootstrap"]
     assert kafka08("broker", "ping", address).stdout.startswith(f"{address} brokers ")

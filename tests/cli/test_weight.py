@@ -20,8 +20,8 @@ TRIES = 5
 
 
 def run(*arguments: str, bytecode: Path | None = None) -> str:
-    """The output of a Python process. `bytecode`: a directory for compiled modules, which later
-    runs use as they use those of an installed package."""
+    """The output of a Python process. `bytecode` is a directory for compiled modules, which later
+    runs use as those of an installed package."""
     environ = dict(os.environ)
     if bytecode is not None:
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -33,8 +33,8 @@ def run(*arguments: str, bytecode: Path | None = None) -> str:
 
 
 def cpu_seconds(*arguments: str, bytecode: Path) -> float:
-    """CPU seconds of the fastest of TRIES runs, so that neither other load on this machine nor the
-    compilation in the first run counts."""
+    """CPU seconds of the fastest of TRIES runs, without other load on this machine and without
+    compilation."""
     seconds = []
     for _ in range(TRIES):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -54,22 +54,23 @@ def cpu_seconds(*arguments: str, bytecode: Path) -> float:
     ],
 )
 def test_it_starts_quickly(arguments: tuple[str, ...], goal_s: float, tmp_path: Path) -> None:
-    """Without the interpreter's own time, less than twice the goal: machines differ."""
+    """The time is less than twice the goal without the interpreter's own, because machines
+    differ."""
     bare = cpu_seconds("-c", "", bytecode=tmp_path)
     assert cpu_seconds(*arguments, bytecode=tmp_path) - bare < 2 * goal_s
 
 
 @pytest.mark.parametrize("module", ["kafka08.cli", "kafka08.consumer", "kafka08.producer"])
 def test_imports_load_nothing_heavy(module: str) -> None:
-    """Spark, Arrow, progress bars and gevent are imported only by the code that uses them."""
+    """Spark, Arrow, progress bars and gevent are imported only by code that uses them."""
     program = f"import json, sys; from {module} import *; print(json.dumps(list(sys.modules)))"
     loaded = {name.partition(".")[0] for name in json.loads(run("-c", program))}
     assert not loaded.intersection(HEAVY)
 
 
 def test_no_module_of_a_client_room_imports_gevent() -> None:
-    """Neither directly nor through other modules: gevent enables the GIL of a free-threaded Python
-    again, and the plain install does not include it."""
+    """No client package imports gevent, directly or through others: gevent turns the GIL of a
+    free-threaded Python on again, and the plain install does not have it."""
     program = (
         "import importlib, json, pkgutil, sys\n"
         "importers = []\n"
@@ -85,7 +86,7 @@ def test_no_module_of_a_client_room_imports_gevent() -> None:
 
 
 def test_help_does_not_load_the_rooms() -> None:
-    """`kafka08 --help` lists the commands by name, without importing them."""
+    """`kafka08 --help` lists the commands without importing them."""
     program = (
         "import json, sys\n"
         "from kafka08.cli.root import root\n"

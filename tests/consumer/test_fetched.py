@@ -124,8 +124,8 @@ def test_a_message_beyond_the_limit_is_named() -> None:
 
 
 def test_a_message_that_stays_cut_is_damage() -> None:
-    """A message that is still cut after a larger fetch is damaged. Larger fetches would never end.
-    """
+    """A message that is still cut after a larger fetch is damaged. Larger fetches would never
+    end."""
     data = message_set.encode([(None, b"x" * 100)], base_offset=5)
     with pytest.raises(InvalidMessage, match="cut off"):
         fetched(data[:40], max_bytes=len(data)).size_needed(1000)

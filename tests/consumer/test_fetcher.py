@@ -1,5 +1,5 @@
-"""Rounds of one fetch thread on brokers in memory: positions, errors, sizes, free room in streams.
-"""
+"""Rounds of one fetch thread on brokers in memory: positions, errors, sizes, free room in
+streams."""
 
 from __future__ import annotations
 
@@ -264,8 +264,8 @@ def test_what_was_asked_for_ahead_is_dropped_after_a_move() -> None:
 
 
 def test_a_partition_that_comes_later_gets_its_start() -> None:
-    """A partition without a position gets one although requests follow each other without a pause.
-    """
+    """A partition without a position gets one although requests follow each other without a
+    pause."""
     bench = Bench()
     bench.stream.waiting = True
     bench.cluster.append(TP1, b"x")
@@ -438,8 +438,8 @@ def test_an_answer_is_no_larger_than_its_request() -> None:
 
 @pytest.mark.parametrize("error", [NotLeaderForPartition, LeaderNotAvailable])
 def test_a_partition_that_moved_is_given_back(error: type[NotLeaderForPartition]) -> None:
-    """The partition goes back to the search for leaders and leaves the requests; the others stay.
-    """
+    """The partition goes back to the search for leaders and leaves the requests; the others
+    stay."""
     bench = Bench()
     bench.cluster.refuse(TP0, error.code)
     moved, staying = bench.own(TP0, 0), bench.own(TP1, 0)
@@ -461,8 +461,8 @@ def test_a_lost_connection_gives_everything_back() -> None:
 
 
 def test_a_partition_is_given_back_once() -> None:
-    """A partition that moved goes back once, also if the connection breaks before the next request.
-    """
+    """A partition that moved goes back once, also if the connection breaks before the next
+    request."""
     bench = Bench()
     bench.cluster.refuse(TP0, NotLeaderForPartition.code)
     bench.stream.waiting = True

@@ -95,8 +95,8 @@ def test_members_share_by_range(cluster: PaperCluster, member: Member) -> None:
 
 
 def test_members_share_by_round_robin(cluster: PaperCluster, member: Member) -> None:
-    """Two topics are spread over two members with two streams each, in the order of Java's hashes.
-    """
+    """Two topics are spread over two members with two streams each, in the order of Java's
+    hashes."""
     for topic in ("tt", "uu"):
         cluster.create_topic(topic, 5)
     members = [member(n, partition_assignment_strategy="roundrobin") for n in "ab"]

@@ -262,8 +262,8 @@ def test_dual_starts_from_the_larger(
 def test_dual_writes_to_zookeeper_what_kafka_took(
     zk: ZkClient, cluster: StoreCluster, kafka: KafkaOffsetStore, znodes: ZooKeeperOffsetStore
 ) -> None:
-    """With dual commit Kafka comes first. A partition that it refused is not written to ZooKeeper.
-    """
+    """With dual commit Kafka comes first. A partition that it refused is not written to
+    ZooKeeper."""
     cluster.refuse(A, OffsetMetadataTooLarge.code)
     with pytest.raises(OffsetMetadataTooLarge):
         DualOffsetStore(kafka, znodes).commit({A: 5, B: 2})

@@ -1,5 +1,5 @@
-"""SimpleConsumer on brokers in memory: fetches and their growth, reading ahead, offsets, commits.
-"""
+"""SimpleConsumer on brokers in memory: fetches and their growth, reading ahead, offsets,
+commits."""
 
 from __future__ import annotations
 

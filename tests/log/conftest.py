@@ -37,8 +37,8 @@ class ManualClock:
 
 
 class Deferred:
-    """A `Background` that keeps flushes and jobs until the test runs them. It closes files at once.
-    """
+    """A `Background` that keeps flushes and jobs until the test runs them. It closes files at
+    once."""
 
     def __init__(self) -> None:
         self.closed = 0

@@ -152,8 +152,8 @@ def test_a_log_is_cleaned_by_one_at_a_time(manager: LogManager) -> None:
 
 
 def test_a_log_deleted_meanwhile(manager: LogManager, caplog: pytest.LogCaptureFixture) -> None:
-    """The cleaner gives up a log that is deleted during its pass, and checkpoints nothing for it.
-    """
+    """The cleaner gives up a log that is deleted during its pass, and checkpoints nothing for
+    it."""
     caplog.set_level(logging.INFO)
     fill(manager, A)
 

@@ -113,8 +113,8 @@ class CleanerModel(RuleBasedStateMachine):
 
     @rule(room=st.integers(1, 6), point=st.sampled_from(CRASHES), passes=st.integers(0, 5))
     def die_while_cleaning(self, room: int, point: str, passes: int) -> None:
-        """Opens the log again as after kill -9. Every message that must be there is at its offset.
-        """
+        """Opens the log again as after kill -9. Every message that must be there is at its
+        offset."""
         self.log.flush()
         before = messages_of(self.log)
         end_offset, active_base = self.log.log_end_offset, self.log.active_base_offset

@@ -103,8 +103,8 @@ def test_magics_may_be_mixed(open_log: OpenLog) -> None:
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 def test_times_are_found_in_what_was_cleaned(open_log: OpenLog, codec: int) -> None:
-    """A search by time works after a cleaning: the new time index ends with the largest timestamp.
-    """
+    """A search by time works after a cleaning: the new time index ends with the largest
+    timestamp."""
     log = later_log(open_log, index_interval_bytes=0)
     cleaned(log, keyed(FIRST, codec), keyed(SECOND, codec, time=20))
     assert [(21, 5)] == time_entries(log)[-1:]

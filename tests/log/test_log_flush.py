@@ -28,8 +28,8 @@ def test_it_flushes_every_so_many_messages(open_log: OpenLog) -> None:
 def test_a_flush_syncs_messages_index_and_names(
     open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flush syncs the segments above the recovery point, and the directory if it has new files.
-    """
+    """A flush syncs the segments above the recovery point, and the directory if it has new
+    files."""
     log = open_log()
     log.append(a_set(b"a"))
     log.flush()

@@ -333,8 +333,8 @@ class TestDeletedDirectories:
     def test_it_is_removed_later(
         self, open_manager: OpenManager, tmp_path: Path, background: Deferred
     ) -> None:
-        """The renamed directory is removed later. A log of the same name may be created meanwhile.
-        """
+        """The renamed directory is removed later. A log of the same name may be created
+        meanwhile."""
         manager = open_manager(draw_unique=lambda: self.HEX)
         manager.get_or_create(T0).append(a_set(b"x"))
         assert manager.delete(T0)

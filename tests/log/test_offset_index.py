@@ -182,8 +182,8 @@ def test_it_is_a_sorted_list(
     cut: int,
     reopen: bool,
 ) -> None:
-    """lookup and truncate_to give the same results as a list of pairs, before and after reopening.
-    """
+    """lookup and truncate_to give the same results as a list of pairs, before and after
+    reopening."""
     path = tmp_path_factory.mktemp("index") / "i"
     model: list[IndexEntry] = []
     offset, position = 100, 0

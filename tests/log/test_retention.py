@@ -68,8 +68,8 @@ def test_any_object_with_expired_is_a_policy() -> None:
     st.integers(-1, 300),
 )
 def test_size_retention_is_the_definition(segments: list[tuple[int, int]], limit: int) -> None:
-    """Retention by size deletes the longest run of oldest segments that leaves at least the limit.
-    """
+    """Retention by size deletes the longest run of oldest segments that leaves at least the
+    limit."""
     found = SizeRetention(limit).expired(facts(*segments), NOW_MS)
     sizes = [size for size, _ in segments]
     allowed = [n for n in range(len(sizes) + 1) if sum(sizes[n:]) >= limit]

@@ -1,5 +1,5 @@
-"""Arrow columns are sent to a topic: the messages equal the rows, and futures have their offsets.
-"""
+"""Arrow columns are sent to a topic: the messages equal the rows, and futures have their
+offsets."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ def make_trouble(cluster: TcpCluster, rng: random.Random) -> None:
 
 
 def test_a_leader_that_dies(cluster: TcpCluster) -> None:
-    """After its leader stops, a partition gets the other broker as leader, and no record is lost.
-    """
+    """After its leader stops, a partition gets the other broker as leader, and no record is
+    lost."""
     sent: list[tuple[bytes, RecordFuture]] = []
     with producer_on(cluster, acks="-1", retries=MANY_RETRIES, batch_size=200) as producer:
         for n in range(400):

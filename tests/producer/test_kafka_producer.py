@@ -1,5 +1,5 @@
-"""KafkaProducer on scripted brokers behind real sockets: the records it accepts, sends and reports.
-"""
+"""KafkaProducer on scripted brokers behind real sockets: the records it accepts, sends and
+reports."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_records_are_where_their_futures_say(cluster: TcpCluster, codec: str) ->
 
 
 def test_keys_choose_as_java_does_and_the_keyless_take_turns(cluster: TcpCluster) -> None:
-    """murmur2 of the key chooses the partition. Records without key go to the partitions in turn.
-    """
+    """murmur2 of the key chooses the partition. Records without key go to the partitions in
+    turn."""
     with producer_on(cluster) as producer:
         keyed = [producer.send(ProducerRecord("t", b"", b"key %d" % n)) for n in range(20)]
         keyless = [producer.send(ProducerRecord("t", b"")) for n in range(10)]
@@ -95,6 +95,7 @@ def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
     def callback(n: int) -> Any:
         """Each record's callback gets the result of its future. A callback that raises does no
         harm."""
+
         def told(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             seen.append((n, metadata, error))
             if n == 4:

@@ -256,8 +256,8 @@ def test_acks_0_notices_the_closed_connection_and_looks_for_the_leader(
 
 
 def test_metadata_is_refreshed_by_age(cluster: FakeCluster) -> None:
-    """After topic.metadata.refresh.interval.ms one request refreshes all topics that were sent to.
-    """
+    """After topic.metadata.refresh.interval.ms one request refreshes all topics that were sent
+    to."""
     producer = producer_on(cluster, topic_metadata_refresh_interval_ms=60_000)
     producer.send([KeyedMessage("t", b"a", key=0), KeyedMessage("u", b"a")])
     producer.send(KeyedMessage("t", b"b", key=0))

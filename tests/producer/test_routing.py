@@ -42,8 +42,8 @@ def test_whole_numbers_are_routed_together(router: Router) -> None:
 
 
 def test_a_message_without_a_key_keeps_to_one_partition(router: Router) -> None:
-    """Messages without key go to one partition with a leader. After `forget` it may be another one.
-    """
+    """Messages without key go to one partition with a leader. After `forget` it may be another
+    one."""
     drawn = set()
     for _ in range(20):
         first = router.partition_of("t", None, LED)

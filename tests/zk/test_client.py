@@ -90,8 +90,8 @@ def test_errors_name_the_znode(zk: ZkClient) -> None:
 
 
 def test_versions_guard_writes(zk: ZkClient) -> None:
-    """A conditional write returns the next version. `put` writes whether or not the znode exists.
-    """
+    """A conditional write returns the next version. `put` writes whether or not the znode
+    exists."""
     zk.put("/p/q", "1")
     zk.put("/p/q", "2")
     assert zk.get("/p/q") == Node("2", 1)
@@ -326,8 +326,8 @@ def test_nobody_there_is_said_with_hosts_and_timeout() -> None:
 
 
 def test_an_absent_chroot_is_refused_unless_it_is_to_be_made(sessions: Sessions) -> None:
-    """A broker creates the chroot and its parents with null data. Other clients fail with its name.
-    """
+    """A broker creates the chroot and its parents with null data. Other clients fail with its
+    name."""
     with pytest.raises(NoNode, match=r"the chroot /test.*/absent/way"):
         sessions.client("/absent/way").start()
     with sessions.client("/absent/way", make_chroot=True) as client:

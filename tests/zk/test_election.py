@@ -1,5 +1,5 @@
-"""ControllerElection on a real ZooKeeper and on the model: there is never more than one controller.
-"""
+"""ControllerElection on a real ZooKeeper and on the model: there is never more than one
+controller."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.zk.conftest import WAIT_SECONDS, Inbox, Sessions
 
 
 class Candidate:
-    """The part of a broker that takes part in the election. The test takes its events from a queue.
-    """
+    """The part of a broker that takes part in the election. The test takes its events from a
+    queue."""
 
     def __init__(self, sessions: Sessions, broker_id: int) -> None:
         self.events: Inbox[str] = sessions.inbox()

@@ -25,8 +25,8 @@ def test_a_cluster_without_groups_has_none(store: GroupStore) -> None:
 
 
 def test_groups_offsets_and_owners(store: GroupStore, zk: ZkClient) -> None:
-    """A commit works with and without an existing znode. Offsets and owners are read by partition.
-    """
+    """A commit works with and without an existing znode. Offsets and owners are read by
+    partition."""
     wanted = {TopicPartition("t", n): n * 10 for n in (0, 2, 11)}
     assert store.commit_offsets("g", wanted) == {}
     wanted[TopicPartition("t", 2)] = 21

@@ -37,8 +37,8 @@ def read_state(text: str) -> LeaderAndIsr:
 
 
 def rewritten(path: str, text: str) -> str | None:
-    """The text after one decode and encode by the functions for its path, or None for other znodes.
-    """
+    """The text after one decode and encode by the functions for its path, or None for other
+    znodes."""
     patterns: list[tuple[str, Callable[[str], str]]] = [
         (r"/brokers/ids/\d+", lambda t: nodes.encode_broker(nodes.decode_broker(t))),
         (r"/brokers/topics/[^/]+", lambda t: nodes.encode_assignment(nodes.decode_assignment(t))),

@@ -20,8 +20,8 @@ from kafka08.zk.paths import numbers, split_connect
     ],
 )
 def test_hosts_and_chroot_come_apart(connect: str, hosts: str, chroot: str) -> None:
-    """Blanks are removed, a missing port is 2181, and one chroot at the end applies to all hosts.
-    """
+    """Blanks are removed, a missing port is 2181, and one chroot at the end applies to all
+    hosts."""
     assert (hosts, chroot) == split_connect(connect)
 
 

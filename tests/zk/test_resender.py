@@ -55,8 +55,8 @@ class Answer:
 
 @dataclass
 class Played:
-    """Answers operations by a script: class → outcomes in order. An error's class means that error.
-    """
+    """Answers operations by a script: class → outcomes in order. An error's class means that
+    error."""
 
     clock: Clock
     script: Script

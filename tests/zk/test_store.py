@@ -139,8 +139,8 @@ def test_text_that_cannot_be_read_names_its_path(store: ClusterStore, zk: ZkClie
 def test_a_state_that_cannot_be_read_hides_no_other(
     store: ClusterStore, zk: ZkClient, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    """A state that cannot be parsed is left out, and the log has its path. The others are returned.
-    """
+    """A state that cannot be parsed is left out, and the log has its path. The others are
+    returned."""
     bad, good = TopicPartition("bad", 0), TopicPartition("good", 0)
     made = store.create_leader_and_isr({good: LeaderAndIsr(1, 0, (1,), -1, 1)})
     zk.put(paths.partition_state(*bad), text)

@@ -1,5 +1,5 @@
-"""The controller on a real ZooKeeper with scripted brokers: elections, failures, topics, shutdowns.
-"""
+"""The controller on a real ZooKeeper with scripted brokers: elections, failures, topics,
+shutdowns."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class TestElection:
         assert led(list(received)) == {("t", 0): (1, 0)}
 
     def test_a_clean_stop_gives_the_office_up_at_once(self, cluster: Cluster) -> None:
-        """A clean stop deletes /controller at once, so others need not wait for a session to end.
-        """
+        """A clean stop deletes /controller at once, so others need not wait for a session to
+        end."""
         first = cluster.active_controller(1)
         second = cluster.controller(2)
         first.shutdown()
@@ -360,8 +360,8 @@ class TestBrokers:
 
 class TestTopics:
     def test_added_partitions_get_leaders(self, cluster: Cluster) -> None:
-        """The controller watches the topic's znode and elects leaders for the new partitions alone.
-        """
+        """The controller watches the topic's znode and elects leaders for the new partitions
+        alone."""
         one = cluster.broker(1)
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1,)})

@@ -217,8 +217,8 @@ class TestReassignment:
 
 class TestPreferredElection:
     def test_leaders_go_back(self, cluster: Cluster) -> None:
-        """Leaders move to preferred replicas that are in sync. The request is removed in any case.
-        """
+        """Leaders move to preferred replicas that are in sync. The request is removed in any
+        case."""
         cluster.broker(1)
         two = cluster.broker(2)
         cluster.active_controller(1, auto_leader_rebalance_enable=False)

@@ -37,8 +37,8 @@ def of(level: str, pinned: str | None = None) -> Propagation:
 def test_the_version_is_that_of_the_oldest_broker(
     level: str, pinned: str | None, version: int
 ) -> None:
-    """The version is that of the oldest broker (ControllerBrokerRequestBatch 0.9.0.1 and 0.10.2.2).
-    """
+    """The version is that of the oldest broker (ControllerBrokerRequestBatch 0.9.0.1 and
+    0.10.2.2)."""
     assert version == of(level, pinned).update_metadata
 
 

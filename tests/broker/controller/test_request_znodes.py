@@ -20,8 +20,8 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.fixture
 def requests(zk: ZkClient) -> RequestZnodes:
-    """The requests of an active controller, a topic of two partitions, and a request to move one.
-    """
+    """The requests of an active controller, a topic of two partitions, and a request to move
+    one."""
     zk.create(paths.CONTROLLER_EPOCH, "1")
     zk.put(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (2,)}))
     zk.put(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment({T0: (3,), T1: (3,)}))

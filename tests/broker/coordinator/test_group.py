@@ -416,8 +416,8 @@ def test_a_silent_member_is_removed_after_its_session(level: Level) -> None:
     ("level", "renews"), [(Level.V0_9_0, False), (Level.V0_10_2, True)], ids=str
 )
 def test_what_renews_a_session_differs(level: Level, renews: bool) -> None:
-    """In 0.10.2 a commit and a heartbeat while members join renew the session; in 0.9 they do not.
-    """
+    """In 0.10.2 a commit and a heartbeat while members join renew the session; in 0.9 they do
+    not."""
     for sign in (GroupHarness.heartbeat, GroupHarness.commit):
         harness = preparing(level)
         harness.group.members["m1"].rebalance_timeout_ms = 1_000_000

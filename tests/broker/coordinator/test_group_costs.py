@@ -1,5 +1,5 @@
-"""The cost of groups in function calls, not in time, so that load on the machine does not matter.
-"""
+"""The cost of groups in function calls, not in time, so that load on the machine does not
+matter."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_a_growing_group_costs_as_much_as_its_joins() -> None:
 
 
 def test_idle_groups_cost_their_heartbeats_and_a_timer_each_session(tmp_path: Path) -> None:
-    """A heartbeat sets no timer. It moves a deadline, which the running timer reads when it ends.
-    """
+    """A heartbeat sets no timer. It moves a deadline, which the running timer reads when it
+    ends."""
     broker = Broker(tmp_path)
     members = {
         name: broker.join(group=name, session_ms=SESSION_MS)

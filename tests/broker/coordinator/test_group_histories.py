@@ -1,8 +1,8 @@
-"""Random lives of a group: members join, sync, beat, commit, leave, fall silent; appends fail.
+"""Random histories of a group: members join, sync, send heartbeats, commit, leave or stop; appends
+fail.
 
-After every step the invariants hold that members rely on. A failure prints seed and level; the same
-seed makes the same history.
-"""
+After every step the invariants hold on which members rely. A failure prints seed and level, which
+repeat the history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ APPEND_CODES = (0, 0, 0, 0, 15, 27)
 
 @dataclass
 class Client:
-    """One consumer, as it sees itself."""
+    """A consumer and what it knows of its group."""
 
     member_id: str = ""
     generation: int = -1
@@ -121,7 +121,7 @@ class History:
             self.harness.leave(client.member_id)
 
     def die(self) -> None:
-        """Its connection may be gone while a request is parked here."""
+        """The client's connection may close while a request of it is parked."""
         self.clients[self.random.randrange(len(self.clients))] = Client()
 
     def wait(self) -> None:
@@ -132,7 +132,7 @@ class History:
             self.harness.finish_append(self.random.choice(APPEND_CODES))
 
     def expire(self) -> None:
-        """Its offsets may be gone; 0.9 has no such step."""
+        """The group's offsets may expire. 0.9 has no such step."""
         if self.level is Level.V0_10_2:
             self.harness.group.expire(has_offsets=self.random.random() < 0.5)
 
@@ -193,14 +193,15 @@ class History:
 @pytest.mark.parametrize("level", [Level.V0_9_0, Level.V0_10_2], ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_history_keeps_the_invariants(seed: int, level: Level) -> None:
-    """One leader and one protocol of a generation, assignments of the own generation alone, no
-    member without a timer, no commit of a fenced member, no request without an answer."""
+    """A generation has one leader and one protocol; a member gets only its own generation's
+    assignment; every member has a timer; a fenced member commits nothing; every request gets a
+    response."""
     History(seed, level).run()
 
 
 @pytest.mark.parametrize("level", [Level.V0_9_0, Level.V0_10_2], ids=str)
 def test_the_histories_reach_every_state(level: Level) -> None:
-    """A history that never settles would prove little."""
+    """The histories reach every state; otherwise they would prove little."""
     seen = set()
 
     class Noted(History):

@@ -1,4 +1,4 @@
-"""OffsetCache: which record wins, what a load may not undo, and what expires when."""
+"""OffsetCache: which record wins, what a load may change, and what expires when."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def expired(cache: OffsetCache, now_ms: int) -> list[OffsetKey]:
 
 
 def test_a_partition_goes_absent_loading_loaded_absent() -> None:
-    """The three states, in their order."""
+    """A partition passes through its three states in order."""
     cache = OffsetCache()
     assert cache.state(PARTITION) is LoadState.ABSENT
     generation = cache.begin_load(PARTITION)
@@ -44,14 +44,15 @@ def test_a_partition_goes_absent_loading_loaded_absent() -> None:
 
 
 def test_confirmed_leadership_does_not_load_again() -> None:
-    """A new epoch under the same leader changes nothing in the log."""
+    """A new epoch under the same leader starts no load, since the log is the same."""
     cache = loaded()
     assert cache.begin_load(PARTITION) is None
     assert cache.state(PARTITION) is LoadState.LOADED
 
 
 def test_a_commit_during_a_load_wins_over_the_older_record() -> None:
-    """0.8.2.2 loses it: its load overwrites the newer offset with the older one."""
+    """A commit during a load wins over the older record. In 0.8.2.2 the load overwrites the newer
+    offset."""
     cache = OffsetCache()
     generation = cache.begin_load(PARTITION)
     assert generation is not None
@@ -63,7 +64,8 @@ def test_a_commit_during_a_load_wins_over_the_older_record() -> None:
 
 
 def test_a_tombstone_read_by_a_load_deletes_what_stands_before_it_only() -> None:
-    """The record behind the tombstone stays, whatever the order in which they come."""
+    """A tombstone deletes the record before it and not the one behind it, in whichever order they
+    arrive."""
     cache = OffsetCache()
     generation = cache.begin_load(PARTITION)
     assert generation is not None
@@ -79,7 +81,7 @@ def test_a_tombstone_read_by_a_load_deletes_what_stands_before_it_only() -> None
 
 
 def test_acknowledgements_in_the_wrong_order_end_in_log_order() -> None:
-    """Two commits in flight: the later append is the truth."""
+    """Of two commits in flight the one that was appended later wins."""
     cache = loaded()
     cache.apply(PARTITION, 11, KEY, value(2))
     cache.apply(PARTITION, 10, KEY, value(1))
@@ -87,7 +89,7 @@ def test_acknowledgements_in_the_wrong_order_end_in_log_order() -> None:
 
 
 def test_what_belongs_to_a_lost_partition_is_ignored() -> None:
-    """A late acknowledgement or load must not bring a dropped partition back."""
+    """A late acknowledgement or load does not restore a partition that was dropped."""
     cache = OffsetCache()
     old = cache.begin_load(PARTITION)
     assert old is not None
@@ -102,7 +104,7 @@ def test_what_belongs_to_a_lost_partition_is_ignored() -> None:
 
 
 def test_expiry_by_commit_time() -> None:
-    """Rule 2: strictly more than the retention must have passed."""
+    """Rule 2: an offset expires when strictly more than the retention has passed."""
     cache = loaded()
     cache.apply(PARTITION, 0, KEY, value(1, timestamp_ms=1000))
     assert [] == expired(cache, 1000 + HOUR_MS)
@@ -110,7 +112,7 @@ def test_expiry_by_commit_time() -> None:
 
 
 def test_expiry_by_the_time_that_a_later_broker_stored() -> None:
-    """Rule 1: the record's own expiry must be over, however old the commit is."""
+    """Rule 1: the record's own expiry must have passed, however old the commit is."""
     cache = loaded()
     cache.apply(PARTITION, 0, KEY, value(1, timestamp_ms=0, expire_ms=10 * HOUR_MS))
     assert [] == expired(cache, 10 * HOUR_MS)
@@ -118,7 +120,8 @@ def test_expiry_by_the_time_that_a_later_broker_stored() -> None:
 
 
 def test_nothing_expires_while_its_next_commit_is_on_the_way() -> None:
-    """Rule 3: the tombstone would stand behind the new offset and delete it."""
+    """Rule 3: an offset with a commit in flight does not expire, because the tombstone would follow
+    the new offset and delete it."""
     cache = loaded()
     cache.apply(PARTITION, 0, KEY, value(1))
     cache.begin_commit(PARTITION, [KEY])
@@ -130,7 +133,7 @@ def test_nothing_expires_while_its_next_commit_is_on_the_way() -> None:
 
 
 def test_nothing_expires_while_loading() -> None:
-    """The load may still bring a newer record."""
+    """No offset expires during a load, which may bring a newer record."""
     cache = OffsetCache()
     cache.begin_load(PARTITION)
     cache.apply(PARTITION, 0, KEY, value(1))
@@ -144,9 +147,8 @@ records = st.tuples(st.sampled_from(["a", "b"]), st.none() | st.integers(0, 9))
 def test_any_mix_of_load_and_commits_ends_as_the_log_says(
     log: list[tuple[str, int | None]], data: st.DataObject
 ) -> None:
-    """The model is a dict to which the log is applied in order. The load brings the records in
-    order; acknowledgements bring any of them at any time, once or not at all, before the end of
-    the load."""
+    """The model is a dict to which the log is applied in order. The load brings records in that
+    order. An acknowledgement arrives at any time before the end of the load, or never."""
     cache = OffsetCache()
     generation = cache.begin_load(PARTITION)
     assert generation is not None

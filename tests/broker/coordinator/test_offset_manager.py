@@ -1,7 +1,7 @@
-"""OffsetManager on real logs: commits, answers, what a restart or a new leader finds, expiry.
+"""OffsetManager on real logs: commits, responses, loads after a restart or by a new leader, expiry.
 
-With two partitions of the offsets topic, group "a" (hash 97) is in partition 1, "b" in partition 0.
-"""
+With two partitions of the offsets topic, group "a" (hash 97) is in partition 1 and "b" in partition
+0."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ NONE = FetchedOffset(-1, "", 0)
 
 
 def test_a_commit_is_read_back(coordinator: Coordinator) -> None:
-    """Offset and metadata come back, null as null as long as the cache lives (as captured from
-    0.8.2.2, whose record says ""); -1 is an offset like any other."""
+    """Offset and metadata are returned; null stays null as long as it is cached (as captured from
+    0.8.2.2, whose record has ""). -1 is an ordinary offset."""
     coordinator.lead(1)
     assert coordinator.commit("a", 0, 7, "note") == 0
     assert coordinator.commit("a", 1, 8, None) == 0
@@ -43,7 +43,7 @@ def test_a_commit_is_read_back(coordinator: Coordinator) -> None:
 
 
 def test_the_record_is_that_of_0_8_2_2(coordinator: Coordinator) -> None:
-    """Key and value of version 0, the broker's clock in place of -1, one uncompressed set."""
+    """Key and value have version 0, the broker's time replaces -1, and the set is uncompressed."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 7, "note")
     coordinator.commit("a", 1, 8, "", when=1234)
@@ -56,7 +56,8 @@ def test_the_record_is_that_of_0_8_2_2(coordinator: Coordinator) -> None:
 
 
 def test_long_metadata_is_refused_and_not_kept(coordinator: Coordinator) -> None:
-    """12 for the one, 0 for the other. 0.8.2.2 caches the refused offset: not copied."""
+    """The partition with long metadata gets 12 and the other 0. We do not cache the refused offset,
+    as 0.8.2.2 does."""
     coordinator.lead(1)
     limit = coordinator.config.offset_metadata_max_bytes
     long, short = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -72,7 +73,7 @@ def test_long_metadata_is_refused_and_not_kept(coordinator: Coordinator) -> None
 
 
 def test_metadata_is_measured_as_java_measures_it(coordinator: Coordinator) -> None:
-    """In UTF-16 units: a character outside the basic plane counts twice."""
+    """The length counts UTF-16 units, so a character outside the basic plane counts twice."""
     coordinator.lead(1)
     limit = coordinator.config.offset_metadata_max_bytes
     assert coordinator.commit("a", 0, 1, "é" * limit) == 0
@@ -81,7 +82,8 @@ def test_metadata_is_measured_as_java_measures_it(coordinator: Coordinator) -> N
 
 
 def test_codes_for_another_brokers_groups(coordinator: Coordinator) -> None:
-    """Partition not here: 15 for a commit; followed here: 16. A fetch says 16 for both."""
+    """If the partition of the offsets topic is not here, a commit gets 15; if this broker follows
+    it, 16. A fetch gets 16 in both cases."""
     coordinator.lead(0)
     assert coordinator.commit("a", 0, 1) == 15
     assert coordinator.fetch("a", 0).error_code == 16
@@ -92,7 +94,8 @@ def test_codes_for_another_brokers_groups(coordinator: Coordinator) -> None:
 
 
 def test_an_unacknowledged_commit_is_not_seen(coordinator: Coordinator) -> None:
-    """acks -1 waits for the ISR; out of time it is 7 and the cache keeps what it had."""
+    """Each commit waits for the ISR as with acks -1. After its timeout it gets 7, and the cache
+    keeps the earlier offset."""
     coordinator.lead(1, isr=(1, 2))
     tp = TopicPartition("t", 0)
     answers: list[dict[TopicPartition, int]] = []
@@ -105,7 +108,7 @@ def test_an_unacknowledged_commit_is_not_seen(coordinator: Coordinator) -> None:
 
 
 def test_a_commit_is_seen_when_the_isr_has_it(coordinator: Coordinator) -> None:
-    """The follower's next fetch acknowledges it."""
+    """The follower's next fetch acknowledges the commit."""
     coordinator.lead(1, isr=(1, 2))
     tp = TopicPartition("t", 0)
     answers: list[dict[TopicPartition, int]] = []
@@ -118,7 +121,7 @@ def test_a_commit_is_seen_when_the_isr_has_it(coordinator: Coordinator) -> None:
 
 
 def test_a_new_leader_finds_what_was_committed(coordinator: Coordinator, tmp_path: Path) -> None:
-    """After a restart the cache is loaded from the log: the newest offset of each key."""
+    """After a restart the cache is loaded from the log with the newest offset of each key."""
     coordinator.lead(1)
     for offset in range(10):
         coordinator.commit("a", offset % 2, offset, f"m{offset}")
@@ -133,7 +136,8 @@ def test_a_new_leader_finds_what_was_committed(coordinator: Coordinator, tmp_pat
 
 
 def test_losing_and_regaining_leadership(coordinator: Coordinator) -> None:
-    """A follower forgets; leading again it loads again; a new epoch as leader changes nothing."""
+    """A follower drops its cache and loads it again when it leads. A new epoch of the same leader
+    changes nothing."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 4)
     coordinator.lead(1)
@@ -145,7 +149,7 @@ def test_losing_and_regaining_leadership(coordinator: Coordinator) -> None:
 
 
 def test_a_record_larger_than_the_load_buffer(tmp_path: Path) -> None:
-    """0.8.2.2 stalls for ever; here the read grows."""
+    """A record larger than the buffer makes it grow. 0.8.2.2 stalls for ever."""
     first = Coordinator(tmp_path)
     first.lead(1)
     first.commit("a", 0, 4, "x" * 4000)
@@ -159,7 +163,8 @@ def test_a_record_larger_than_the_load_buffer(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_record_does_not_hide_the_others(coordinator: Coordinator) -> None:
-    """0.8.2.2 gives up the load there, and every group of the partition starts over."""
+    """A record that cannot be parsed is skipped. 0.8.2.2 stops the load there, and every group of
+    the partition starts over."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 4)
     coordinator.log(1).append(
@@ -173,7 +178,7 @@ def test_an_unreadable_record_does_not_hide_the_others(coordinator: Coordinator)
 
 
 def test_compressed_commits_are_loaded(tmp_path: Path) -> None:
-    """offsets.topic.compression.codec is honoured, and its wrappers are read back."""
+    """Commits that offsets.topic.compression.codec compressed are loaded."""
     first = Coordinator(tmp_path, offsets_topic_compression_codec="gzip")
     first.lead(1)
     tps = {TopicPartition("t", number): OffsetAndMetadata(number) for number in range(5)}
@@ -188,7 +193,7 @@ def test_compressed_commits_are_loaded(tmp_path: Path) -> None:
 
 
 def test_a_partition_written_by_0_8_2_2_and_by_0_9_loads(coordinator: Coordinator) -> None:
-    """The captured segments, records of groups included."""
+    """Captured segments load, with their records of groups."""
     for file, wanted in (
         ("sandbox-logs-0.8.2.2.json", FetchedOffset(120, "")),
         ("logs-0.9.0.1.json", FetchedOffset(11, "")),
@@ -212,7 +217,7 @@ def test_a_partition_written_by_0_8_2_2_and_by_0_9_loads(coordinator: Coordinato
 def test_a_commit_that_cannot_be_written_keeps_nothing_from_expiring(
     coordinator: Coordinator,
 ) -> None:
-    """A topic name too long for a record: the commit is refused, and its other keys are free."""
+    """A commit whose topic name is too long for a record is refused. Its other keys may expire."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 4)
     names = ("t", "\ufffd" * 15_000)
@@ -224,7 +229,8 @@ def test_a_commit_that_cannot_be_written_keeps_nothing_from_expiring(
 
 
 def test_old_offsets_expire_with_tombstones(coordinator: Coordinator, tmp_path: Path) -> None:
-    """Every ten minutes; gone from the cache at once, and from the log for the next leader."""
+    """Every ten minutes expired offsets leave the cache at once, and the log for the next
+    leader."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 4)
     coordinator.runtime.advance(23 * HOUR_SECONDS)
@@ -244,7 +250,7 @@ def test_old_offsets_expire_with_tombstones(coordinator: Coordinator, tmp_path: 
 
 
 def test_a_client_that_commits_old_times_loses_them_quickly(coordinator: Coordinator) -> None:
-    """0.8: the age of an offset counts from the time that the client gave."""
+    """0.8: the age of an offset counts from the client's timestamp."""
     coordinator.lead(1)
     yesterday = coordinator.runtime.time_ms() - 25 * HOUR_SECONDS * 1000
     coordinator.commit("a", 0, 4, when=yesterday)
@@ -256,7 +262,8 @@ def test_a_client_that_commits_old_times_loses_them_quickly(coordinator: Coordin
 def test_a_disk_that_fails_under_a_load_halts(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As everywhere. Before, the partition was loading for ever, and its groups waited."""
+    """A disk error during a load halts the broker, as any other. (The partition used to load for
+    ever while its groups waited.)"""
     monkeypatch.setattr(Log, "read", failing(StorageError("read error")))
     monkeypatch.setattr(Log, "log_end_offset", 1)
     with pytest.raises(Halted):
@@ -267,7 +274,7 @@ def test_a_disk_that_fails_under_a_load_halts(
 def test_a_load_that_failed_is_tried_again(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Its groups wait meanwhile (14) and lose nothing."""
+    """Groups get 14 until the retry, and lose nothing."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 7)
     coordinator.follow(1)
@@ -285,9 +292,9 @@ def test_a_load_that_failed_is_tried_again(
 def test_a_record_that_claims_an_offset_or_size_beyond_the_log(
     coordinator: Coordinator, position: int, claim: bytes
 ) -> None:
-    """Its partition waits, as for other damage. Before, the records behind such an offset were
-    skipped silently, and such a size was read again and again, which held the hub for
-    ever."""
+    """A record whose offset or size lies beyond the log stops its partition, as other damage does.
+    (Records behind such an offset used to be skipped silently, and such a size was read again and
+    again, which blocked the hub for ever.)"""
     coordinator.lead(1)
     coordinator.commit("a", 0, 7)
     coordinator.commit("a", 1, 7)
@@ -304,7 +311,7 @@ def test_a_record_that_claims_an_offset_or_size_beyond_the_log(
 def test_a_load_is_not_tried_again_elsewhere(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another broker leads the partition by then."""
+    """If another broker leads the partition by then, the load is not retried."""
     coordinator.lead(1)
     coordinator.commit("a", 0, 7)
     coordinator.follow(1)
@@ -325,7 +332,8 @@ def failing(error: Exception) -> Callable[..., object]:
 
 @pytest.mark.parametrize(("exists_with", "expected"), [(0, 50), (7, 7)])
 def test_groups_are_looked_for_where_the_topic_has_them(exists_with: int, expected: int) -> None:
-    """The number of partitions that it has counts, not the one that it would be created with."""
+    """The existing number of partitions decides, not the number with which the topic would be
+    created."""
     config = BrokerConfig({"broker.id": 1, "zookeeper.connect": "z:1"}, api_level="0.10.2")
     manager = OffsetManager(FakeRuntime(), config, cast("Any", None), exists_with)
     groups = [f"group-{number}" for number in range(1000)]

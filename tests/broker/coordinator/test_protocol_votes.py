@@ -1,4 +1,5 @@
-"""ProtocolVotes: all members name a candidate; a member votes for the first one of its list."""
+"""ProtocolVotes: every member supports a candidate; a member votes for the first candidate in its
+list."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def votes_of(*members: Protocols) -> ProtocolVotes:
 
 
 def test_most_first_votes_win() -> None:
-    """As captured from 0.10.2.2 (vote-join-*): two of four vote for p2."""
+    """Two of four members vote for p2, as captured from 0.10.2.2 (vote-join-*)."""
     members = [
         protocols("p1", "p2"),
         protocols("p2", "p1", "p3"),
@@ -32,13 +33,14 @@ def test_most_first_votes_win() -> None:
 
 
 def test_a_protocol_that_one_member_lacks_gets_no_vote() -> None:
-    """Its supporters vote for their next."""
+    """If a member lacks a protocol, the members that list it vote for their next one."""
     members = [protocols("a", "b"), protocols("a", "b"), protocols("b")]
     assert votes_of(*members).choose(members) == "b"
 
 
 def test_a_member_without_a_candidate_is_not_accepted() -> None:
-    """Nor is one that names no protocol, even by a group without members."""
+    """A member that shares no candidate is refused, and so is one without protocols, even by an
+    empty group."""
     votes = votes_of(protocols("a", "b"), protocols("a"))
     assert votes.accepts(protocols("c", "a"))
     assert not votes.accepts(protocols("b", "c"))
@@ -53,8 +55,8 @@ NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 def test_counts_are_those_of_the_members_that_are_left(
     lists: list[list[str]], gone: list[str]
 ) -> None:
-    """A member that was added and removed leaves no trace, nor does one that joined with other
-    protocols meanwhile, also if one is named twice; and whoever is accepted leaves a candidate."""
+    """Counts are those of the present members: after members are removed, or join with other
+    protocols, or name one twice. Every accepted member leaves at least one candidate."""
     members = [protocols(*names) for names in lists]
     votes = votes_of(*members)
     votes.add(protocols(*gone))

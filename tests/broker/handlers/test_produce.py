@@ -1,4 +1,4 @@
-"""What Produce logs."""
+"""The log lines of Produce."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ CALL = cast(
 def test_a_request_for_many_unknown_partitions_is_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """And a bug is one of its own, with its story."""
+    """All unknown partitions of a request give one line. A bug gives a line of its own, with a
+    stack trace."""
     unknown = UnknownTopicOrPartition("unknown")
     results = {TopicPartition("t", n): AppendResult(-1, -1, unknown) for n in range(1000)}
     results[TopicPartition("t", 500)] = AppendResult(-1, -1, AssertionError("a bug"))

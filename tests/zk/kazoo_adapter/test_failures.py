@@ -25,8 +25,8 @@ from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
     ],
 )
 def test_each_error_has_its_class(theirs: type[Exception], ours: type[ZooKeeperError]) -> None:
-    """Each error has exactly its own class: a closed client must not look like an expired session.
-    """
+    """Each error has exactly its own class: a closed client must not look like an expired
+    session."""
     error = translate(theirs(), "/a")
     assert type(error) is ours
     assert str(error).startswith("/a: ")

@@ -243,8 +243,8 @@ class Author:
         yield self._ask(client, CloseSessionRequest())
 
     def _expire_client(self) -> Iterator[Step]:
-        """A client with a short timeout creates ephemeral znodes, sets watches and stops sending.
-        """
+        """A client with a short timeout creates ephemeral znodes, sets watches and stops
+        sending."""
         yield from self._open_client((SHORT_MS, SHORT_MS + 1))
         client = self._clients.pop()
         made = [CreateRequest(self._path(), b"", ephemeral=True) for _ in range(6)]
