@@ -386,7 +386,19 @@ class ConsumerConnector:
 
     def _member_storage(self, id_path: str) -> MemberStorage:
         config = self.config
-        kafka = KafkaOffsetStore(
+        return MemberStorage(
+            self._zk,
+            config.group_id,
+            self.consumer_id,
+            OffsetStorage.of(config.offsets_storage, config.dual_commit_enabled),
+            zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path, self._gate.check),
+            kafka=self._kafka_store(),
+            on_order=lambda: self._post(Event.CHANGE),
+        )
+
+    def _kafka_store(self) -> KafkaOffsetStore:
+        config = self.config
+        return KafkaOffsetStore(
             self._coordinators,
             config.group_id,
             clock=self._runtime,
@@ -395,15 +407,6 @@ class ConsumerConnector:
             is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
             known=True,
             fence=self._gate.check,
-        )
-        return MemberStorage(
-            self._zk,
-            config.group_id,
-            self.consumer_id,
-            OffsetStorage.of(config.offsets_storage, config.dual_commit_enabled),
-            zookeeper=ZooKeeperOffsetStore(self._zk, config.group_id, id_path, self._gate.check),
-            kafka=kafka,
-            on_order=lambda: self._post(Event.CHANGE),
         )
 
     def _stream(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> MemberStream:

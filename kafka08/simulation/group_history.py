@@ -8,7 +8,8 @@ rules for them. Pure; events are recorded in the order in which they happened.
    at least the last offset whose commit was acknowledged before the assignment.
 4. A committed offset is at most the one after all that members have received.
 
-Rules 2 to 4 hold where the logs lose no messages. The caller checks with `missing` that every
+A commit that is acknowledged to a former owner does not count as committed: the next one may have
+started before. Rules 2 to 4 hold where the logs lose no messages. The caller checks with `missing` that every
 message is processed in the end. A message is processed when its work is done: if a member is killed
 before, another member must process it.
 """
@@ -55,7 +56,10 @@ class GroupHistory:
         self._processed: dict[TopicPartition, set[int]] = {}
         self._ends: dict[TopicPartition, int] = {}
         """The offset after the last message that any member received."""
-        self._committed: dict[TopicPartition, int] = {}
+        self._owners: dict[TopicPartition, str] = {}
+        """The member to which a partition was assigned last."""
+        self.committed_offsets: dict[TopicPartition, int] = {}
+        """The highest offset whose commit was acknowledged to the owner of its partition."""
         self.repetitions = 0
         """The number of messages that were processed again."""
 
@@ -64,7 +68,8 @@ class GroupHistory:
         floors = self._floors.setdefault(member, {})
         for tp in partitions:
             has[tp] = None
-            floors[tp] = self._committed.get(tp, 0)
+            floors[tp] = self.committed_offsets.get(tp, 0)
+            self._owners[tp] = member
 
     def revoked(self, member: str, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:
@@ -102,7 +107,8 @@ class GroupHistory:
                 self._on_violation(
                     f"{member} committed {tp} offset {offset}, which no member was handed"
                 )
-            self._committed[tp] = max(self._committed.get(tp, 0), offset)
+            if self._owners.get(tp) == member:
+                self.committed_offsets[tp] = max(self.committed_offsets.get(tp, 0), offset)
 
     def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
         """The number of these messages that no member has processed."""

@@ -4,7 +4,7 @@
 2. The log of each later leader has all messages below an earlier leader's HW.
 3. Each member of the ISR has all messages below its leader's HW, with the same bytes. The rest of a
    follower's log is compared in the end.
-4. An offset that a group committed in Kafka never falls.
+4. No coordinator has an offset of the group before one whose commit to Kafka was acknowledged.
 
 The checks read the memory of the brokers, between two of their steps. Rules 2 to 4 hold under the
 safe profile: under the classic one a log may lose messages.
@@ -12,7 +12,7 @@ safe profile: under the classic one a log may lose messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,7 +24,7 @@ from kafka08.log.names import LOG_SUFFIX
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
-from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 
 CHECK_SECONDS: Final = 0.1
 READ_BYTES: Final = 1 << 30
@@ -47,7 +47,10 @@ class Copy(NamedTuple):
 
 
 class LogChecks:
-    """on_violation   called with a sentence that describes a violation"""
+    """group          the name of the group of rule 4
+    committed      its acknowledged offsets; changes during the run
+    on_violation   called with a sentence that describes a violation
+    """
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class LogChecks:
         zookeeper: SimZooKeeper,
         brokers: Sequence[SimBroker],
         group: str,
+        committed: Mapping[TopicPartition, int],
         on_violation: Callable[[str], object],
         *,
         is_safe: bool,
@@ -63,6 +67,7 @@ class LogChecks:
         self._zookeeper = zookeeper
         self._brokers = brokers
         self._group = group
+        self._group_committed = committed
         self._on_violation = on_violation
         self._is_safe = is_safe
         self._high_watermarks: dict[Leading, int] = {}
@@ -70,7 +75,6 @@ class LogChecks:
         """The highest HW, and the process that had it."""
         self._compared: dict[Copy, int] = {}
         """The offset before which both logs were found equal."""
-        self._group_offsets: dict[TopicPartition, tuple[int, str]] = {}
         for broker in brokers:
             broker.disk.on_truncate = self._on_truncate
         self._check_periodically()
@@ -180,7 +184,7 @@ class LogChecks:
     def _check_group(self, broker: SimBroker) -> None:
         """Rule 4."""
         manager = broker.offset_manager()
-        if not self._is_safe or manager is None:
+        if not (self._is_safe and self._group_committed) or manager is None:
             return
         number = manager.partition_for(self._group)
         tp = TopicPartition(OFFSETS_TOPIC, number)
@@ -193,14 +197,14 @@ class LogChecks:
         ):
             return
         assert broker.process is not None
-        for of, found in manager.of_group(self._group).items():
-            before, where = self._group_offsets.get(of, (-1, ""))
-            if found.offset < before:
+        found = manager.of_group(self._group)
+        for of, committed in self._group_committed.items():
+            offset = found[of].offset if of in found else NO_OFFSET
+            if offset < committed:
                 self._on_violation(
-                    f"{broker.process.name}: the group's offset of {of} is {found.offset}, at "
-                    f"{where} it was {before}"
+                    f"{broker.process.name}: the group's offset of {of} is {offset}, though "
+                    f"{committed} was committed"
                 )
-            self._group_offsets[of] = (found.offset, broker.process.name)
 
 
 def _leading(broker: SimBroker, partition: Partition) -> Leading:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
 from kafka08.client.requests import StorageName
 from kafka08.consumer.config import ConsumerConfig
 from kafka08.consumer.connector import ConsumerConnector
+from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
-from kafka08.errors import ConsumerTimeout, KafkaError
+from kafka08.errors import ApiError, ConsumerTimeout, KafkaError
 from kafka08.simulation.cluster import Hosts
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.polling_member import Habits, PollingMember
@@ -45,7 +46,7 @@ def polling_config(target: Target, random: Random) -> KafkaConsumerConfig:
 
 
 class Deliveries:
-    """The messages that the members of a ZooKeeper group received.
+    """The messages that the members of a ZooKeeper group received, and their commits to Kafka.
 
     on_violation   called with a sentence if a member receives a message of a partition that it
                    does not own
@@ -55,14 +56,28 @@ class Deliveries:
         self._zookeeper = zookeeper
         self._on_violation = on_violation
         self._offsets: dict[TopicPartition, set[int]] = {}
+        self.committed_offsets: dict[TopicPartition, int] = {}
+        """The highest offset whose commit to Kafka was acknowledged to the owner of its
+        partition."""
 
     def note(self, consumer: str, tp: TopicPartition, offset: int) -> None:
         """A member has just received this message."""
         self._offsets.setdefault(tp, set()).add(offset)
-        node = self._zookeeper.server.find(paths.owner(GROUP, tp.topic, tp.partition))
-        owner = None if node is None or node.data is None else node.data.decode()
+        owner = self._owner(tp)
         if owner is None or not owner.startswith(consumer):
             self._on_violation(f"{consumer} was handed {tp} offset {offset}, which {owner} owns")
+
+    def committed(self, consumer: str, tp: TopicPartition, offset: int) -> None:
+        """A member's commit to Kafka was acknowledged. It does not count if the partition has
+        another owner now, which may have started from an earlier offset."""
+        owner = self._owner(tp)
+        if owner is not None and owner.startswith(consumer):
+            self.committed_offsets[tp] = max(self.committed_offsets.get(tp, 0), offset)
+
+    def _owner(self, tp: TopicPartition) -> str | None:
+        """The thread id that owns the partition in ZooKeeper."""
+        node = self._zookeeper.server.find(paths.owner(GROUP, tp.topic, tp.partition))
+        return None if node is None or node.data is None else node.data.decode()
 
     def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
         """The number of these messages that no member received."""
@@ -121,6 +136,30 @@ class SimMember:
             self._member.end()
 
 
+class WatchedConnector(ConsumerConnector):
+    """A connector whose acknowledged commits to Kafka are noted."""
+
+    def __init__(
+        self, config: ConsumerConfig, runtime: SimClientRuntime, handed: Deliveries
+    ) -> None:
+        super().__init__(config, runtime=runtime)
+        self._handed = handed
+
+    def _kafka_store(self) -> KafkaOffsetStore:
+        store = super()._kafka_store()
+        commit_each = store.commit_each
+
+        def noted(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, ApiError]:
+            refused = commit_each(offsets)
+            for tp, offset in offsets.items():
+                if tp not in refused:
+                    self._handed.committed(self.consumer_id, tp, offset)
+            return refused
+
+        store.commit_each = noted  # type: ignore[method-assign]
+        return store
+
+
 class Member:
     """One member of the group, which reads until `end` is called."""
 
@@ -152,7 +191,7 @@ class Member:
     def run(self) -> None:
         while not self.is_ending:
             try:
-                connector = ConsumerConnector(self._config, runtime=self.runtime)
+                connector = WatchedConnector(self._config, self.runtime, self._handed)
             except KafkaError:
                 self.runtime.sleep(POLL_SECONDS)
                 continue

@@ -166,21 +166,22 @@ class Run:
         self.readers: list[Reader] = []
         self.broken: list[str] = []
         """A sentence for each violation."""
-        ZooKeeperChecks(self.zookeeper, self._on_violation, is_safe=plan.profile == SAFE)
+        is_safe = plan.profile == SAFE
+        ZooKeeperChecks(self.zookeeper, self._on_violation, is_safe=is_safe)
         ControllerCheck(self.scheduler, self.zookeeper, self.brokers, self._on_violation)
+        self.handed: Deliveries | GroupHistory = (
+            GroupHistory(self._on_violation, is_safe=is_safe)
+            if plan.coordinated
+            else Deliveries(self.zookeeper, self._on_violation)
+        )
         LogChecks(
             self.scheduler,
             self.zookeeper,
             self.brokers,
             GROUP,
+            self.handed.committed_offsets,
             self._on_violation,
-            is_safe=plan.profile == SAFE,
-        )
-        is_safe = plan.profile == SAFE
-        self.handed: Deliveries | GroupHistory = (
-            GroupHistory(self._on_violation, is_safe=is_safe)
-            if plan.coordinated
-            else Deliveries(self.zookeeper, self._on_violation)
+            is_safe=is_safe,
         )
         self.members = [
             SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)

@@ -66,16 +66,20 @@ def test_3_nothing_is_skipped(group: Group) -> None:
 
 
 def test_3_commits_do_not_go_back(group: Group) -> None:
-    """Not one that was acknowledged before the assignment. A later one may be of the predecessor,
-    still under way when the successor asked where to begin."""
+    """Not one that was acknowledged to the owner. One that a former owner hears of was on its way
+    when its successor asked where to begin, and the successor's commits may be earlier."""
     group.history.committed("a", {TP: 3})
     group.history.assigned("b", [TP])
     group.history.committed("a", {TP: 5})
     group.history.handed("b", TP, 3)
-    assert group.wrong == []
+    assert group.history.committed_offsets == {TP: 3}
     group.history.assigned("c", [TP])
     group.history.handed("c", TP, 4)
-    assert group.wrong == ["c begins [t,0] at 4, though 5 was committed"]
+    assert group.wrong == []
+    group.history.committed("c", {TP: 5})
+    group.history.assigned("d", [TP])
+    group.history.handed("d", TP, 4)
+    assert group.wrong == ["d begins [t,0] at 4, though 5 was committed"]
 
 
 def test_4_what_is_committed_was_handed_out(group: Group) -> None:

@@ -17,6 +17,7 @@ FOUND = [
     (144, SAFE),  # A delete that a disk error interrupts leaves no log without its first messages
     (3000237, SAFE),  # The last read waits for the HW of a new leader
     (3000436, SAFE),  # A log may be extended during the last reads
+    (3000453, SAFE),  # A commit that was not acknowledged may be read later, and then be overtaken
 ]
 
 
