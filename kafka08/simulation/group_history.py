@@ -9,9 +9,9 @@ rules for them. Pure; events are recorded in the order in which they happened.
 4. A committed offset is at most the one after all that members have received.
 
 A commit that is acknowledged to a former owner does not count as committed: the next one may have
-started before. Rules 2 to 4 hold where the logs lose no messages. The caller checks with `missing` that every
-message is processed in the end. A message is processed when its work is done: if a member is killed
-before, another member must process it.
+started before. Rules 2 to 4 hold where the logs lose no messages. The caller checks with `missing`
+that every message is processed in the end. A message is processed when its work is done: if a
+member is killed before, another member must process it.
 """
 
 from __future__ import annotations

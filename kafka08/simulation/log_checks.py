@@ -2,8 +2,9 @@
 
 1. A leader's HW never falls within its epoch.
 2. The log of each later leader has all messages below an earlier leader's HW.
-3. Each member of the ISR has all messages below its leader's HW, with the same bytes. The rest of a
-   follower's log is compared in the end.
+3. Each member of the ISR has all messages below its leader's HW, with the same bytes, which are
+   compared once a second and after truncations. The rest of a follower's log is compared in the
+   end.
 4. No coordinator has an offset of the group before one whose commit to Kafka was acknowledged.
 
 The checks read the memory of the brokers, between two of their steps. Rules 2 to 4 hold under the
@@ -13,6 +14,8 @@ safe profile: under the classic one a log may lose messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,28 +25,38 @@ from kafka08.errors import KafkaError
 from kafka08.log import Log
 from kafka08.log.names import LOG_SUFFIX
 from kafka08.simulation.cluster import SimBroker
+from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 
 CHECK_SECONDS: Final = 0.1
+CHECKS_WITH_MESSAGES: Final = 10
+"""One in so many also compares messages, which takes long. Each epoch compares all again."""
 READ_BYTES: Final = 1 << 30
 """More than a segment has."""
 
 
-class Leading(NamedTuple):
-    """One process's leadership in one epoch."""
+@dataclass(slots=True, eq=False)
+class Leadership:
+    """One process's leadership of a partition, in one epoch.
 
-    process: str
-    tp: TopicPartition
+    high_watermark   the highest that it had
+    compared         follower → the offset before which its log was found equal
+    """
+
+    process: Process
     epoch: int
+    high_watermark: int = 0
+    compared: dict[Process, int] = field(default_factory=dict)
 
 
-class Copy(NamedTuple):
-    """A follower's log, compared with its leader's."""
+class Leader(NamedTuple):
+    """A leader as a check finds it."""
 
-    leading: Leading
-    follower: str
+    broker: SimBroker
+    partition: Partition
+    leadership: Leadership
 
 
 class LogChecks:
@@ -70,107 +83,125 @@ class LogChecks:
         self._group_committed = committed
         self._on_violation = on_violation
         self._is_safe = is_safe
-        self._high_watermarks: dict[Leading, int] = {}
+        self._leaderships: dict[tuple[SimBroker, TopicPartition], Leadership] = {}
         self._committed: dict[TopicPartition, tuple[int, str]] = {}
         """The highest HW, and the process that had it."""
-        self._compared: dict[Copy, int] = {}
-        """The offset before which both logs were found equal."""
+        self._checks = 0
         for broker in brokers:
             broker.disk.on_truncate = self._on_truncate
         self._check_periodically()
 
     def _check_periodically(self) -> None:
-        self._check()
+        self._check(with_messages=self._checks % CHECKS_WITH_MESSAGES == 0)
+        self._checks += 1
         self._scheduler.call_later(CHECK_SECONDS, self._check_periodically)
 
     def _on_truncate(self, file: Path) -> None:
         """Check after the step that truncates a log: the next fetch may restore the lost
         messages."""
         if file.suffix == LOG_SUFFIX:
-            self._scheduler.call_later(0.0, self._check)
+            self._scheduler.call_later(0.0, partial(self._check, with_messages=True))
 
-    def _check(self) -> None:
+    def _check(self, *, with_messages: bool) -> None:
         running = [broker for broker in self._brokers if broker.is_running]
-        partitions = {broker: broker.partitions() for broker in running}
-        find = self._zookeeper.leader_and_isr
-        for broker, found in partitions.items():
-            for partition in found:
-                if partition.is_leader:
-                    self._check_leader(broker, partition)
-        for broker, found in partitions.items():
-            for partition in found:
-                state = find(partition.topic_partition) if partition.is_leader else None
-                # A leader that does not know its successor yet cannot commit messages.
-                if state is not None and (state.leader, state.leader_epoch) == (
-                    broker.id,
-                    partition.leader_epoch,
-                ):
-                    self._check_elected(broker, partition, {*state.isr, *partition.isr})
-            self._check_group(broker)
+        leaders = [
+            Leader(broker, partition, self._leadership(broker, partition))
+            for broker in running
+            for partition in broker.partitions()
+            if partition.is_leader
+        ]
+        for leader in leaders:
+            self._check_leader(leader)
+        for leader in leaders:
+            state = self._zookeeper.leader_and_isr(leader.partition.topic_partition)
+            # A leader that does not know its successor yet cannot commit messages.
+            if (
+                state is not None
+                and state.leader == leader.broker.id
+                and state.leader_epoch == leader.leadership.epoch
+            ):
+                isr = {*state.isr, *leader.partition.isr}
+                self._check_elected(leader, isr, with_messages=with_messages)
+        if self._is_safe and self._group_committed:
+            for broker in running:
+                self._check_group(broker)
 
-    def _check_leader(self, broker: SimBroker, partition: Partition) -> None:
+    def _leadership(self, broker: SimBroker, partition: Partition) -> Leadership:
+        key, process = (broker, partition.topic_partition), broker.process
+        assert process is not None
+        known = self._leaderships.get(key)
+        if known is None or known.epoch != partition.leader_epoch or known.process is not process:
+            known = self._leaderships[key] = Leadership(process, partition.leader_epoch)
+        return known
+
+    def _check_leader(self, leader: Leader) -> None:
         """Rule 1."""
-        leading = _leading(broker, partition)
-        now, before = partition.high_watermark, self._high_watermarks.get(leading, 0)
+        _, partition, leadership = leader
+        now, before = partition.high_watermark, leadership.high_watermark
+        if now == before:
+            return
+        tp, name = partition.topic_partition, leadership.process.name
         if now < before:
             self._on_violation(
-                f"{leading.process}: the HW of {leading.tp} fell from {before} to {now} in epoch "
-                f"{leading.epoch}"
+                f"{name}: the HW of {tp} fell from {before} to {now} in epoch {leadership.epoch}"
             )
-        self._high_watermarks[leading] = now
-        if now > self._committed.get(leading.tp, (0, ""))[0]:
-            self._committed[leading.tp] = (now, leading.process)
+        leadership.high_watermark = now
+        if now > self._committed.get(tp, (0, ""))[0]:
+            self._committed[tp] = (now, name)
 
-    def _check_elected(self, broker: SimBroker, partition: Partition, isr: set[int]) -> None:
+    def _check_elected(self, leader: Leader, isr: set[int], *, with_messages: bool) -> None:
         """Rules 2 and 3."""
-        leading, log = _leading(broker, partition), partition.log
+        broker, partition, leadership = leader
+        tp, log = partition.topic_partition, partition.log
         if log is None:
             return
-        committed, where = self._committed.get(leading.tp, (0, ""))
+        committed, where = self._committed.get(tp, (0, ""))
         if self._is_safe and log.log_end_offset < committed:
             self._on_violation(
-                f"{leading.process} leads {leading.tp} with log end {log.log_end_offset}, though "
+                f"{leadership.process.name} leads {tp} with log end {log.log_end_offset}, though "
                 f"{where} had HW {committed}"
             )
-        reading = Reading(broker, log)
-        if self._begins_late(broker, leading.tp, log):
+        if self._begins_late(broker, tp, log):
             return
+        reading = Reading(broker, log) if with_messages and self._is_safe else None
         for other in self._brokers:
             if other is broker or other.id not in isr or not other.is_running:
                 continue
-            copy = other.partition(leading.tp)
+            copy = other.partition(tp)
             # A broker that has just started has not received a LeaderAndIsr yet.
             if copy is not None and copy.log is not None and copy.leader_epoch >= 0:
-                self._check_copy(leading, reading, partition.high_watermark, other, copy.log)
+                self._check_copy(leader, reading, other, copy.log)
 
     def _check_copy(
-        self, leading: Leading, leaders: Reading, end: int, other: SimBroker, copy: Log
+        self, leader: Leader, leaders: Reading | None, other: SimBroker, copy: Log
     ) -> None:
-        assert other.process is not None
+        """`leaders`: what to compare the messages with; None: check the end of the log alone."""
+        _, partition, leadership = leader
+        process, tp, end = other.process, partition.topic_partition, partition.high_watermark
+        assert process is not None
         if copy.log_end_offset < end:
             if self._is_safe:
                 self._on_violation(
-                    f"{leading.process}: the HW of {leading.tp} is {end}, but {other.process.name}"
-                    f", which is in the ISR, ends at {copy.log_end_offset}"
+                    f"{leadership.process.name}: the HW of {tp} is {end}, but {process.name}, "
+                    f"which is in the ISR, ends at {copy.log_end_offset}"
                 )
             return
-        if self._begins_late(other, leading.tp, copy):
+        if self._begins_late(other, tp, copy) or leaders is None:
             return
-        key = Copy(leading, other.process.name)
-        start = self._compared.get(key, 0)
-        if not self._is_safe or start >= end:
+        start = leadership.compared.get(process, 0)
+        if start >= end:
             return
         try:
             same = leaders.entries(start, end) == Reading(other, copy).entries(start, end)
         except KafkaError as error:
-            self._on_violation(f"{leading.tp}, offsets {start} to {end} cannot be read: {error}")
+            self._on_violation(f"{tp}, offsets {start} to {end} cannot be read: {error}")
             return
         if not same:
             self._on_violation(
-                f"{leading.tp}, offsets {start} to {end}: {leading.process}, which leads, and "
-                f"{other.process.name}, which is in the ISR, have different messages"
+                f"{tp}, offsets {start} to {end}: {leadership.process.name}, which leads, and "
+                f"{process.name}, which is in the ISR, have different messages"
             )
-        self._compared[key] = end
+        leadership.compared[process] = end
 
     def _begins_late(self, broker: SimBroker, tp: TopicPartition, log: Log) -> bool:
         """Whether a log has lost its first messages: no run deletes any by retention."""
@@ -184,7 +215,7 @@ class LogChecks:
     def _check_group(self, broker: SimBroker) -> None:
         """Rule 4."""
         manager = broker.offset_manager()
-        if not (self._is_safe and self._group_committed) or manager is None:
+        if manager is None:
             return
         number = manager.partition_for(self._group)
         tp = TopicPartition(OFFSETS_TOPIC, number)
@@ -205,11 +236,6 @@ class LogChecks:
                     f"{broker.process.name}: the group's offset of {of} is {offset}, though "
                     f"{committed} was committed"
                 )
-
-
-def _leading(broker: SimBroker, partition: Partition) -> Leading:
-    assert broker.process is not None
-    return Leading(broker.process.name, partition.topic_partition, partition.leader_epoch)
 
 
 class Reading:

@@ -109,6 +109,7 @@ def simulate(
     # The times of garbage collections must not influence a run, and they take a fifth of its time.
     was_enabled = gc.isenabled()
     gc.disable()
+    gc.freeze()  # The collection after the run need not look at what was there before.
     try:
         run = Run(seed, plan or draw_plan(seed, profile), Trace(on_line, timeline))
         if until is not None:
@@ -133,6 +134,7 @@ def simulate(
         if was_enabled:
             gc.enable()
         gc.collect()
+        gc.unfreeze()
 
 
 class Run:
