@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "producer": CLIENT_SIDE,
     "consumer": CLIENT_SIDE | {"zk"},
     "admin": {"client", "protocol", "zk"},
-    "migration": {"client", "protocol", "consumer", "groups", "zk"},
+    "migration": {"client", "consumer", "groups", "zk"},
     "mirror": {"client", "consumer", "producer", "zk"},
     "groups": {"client", "protocol", "network.connection", "consumer", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "zk"},

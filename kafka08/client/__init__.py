@@ -2,7 +2,8 @@
 
 Start with `cluster.ClusterClient`. `metadata` is its view of the cluster. `requests` translates
 between `{TopicPartition: …}` and the wire; `committed` interprets responses about a group's
-offsets; all three are pure. `pool` keeps the connections.
+offsets; all three are pure. `coordinators` asks for the offsets of many groups at once. `pool`
+keeps the connections.
 """
 
 from __future__ import annotations

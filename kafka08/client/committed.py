@@ -12,20 +12,33 @@ Source: kafka.server.KafkaApis (handleOffsetFetchRequest, handleOffsetCommitRequ
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from kafka08.client.requests import StorageName, commit_results, committed_results
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
+    ConsumerCoordinatorNotAvailable,
     NotCoordinatorForConsumer,
     OffsetsLoadInProgress,
     UnknownTopicOrPartition,
+    check,
     error_of,
 )
 from kafka08.protocol.offset_commit import OffsetCommitResponse
 from kafka08.protocol.offset_fetch import OffsetFetchResponse
 from kafka08.protocol.types import Response
 from kafka08.structs import NO_OFFSET, TopicPartition
+
+OF_THE_GROUP: Final = frozenset(
+    error.code
+    for error in (
+        OffsetsLoadInProgress,
+        ConsumerCoordinatorNotAvailable,
+        NotCoordinatorForConsumer,
+    )
+)
+"""Errors that stand at each partition before 0.10.2, and are the group's."""
 
 
 def error_codes(response: Response, storage: StorageName) -> dict[TopicPartition, int]:
@@ -65,6 +78,28 @@ def committed_in_kafka(
         raise UnknownTopicOrPartition(f"{min(unknown)}: offsets of group {group}")
     answers = committed_results(response)
     return {tp: answers[tp].offset if tp in answers else NO_OFFSET for tp in partitions}
+
+
+def offsets_found(
+    response: Response, group: str, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The coordinator's offsets of those of `partitions` for which it has one. Raises the error of
+    the group; see OF_THE_GROUP.
+
+    0.8: any other error of a partition counts as "nothing committed".
+    """
+    assert isinstance(response, OffsetFetchResponse)
+    check(response.error_code, f"group {group}")
+    found = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            if answer.error_code in OF_THE_GROUP:
+                check(answer.error_code, f"group {group}")
+            if answer.error_code == NO_ERROR and answer.offset != NO_OFFSET:
+                tp = TopicPartition(topic.topic, answer.partition)
+                if tp in partitions:
+                    found[tp] = answer.offset
+    return found
 
 
 def refused_commits(response: Response, group: str) -> dict[TopicPartition, ApiError]:

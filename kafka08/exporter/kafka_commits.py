@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kafka08.client import ClusterClient
-from kafka08.client.group_offsets import GroupOffsets
+from kafka08.client.coordinators import Coordinators
 from kafka08.clock import Clock
 from kafka08.errors import KafkaError
 from kafka08.exporter.view import Committed
@@ -20,9 +20,8 @@ from kafka08.hashing import group_partition
 from kafka08.listing import some_of
 from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 
-PATIENCE_SECONDS: Final = 3.0
+PATIENCE_S: Final = 3.0
 """For all groups whose coordinators are loading or moving."""
-PAUSE_SECONDS: Final = 0.2
 OfGroup = Mapping[TopicPartition, Committed]
 
 
@@ -68,86 +67,83 @@ class KafkaCommits:
         partitions   all of the cluster, with those of the offsets topic
         ends         their log ends as far as known, read before this call
         """
-        count = sum(tp.topic == OFFSETS_TOPIC for tp in partitions)
-        numbers = {group: group_partition(group, count) for group in groups} if count else {}
+        leaders = OffsetsTopicLeaders(cluster, partitions, ends)
         known: dict[str, Known] = {}
-        open_: dict[str, TopicPartition] = {}
-        for group, number in numbers.items():
-            tp = TopicPartition(OFFSETS_TOPIC, number)
+        open_: list[str] = []
+        for group in groups if leaders.count else ():
             before = self._known.get(group)
-            if before and before.is_settled and before.position == _position(cluster, tp, ends):
+            if before and before.is_settled and before.position == leaders.position(group):
                 known[group] = before
             else:
-                open_[group] = tp
-        wanted = GroupOffsets(partitions)
-        give_up_at = self._clock.monotonic() + PATIENCE_SECONDS
-        while True:
-            positions = {group: _position(cluster, tp, ends) for group, tp in open_.items()}
-            answers = self._ask_all(cluster, open_, wanted)
-            failures = {g: said for g, said in answers.items() if isinstance(said, KafkaError)}
-            for group, offsets in answers.items():
-                position = positions[group]
-                if isinstance(offsets, KafkaError) or position is None:
-                    continue
-                earlier = self._known.get(group)
-                repeated = earlier is not None and earlier.position == position
-                known[group] = Known(position, repeated and position.end is not None, offsets)
-            open_ = {group: open_[group] for group in failures}
-            if not self._may_repeat(cluster, failures, give_up_at):
-                break
+                open_.append(group)
+        coordinators = Coordinators(cluster, self._clock, patience_s=PATIENCE_S, find=leaders.find)
+        failures: dict[str, KafkaError] = {}
+        for group, answer in coordinators.fetch_found(open_, partitions).items():
+            if isinstance(answer, KafkaError):
+                failures[group] = answer
+                continue
+            position = leaders.asked[group]
+            earlier = self._known.get(group)
+            repeated = earlier is not None and earlier.position == position
+            offsets = {tp: Committed(offset) for tp, offset in answer.items()}
+            known[group] = Known(position, repeated and position.end is not None, offsets)
         self._known = known
+        self.requests_sent += coordinators.requests_sent
         if failures:
             said = some_of(sorted(failures))
             why = next(iter(failures.values()))
             unanswered.append(f"offsets in Kafka of {len(failures)} groups: {said}: {why}")
         return {group: answer.offsets for group, answer in known.items()}
 
-    def _may_repeat(
-        self, cluster: ClusterClient, failures: Mapping[str, KafkaError], give_up_at: float
-    ) -> bool:
-        """Whether to ask about `failures` again; then waits a moment, and fetches new metadata."""
-        if not failures or self._clock.monotonic() >= give_up_at:
-            return False
-        self._clock.sleep(PAUSE_SECONDS)
-        try:
-            cluster.refresh()
-        except KafkaError:
-            return False
-        return True
 
-    def _ask_all(
-        self, cluster: ClusterClient, groups: Mapping[str, TopicPartition], wanted: GroupOffsets
-    ) -> dict[str, OfGroup | KafkaError]:
-        """group → its offsets, or why they are unknown."""
-        found: dict[str, OfGroup | KafkaError] = {}
-        by_leader: dict[Broker, list[str]] = {}
-        for group, tp in groups.items():
+class OffsetsTopicLeaders:
+    """Knows the coordinators of groups without a question about each: a group's is the leader of
+    its partition of the offsets topic.
+
+    count   partitions of the offsets topic; 0 without it
+    asked   group → its position when `find` last found its coordinator
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        partitions: Iterable[TopicPartition],
+        ends: Mapping[TopicPartition, int],
+    ) -> None:
+        self.count = sum(tp.topic == OFFSETS_TOPIC for tp in partitions)
+        self.asked: dict[str, Position] = {}
+        self._cluster = cluster
+        self._ends = ends
+        self._is_stale = False
+
+    def find(self, groups: Sequence[str]) -> dict[str, Broker | KafkaError]:
+        """group → its coordinator, or why it has none. From the second call on by new metadata: the
+        groups are those whose coordinator did not answer."""
+        if self._is_stale:
             try:
-                by_leader.setdefault(cluster.metadata.leader(tp), []).append(group)
+                self._cluster.refresh()
+            except KafkaError as error:
+                return dict.fromkeys(groups, error)
+        self._is_stale = True
+        found: dict[str, Broker | KafkaError] = {}
+        for group in groups:
+            try:
+                found[group] = leader = self._leader(group)
             except KafkaError as error:
                 found[group] = error
-        for broker, names in by_leader.items():
-            try:
-                with cluster.connection(broker) as connection:
-                    self.requests_sent += len(names)
-                    for name, offsets in wanted.ask(connection, names):
-                        found[name] = committed(offsets)
-            except KafkaError as error:
-                found |= {name: error for name in names if name not in found}
+            else:
+                self.asked[group] = Position(leader.id, self._ends.get(self._partition(group)))
         return found
 
+    def position(self, group: str) -> Position | None:
+        """None without a leader."""
+        try:
+            return Position(self._leader(group).id, self._ends.get(self._partition(group)))
+        except KafkaError:
+            return None
 
-def _position(
-    cluster: ClusterClient, tp: TopicPartition, ends: Mapping[TopicPartition, int]
-) -> Position | None:
-    """None without a leader."""
-    try:
-        return Position(cluster.metadata.leader(tp).id, ends.get(tp))
-    except KafkaError:
-        return None
+    def _leader(self, group: str) -> Broker:
+        return self._cluster.metadata.leader(self._partition(group))
 
-
-def committed(offsets: dict[TopicPartition, int] | KafkaError) -> OfGroup | KafkaError:
-    if isinstance(offsets, KafkaError):
-        return offsets
-    return {tp: Committed(offset) for tp, offset in offsets.items()}
+    def _partition(self, group: str) -> TopicPartition:
+        return TopicPartition(OFFSETS_TOPIC, group_partition(group, self.count))

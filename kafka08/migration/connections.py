@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
+from kafka08.client.coordinators import Coordinators
 from kafka08.client.log_offsets import log_ends, messages_at
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
@@ -14,7 +15,6 @@ from kafka08.errors import UnsupportedVersion
 from kafka08.groups.coordinated import CoordinatedGroup
 from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.lifecycle import Closeable
-from kafka08.migration.coordinators import Coordinators
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition

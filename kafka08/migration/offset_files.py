@@ -26,7 +26,7 @@ FORM: Final = '{"version":1,"groups":{"readers":{"pages":{"0":[120,null]}}}}'
 LINE_FORM: Final = "/consumers/GROUP/offsets/TOPIC/PARTITION:OFFSET"
 LINE: Final = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+):(\d+)")
 
-GroupOffsets = dict[str, dict[TopicPartition, int]]
+OffsetsByGroup = dict[str, dict[TopicPartition, int]]
 """group → partition → offset."""
 
 
@@ -52,7 +52,7 @@ def to_jvm_lines(groups: Iterable[GroupFacts], store: str) -> Iterator[str]:
                 yield f"{paths.offset(facts.group, *p.topic_partition)}:{offset}"
 
 
-def read_offsets(path: Path) -> GroupOffsets:
+def read_offsets(path: Path) -> OffsetsByGroup:
     """What a file says, in either format; ConfigError naming it and what is wrong, also for one
     without any offset."""
     try:
@@ -70,15 +70,15 @@ def read_offsets(path: Path) -> GroupOffsets:
     return found
 
 
-def parse(text: str) -> GroupOffsets:
+def parse(text: str) -> OffsetsByGroup:
     """Either format; of ours the larger offset of both stores. ConfigError naming what is wrong."""
     if text.lstrip().startswith("{"):
         return _parse_json(text)
     return _parse_lines(text)
 
 
-def _parse_lines(text: str) -> GroupOffsets:
-    found: GroupOffsets = {}
+def _parse_lines(text: str) -> OffsetsByGroup:
+    found: OffsetsByGroup = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line:
             break
@@ -90,7 +90,7 @@ def _parse_lines(text: str) -> GroupOffsets:
     return found
 
 
-def _parse_json(text: str) -> GroupOffsets:
+def _parse_json(text: str) -> OffsetsByGroup:
     try:
         fields = _object(json.loads(text), "the file")
         if (version := fields.get("version")) != VERSION:

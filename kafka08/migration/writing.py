@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from kafka08.client.coordinators import Check
 from kafka08.consumer.offset_store import Offsets
 from kafka08.errors import BadVersion, KafkaError, MigrationError, NodeExists, ZooKeeperError
 from kafka08.migration.connections import Connections
-from kafka08.migration.coordinators import Check
 from kafka08.migration.reading import zookeeper_offsets, zookeeper_offsets_of
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition

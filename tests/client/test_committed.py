@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kafka08.client.committed import committed_in_kafka, error_codes, refused_commits
+from kafka08.client.committed import (
+    OF_THE_GROUP,
+    committed_in_kafka,
+    error_codes,
+    offsets_found,
+    refused_commits,
+)
 from kafka08.client.requests import StorageName
 from kafka08.errors import (
     NO_ERROR,
@@ -74,6 +80,24 @@ def test_only_a_partition_that_exists_must_be_known() -> None:
     assert committed_in_kafka(answer, "g", [T0, T1]) == {T0: NO_OFFSET, T1: NO_OFFSET}
     with pytest.raises(UnknownTopicOrPartition, match=r"\[t,0\]: offsets of group g"):
         committed_in_kafka(answer, "g", [T0, T1], known=True)
+
+
+def test_what_is_found_has_an_offset_and_was_asked_for() -> None:
+    """Neither partitions without a commit, nor unknown ones, nor others of the group."""
+    answer = fetched((NO_ERROR, 5), (NO_ERROR, NO_OFFSET), (UNKNOWN, NO_OFFSET), (NO_ERROR, 7))
+    asked = [TopicPartition("t", number) for number in range(3)]
+    assert offsets_found(answer, "g", asked) == {T0: 5}
+
+
+@pytest.mark.parametrize("code", sorted(OF_THE_GROUP))
+def test_an_error_of_the_group_is_no_answer(code: int) -> None:
+    """At one of its partitions, or, from 0.10.2 on, of the whole response."""
+    at_a_partition = fetched((NO_ERROR, 5), (code, NO_OFFSET))
+    of_the_response = OffsetFetchResponse([], code)
+    for answer in (at_a_partition, of_the_response):
+        with pytest.raises(ApiError, match="group g") as raised:
+            offsets_found(answer, "g", [T0, T1])
+        assert raised.value.code == code
 
 
 def test_a_refused_commit_is_of_its_partition_alone() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka08.migration.coordinators import Coordinators
+from kafka08.client.coordinators import Coordinators
 from kafka08.zk.client import ZkClient
 
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import pytest
 
+from kafka08.client.coordinators import Coordinators
 from kafka08.errors import ConfigError, ConsumerCoordinatorNotAvailable, MigrationError
 from kafka08.groups.trees import read_offsets
 from kafka08.migration import OffsetMigration, State
-from kafka08.migration.coordinators import Coordinators
 from kafka08.migration.journal import Entry, Journal
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths

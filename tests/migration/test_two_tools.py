@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from kafka08.client.coordinators import Coordinators
 from kafka08.errors import MigrationError, SessionLost
 from kafka08.migration import State
-from kafka08.migration.coordinators import Coordinators
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient

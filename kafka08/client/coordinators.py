@@ -1,0 +1,271 @@
+"""Coordinators: the committed offsets of many groups, from the coordinators of all of them.
+
+A request is about one group, and a broker answers the requests of a connection in order. So those
+to one coordinator are written ahead of the responses: a thousand groups cost about as much waiting
+as one. A group whose coordinator moves, loads or is just being found is asked about again with the
+others that are left, until `patience_s` is over; its last error is then its result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from kafka08.client.cluster import ClusterClient
+from kafka08.client.committed import committed_in_kafka, offsets_found, refused_commits
+from kafka08.client.requests import commit_request, committed_request, coordinator_of
+from kafka08.client.retry import is_retriable
+from kafka08.clock import Clock
+from kafka08.errors import (
+    ClientError,
+    Closed,
+    ConsumerCoordinatorNotAvailable,
+    KafkaError,
+    ProtocolError,
+    UnsupportedVersion,
+)
+from kafka08.network.connection import Connection
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
+from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.types import Request, Response
+from kafka08.protocol.version_ranges import VersionRanges
+from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Offsets: TypeAlias = dict[TopicPartition, int]
+Check: TypeAlias = Callable[[], None]
+Find: TypeAlias = Callable[[Sequence[str]], Mapping[str, Broker | KafkaError]]
+"""Groups → the coordinator of each, or why it is unknown. Called again for those whose coordinator
+did not answer, which may have moved."""
+
+PATIENCE_S: Final = 15.0
+"""The first question of all makes the offsets topic, and a coordinator may have to load."""
+BACKOFF_S: Final = 0.2
+IN_FLIGHT_MAX: Final = 50
+"""Requests ahead of the responses."""
+PARTITIONS_IN_FLIGHT: Final = 4000
+"""Partitions in the requests in flight, at most 90 KB: the sockets take them all, so neither side
+ever waits for the other to read."""
+ALL_PARTITIONS: Final = 2
+"""The version of OffsetFetch that can ask for all partitions of a group (0.10.2)."""
+
+
+class Question(NamedTuple):
+    """A request about one group, and the number of partitions that it names."""
+
+    request: Request
+    partitions: int
+
+
+Ask: TypeAlias = Callable[[str, VersionRanges], Question]
+"""(group, API versions of its coordinator) → what to ask."""
+
+
+class Coordinators:
+    """Sends its requests through `cluster`, which the caller closes. Thread-safe if `find` is.
+
+    patience_s      how long groups are asked about again
+    find            None: the brokers are asked, which creates a missing offsets topic, and their
+                    answers are remembered
+    requests_sent   to coordinators
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        clock: Clock,
+        *,
+        patience_s: float = PATIENCE_S,
+        find: Find | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._patience_s = patience_s
+        self._find = find or self._look_up
+        self._known: dict[str, Broker] = {}
+        self.requests_sent = 0
+
+    def fetch(
+        self, wanted: Mapping[str, Collection[TopicPartition]]
+    ) -> dict[str, Offsets | KafkaError]:
+        """group → what is committed of the partitions named, NO_OFFSET where nothing is. They must
+        exist: a broker that has just started calls them unknown, and is asked again."""
+
+        def ask(group: str, _: VersionRanges) -> Question:
+            partitions = sorted(wanted[group])
+            return Question(committed_request(group, partitions, "kafka"), len(partitions))
+
+        def result(group: str, response: Response) -> Offsets:
+            return committed_in_kafka(response, group, wanted[group], known=True)
+
+        nothing: dict[str, Offsets | KafkaError] = {g: {} for g, of in wanted.items() if not of}
+        return nothing | self._ask([g for g, of in wanted.items() if of], ask, result)
+
+    def fetch_found(
+        self, groups: Iterable[str], partitions: Collection[TopicPartition]
+    ) -> dict[str, Offsets | KafkaError]:
+        """group → what it committed of `partitions`, without those of which it committed nothing
+        and those that its coordinator does not know. Coordinators of 0.10.2 are asked for all that
+        a group has committed, which is less to send."""
+        named = frozenset(partitions)
+        topics = committed_request("", sorted(named), "kafka").topics
+
+        def ask(group: str, versions: VersionRanges) -> Question:
+            version = versions.highest(OffsetFetchRequest, 1, ALL_PARTITIONS)
+            if version == ALL_PARTITIONS:
+                return Question(OffsetFetchRequest(group, None, version=version), 1)
+            return Question(OffsetFetchRequest(group, topics, version=version), len(named))
+
+        def result(group: str, response: Response) -> Offsets:
+            return offsets_found(response, group, named)
+
+        return self._ask(list(groups), ask, result)
+
+    def commit(
+        self,
+        wanted: Mapping[str, Mapping[TopicPartition, int]],
+        check: Check = lambda: None,
+    ) -> dict[str, Offsets | KafkaError]:
+        """group → the offsets that were committed: all that are wanted, or the first refusal.
+        `check` is called before each request, and raises if it must not be sent any more."""
+
+        def ask(group: str, _: VersionRanges) -> Question:
+            offsets = {tp: OffsetAndMetadata(o) for tp, o in sorted(wanted[group].items())}
+            return Question(commit_request(group, offsets, "kafka"), len(offsets))
+
+        def result(group: str, response: Response) -> Offsets:
+            for refusal in refused_commits(response, group).values():
+                raise refusal
+            return dict(wanted[group])
+
+        return self._ask(list(wanted), ask, result, check)
+
+    def _ask(
+        self,
+        groups: Sequence[str],
+        ask: Ask,
+        result: Callable[[str, Response], R],
+        check: Check = lambda: None,
+    ) -> dict[str, R | KafkaError]:
+        """The result of each group, or the error that it met."""
+        results: dict[str, R | KafkaError] = {}
+        give_up_at = self._clock.monotonic() + self._patience_s
+        left = list(groups)
+        while left:
+            results.update(self._round(left, ask, result, check))
+            left = [group for group in left if _may_pass(results[group])]
+            if left:
+                if self._clock.monotonic() >= give_up_at:
+                    break
+                logger.info("%d groups are asked for again: %s", len(left), results[left[0]])
+                self._clock.sleep(BACKOFF_S)
+        return results
+
+    def _round(
+        self, groups: Sequence[str], ask: Ask, result: Callable[[str, Response], R], check: Check
+    ) -> dict[str, R | KafkaError]:
+        """One try."""
+        results: dict[str, R | KafkaError] = {}
+        by_broker: dict[Broker, list[str]] = {}
+        for group, found in self._find(groups).items():
+            if isinstance(found, KafkaError):
+                results[group] = found
+            else:
+                by_broker.setdefault(found, []).append(group)
+        for broker, names in by_broker.items():
+            for group, answer in zip(names, self._answers(broker, names, ask, check), strict=True):
+                self.requests_sent += 1
+                results[group] = answered = _result_of(group, answer, result)
+                if isinstance(answered, KafkaError):
+                    self._known.pop(group, None)
+        return results
+
+    def _look_up(self, groups: Sequence[str]) -> dict[str, Broker | KafkaError]:
+        """group → its coordinator, known or asked for; why it was not found."""
+        found: dict[str, Broker | KafkaError] = {g: b for g in groups if (b := self._known.get(g))}
+        unknown = [group for group in groups if group not in found]
+        if not unknown:
+            return found
+        for group, answer in zip(unknown, self._answers_of_any(unknown), strict=True):
+            found[group] = coordinator = _result_of(group, answer, coordinator_of)
+            if isinstance(coordinator, Broker):
+                self._known[group] = coordinator
+        return found
+
+    def _answers_of_any(self, groups: Sequence[str]) -> list[Response | KafkaError]:
+        """ConsumerMetadata of each group from the first broker that answers; where there was none,
+        why."""
+        try:
+            for broker in self._cluster.brokers():
+                answers = list(self._answers(broker, groups, _who_coordinates))
+                if not isinstance(answers[0], ClientError | ProtocolError):
+                    return answers
+            # None is known yet, or those that were are gone: one question to an address that was
+            # given; the others wait for the next round.
+            first = self._cluster.ask_any(ConsumerMetadataRequest(groups[0]))
+            self._cluster.refresh()
+        except (ClientError, ProtocolError) as error:
+            return [error] * len(groups)
+        later = ConsumerCoordinatorNotAvailable("no broker is known yet that could be asked")
+        return [first, *[later] * (len(groups) - 1)]
+
+    def _answers(
+        self, broker: Broker, groups: Sequence[str], ask: Ask, check: Check = lambda: None
+    ) -> Iterator[Response | KafkaError]:
+        """The answers of a broker, in order; where there was none, why."""
+        answered = 0
+        try:
+            with self._cluster.connection(broker) as connection:
+                for response in _pipeline(connection, groups, ask, check):
+                    yield response
+                    answered += 1
+        except Closed:
+            raise
+        except (ClientError, ProtocolError, UnsupportedVersion) as error:
+            for _ in range(len(groups) - answered):
+                yield error
+
+
+def _pipeline(
+    connection: Connection, groups: Iterable[str], ask: Ask, check: Check
+) -> Iterator[Response]:
+    """The responses in order; IN_FLIGHT_MAX and PARTITIONS_IN_FLIGHT limit the requests ahead of
+    them."""
+    ahead: deque[int] = deque()
+    for group in groups:
+        request, partitions = ask(group, connection.versions)
+        while ahead and (
+            len(ahead) >= IN_FLIGHT_MAX or sum(ahead) + partitions > PARTITIONS_IN_FLIGHT
+        ):
+            yield connection.read_response()
+            ahead.popleft()
+        check()
+        connection.write(request)
+        ahead.append(partitions)
+    for _ in ahead:
+        yield connection.read_response()
+
+
+def _who_coordinates(group: str, _: VersionRanges) -> Question:
+    return Question(ConsumerMetadataRequest(group), 1)
+
+
+def _result_of(
+    group: str, answer: Response | KafkaError, result: Callable[[str, Response], R]
+) -> R | KafkaError:
+    if isinstance(answer, KafkaError):
+        return answer
+    try:
+        return result(group, answer)
+    except KafkaError as error:
+        return error
+
+
+def _may_pass(result: object) -> bool:
+    return isinstance(result, ProtocolError) or (
+        isinstance(result, KafkaError) and is_retriable(result)
+    )
