@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import offsets_or_errors
 from kafka08.client.message_times import message_times
-from kafka08.consumer.znode_cache import ZnodeCache
 from kafka08.deprecation import renamed
 from kafka08.errors import KafkaError
+from kafka08.exporter.changing_znodes import ChangingZnodes
 from kafka08.exporter.kafka_commits import KafkaCommits
 from kafka08.exporter.message_times import MessageTimes
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
@@ -38,7 +38,6 @@ from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.nodes import BrokerRegistration
-from kafka08.zk.operations import Node
 from kafka08.zk.store import ClusterStore, reachable
 
 logger = logging.getLogger(__name__)
@@ -63,13 +62,9 @@ class ClusterReader(Closeable):
         self._zk.start()
         self._store = ClusterStore(self._zk)
         self._session = self._zk.session_id
-        self._state_nodes: ZnodeCache[Node] = self._watched_nodes()
-        self._commit_nodes: ZnodeCache[Node] = self._watched_nodes()
-
-    def _watched_nodes(self) -> ZnodeCache[Node]:
-        """Znodes that are reread only after a change: there may be a hundred thousand, and a read
-        costs a tenth of a millisecond."""
-        return ZnodeCache(self._zk, lambda node: node, lambda: None, self._runtime)
+        self._state_nodes = ChangingZnodes(self._zk, runtime)
+        self._commit_nodes = ChangingZnodes(self._zk, runtime)
+        """There may be a hundred thousand of each, and a read costs a tenth of a millisecond."""
 
     @property
     def requests_sent(self) -> int:
@@ -225,7 +220,7 @@ class ClusterReader(Closeable):
         unanswered: list[str],
     ) -> dict[str, GroupView]:
         names = GroupStore(self._zk).groups()
-        trees = read_commits(self._zk, names, self._commit_nodes)
+        trees = read_commits(self._zk, names, self._commit_nodes.refresh)
         members = {name: len(found) for name, found in read_members_of(self._zk, names).items()}
         coordinated = self._coordinated(cluster, unanswered)
         count = sum(tp.topic == OFFSETS_TOPIC for tp in partitions)

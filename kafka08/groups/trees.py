@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from kafka08.consumer.znode_cache import AT_ONCE, ZnodeCache
+from kafka08.consumer.znode_cache import AT_ONCE
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.facts import Owner
 from kafka08.structs import TopicPartition
@@ -50,16 +50,18 @@ def read_offsets(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[int]]:
 
 
 def read_commits(
-    zk: ZkClient, groups: Sequence[str], watched: ZnodeCache[Node]
+    zk: ZkClient, groups: Sequence[str], read: Callable[[Sequence[str]], Mapping[str, Node]]
 ) -> dict[str, Tree[tuple[int, int]]]:
-    """group → its committed offsets with the versions of their znodes; a commit raises these. Of
-    `watched` znodes only those are read that have changed since the last time."""
+    """group → its committed offsets with the versions of their znodes; a commit raises these.
+
+    read   paths → those of them that exist, with their znodes
+    """
     return _read(
         zk,
         groups,
         paths.offsets,
         lambda node: (nodes.decode_offset(node.data), node.version),
-        watched.refresh,
+        read,
     )
 
 
@@ -75,7 +77,7 @@ def _read(
     groups: Sequence[str],
     path: Callable[..., str],
     decode: Callable[[Node], T],
-    read_nodes: Callable[[Sequence[str]], Mapping[str, Node]] | None = None,
+    read_leaves: Callable[[Sequence[str]], Mapping[str, Node]] | None = None,
 ) -> dict[str, Tree[T]]:
     """`path` of a group and, where there is one, a topic; None: by pipelines."""
     listed = zk.pipeline([Children(path(group)) for group in groups])
@@ -94,7 +96,7 @@ def _read(
             else:
                 found[group].strays.append(leaf)
     wanted = [leaf for _, _, leaf in leaves]
-    read = _read_nodes(zk, wanted) if read_nodes is None else read_nodes(wanted)
+    read = read_nodes(zk, wanted) if read_leaves is None else read_leaves(wanted)
     for group, tp, leaf in leaves:
         there = read.get(leaf)
         if there is None:
@@ -106,8 +108,8 @@ def _read(
     return found
 
 
-def _read_nodes(zk: ZkClient, wanted: Sequence[str]) -> dict[str, Node]:
-    """path → node, of those that are there."""
+def read_nodes(zk: ZkClient, wanted: Sequence[str]) -> dict[str, Node]:
+    """path → its znode, of those that exist. Raises ZooKeeperError."""
     found: dict[str, Node] = {}
     for start in range(0, len(wanted), AT_ONCE):
         portion = wanted[start : start + AT_ONCE]
