@@ -97,31 +97,49 @@ class Appender:
         """The same for one set of the broker itself, for an internal topic. `message_set` is
         writable."""
 
-        def note(_: TopicPartition, result: AppendResult) -> None:
-            if result.error is not None or self._is_settled(
-                topic_partition, result.next_offset, required_acks
-            ):
-                done(result)
-                return
-
-            def acknowledged(errors: AppendErrors) -> None:
-                done(with_errors({topic_partition: result}, errors)[topic_partition])
-
-            pending = {topic_partition: result.next_offset}
-            self.await_acks(required_acks, pending, timeout_ms, acknowledged, None)
-
-        partition = self._replica_manager.find(topic_partition)
-        result = None
+        manager = self._replica_manager
+        partition = manager.find(topic_partition)
         if partition is not None:
             result = self._append_plain(partition, message_set, required_acks)
-        if result is None:
-            result = self._append_one(
-                topic_partition, message_set, required_acks, note, internal=True
-            )
+            if result is not None:
+                manager.wake_fetches((topic_partition,))
+                is_alone = len(partition.maximal_isr) == 1
+                if required_acks in {0, 1} or (required_acks < 0 and is_alone):
+                    done(result)
+                else:
+                    self._await_internal(topic_partition, result, required_acks, timeout_ms, done)
+                return
+
+        def note(_: TopicPartition, result: AppendResult) -> None:
+            if result.error is None:
+                self._await_internal(topic_partition, result, required_acks, timeout_ms, done)
+            else:
+                done(result)
+
+        result = self._append_one(topic_partition, message_set, required_acks, note, internal=True)
         if result is not None:
             if result.error is None:
-                self._replica_manager.wake(topic_partition)
+                manager.wake(topic_partition)
             note(topic_partition, result)
+
+    def _await_internal(
+        self,
+        topic_partition: TopicPartition,
+        result: AppendResult,
+        required_acks: int,
+        timeout_ms: float,
+        done: Callable[[AppendResult], object],
+    ) -> None:
+        """Call `done` with the result of an append once enough replicas have it."""
+        if self._is_settled(topic_partition, result.next_offset, required_acks):
+            done(result)
+            return
+
+        def acknowledged(errors: AppendErrors) -> None:
+            done(with_errors({topic_partition: result}, errors)[topic_partition])
+
+        pending = {topic_partition: result.next_offset}
+        self.await_acks(required_acks, pending, timeout_ms, acknowledged, None)
 
     def _append_plain(
         self, partition: Partition, message_set: bytearray, required_acks: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
 from kafka08.broker.halt import halt_on
 from kafka08.errors import ApiError, ProtocolError, StorageError, code_of
@@ -40,6 +40,22 @@ class Refuse(Protocol):
     """`refuse` of a handler module: the normal response with `code` everywhere."""
 
     def __call__(self, request: Any, code: int, /) -> Response: ...
+
+
+P = ParamSpec("P")
+
+
+def send(
+    link: ServerConnection, encode: Callable[P, bytes], *args: P.args, **kwargs: P.kwargs
+) -> None:
+    """Send the response of a parked request, which `encode` makes; see Call.respond."""
+    try:
+        frame = encode(*args, **kwargs)
+    except ProtocolError as error:
+        link.finish(f"the response to its request cannot be encoded: {error}")
+    else:
+        link.on_close = None
+        link.send_response(frame)
 
 
 class Call:
@@ -82,12 +98,8 @@ class Call:
         """Send the response of a parked call, once. Never switches. Does nothing if the client is
         gone. A response that cannot be encoded (it repeats names of the request) closes the
         connection."""
-        try:
-            frame = encode_response(response, self.header.correlation_id, self.request.version)
-        except ProtocolError as error:
-            self.close(f"the response to its request cannot be encoded: {error}")
-        else:
-            self.respond_encoded(frame)
+        correlation_id = self.header.correlation_id
+        send(self._link, encode_response, response, correlation_id, self.request.version)
 
     def respond_encoded(self, frame: ResponseFrame) -> None:
         """As `respond`, with an encoded frame (for Fetch, whose sets stay in their files)."""

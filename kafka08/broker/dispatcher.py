@@ -1,7 +1,7 @@
 """Dispatcher: calls the handler of each request, and turns results and errors into responses.
 
-The table of the level (kafka08.protocol.served) has the supported APIs and versions. Produce, Fetch
-and repeated Metadata requests take the fast path (fast_path). Source:
+The table of the level (kafka08.protocol.served) has the supported APIs and versions. Produce,
+Fetch, repeated Metadata requests and those of group members take the fast path (fast_path). Source:
 kafka.server.KafkaApis.handle 0.8.2.2.
 """
 
@@ -154,7 +154,9 @@ class Dispatcher:
         self._takes_times = requests.takes_times
         self._served = served
         self._handlers = handlers_at(served.level)
-        self._fast_path = FastPath(broker, served).methods
+        fast_path = FastPath(broker, served)
+        self._fast_path = fast_path.methods
+        self._group_path = fast_path.group_methods
 
     def __call__(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
         """The response, or None if the call is parked. ProtocolError, which closes the connection,
@@ -173,8 +175,9 @@ class Dispatcher:
         fast_path = self._fast_path.get(number)
         if fast_path is None:
             if self._takes_times and not is_frequent(payload):
-                return self._requests.measure(payload, link, partial(self._decode, payload))
-            return self._decode(payload, link)
+                handle = partial(self._handle, number, payload)
+                return self._requests.measure(payload, link, handle)
+            return self._handle(number, payload, link)
         try:
             response = fast_path(payload, link)
         except StorageError as error:
@@ -183,6 +186,21 @@ class Dispatcher:
         if isinstance(response, Fallback):
             return self._decode(payload, link, response.appended)
         return response
+
+    def _handle(
+        self, number: int, payload: memoryview, link: ServerConnection
+    ) -> ResponseFrame | None:
+        """The response to one of the less frequent requests."""
+        fast_path = self._group_path.get(number)
+        if fast_path is not None:
+            try:
+                response = fast_path(payload, link)
+            except StorageError as error:
+                halt_on(error, self._broker.runtime)
+                raise
+            if not isinstance(response, Fallback):
+                return response
+        return self._decode(payload, link)
 
     def _decode(
         self, payload: memoryview, link: ServerConnection, appended: AppendResults | None = None

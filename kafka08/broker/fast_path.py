@@ -3,10 +3,11 @@
     Produce        any number of partitions (fast_produce)
     Fetch          any number of partitions (fast_fetch)
     Metadata 0-2   a question that was answered before, in the same metadata epoch
+    groups         JoinGroup 1, SyncGroup and Heartbeat of their members (fast_groups)
 
 All other requests, and every error, go to the handlers: a fast path returns Fallback, and then
 the request is decoded in full. A fast path has no rules of its own; it does exactly what
-handlers.produce, handlers.fetch and handlers.metadata would do. Other versions than these have
+the handler of that API would do. Other versions than these have
 other layouts, and are never tried.
 """
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.fast_fetch import FastFetch
+from kafka08.broker.fast_groups import FastGroups
 from kafka08.broker.fast_produce import FastProduce
 from kafka08.broker.handlers import fetch, later_fetch
 from kafka08.levels import Level
@@ -42,6 +44,9 @@ FETCH: Final = 1
 FETCH_VERSIONS: Final = (0, 1, 2, 3)
 METADATA: Final = 3
 METADATA_VERSIONS: Final = (0, 1, 2)
+JOIN_GROUP_1: Final = (11, 1)
+HEARTBEAT_0: Final = (12, 0)
+SYNC_GROUP_0: Final = (14, 0)
 VERSION: Final = slice(2, 4)
 """Position of the version in a request."""
 
@@ -53,8 +58,17 @@ def api_number(key: int, version: int) -> int:
     return key << 16 | version
 
 
+def by_number(methods: dict[tuple[int, int], Method], served: Served) -> dict[int, Method]:
+    """Those that the level serves."""
+    return {api_number(*row): method for row, method in methods.items() if row in served.rows}
+
+
 class FastPath:
-    """methods   the first four bytes of a request (key, version) as a number → what handles it"""
+    """The methods by the first four bytes of a request (key, version) as a number.
+
+    methods         of the most frequent requests
+    group_methods   of those of groups; empty at level 0.8.2, where two of the numbers are stubs
+    """
 
     def __init__(self, broker: BrokerContext, served: Served) -> None:
         self._broker = broker
@@ -69,9 +83,16 @@ class FastPath:
             ),
             **dict.fromkeys(((METADATA, v) for v in METADATA_VERSIONS), self.metadata),
         }
-        self.methods: Final = {
-            api_number(*row): method for row, method in methods.items() if row in served.rows
-        }
+        groups = FastGroups(broker)
+        group_methods: dict[tuple[int, int], Method] = {}
+        if served.level >= Level.V0_9_0:
+            group_methods = {
+                JOIN_GROUP_1: groups.join,
+                SYNC_GROUP_0: groups.sync,
+                HEARTBEAT_0: groups.heartbeat,
+            }
+        self.methods: Final = by_number(methods, served)
+        self.group_methods: Final = by_number(group_methods, served)
 
     def metadata(self, payload: memoryview, _link: ServerConnection) -> ResponseFrame | Fallback:
         """The cached response to an equal request, if the metadata have not changed since."""
@@ -79,8 +100,8 @@ class FastPath:
             _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
         except struct_error:
             return FALL_BACK
-        body = REQUEST_HEADER.size + client if client > 0 else REQUEST_HEADER.size
-        question = self._request_prefix + bytes(payload[VERSION]) + bytes(payload[body:])
+        body = bytes(payload[REQUEST_HEADER.size + max(client, 0) :])
+        question = self._request_prefix + bytes(payload[VERSION]) + body
         answer = self._metadata_cache.cached_response(question)
         if answer is None:
             return FALL_BACK

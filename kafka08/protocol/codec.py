@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol.api import DECLARED, ApiVersion, row_of
-from kafka08.protocol.compiler import DECODERS, Encode, Encoders, field_at, wrong_length
+from kafka08.protocol.compiler import DECODERS, ENCODERS, Encode, field_at, wrong_length
 from kafka08.protocol.layout import message_class
 from kafka08.protocol.types import Buffer, Request, Response
 
@@ -40,8 +40,6 @@ CORRELATION_ID: Final = struct.Struct(">i")
 
 M = TypeVar("M")
 
-_encoders: Final = Encoders()
-
 
 def _row(cls: type, version: int) -> ApiVersion:
     """ProtocolError if the API of `cls` has no such version."""
@@ -56,7 +54,7 @@ class _RequestEncoders(dict[tuple[type[Request], int], tuple[int, bool, Encode]]
 
     def __missing__(self, key: tuple[type[Request], int]) -> tuple[int, bool, Encode]:
         row = _row(*key)
-        self[key] = encoding = DECLARED[key[0]].key, row.has_client_id, _encoders[row.request]
+        self[key] = encoding = DECLARED[key[0]].key, row.has_client_id, ENCODERS[row.request]
         return encoding
 
 
@@ -64,7 +62,7 @@ class _ResponseEncoders(dict[tuple[type, int], Encode]):
     """(response class, version) → the encoder of its layout."""
 
     def __missing__(self, key: tuple[type, int]) -> Encode:
-        self[key] = encode = _encoders[_row(*key).response]
+        self[key] = encode = ENCODERS[_row(*key).response]
         return encode
 
 
@@ -108,16 +106,22 @@ def encode_request(request: Request, correlation_id: int, client_id: str | None)
 def encode_response(response: Response, correlation_id: int, version: int = 0) -> bytes:
     """The whole frame of the response to a request of `version`. ProtocolError if a value does not
     fit its field."""
+    return encode_frame(_response_encoders[type(response), version], response, correlation_id)
+
+
+def encode_frame(encode: Encode, message: object, correlation_id: int) -> bytes:
+    """The whole frame of a response whose body `encode` makes of `message`. ProtocolError if a
+    value does not fit its field."""
     pieces: list[Buffer] = [b""]
     try:
-        _response_encoders[type(response), version](response, pieces.append)
+        encode(message, pieces)
     except (struct.error, UnicodeEncodeError) as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error
     try:
         size = CORRELATION_ID.size + sum(map(len, pieces))
         pieces[0] = FRAME_AND_CORRELATION_ID.pack(size, correlation_id)
     except struct.error as error:
-        raise ProtocolError(f"{type(response).__name__}: frame header: {error}") from error
+        raise ProtocolError(f"{type(message).__name__}: frame header: {error}") from error
     return b"".join(pieces)
 
 
@@ -136,7 +140,7 @@ def encode_body(message: object, layout: type | None = None) -> bytes:
     """The bytes of any message class (kafka08.protocol.types), without a header; `layout` is a wire
     form of its class."""
     pieces: list[Buffer] = []
-    _append_body(_encoders[layout or type(message)], message, pieces)
+    _append_body(ENCODERS[layout or type(message)], message, pieces)
     return b"".join(pieces)
 
 
@@ -213,6 +217,6 @@ def decode_body(cls: type[M], buffer: Buffer, position: int = 0) -> tuple[M, int
 
 def _append_body(encode: Encode, message: object, pieces: list[Buffer]) -> None:
     try:
-        encode(message, pieces.append)
+        encode(message, pieces)
     except (struct.error, UnicodeEncodeError) as error:
         raise ProtocolError(f"{field_at(error)}: {error}") from error

@@ -39,13 +39,16 @@ from kafka08.protocol.layout import (
     Record,
     Text,
     Truth,
+    as_tuples,
     layout_of,
     strict,
+    tuple_of,
 )
 from kafka08.protocol.types import Buffer
 
-Decode = Callable[[memoryview, int], tuple[Any, int]]
-Encode = Callable[[Any, Callable[[Buffer], None]], None]
+Decode = Callable[[Any, int], tuple[Any, int]]
+"""Of a memoryview, or of bytes, which are then copied where a memoryview would be sliced."""
+Encode = Callable[[Any, list[Buffer]], None]
 
 STRING_BYTES_MAX: Final = 32767
 
@@ -55,32 +58,53 @@ _fields: Final[dict[str, list[str]]] = {}
 
 class Decoders(dict[type, Decode]):
     """Message class or wire form → its decoder `(view, position) → (message, end)`, made at first
-    use. `strict`: as kafka08.protocol.layout.strict reads it."""
+    use.
 
-    def __init__(self, *, strict: bool = False) -> None:
+    note   tells these decoders from others of the same classes
+    read   changes a layout before it is compiled, as kafka08.protocol.layout.strict does
+    """
+
+    def __init__(self, note: str = "", read: Callable[[Record], Record] | None = None) -> None:
         super().__init__()
-        self._strict = strict
+        self._note = note
+        self._read = read
 
     def __missing__(self, cls: type) -> Decode:
         layout = layout_of(cls)
-        if self._strict:
-            layout = strict(layout)
-        function: Decode = _DecoderSource(layout).compile("decode", "strict" * self._strict)
+        if self._read is not None:
+            layout = self._read(layout)
+        function: Decode = _DecoderSource(layout).compile("decode", self._note)
         self[cls] = function
         return function
 
 
 DECODERS: Final = Decoders()
-STRICT_DECODERS: Final = Decoders(strict=True)
+STRICT_DECODERS: Final = Decoders("strict", strict)
+TUPLE_DECODERS: Final = Decoders("tuples", as_tuples)
+"""For fast paths: they decode to tuples of the fields."""
 
 
 class Encoders(dict[type, Encode]):
-    """Message class or wire form → its encoder `(message, append)`, made at first use."""
+    """Message class or wire form → its encoder `(message, pieces)`, made at first use: it appends
+    the pieces of a message to a list. `note` and `read` as for Decoders."""
+
+    def __init__(self, note: str = "", read: Callable[[Record], Record] | None = None) -> None:
+        super().__init__()
+        self._note = note
+        self._read = read
 
     def __missing__(self, cls: type) -> Encode:
-        function: Encode = _EncoderSource(layout_of(cls)).compile("encode")
+        layout = layout_of(cls)
+        if self._read is not None:
+            layout = self._read(layout)
+        function: Encode = _EncoderSource(layout).compile("encode", self._note)
         self[cls] = function
         return function
+
+
+ENCODERS: Final = Encoders()
+TUPLE_ENCODERS: Final = Encoders("tuples", as_tuples)
+"""For fast paths: they encode tuples of the fields."""
 
 
 def field_at(error: BaseException) -> str:
@@ -119,7 +143,7 @@ def as_bytes(value: Buffer) -> Buffer:
 class _Source:
     """The lines of a function, each with the field that it handles.
 
-    `pending` holds the fixed-width values since the last `struct` call; `flush` emits one call for
+    `pending` holds the fixed-width values since the last `struct` call; `flush` makes one call for
     them.
     """
 
@@ -272,6 +296,8 @@ class _DecoderSource(_Source):
             value = self.value(field)
             arguments.append(value if place < layout.positional else f"{name}={value}")
             self.path.pop()
+        if layout.make is tuple_of:
+            return f"({', '.join(arguments)},)"
         if layout.make is None:
             maker = self.constant(layout.cls.__name__, layout.cls)
         else:
@@ -280,17 +306,19 @@ class _DecoderSource(_Source):
 
 
 class _EncoderSource(_Source):
-    """Writes `encode`, which passes the pieces of a message to `append` in wire order."""
+    """Writes `encode`, which appends the pieces of a message to a list, in wire order."""
 
     def __init__(self, layout: Record) -> None:
         super().__init__(layout)
         self.pending: list[tuple[str, str, str]] = []
         """(struct format, which may contain {count}; arguments; field) of each."""
+        self.pieces: list[tuple[str, str]] = []
+        """(expression, field) of each piece since the last `append`."""
         self.indent = 0
-        self.emit("def encode(message, append):")
+        self.emit("def encode(message, pieces):")
         self.indent = 1
         self.value(layout, "message")
-        self.flush()
+        self.append()
         self.emit("return None")
 
     def write(self, code: str, arguments: str) -> None:
@@ -307,7 +335,17 @@ class _EncoderSource(_Source):
         else:
             call = f"{self.constant(f'pack_{code}', struct.Struct(f'>{code}').pack)}("
         field = ", ".join(dict.fromkeys(fields))
-        self.emit(f"append({call}{', '.join(arguments)}))", field)
+        self.pieces.append((f"{call}{', '.join(arguments)})", field))
+
+    def append(self) -> None:
+        """Emit the code that appends all pieces so far, each on its own line for `field_at`."""
+        self.flush()
+        if self.pieces:
+            self.emit("pieces += (")
+            for piece, field in self.pieces:
+                self.emit(f"    {piece},", field)
+            self.emit(")")
+            self.pieces.clear()
 
     def value(self, layout: Layout, value: str) -> None:
         """Emit the code that appends the value of the expression `value`."""
@@ -322,13 +360,22 @@ class _EncoderSource(_Source):
             case Text():
                 self.sized("h", value, "{}.encode()", layout.nullable, layout.null)
             case Blob():
-                self.sized("i", value, "as_bytes({})", layout.nullable)
+                taken = "{0} if type({0}) is bytes else as_bytes({0})"
+                self.sized("i", value, taken, layout.nullable)
             case Array():
                 self.array(layout, value)
             case Record():
                 self.record(layout, value)
 
     def record(self, layout: Record, value: str) -> None:
+        if layout.make is tuple_of:
+            variables = [self.new(f"_{name}") for name, _ in layout.fields]
+            self.emit(f"{', '.join(variables)}, = {value}")
+            for variable, (name, field) in zip(variables, layout.fields, strict=True):
+                self.path.append(name)
+                self.value(field, variable)
+                self.path.pop()
+            return
         if layout.show is not None:
             shown = self.new("_shown")
             show = self.constant(f"show_{layout.cls.__name__}", layout.show)
@@ -344,13 +391,13 @@ class _EncoderSource(_Source):
     ) -> None:
         data, length = self.new(), self.new("_size")
         present = f" if {value} is not {self.null(null)} else "
-        self.emit(f"{data} = {taken.format(value)}" + f'{present}b""' * nullable)
+        self.emit(f"{data} = ({taken.format(value)})" + f'{present}b""' * nullable)
         self.emit(f"{length} = len({data})" + f"{present}-1" * nullable)
         if code == "h":
             self.emit(f"if {length} > {STRING_BYTES_MAX}: raise too_long({length})")
         self.write(code, length)
         self.flush()
-        self.emit(f"append({data})")
+        self.pieces.append((data, ".".join(self.path)))
 
     def array(self, layout: Array, value: str) -> None:
         item = layout.item
@@ -365,10 +412,10 @@ class _EncoderSource(_Source):
         if isinstance(item, Integer) and not layout.nullable:
             self.write(f"{{{items}}}{item.code}", f"*{values}")
             return
-        self.flush()
+        self.append()
         variable = self.new("_item")
         self.emit(f"for {variable} in {values}:")
         self.indent += 1
         self.value(item, variable)
-        self.flush()
+        self.append()
         self.indent -= 1

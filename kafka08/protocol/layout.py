@@ -135,6 +135,27 @@ def strict(layout: Record) -> Record:
     return dataclasses.replace(layout, fields=fields)
 
 
+def as_tuples(layout: Record) -> Record:
+    """The layout, decoded to tuples of its fields instead of messages."""
+    fields = tuple((name, _as_tuples(field)) for name, field in layout.fields)
+    return dataclasses.replace(layout, fields=fields, make=tuple_of)
+
+
+def tuple_of(*fields: Any) -> tuple[Any, ...]:
+    """The `make` of a layout that is decoded to tuples."""
+    return fields
+
+
+def _as_tuples(layout: Layout) -> Layout:
+    match layout:
+        case Array():
+            return dataclasses.replace(layout, item=_as_tuples(layout.item))
+        case Record():
+            return as_tuples(layout)
+        case _:
+            return layout
+
+
 def _strict(layout: Layout) -> Layout:
     match layout:
         case Text(null=null) if null is not None:

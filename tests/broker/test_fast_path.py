@@ -9,13 +9,19 @@ import pytest
 
 from kafka08.broker.fallback import Fallback
 from kafka08.broker.fast_path import Method
+from kafka08.errors import ProtocolError, UnknownMemberId
 from kafka08.levels import Level
 from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol import message_set
-from kafka08.protocol.codec import encode_request
+from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from kafka08.protocol.heartbeat import HeartbeatRequest
+from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse
+from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.served import SERVED
+from kafka08.protocol.sync_group import SyncGroupAssignment, SyncGroupRequest
+from kafka08.protocol.types import Request
 from kafka08.structs import OFFSETS_TOPIC
 from tests.broker.world import Client, World
 
@@ -131,6 +137,101 @@ def test_both_ways_give_the_same_answers(tmp_path: Path, level: Level, seed: int
     for key in (0, 1):
         taken = [way.taken for n, way in ways.items() if n >> 16 == key]  # type: ignore[attr-defined]
         assert sum(taken) > REQUESTS / 25
+
+
+@pytest.mark.parametrize("level", [Level.V0_9_0, Level.V0_10_2])
+@pytest.mark.parametrize("seed", range(4))
+def test_both_ways_decide_the_same_of_groups(tmp_path: Path, level: Level, seed: int) -> None:
+    """Members of two groups join, sync, send heartbeats, leave and are forgotten; some requests are
+    of strangers or cut. Two brokers, one without the fast path, send the same bytes and log the
+    same records."""
+    fast = World(tmp_path / "fast", api_level=str(level), offsets_topic_num_partitions=1)
+    slow = World(tmp_path / "slow", api_level=str(level), offsets_topic_num_partitions=1)
+    slow.handle._group_path.clear()
+    ways = fast.handle._group_path
+    ways |= {number: Counted(handle) for number, handle in ways.items()}
+    for world in (fast, slow):
+        world.lead(OFFSETS_TOPIC)
+    draw = random.Random(seed)
+    version = max(v for key, v in SERVED[level].rows if key == 11)
+    seats = [Seat(fast, slow, group) for group in ("g", "h") for _ in range(2)]
+    for number in range(REQUESTS * 2):
+        free = [seat for seat in seats if not seat.pair[0].parked]
+        if not free or draw.random() < 0.1:
+            seconds = draw.choice((0.1, 4))
+            for world in (fast, slow):
+                world.runtime.advance(seconds)
+            if not free:
+                continue
+        seat = draw.choice(free)
+        frame = bytearray(encode_request(seat.draw(draw, version), number, "c"))
+        if draw.random() < 0.02:
+            frame[-1 - draw.randrange(20)] ^= 0xFF
+        for client in seat.pair:
+            try:
+                client.send(bytes(frame))
+            except ProtocolError:
+                client.finish()
+        for one in seats:
+            left, right = one.pair
+            assert (left.parked, left.ending) == (right.parked, right.ending)
+            answers = left.frames()
+            assert answers == right.frames()
+            for answer in answers:
+                one.note(answer)
+            if left.ending:
+                one.pair = (Client(fast), Client(slow))
+        assert group_log(fast) == group_log(slow)
+    assert all(way.taken > REQUESTS / 10 for way in ways.values())  # type: ignore[attr-defined]
+
+
+class Seat:
+    """A member of a group: the same connection to two brokers, and what it knows of itself."""
+
+    def __init__(self, fast: World, slow: World, group: str) -> None:
+        self.pair = (Client(fast), Client(slow))
+        self.group = group
+        self.member_id = ""
+        self.generation = -1
+        self.members: list[str] = []
+        self.asked: type[Request] = HeartbeatRequest
+        self.version = 0
+
+    def draw(self, draw: random.Random, version: int) -> Request:
+        """Its next request: mostly the one that it needs."""
+        member_id = draw.choice((self.member_id,) * 15 + ("stranger",))
+        kind = 0 if not self.member_id else draw.choice((0, 0, 1, 1, 1, 2, 2, 2, 3))
+        request: Request
+        if kind == 0:
+            name = draw.choice(("range", "range", "range", "roundrobin"))
+            protocols = [JoinGroupProtocol(name, draw.randbytes(draw.randint(0, 1)))]
+            session_ms = draw.choice((10_000,) * 10 + (1,))
+            request = JoinGroupRequest(
+                self.group, session_ms, 3_000, member_id, "consumer", protocols, version=version
+            )
+        elif kind == 1:
+            plan = [SyncGroupAssignment(one, one.encode()) for one in self.members]
+            request = SyncGroupRequest(self.group, self.generation, member_id, plan)
+        elif kind == 2:
+            generation = self.generation + draw.choice((0, 0, 0, 1))
+            request = HeartbeatRequest(self.group, generation, member_id)
+        else:
+            request = LeaveGroupRequest(self.group, member_id)
+        self.asked, self.version = type(request), request.version
+        return request
+
+    def note(self, answer: bytes) -> None:
+        _, response = decode_response(self.asked, answer, self.version)
+        if response.error_code == UnknownMemberId.code:
+            self.member_id = ""
+        elif isinstance(response, JoinGroupResponse) and not response.error_code:
+            self.member_id, self.generation = response.member_id, response.generation
+            self.members = [member.member_id for member in response.members]
+
+
+def group_log(world: World) -> bytes:
+    log = world.partition(OFFSETS_TOPIC).log
+    return bytes(log.read(log.log_start_offset, 1 << 20).bytes())
 
 
 def states(world: World) -> list[tuple[object, ...]]:

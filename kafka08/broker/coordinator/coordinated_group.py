@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kafka08.broker.coordinator.group import Group
@@ -19,12 +19,14 @@ from kafka08.broker.coordinator.group_events import (
     Actions,
     EndRebalance,
     EndSession,
+    Join,
     RemoveGroup,
     RespondToJoin,
     RespondToSync,
     StartRebalance,
     StartSession,
     StoreGroup,
+    SyncReply,
 )
 from kafka08.broker.coordinator.group_state import GroupState
 from kafka08.broker.timer import Timer, TimerTask
@@ -43,7 +45,7 @@ again must not fill a disk."""
 class CoordinatedGroup:
     """One group of this broker.
 
-    group       the state machine; a caller that passes it an event passes its actions to `perform`
+    group       the state machine; whoever passes it an event passes its actions to `perform`
     partition   of the offsets topic, which stores the group
     append      appends the group's record; see OffsetManager.append_group
     remove      removes the group after its last member has left (0.9)
@@ -55,9 +57,9 @@ class CoordinatedGroup:
         "_is_logged",
         "_is_performing",
         "_logged_ms",
+        "_monotonic",
         "_rebalance",
         "_remove",
-        "_runtime",
         "_sessions",
         "_timer",
         "group",
@@ -76,7 +78,7 @@ class CoordinatedGroup:
     ) -> None:
         self.group = group
         self.partition = partition
-        self._runtime = runtime
+        self._monotonic = runtime.monotonic
         self._timer = timer
         self._append = append
         self._remove = remove
@@ -88,45 +90,68 @@ class CoordinatedGroup:
         """Whether the current rebalance is logged."""
         self._logged_ms = -math.inf
 
-    def now_ms(self) -> float:
-        """The clock for the group's events."""
-        return self._runtime.monotonic() * 1000
+    # Requests
+
+    def join(self, request: Join) -> None:
+        """See Group.join."""
+        self.perform(self.group.join(request, self._monotonic() * 1000))
+
+    def sync(
+        self, member_id: str, generation: int, assignments: Mapping[str, bytes], reply: SyncReply
+    ) -> None:
+        """See Group.sync."""
+        now_ms = self._monotonic() * 1000
+        self.perform(self.group.sync(member_id, generation, assignments, reply, now_ms))
+
+    def heartbeat(self, member_id: str, generation: int) -> int:
+        """See Group.heartbeat."""
+        return self.group.heartbeat(member_id, generation, self._monotonic() * 1000)
+
+    def leave(self, member_id: str) -> int:
+        """See Group.leave."""
+        error_code, actions = self.group.leave(member_id, self._monotonic() * 1000)
+        self.perform(actions)
+        return error_code
+
+    def check_commit(self, member_id: str, generation: int) -> int:
+        """See Group.check_commit."""
+        return self.group.check_commit(member_id, generation, self._monotonic() * 1000)
+
+    # Actions
 
     def perform(self, actions: Actions) -> None:
         """Execute the actions of an event, after those in progress."""
-        self._actions.extend(actions)
+        waiting = self._actions
+        waiting.extend(actions)
         if self._is_performing:
             return
         self._is_performing = True
         try:
-            while self._actions:
-                self._do(self._actions.popleft())
+            while waiting:
+                match action := waiting.popleft():
+                    case RespondToJoin():
+                        action.reply(action.result)
+                    case RespondToSync():
+                        action.reply(action.assignment, action.error_code)
+                    case StoreGroup():
+                        self._store(action)
+                    case StartRebalance():
+                        self._start_rebalance(action.delay_ms)
+                    case EndRebalance():
+                        self._end_rebalance()
+                    case StartSession():
+                        self._start_session(action.member_id, action.delay_ms)
+                    case EndSession():
+                        self._end_session(action.member_id)
+                    case RemoveGroup():
+                        self._remove(self)
         finally:
             self._is_performing = False
-
-    def _do(self, action: Action) -> None:
-        match action:
-            case RespondToJoin():
-                action.reply(action.result)
-            case RespondToSync():
-                action.reply(action.assignment, action.error_code)
-            case StoreGroup():
-                self._store(action)
-            case StartRebalance():
-                self._start_rebalance(action.delay_ms)
-            case EndRebalance():
-                self._end_rebalance()
-            case StartSession():
-                self._start_session(action.member_id, action.delay_ms)
-            case EndSession():
-                self._end_session(action.member_id)
-            case RemoveGroup():
-                self._remove(self)
 
     def _start_session(self, member_id: str, delay_ms: float) -> None:
         def over() -> None:
             self._sessions.pop(member_id, None)
-            self.perform(self.group.session_timer(member_id, self.now_ms()))
+            self.perform(self.group.session_timer(member_id, self._monotonic() * 1000))
 
         self._sessions[member_id] = self._timer.add(delay_ms, over)
 
@@ -137,7 +162,7 @@ class CoordinatedGroup:
 
     def _start_rebalance(self, delay_ms: float | None) -> None:
         group = self.group
-        now_ms = self.now_ms()
+        now_ms = self._monotonic() * 1000
         self._is_logged = now_ms >= self._logged_ms + LOGGED_EVERY_MS
         if self._is_logged:
             self._logged_ms = now_ms
@@ -151,7 +176,7 @@ class CoordinatedGroup:
 
     def _rebalance_is_over(self) -> None:
         self._rebalance = None
-        self.perform(self.group.rebalance_timer(self.now_ms()))
+        self.perform(self.group.rebalance_timer(self._monotonic() * 1000))
 
     def _end_rebalance(self) -> None:
         if self._rebalance is not None:
@@ -177,6 +202,6 @@ class CoordinatedGroup:
                     action.generation,
                     error_code,
                 )
-            self.perform(group.stored(action, error_code, self.now_ms()))
+            self.perform(group.stored(action, error_code, self._monotonic() * 1000))
 
         self._append(self.partition, group.name, action.record, stored)

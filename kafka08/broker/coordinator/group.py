@@ -20,16 +20,17 @@ original never responds). Source: kafka.coordinator.GroupCoordinator, GroupMetad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 
 from kafka08.broker.coordinator.group_events import (
+    END_REBALANCE,
     NO_ASSIGNMENT,
     NO_MEMBER_ID,
+    START_REBALANCE_NOW,
     Action,
     Actions,
-    EndRebalance,
     EndSession,
     Join,
-    JoinReply,
     JoinResult,
     RemoveGroup,
     RespondToJoin,
@@ -53,6 +54,7 @@ from kafka08.errors import (
 from kafka08.levels import Level
 from kafka08.protocol.group_records import StoredGroup, StoredMember
 
+PROTOCOLS = attrgetter("protocols")
 CAN_REBALANCE = VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
 
 
@@ -109,7 +111,7 @@ class Group:
             )
             group.members[member.member_id] = member
             group._votes.add(member.protocols)
-            actions += group._heard_of(member, now_ms)
+            group._heard_of(member, now_ms, actions)
         return group, actions
 
     # Requests
@@ -128,7 +130,9 @@ class Group:
         else:
             self._votes.replace(member.protocols, request.protocols)
             member.protocols = request.protocols
-        self._park_join(member, request.reply)
+        if member.parked_join is None:
+            self._parked_joins += 1
+        member.parked_join = request.reply
         return self._rebalance(now_ms)
 
     def _refuse_join(self, request: Join) -> int:
@@ -171,7 +175,9 @@ class Group:
         if self.state is GroupState.PREPARING_REBALANCE:
             return [RespondToSync(reply, NO_ASSIGNMENT, RebalanceInProgress.code)]
         if self.state is GroupState.STABLE:
-            return [RespondToSync(reply, member.assignment), *self._heard_of(member, now_ms)]
+            actions: Actions = [RespondToSync(reply, member.assignment)]
+            self._heard_of(member, now_ms, actions)
+            return actions
         member.parked_sync = reply
         if member_id != self.leader_id:
             return []
@@ -239,15 +245,17 @@ class Group:
 
     def rebalance_timer(self, now_ms: float) -> Actions:
         """The timer of StartRebalance: members that have not joined are removed."""
-        if self.state is not GroupState.PREPARING_REBALANCE:
-            return []
-        return self._complete_rebalance(now_ms)
+        actions: Actions = []
+        if self.state is GroupState.PREPARING_REBALANCE:
+            self._complete_rebalance(now_ms, actions)
+        return actions
 
     # The log
 
     def stored(self, request: StoreGroup, error_code: int, now_ms: float) -> Actions:
         """The result of a StoreGroup. Ignored if the group has rebalanced meanwhile."""
-        if self.state is not GroupState.AWAITING_SYNC or request.generation != self.generation:
+        generation = request.record.generation
+        if self.state is not GroupState.AWAITING_SYNC or generation != self.generation:
             return []
         if error_code:
             return [*self._respond_to_syncs(error_code, now_ms), *self._rebalance(now_ms)]
@@ -258,7 +266,7 @@ class Group:
 
     def unload(self) -> Actions:
         """Another broker now coordinates the group: parked requests get 16."""
-        actions: Actions = [EndRebalance()]
+        actions: Actions = [END_REBALANCE]
         self._become(GroupState.DEAD)
         for member in self.members.values():
             actions.append(EndSession(member.member_id))
@@ -295,11 +303,6 @@ class Group:
         self._votes.add(member.protocols)
         return member
 
-    def _park_join(self, member: Member, reply: JoinReply) -> None:
-        if member.parked_join is None:
-            self._parked_joins += 1
-        member.parked_join = reply
-
     def _fail(self, member: Member, now_ms: float) -> Actions:
         """The member has left or its session has expired."""
         return [*self._remove(member), *self._rebalance(now_ms)]
@@ -330,53 +333,53 @@ class Group:
             if self.state is GroupState.AWAITING_SYNC:
                 actions += self._respond_to_syncs(RebalanceInProgress.code, now_ms)
             self._become(GroupState.PREPARING_REBALANCE)
-            delay_ms = None
-            if not have_all_joined:
+            if have_all_joined:
+                actions.append(START_REBALANCE_NOW)
+            else:
                 delay_ms = max(member.rebalance_timeout_ms for member in self.members.values())
-            actions.append(StartRebalance(delay_ms))
+                actions.append(StartRebalance(delay_ms))
         if have_all_joined:
-            actions += self._complete_rebalance(now_ms)
+            self._complete_rebalance(now_ms, actions)
         return actions
 
-    def _complete_rebalance(self, now_ms: float) -> Actions:
-        actions: Actions = [EndRebalance()]
+    def _complete_rebalance(self, now_ms: float, actions: Actions) -> None:
+        actions.append(END_REBALANCE)
         if self._parked_joins < len(self.members):
             for member in list(self.members.values()):
                 if member.parked_join is None:
                     actions += self._remove(member)
         if self.members:
-            return actions + self._begin_generation(now_ms)
-        if self._level < Level.V0_10_2:
+            self._begin_generation(now_ms, actions)
+        elif self._level < Level.V0_10_2:
             self._become(GroupState.DEAD)
-            return [*actions, RemoveGroup()]
-        self.generation += 1
-        self.protocol = None
-        self._become(GroupState.EMPTY)
-        return [*actions, StoreGroup(self._record({}), {})]
+            actions.append(RemoveGroup())
+        else:
+            self.generation += 1
+            self.protocol = None
+            self._become(GroupState.EMPTY)
+            actions.append(StoreGroup(self._record({}), {}))
 
-    def _begin_generation(self, now_ms: float) -> Actions:
+    def _begin_generation(self, now_ms: float, actions: Actions) -> None:
         self.generation += 1
-        self.protocol = self._votes.choose(member.protocols for member in self.members.values())
+        self.protocol = self._votes.choose(map(PROTOCOLS, self.members.values()))
         self._become(GroupState.AWAITING_SYNC)
-        actions: Actions = []
         for member in self.members.values():
             assert member.parked_join is not None, f"{self}: {member.member_id} has not joined"
             actions.append(RespondToJoin(member.parked_join, self._join_result(member)))
             member.parked_join = None
-            actions += self._heard_of(member, now_ms)
+            self._heard_of(member, now_ms, actions)
         self._parked_joins = 0
-        return actions
 
     def _join_result(self, member: Member) -> JoinResult:
         """A member's view of the current generation."""
-        assert self.protocol is not None, f"{self} has no protocol"
+        protocol = self.protocol
+        assert protocol is not None, f"{self} has no protocol"
         assert self.leader_id is not None, f"{self} has no leader"
         members: tuple[tuple[str, bytes], ...] = ()
         # In STABLE a leader's join starts a rebalance, and never gets here.
         if member.member_id == self.leader_id:
-            protocol = self.protocol
-            members = tuple((m.member_id, m.metadata(protocol)) for m in self.members.values())
-        return JoinResult(member.member_id, self.generation, self.protocol, self.leader_id, members)
+            members = tuple([(m.member_id, m.metadata(protocol)) for m in self.members.values()])
+        return JoinResult(member.member_id, self.generation, protocol, self.leader_id, members)
 
     def _respond_to_syncs(self, error_code: int, now_ms: float) -> Actions:
         """Respond to parked syncs with the assignments, or with the error and none."""
@@ -387,16 +390,15 @@ class Group:
             if member.parked_sync is not None:
                 actions.append(RespondToSync(member.parked_sync, member.assignment, error_code))
                 member.parked_sync = None
-                actions += self._heard_of(member, now_ms)
+                self._heard_of(member, now_ms, actions)
         return actions
 
-    def _heard_of(self, member: Member, now_ms: float) -> Actions:
+    def _heard_of(self, member: Member, now_ms: float, actions: Actions) -> None:
         """Renew the session, and start a timer if none runs."""
-        member.renew_session(now_ms)
-        if member.has_timer:
-            return []
-        member.has_timer = True
-        return [StartSession(member.member_id, member.session_timeout_ms)]
+        member.expires_ms = now_ms + member.session_timeout_ms
+        if not member.has_timer:
+            member.has_timer = True
+            actions.append(StartSession(member.member_id, member.session_timeout_ms))
 
     def _record(self, assignments: Mapping[str, bytes]) -> StoredGroup:
         protocol = self.protocol

@@ -63,7 +63,10 @@ NOT_COORDINATOR: Final = NotCoordinatorForConsumer.code
 
 class GroupCoordinator:
     """The groups of one broker. Every request gets its response as return value or through its
-    reply, which may be called before the method returns."""
+    reply, which may be called before the method returns.
+
+    session_timeouts_ms   those that a member may ask for
+    """
 
     def __init__(
         self, runtime: BrokerRuntime, config: BrokerConfig, timer: Timer, offsets: OffsetManager
@@ -72,8 +75,9 @@ class GroupCoordinator:
         self._timer = timer
         self._offsets = offsets
         self._level = config.level
-        self._session_min_ms = config.group_min_session_timeout_ms
-        self._session_max_ms = config.group_max_session_timeout_ms
+        self.session_timeouts_ms: Final = range(
+            config.group_min_session_timeout_ms, config.group_max_session_timeout_ms + 1
+        )
         self._groups: dict[str, CoordinatedGroup] = {}
         self._by_partition: dict[int, dict[str, CoordinatedGroup]] = {}
         self._is_active = False
@@ -115,7 +119,7 @@ class GroupCoordinator:
             tuple([(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]),
             reply,
         )
-        found.perform(found.group.join(join, found.now_ms()))
+        found.join(join)
         if found.group.state is GroupState.EMPTY and not found.group.generation:
             self._forget_unused(found)
 
@@ -127,7 +131,7 @@ class GroupCoordinator:
         error_code = self._refuse(request.group)
         if error_code:
             return error_code
-        if not self._session_min_ms <= request.session_timeout_ms <= self._session_max_ms:
+        if request.session_timeout_ms not in self.session_timeouts_ms:
             return InvalidSessionTimeout.code
         return NO_ERROR
 
@@ -141,11 +145,7 @@ class GroupCoordinator:
             reply(NO_ASSIGNMENT, error_code or UnknownMemberId.code)
             return
         assignments = {item.member_id: bytes(item.assignment) for item in request.assignments}
-        found.perform(
-            found.group.sync(
-                request.member_id, request.generation, assignments, reply, found.now_ms()
-            )
-        )
+        found.sync(request.member_id, request.generation, assignments, reply)
 
     def heartbeat(self, name: str, member_id: str, generation: int) -> int:
         """Heartbeat: the error code."""
@@ -155,7 +155,7 @@ class GroupCoordinator:
         found = self._groups.get(name)
         if found is None:
             return UnknownMemberId.code
-        return found.group.heartbeat(member_id, generation, found.now_ms())
+        return found.heartbeat(member_id, generation)
 
     def leave(self, name: str, member_id: str) -> int:
         """LeaveGroup: the error code, whatever the result of the rebalance."""
@@ -165,9 +165,7 @@ class GroupCoordinator:
         found = self._groups.get(name)
         if found is None:
             return UnknownMemberId.code
-        error_code, actions = found.group.leave(member_id, found.now_ms())
-        found.perform(actions)
-        return error_code
+        return found.leave(member_id)
 
     def commit(
         self,
@@ -185,9 +183,7 @@ class GroupCoordinator:
     def _refuse_commit(self, request: OffsetCommitRequest) -> int:
         found = self._groups.get(request.group)
         if found is not None:
-            return found.group.check_commit(
-                request.member or NO_MEMBER_ID, request.generation, found.now_ms()
-            )
+            return found.check_commit(request.member or NO_MEMBER_ID, request.generation)
         if request.generation >= 0:
             return IllegalGeneration.code
         if self._level >= Level.V0_10_2:
@@ -218,6 +214,13 @@ class GroupCoordinator:
             return ConsumerCoordinatorNotAvailable.code, []
         error_code = LOADING if self._offsets.is_loading else NO_ERROR
         return error_code, [found.group for found in self._groups.values()]
+
+    def loaded(self, name: str) -> CoordinatedGroup | None:
+        """The group, if it is known and may be used now."""
+        found = self._groups.get(name)
+        if found is None or not self._is_active or not self._offsets.is_loaded(found.partition):
+            return None
+        return found
 
     def _refuse(self, name: str) -> int:
         """15, 16 or 14 if the group must not be used now; else 0."""

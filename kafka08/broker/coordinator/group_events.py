@@ -100,6 +100,10 @@ class EndRebalance:
     """Cancel the rebalance timer."""
 
 
+START_REBALANCE_NOW: Final = StartRebalance(None)
+END_REBALANCE: Final = EndRebalance()
+
+
 @dataclass(slots=True)
 class StoreGroup:
     """Append the group's record, then call `Group.stored` with this and the error code.

@@ -94,12 +94,13 @@ class OffsetCache:
     def __init__(self) -> None:
         self._partitions: dict[int, _Partition] = {}
         self._generations = NO_GENERATION
+        self.loaded: set[int] = set()
+        """The loaded partitions."""
 
     def state(self, partition: int) -> LoadState:
-        found = self._partitions.get(partition)
-        if found is None:
-            return LoadState.ABSENT
-        return LoadState.LOADING if found.loading else LoadState.LOADED
+        if partition in self.loaded:
+            return LoadState.LOADED
+        return LoadState.LOADING if partition in self._partitions else LoadState.ABSENT
 
     def begin_load(self, partition: int) -> int | None:
         """Start loading. Returns the generation for the loader's calls, or None if the partition is
@@ -139,6 +140,7 @@ class OffsetCache:
         if self.is_current(partition, generation):
             found = self._partitions[partition]
             found.loading = False
+            self.loaded.add(partition)
             for key in found.deleted:
                 found.remove(key)
             found.deleted.clear()
@@ -146,6 +148,7 @@ class OffsetCache:
     def drop(self, partition: int) -> int:
         """Drop a partition that another broker leads now; returns the number of its offsets."""
         found = self._partitions.pop(partition, None)
+        self.loaded.discard(partition)
         return 0 if found is None else len(found)
 
     def begin_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
@@ -200,10 +203,6 @@ class OffsetCache:
             for name, group in found.groups.items()
             if any(entry.value is not None for entry in group.entries.values())
         ]
-
-    def loaded(self) -> list[int]:
-        """The loaded partitions, ascending."""
-        return sorted(n for n, found in self._partitions.items() if not found.loading)
 
     @property
     def is_loading(self) -> bool:

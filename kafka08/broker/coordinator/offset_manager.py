@@ -242,7 +242,8 @@ class OffsetManager:
         for a SyncGroup, maybe before this returns."""
 
         def acknowledged(result: AppendResult) -> None:
-            done(code_of_group_record(code_of(result.error), self._level))
+            error = result.error
+            done(NO_ERROR if error is None else code_of_group_record(code_of(error), self._level))
 
         value = encode_group(record, self._group_record_version)
         self._append(_target(partition), [(_group_key(name), value)], acknowledged)
@@ -261,6 +262,11 @@ class OffsetManager:
     def has_offsets(self, partition: int, name: str) -> bool:
         """Whether a group has offsets, or a commit in progress."""
         return self._cache.has_group(partition, name)
+
+    def is_loaded(self, partition: int) -> bool:
+        """Whether its groups may be used: False also while the leadership is being moved away."""
+        found = self._replica_manager.find(_target(partition))
+        return found is not None and found.is_leader and partition in self._cache.loaded
 
     def state(self, partition: int) -> LoadState:
         """ABSENT also while the leadership is being moved away."""
@@ -322,7 +328,7 @@ class OffsetManager:
         """Remove expired offsets: append tombstones with acks 1, then remove them from the cache.
         After a failed append they stay until the next run. Switches between turns."""
         now_ms = self._runtime.time_ms()
-        for number in self._cache.loaded():
+        for number in sorted(self._cache.loaded):
             for keys in yielding_batches(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
                 expired = self._cache.expired(number, keys, now_ms, self._retention_ms)
                 if expired:
@@ -333,7 +339,7 @@ class OffsetManager:
     def forget_partitions(self, deleted: Collection[TopicPartition]) -> None:
         """Delete every group's offsets of deleted partitions. Switches between turns."""
         gone = frozenset(deleted)
-        for number in self._cache.loaded():
+        for number in sorted(self._cache.loaded):
             for keys in yielding_batches(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
                 found = [key for key in keys if key.topic_partition in gone]
                 if found and self.state(number) is LoadState.LOADED:

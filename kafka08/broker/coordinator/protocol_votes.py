@@ -19,28 +19,30 @@ class ProtocolVotes:
 
     def __init__(self) -> None:
         self._members = 0
-        self._supporters: Counter[str] = Counter()
+        self._supporters: dict[str, int] = {}
 
     def add(self, protocols: Protocols) -> None:
         self._members += 1
-        self._supporters.update(_names(protocols))
+        for name in dict(protocols):
+            self._supporters[name] = self._supporters.get(name, 0) + 1
 
     def remove(self, protocols: Protocols) -> None:
         self._members -= 1
-        for name in _names(protocols):
+        for name in dict(protocols):
             self._supporters[name] -= 1
             if not self._supporters[name]:
                 del self._supporters[name]
 
     def replace(self, old: Protocols, new: Protocols) -> None:
         """A member joins again; usually with the same protocols, in any order."""
-        if old != new and _names(old) != _names(new):
+        if dict(old).keys() != dict(new).keys():
             self.remove(old)
             self.add(new)
 
     def accepts(self, protocols: Protocols) -> bool:
         """Whether the group still has a candidate with a member of these protocols."""
-        return any(self._supporters[name] == self._members for name, _ in protocols)
+        members, supporters = self._members, self._supporters
+        return any(supporters.get(name, 0) == members for name, _ in protocols)
 
     def choose(self, members: Iterable[Protocols]) -> str:
         """The winner among the lists of all members (at least one)."""
@@ -51,7 +53,3 @@ class ProtocolVotes:
             next(name for name, _ in protocols if name in candidates) for protocols in members
         )
         return votes.most_common(1)[0][0]
-
-
-def _names(protocols: Protocols) -> set[str]:
-    return {name for name, _ in protocols}
