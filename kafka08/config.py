@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_type_hints
 
@@ -251,6 +251,8 @@ def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
             raise ConfigError(f"{name}: {value!r} is neither 'true' nor 'false'")
         return text == "true"
     if kind is str:
+        if isinstance(value, bytes | Collection) and not isinstance(value, str):
+            raise ConfigError(f"{name}: {value!r} is not text; separate several values by commas")
         parsed: Any = str(value)
         if declared.choices is not None and parsed not in declared.choices:
             raise ConfigError(f"{name}: {value!r} is not one of {', '.join(declared.choices)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,10 +66,11 @@ def test_defaults_text_and_typed_values_meet() -> None:
         ({"group.id": "g", "ratio": "-1"}, ["ratio", "-1", "below"]),
         ({"group.id": "g", "auto.commit.enable": "yes"}, ["auto.commit.enable", "'yes'", "true"]),
         ({"group.id": "g", "storage": "disk"}, ["storage", "'disk'", "zookeeper, kafka"]),
+        ({"group.id": ["g", "h"]}, ["group.id", "['g', 'h']", "by commas"]),
     ],
 )
 def test_a_bad_value_names_key_value_and_range(
-    properties: dict[str, str], words: list[str]
+    properties: dict[str, Any], words: list[str]
 ) -> None:
     """Every refused value says which key it is, what it was, and what would do."""
     with pytest.raises(ConfigError) as refused:

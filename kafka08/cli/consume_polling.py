@@ -18,7 +18,7 @@ from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.skipping import Skipping
 from kafka08.cli.times import parse_time
 from kafka08.config import INT_MAX, LONG_MAX
-from kafka08.errors import InvalidMessage, UnknownTopicOrPartition, WokenUp
+from kafka08.errors import ConfigError, InvalidMessage, UnknownTopicOrPartition, WokenUp
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
@@ -117,7 +117,11 @@ def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, 
     from kafka08.consumer import KafkaConsumerConfig
 
     properties = read_client_config("bootstrap", "bootstrap.servers", options=options)
-    idle_limit_ms = int(properties.pop(IDLE_KEY, "-1"))
+    idle_limit = properties.pop(IDLE_KEY, "-1")
+    try:
+        idle_limit_ms = int(idle_limit)
+    except ValueError:
+        raise ConfigError(f"{IDLE_KEY}: {idle_limit!r} is not a number of ms") from None
     if "group.id" not in properties:
         properties["group.id"] = f"console-consumer-{random.randrange(10**9)}"
         properties.setdefault("enable.auto.commit", "false")
@@ -177,7 +181,7 @@ class PollingPrinter:
 
     def run(self, until: dict[TopicPartition, int] | None = None) -> None:
         """Return after the limit, before the offsets of `until`, after the timeout without a
-        message, or when stopped."""
+        message, or when stopped. Raises what keeps the consumer from messages at the timeout."""
         waker = threading.Thread(target=self._wake_up_at_stop, name="stop")
         waker.start()
         try:
@@ -214,6 +218,9 @@ class PollingPrinter:
                 self._consumer.seek(batch.topic_partition, batch.first_offset)
                 self._left = sum(offset < wanted for offset in batch.offsets)
             elif 0 <= self._idle_limit_s:
+                failure = self._consumer.stall_cause
+                if failure is not None:
+                    raise failure
                 return
             else:
                 self._output.check_reader()

@@ -69,6 +69,7 @@ class ClusterClient:
     connect_timeout_ms  longest wait for a connection
     retry_policy        for `ask_leaders` and `at_leader`
     negotiates          whether connections ask brokers for their API versions
+    is_reached          whether any broker has ever answered
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class ClusterClient:
         """Re-entrant for signal handlers, like the pool's."""
         self._metadata = ClusterMetadata()
         self._coordinators: dict[str, Broker] = {}
+        self.is_reached = False
         self._warned: dict[str, float] = {}
         """Text of a warning → when it was logged."""
         self._pool = ConnectionPool(
@@ -150,7 +152,11 @@ class ClusterClient:
         return self.known([tp.topic]).leader(tp)
 
     def coordinator(
-        self, group: str, *, passes: Callable[[KafkaError], bool] = is_retriable
+        self,
+        group: str,
+        *,
+        passes: Callable[[KafkaError], bool] = is_retriable,
+        tries: int = COORDINATOR_TRIES,
     ) -> Broker:
         """The group's coordinator; cached until `forget_coordinator`.
 
@@ -160,7 +166,7 @@ class ClusterClient:
         known = self._coordinators.get(group)
         if known is not None:
             return known
-        policy = RetryPolicy(COORDINATOR_TRIES, self._retry_policy.backoff_ms)
+        policy = RetryPolicy(tries, self._retry_policy.backoff_ms)
         found = retry(
             lambda: self._find_coordinator(group),
             policy,
@@ -184,12 +190,14 @@ class ClusterClient:
         *,
         policy: RetryPolicy | None = None,
         passes: Callable[[KafkaError], bool] = passes_at_coordinator,
+        search_tries: int = COORDINATOR_TRIES,
     ) -> R:
         """`ask(connection to the group's coordinator)`. If `ask` raises an error that `passes`, it
-        is called again, at a coordinator that is looked up again where needed."""
+        is called again, at a coordinator that is looked up again where needed. `search_tries`: of
+        each of these searches."""
 
         def attempt() -> R:
-            broker = self.coordinator(group)
+            broker = self.coordinator(group, tries=search_tries)
             try:
                 with self.connection(broker) as connection:
                     return ask(connection)
@@ -235,9 +243,12 @@ class ClusterClient:
             except Closed:
                 raise
             except (ClientError, ProtocolError) as error:
+                if self._pool.is_closed:
+                    raise Closed("the client is closed") from error
                 self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
                 failures.append(f"{host}:{port}: {error}")
             else:
+                self.is_reached = True
                 yield answer
         if len(failures) == len(candidates):
             raise NoBrokersAvailable("no broker answered: " + "; ".join(failures))

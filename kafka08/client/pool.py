@@ -18,6 +18,8 @@ class ConnectionPool:
     """Lends each connection to one thread at a time, so its users need no lock of their own.
 
     `make(host, port)` returns a connection that is not open yet. Thread-safe.
+
+    is_closed   `close` was called
     """
 
     def __init__(self, make: Callable[[str, int], Connection], runtime: Runtime = THREADS) -> None:
@@ -26,7 +28,7 @@ class ConnectionPool:
         """Re-entrant: a signal handler may close connections that its own thread is using."""
         self._idle: dict[tuple[str, int], list[Connection]] = {}
         self._lent: dict[int, Connection] = {}
-        self._closed = False
+        self.is_closed = False
 
     @contextmanager
     def connection(self, host: str, port: int) -> Iterator[Connection]:
@@ -42,7 +44,7 @@ class ConnectionPool:
     def close(self) -> None:
         """Close the idle ones and abort those in use; their threads get ConnectionFailed."""
         with self._lock:
-            self._closed = True
+            self.is_closed = True
             idle = [connection for of_broker in self._idle.values() for connection in of_broker]
             self._idle.clear()
             lent = list(self._lent.values())
@@ -54,7 +56,7 @@ class ConnectionPool:
     def _take(self, host: str, port: int) -> Connection:
         while True:
             with self._lock:
-                if self._closed:
+                if self.is_closed:
                     raise Closed("the client is closed")
                 idle = self._idle.get((host, port))
                 connection = idle.pop() if idle else self._make(host, port)
@@ -78,7 +80,7 @@ class ConnectionPool:
                 connection.is_open
                 and connection.in_flight == 0
                 and len(idle) < IDLE_PER_BROKER
-                and not (close or self._closed)
+                and not (close or self.is_closed)
             )
             if keep:
                 idle.append(connection)

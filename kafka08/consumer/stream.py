@@ -304,9 +304,18 @@ class MemberStream:
         self._on_room()
         offset, next_offset = partition.consumed_offset, offset_behind(error)
         self._damaged = None if next_offset is None else (partition, next_offset)
+        way_on = "" if next_offset is None else self._way_on(partition.topic_partition, next_offset)
         return InvalidMessage(
-            f"{partition.topic_partition}, at or after offset {offset}: {error}"
-            f"{_way_on(partition.topic_partition, next_offset)}"
+            f"{partition.topic_partition}, at or after offset {offset}: {error}{way_on}"
+        )
+
+    def _way_on(self, topic_partition: TopicPartition, next_offset: int) -> str:
+        """How to read on after a damaged message. Like 0.8.2.2, a broker accepts any bytes inside a
+        compressed set whose own CRC is right, so all replicas may have the same damage."""
+        topic, partition = topic_partition
+        return (
+            ". If that remains, continue after it: stop the group, then `kafka08 offsets set GROUP "
+            f"{topic}:{partition}={next_offset}`"
         )
 
     def skip_damaged(self) -> tuple[TopicPartition, int] | None:
@@ -477,15 +486,3 @@ class MemberStream:
     @property
     def _is_reader(self) -> bool:
         return self._reader is self._runtime.current_task()
-
-
-def _way_on(topic_partition: TopicPartition, next_offset: int | None) -> str:
-    """How to read on after a damaged message. Like 0.8.2.2, a broker accepts any bytes inside a
-    compressed set whose own CRC is right, so all replicas may have the same damage."""
-    if next_offset is None:
-        return ""
-    topic, partition = topic_partition
-    return (
-        ". If that remains, continue after it: stop the group, then `kafka08 offsets set GROUP "
-        f"{topic}:{partition}={next_offset}`"
-    )

@@ -113,6 +113,15 @@ def test_the_offsets_of_a_group_with_a_coordinator_go_out_and_in(
     assert {"words": {"0": [None, 4], "1": [None, 4]}} == again["groups"]["moved"]
 
 
+def test_silence_of_dead_brokers_is_a_failure(commands: Commands) -> None:
+    """At consumer.timeout.ms a group without messages ends with 0; one that reaches no broker with
+    1, and the cause."""
+    read = ("consume", "words", "--group", "late", *QUIET)
+    ended = commands(*read, "--bootstrap", "127.0.0.1:1", code=1)
+    assert "no broker answered: 127.0.0.1:1" in ended.err
+    assert "Consumed 0 messages" in commands(*read).err
+
+
 def test_without_a_group_nothing_is_committed(commands: Commands) -> None:
     """Without a group each run reads everything, commits nothing, and ends after a silence."""
     for _ in range(2):

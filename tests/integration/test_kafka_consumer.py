@@ -7,14 +7,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.consumer import KafkaConsumer, MemberAssignment
+from kafka08.client.metadata import ClusterMetadata
+from kafka08.consumer import KafkaConsumer, MemberAssignment, MemberSubscription
 from kafka08.consumer.polling.assignors import RangeAssignor
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import (
@@ -100,6 +101,22 @@ def test_positions_follow_seeks_and_resets(cluster: EmbeddedCluster, topic: str)
         assert consumer.position(tp) == 10
         assert consumer.beginning_offsets([tp]) == {tp: 0}
         assert consumer.end_offsets([tp]) == {tp: 10}
+
+
+def test_a_seek_in_an_iteration_takes_effect_at_once(cluster: EmbeddedCluster, topic: str) -> None:
+    """The rest of the fetched set does not come first."""
+    fill(cluster, topic, 40)
+    tp = TopicPartition(topic, 0)
+    with consumer_of(cluster) as consumer:
+        consumer.assign([tp])
+        offsets = []
+        for message in consumer:
+            offsets.append(message.offset)
+            if offsets == [0, 1]:
+                consumer.seek(tp, 7)
+            if message.offset == 9:
+                break
+    assert offsets == [0, 1, 7, 8, 9]
 
 
 def test_a_paused_partition_waits(cluster: EmbeddedCluster, topic: str) -> None:
@@ -233,6 +250,39 @@ def test_guarantee_1_an_iteration_commits_only_in_front_of_its_message(
         committed = consumer.committed(tp)[tp]
         assert committed is not None
         assert committed.offset <= 5
+
+
+def test_guarantee_1_an_iteration_that_fails_after_a_commit(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """The message at which the program failed is delivered again, though it had committed the one
+    before it."""
+    fill(cluster, topic, 40)
+    tp, group = TopicPartition(topic, 0), f"g-{topic}"
+    with suppress(ZeroDivisionError), consumer_of(cluster, group) as consumer:
+        consumer.assign([tp])
+        for message in consumer:
+            if message.offset == 3:
+                raise ZeroDivisionError
+            consumer.commit()
+    with consumer_of(cluster, group) as consumer:
+        consumer.assign([tp])
+        assert next(iter(consumer)).offset == 3
+
+
+def test_guarantee_1_close_does_not_commit_less_than_the_program(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """Offsets that it has committed by itself finish the messages before them."""
+    fill(cluster, topic, 40)
+    tp, group = TopicPartition(topic, 0), f"g-{topic}"
+    with suppress(ZeroDivisionError), consumer_of(cluster, group) as consumer:
+        consumer.assign([tp])
+        assert len(consumer.poll(20.0)) == 10
+        consumer.commit({tp: 6})
+        raise ZeroDivisionError
+    with consumer_of(cluster, group) as consumer:
+        assert consumer.committed(tp)[tp] == OffsetAndMetadata(6)
 
 
 def test_guarantee_1_what_another_assignment_leaves_behind_is_committed(
@@ -469,6 +519,48 @@ def test_guarantee_6_an_assignor_that_fails_says_so_at_each_poll(
         for _ in range(2):
             with pytest.raises(ConsumerRebalanceFailed, match="range raised ZeroDivisionError"):
                 consumer.poll(20.0)
+
+
+class OnlyFirst:
+    """An assignor with no more methods than one needs: partition 0 for each member."""
+
+    name = "only-first"
+
+    def subscription(self, topics: Sequence[str]) -> MemberSubscription:
+        return MemberSubscription(tuple(topics), b"user data")
+
+    def assign(
+        self, cluster: ClusterMetadata, subscriptions: Mapping[str, MemberSubscription]
+    ) -> dict[str, MemberAssignment]:
+        assert {one.user_data for one in subscriptions.values()} == {b"user data"}
+        return {
+            member: MemberAssignment([TopicPartition(one.topics[0], 0)])
+            for member, one in subscriptions.items()
+        }
+
+
+def test_an_assignor_of_ones_own(cluster: EmbeddedCluster, topic: str) -> None:
+    """The leader gets the members' user data; the member reads what it was assigned."""
+    fill(cluster, topic, 40)
+    with consumer_of(cluster, f"g-{topic}", assignors=[OnlyFirst()]) as consumer:
+        consumer.subscribe([topic])
+        assert {message.partition for message in read(consumer, 10)} == {0}
+        assert consumer.assignment() == {TopicPartition(topic, 0)}
+
+
+def test_guarantee_6_an_assignor_that_returns_something_else_says_so(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    """Not its member's thread alone, in the log."""
+
+    class Forgetful(OnlyFirst):
+        def assign(self, *_: object) -> Any:
+            return None
+
+    with consumer_of(cluster, f"g-{topic}", assignors=[Forgetful()]) as consumer:
+        consumer.subscribe([topic])
+        with pytest.raises(ConsumerRebalanceFailed, match="only-first raised AttributeError"):
+            consumer.poll(20.0)
 
 
 def test_guarantee_6_what_needs_a_group_says_so(cluster: EmbeddedCluster, topic: str) -> None:

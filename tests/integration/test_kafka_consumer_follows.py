@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from kafka08.admin import AdminClient
 from kafka08.admin.moves import MoveStatus
 from kafka08.embedded import EmbeddedCluster
-from kafka08.errors import KafkaError
+from kafka08.errors import AdminError, KafkaError
 from kafka08.hashing import group_partition
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from tests.integration.polling_cluster import (
     LEVELS,
@@ -70,6 +72,29 @@ def test_guarantee_10_new_partitions_are_read(cluster: EmbeddedCluster, topic: s
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             admin.alter_topic(topic, partitions=6)
         until(lambda: consumer.poll(0.1) or len(consumer.assignment()) == 6, "it has six")
+
+
+def test_guarantee_10_a_topic_that_is_deleted_and_made_anew(cluster: EmbeddedCluster) -> None:
+    """Also with fewer partitions. The group gives up those that are gone, although the metadata is
+    valid for five minutes, and reads the new ones from their start."""
+    name = "short-lived"
+    cluster.create_topic(name, partitions=4, replication_factor=2)
+    fill(cluster, name, 8)
+    with (
+        consumer_of(cluster, name) as consumer,
+        AdminClient(cluster.zookeeper.connect_string) as admin,
+    ):
+        consumer.subscribe([name])
+        assert len(read(consumer, 8)) == 8
+        admin.delete_topic(name)
+        # The brokers may create it by themselves, because its reader asks for it.
+        until(lambda: consumer.poll(0.1) or len(consumer.assignment()) < 4, "what is gone", 30)
+        with suppress(AdminError):
+            cluster.create_topic(name, partitions=1, replication_factor=2)
+        until(lambda: consumer.poll(0.1) or len(consumer.assignment()) == 1, "what is new", 30)
+        with KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)) as producer:
+            producer.send(ProducerRecord(name, b"new", partition=0))
+        assert [(one.offset, one.value) for one in read(consumer, 1)] == [(0, b"new")]
 
 
 def test_guarantee_10_a_coordinator_that_dies_is_followed(

@@ -13,7 +13,13 @@ import pytest
 from kafka08.admin.client import AdminClient
 from kafka08.consumer import KafkaConsumer
 from kafka08.consumer.polling.poller import LASTING_S
-from kafka08.errors import CommitFailed, FetchFailed, KafkaError, NoBrokersAvailable
+from kafka08.errors import (
+    CommitFailed,
+    FetchFailed,
+    KafkaError,
+    NoBrokersAvailable,
+    UnknownTopicOrPartition,
+)
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.simulation.cluster import BROKER_PORT, Hosts, SimBroker
@@ -79,9 +85,9 @@ class Simulated:
         }
         return KafkaConsumer(**{**defaults, **keys}, runtime=self.client)
 
-    def kill_broker(self) -> None:
+    def kill_broker(self, *, silently: bool = False) -> None:
         assert self.broker.process is not None
-        self.hosts.kill(self.broker.process, silently=False)
+        self.hosts.kill(self.broker.process, silently=silently)
 
     def _set_up(self) -> None:
         self.broker.start()
@@ -211,33 +217,45 @@ def assign(consumer: KafkaConsumer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begin", "reads_first", "expected"),
+    ("begin", "reads_first", "silently", "expected"),
     [
-        (subscribe, False, NoBrokersAvailable),
-        (assign, False, NoBrokersAvailable),
-        (assign, True, FetchFailed),
+        (subscribe, False, False, NoBrokersAvailable),
+        (subscribe, False, True, NoBrokersAvailable),
+        (assign, False, False, NoBrokersAvailable),
+        (assign, False, True, NoBrokersAvailable),
+        (assign, True, False, FetchFailed),
     ],
-    ids=["no coordinator", "no position", "no leader"],
+    ids=[
+        "no coordinator",
+        "no way to a coordinator",
+        "no position",
+        "no way to a position",
+        "no leader",
+    ],
 )
-def test_a_failure_that_lasts_30_seconds_is_raised_by_each_poll(
+def test_guarantee_6_a_failure_that_lasts_30_seconds_is_raised_by_each_poll(
     simulated: Simulated,
     begin: Callable[[KafkaConsumer], None],
     reads_first: bool,
+    silently: bool,
     expected: type[KafkaError],
 ) -> None:
-    """Until the broker is back; before that a poll returns nothing. It begins when a search for the
-    coordinator ends, which tries for up to 20 s."""
+    """Until the broker is back; before that a poll returns nothing, and `stall_cause` has it. Also
+    if connections are not refused: an attempt to open one takes 10 s, and a search tries more than
+    once."""
 
     def test() -> None:
         with simulated.consumer() as consumer:
             begin(consumer)
             if reads_first:
                 read(consumer)
-            simulated.kill_broker()
+            is_stalled_by(consumer, None)
+            simulated.kill_broker(silently=silently)
             began = simulated.client.monotonic()
             with pytest.raises(expected):
                 poll_in_vain(consumer)
-            assert LASTING_S <= simulated.client.monotonic() - began <= LASTING_S + 25
+            assert LASTING_S <= simulated.client.monotonic() - began <= LASTING_S + 2
+            is_stalled_by(consumer, expected)
             with pytest.raises(expected):
                 consumer.poll(1.0)
             simulated.broker.start()
@@ -245,6 +263,30 @@ def test_a_failure_that_lasts_30_seconds_is_raised_by_each_poll(
                 consumer.seek(A, 0)
             found = [message for _ in range(60) for message in poll_patiently(consumer)]
             assert found[0].offset == 0
+            is_stalled_by(consumer, None)
+
+    simulated.run(test)
+
+
+def is_stalled_by(consumer: KafkaConsumer, expected: type[KafkaError] | None) -> None:
+    cause = consumer.stall_cause
+    assert (None if cause is None else type(cause)) is expected
+
+
+def test_a_failure_ends_with_the_assignment_that_it_concerns(simulated: Simulated) -> None:
+    """A search for a position that nobody needs any more is no reason for an error."""
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            consumer.assign([A])
+            read(consumer)
+            consumer.assign([A, TopicPartition("t", 2)])
+            consumer.poll(1.0)
+            is_stalled_by(consumer, UnknownTopicOrPartition)
+            consumer.assign([A])
+            for _ in range(40):
+                consumer.poll(1.0)
+            is_stalled_by(consumer, None)
 
     simulated.run(test)
 

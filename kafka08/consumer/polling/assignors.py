@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.protocol.consumer_protocol import Assignment, Subscription
@@ -43,7 +43,8 @@ class MemberAssignment:
 
 class Assignor(Protocol):
     """Distributes partitions. A thread of the consumer calls it; `assign` runs only in the group's
-    leader. `poll` raises what a method raises."""
+    leader. `poll` raises ConsumerRebalanceFailed with what a method raises. It may also be a
+    KeepsAssignment."""
 
     @property
     def name(self) -> str:
@@ -57,8 +58,13 @@ class Assignor(Protocol):
     ) -> Mapping[str, MemberAssignment]:
         """member id → assignment. A member that is missing gets no partitions."""
 
+
+@runtime_checkable
+class KeepsAssignment(Protocol):
+    """An assignor that learns what its member was assigned."""
+
     def on_assignment(self, assignment: MemberAssignment) -> None:
-        """Called in each generation with the assignment of this member."""
+        """Called in each generation with this member's assignment, in the thread that polls."""
 
 
 class PartitionAssignor:
@@ -84,9 +90,6 @@ class PartitionAssignor:
         topics   member id → the topics that it wants
         """
         raise NotImplementedError
-
-    def on_assignment(self, assignment: MemberAssignment) -> None:
-        """Does nothing: these assignors keep no state."""
 
 
 class RangeAssignor(PartitionAssignor):

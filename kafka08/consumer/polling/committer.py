@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kafka08.client.cluster import ClusterClient
+from kafka08.client.cluster import COORDINATOR_TRIES, ClusterClient
 from kafka08.client.committed import error_codes
 from kafka08.client.requests import commit_request, committed_request, committed_results
 from kafka08.client.retry import RetryPolicy, passes_at_coordinator
@@ -236,9 +236,14 @@ def fenced(group: str, error: KafkaError | None = None) -> CommitFailed:
 
 
 def fetch_committed(
-    cluster: ClusterClient, group: str, partitions: list[TopicPartition], policy: RetryPolicy
+    cluster: ClusterClient,
+    group: str,
+    partitions: list[TopicPartition],
+    policy: RetryPolicy,
+    search_tries: int = COORDINATOR_TRIES,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """partition → the group's committed offset; None without one. Raises the first error."""
+    """partition → the group's committed offset; None without one. Raises the first error. For
+    `policy` and `search_tries` see ClusterClient.ask_coordinator."""
 
     def ask(connection: Connection) -> dict[TopicPartition, OffsetAndMetadata | None]:
         response = connection.send(committed_request(group, partitions, "kafka"))
@@ -257,4 +262,4 @@ def fetch_committed(
                 answers[tp] = OffsetAndMetadata(answer.offset, answer.metadata)
         return answers
 
-    return cluster.ask_coordinator(group, ask, policy=policy)
+    return cluster.ask_coordinator(group, ask, policy=policy, search_tries=search_tries)

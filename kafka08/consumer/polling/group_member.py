@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Final, TypeVar
 
 from kafka08.client.cluster import LOST_COORDINATOR, ClusterClient
@@ -18,7 +19,9 @@ from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import RetryPolicy, is_retriable
 from kafka08.consumer.polling.assignors import (
     Assignor,
+    KeepsAssignment,
     MemberAssignment,
+    MemberSubscription,
     to_assignment,
     to_subscription,
 )
@@ -35,7 +38,13 @@ from kafka08.consumer.polling.membership import (
     Wait,
 )
 from kafka08.consumer.polling.subscription import Pattern, Topics
-from kafka08.errors import Closed, ConsumerRebalanceFailed, KafkaError, ProtocolError
+from kafka08.errors import (
+    Closed,
+    ConsumerCoordinatorNotAvailable,
+    ConsumerRebalanceFailed,
+    KafkaError,
+    ProtocolError,
+)
 from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.protocol import consumer_protocol
@@ -63,7 +72,11 @@ BUG_PAUSE_S: Final = 1.0
 REFRESH_MIN_S: Final = 0.1
 """Minimum time between two metadata requests, if metadata.max.age.ms is less."""
 MISSING_CHECK_S: Final = 1.0
-"""How often the leader of a group looks for subscribed topics that do not exist yet."""
+"""How often the leader of a group looks for subscribed topics that do not exist yet, and how long a
+topic must have been gone before it is given up: a broker that has just started knows none."""
+CREATION_S: Final = 5.0
+"""How long a coordinator may be missing without a warning: the first search for one creates the
+offsets topic."""
 
 
 class GroupMember:
@@ -107,6 +120,10 @@ class GroupMember:
         self._missing: set[str] = set()
         """Those of these topics that have no partitions."""
         self._joined_topics: Sequence[str] = ()
+        self._shrunk_since = inf
+        """Since when a topic has fewer partitions than in these counts."""
+        self._compared: tuple[ClusterMetadata, float] | None = None
+        """The metadata that was last compared with them, and when."""
         self._is_logged = False
         self._task: Task | None = None
         self._is_leaving = False
@@ -173,7 +190,7 @@ class GroupMember:
             self._condition.notify_all()
             return fault
 
-    def lasting_trouble(self, seconds: float) -> KafkaError | None:
+    def trouble(self, seconds: float) -> KafkaError | None:
         """A retriable failure that has lasted for at least `seconds`."""
         with self._condition:
             is_lasting = self._runtime.monotonic() - self._membership.since >= seconds
@@ -192,9 +209,9 @@ class GroupMember:
             if len(new.data):
                 decoded = consumer_protocol.decode(consumer_protocol.Assignment, new.data)
                 found = to_assignment(decoded)
-            assignor = self._assignors.get(new.protocol)
-            if assignor is not None:
-                self._call(assignor, partial(assignor.on_assignment, found))
+            assignor: object = self._assignors.get(new.protocol)
+            if isinstance(assignor, KeepsAssignment):
+                self._call(new.protocol, partial(assignor.on_assignment, found))
         except KafkaError:
             with self._condition:
                 self._membership.rejoin()
@@ -210,18 +227,37 @@ class GroupMember:
 
     def metadata_changed(self) -> None:
         """New metadata arrived. Rejoin if the subscribed topics have changed or, at the leader, if
-        a topic has more partitions than the assignment was computed from."""
+        a topic has another number of partitions than the assignment was computed from."""
+        metadata, now = self._cluster.metadata, self._runtime.monotonic()
+        topics = self._topics(metadata)
         with self._condition:
-            counts, topics = self._counts, self._joined_topics
-        known = self._cluster.metadata.topics
-        is_new = counts is not None and any(
-            topic in known and len(known[topic].partitions) > count
-            for topic, count in counts.items()
-        )
-        if is_new or self._topics(self._cluster.metadata) != topics:
-            with self._condition:
-                self._membership.rejoin()
-            self._on_change()
+            self._compared = metadata, now
+            counts = self._counts or {}
+            changes = [
+                len(metadata.topics[topic].partitions) - count
+                for topic, count in counts.items()
+                if topic in metadata.topics
+            ]
+            has_shrunk = any(change < 0 for change in changes)
+            self._shrunk_since = min(self._shrunk_since, now) if has_shrunk else inf
+            if not (
+                topics != self._joined_topics
+                or any(change > 0 for change in changes)
+                or now - self._shrunk_since >= MISSING_CHECK_S
+            ):
+                if has_shrunk:
+                    self._condition.notify_all()  # the watcher looks again soon
+                return
+            self._membership.rejoin()
+        self._on_change()
+
+    def notice_metadata(self) -> None:
+        """As `metadata_changed`, if another part has asked for metadata: a fetch of a topic that is
+        gone, for instance. Cheap otherwise, for it is called at each poll."""
+        if self._compared is None or self._cluster.metadata is self._compared[0]:
+            return
+        if self._runtime.monotonic() - self._compared[1] >= MISSING_CHECK_S:
+            self.metadata_changed()
 
     def stop(self) -> None:
         """Leave the group and end the threads. Does not wait for that."""
@@ -280,14 +316,18 @@ class GroupMember:
                 logger.exception("[group %s] Uncaught error in metadata", self._membership.group)
 
     def _await_refresh(self) -> bool:
-        """Wait for metadata.max.age.ms; less at the leader while a subscribed topic is missing. It
-        may be created at any time, even by the request for it. False when the member stops."""
+        """Wait for metadata.max.age.ms; less at the leader while a subscribed topic is missing, or
+        seems to be gone. It may be created at any time, even by the request for it. False when the
+        member stops."""
+
+        def is_missing() -> bool:
+            return self._shrunk_since < inf or 0 in (self._counts or {}).values()
+
         with self._condition:
-            is_missing = self._condition.wait_for(
-                lambda: self._stopping or 0 in (self._counts or {}).values(),
-                self._max_age_s,
+            hurries = self._condition.wait_for(
+                lambda: self._stopping or is_missing(), self._max_age_s
             )
-        pause_s = min(self._max_age_s, MISSING_CHECK_S) if is_missing else 0.0
+        pause_s = min(self._max_age_s, MISSING_CHECK_S) if hurries else 0.0
         return not self._stopped.wait(pause_s)
 
     def _topics(self, metadata: ClusterMetadata) -> list[str]:
@@ -334,7 +374,7 @@ class GroupMember:
                 with self._condition:
                     membership.refused(error)
         self._forget_lost_coordinator()
-        self._log_recovery()
+        self._log_trouble()
         return before != (membership.phase, membership.fault)
 
     def _leave(self, request: Request) -> None:
@@ -349,13 +389,13 @@ class GroupMember:
         topics = self._topics(self._cluster.refresh() if is_pattern else self._cluster.metadata)
         protocols = []
         for assignor in self._assignors.values():
-            said = self._call(assignor, partial(assignor.subscription, topics))
-            wire = consumer_protocol.Subscription(list(said.topics), said.user_data)
-            protocols.append(JoinGroupProtocol(assignor.name, consumer_protocol.encode(wire)))
+            metadata = self._call(assignor.name, partial(encode_subscription, assignor, topics))
+            protocols.append(JoinGroupProtocol(assignor.name, metadata))
         with self._condition:
             request = self._membership.join_request(protocols)
             self._joined_topics = topics
             self._counts = None
+            self._shrunk_since = inf
 
         def ask(connection: Connection) -> Response:
             request.version = connection.versions.highest(JoinGroupRequest, 0, 1)
@@ -376,11 +416,7 @@ class GroupMember:
         }
         topics = {topic for one in subscriptions.values() for topic in one.topics}
         cluster = self._cluster.refresh(topics) if topics else self._cluster.metadata
-        given = self._call(assignor, partial(assignor.assign, cluster, subscriptions))
-        shares = {
-            member: encode_assignment(given.get(member, MemberAssignment()))
-            for member in subscriptions
-        }
+        shares = self._call(protocol, partial(encode_shares, assignor, cluster, subscriptions))
         counts = {
             topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
             for topic in topics
@@ -388,6 +424,8 @@ class GroupMember:
         self._log_missing([topic for topic, count in counts.items() if not count])
         with self._condition:
             self._counts = counts
+            self._shrunk_since = inf
+            self._compared = cluster, self._runtime.monotonic()
             self._membership.assigned(shares)
             self._condition.notify_all()
 
@@ -399,14 +437,14 @@ class GroupMember:
             group, names = self._membership.group, some_of(news)
             logger.warning("[group %s] No partitions of %s yet; retrying", group, names)
 
-    def _call(self, assignor: Assignor, call: Callable[[], T]) -> T:
+    def _call(self, name: str, call: Callable[[], T]) -> T:
         """Call a method of an assignor, which may be the user's. Raises ConsumerRebalanceFailed."""
         try:
             return call()
         except Exception as error:
-            logger.exception("[group %s] assignor %s failed", self._membership.group, assignor.name)
+            logger.exception("[group %s] assignor %s failed", self._membership.group, name)
             raise ConsumerRebalanceFailed(
-                f"group {self._membership.group}: assignor {assignor.name} raised {error!r}"
+                f"group {self._membership.group}: assignor {name} raised {error!r}"
             ) from error
 
     def _ask(self, request: Request, timeout_ms: int) -> Response:
@@ -422,7 +460,9 @@ class GroupMember:
             finally:
                 self._connection = None
 
-        return self._cluster.ask_coordinator(self._membership.group, tracked, policy=ONCE)
+        return self._cluster.ask_coordinator(
+            self._membership.group, tracked, policy=ONCE, search_tries=1
+        )
 
     def _failed(self, error: KafkaError) -> None:
         with self._condition:
@@ -432,19 +472,45 @@ class GroupMember:
 
     def _forget_lost_coordinator(self) -> None:
         """Look the coordinator up again after errors 15 and 16; one that is loading (14) stays."""
-        trouble = self._membership.trouble
-        if trouble is None:
-            return
-        if isinstance(trouble, LOST_COORDINATOR):
+        if isinstance(self._membership.trouble, LOST_COORDINATOR):
             self._cluster.forget_coordinator(self._membership.group)
-        if not self._is_logged:
-            self._is_logged = True
-            logger.warning("[group %s] %s; retrying", self._membership.group, trouble)
 
-    def _log_recovery(self) -> None:
-        if self._is_logged and self._membership.trouble is None:
+    def _log_trouble(self) -> None:
+        """Log each stall once, and its end."""
+        group, trouble = self._membership.group, self._membership.trouble
+        if trouble is None:
+            if self._is_logged:
+                logger.info("[group %s] The coordinator responds again", group)
             self._is_logged = False
-            logger.info("[group %s] The coordinator responds again", self._membership.group)
+        elif not self._is_logged:
+            lasted_s = self._runtime.monotonic() - self._membership.since
+            self._is_logged = deserves_warning(trouble, lasted_s)
+            if self._is_logged:
+                logger.warning("[group %s] %s; retrying", group, trouble)
+
+
+def deserves_warning(failure: KafkaError, lasted_s: float) -> bool:
+    """Whether to log a failure that is retried."""
+    return lasted_s >= CREATION_S or not isinstance(failure, ConsumerCoordinatorNotAvailable)
+
+
+def encode_subscription(assignor: Assignor, topics: Sequence[str]) -> bytes:
+    said = assignor.subscription(topics)
+    return consumer_protocol.encode(
+        consumer_protocol.Subscription(list(said.topics), said.user_data)
+    )
+
+
+def encode_shares(
+    assignor: Assignor,
+    cluster: ClusterMetadata,
+    subscriptions: Mapping[str, MemberSubscription],
+) -> dict[str, bytes]:
+    """member id → its encoded assignment."""
+    given = assignor.assign(cluster, subscriptions)
+    return {
+        member: encode_assignment(given.get(member, MemberAssignment())) for member in subscriptions
+    }
 
 
 def encode_assignment(assignment: MemberAssignment) -> bytes:

@@ -16,6 +16,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import index
+from os import getpid
 from typing import Any, Final
 
 from kafka08.client.metadata import PartitionInfo
@@ -29,9 +31,15 @@ from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig, 
 from kafka08.consumer.polling.partitions import Start
 from kafka08.consumer.polling.polled_stream import Message
 from kafka08.consumer.polling.poller import Poller, RebalanceCallback, check_partitions
-from kafka08.consumer.polling.subscription import Chosen, Pattern, Topics, parse_topics
+from kafka08.consumer.polling.subscription import (
+    Chosen,
+    Pattern,
+    Topics,
+    parse_partitions,
+    parse_topics,
+)
 from kafka08.consumer.subscription import TopicFilter
-from kafka08.errors import Closed, ConfigError
+from kafka08.errors import Closed, ConfigError, KafkaError
 from kafka08.lifecycle import Closeable
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -46,7 +54,8 @@ WAIT_S: Final = 1.0
 
 class KafkaConsumer(Closeable):
     """A consumer for brokers from 0.9 on. Not thread-safe: two threads at a time cause a
-    RuntimeError. Any thread, and a signal handler, may call `wakeup`.
+    RuntimeError. Any thread, and a signal handler, may call `wakeup`. Not for a process forked from
+    the one that created it.
 
     `assignors`, `interceptors` and deserializers given as arguments replace the configured ones.
     Timeouts are in seconds. Every call that waits for brokers raises WokenUp after `wakeup`.
@@ -67,6 +76,11 @@ class KafkaConsumer(Closeable):
         know only the keywords of KafkaConsumerConfig. Raises ConfigError."""
         if config is None:
             config = KafkaConsumerConfig(**keywords)
+        elif not isinstance(config, KafkaConsumerConfig):
+            raise ConfigError(
+                f"{config!r} is not a KafkaConsumerConfig: pass KafkaConsumerConfig({{...}}) or "
+                "keywords, and topics to subscribe"
+            )
         elif keywords:
             raise ConfigError("give the KafkaConsumer a configuration or keywords, not both")
         self.config = config
@@ -86,6 +100,7 @@ class KafkaConsumer(Closeable):
         self._stream = self._poller.stream
         self._partitions = self._poller.partitions
         self._queries = BrokerQueries(self._poller, config.group_id, runtime)
+        self._process = getpid()
         self._lock = runtime.lock()
         self._user: object = None
         """The task that uses the consumer now."""
@@ -128,7 +143,7 @@ class KafkaConsumer(Closeable):
         """Read these partitions, without a group assignment; partitions that were assigned before
         keep their positions. With group.id, offsets are committed, and reading starts at the
         committed ones. No partitions: `unsubscribe`. RuntimeError after `subscribe`."""
-        chosen = Chosen(tuple(dict.fromkeys(TopicPartition(*tp) for tp in partitions)))
+        chosen = Chosen(tuple(parse_partitions(partitions)))
         with self._use():
             if not chosen.partitions:
                 self._poller.unsubscribe()
@@ -213,6 +228,12 @@ class KafkaConsumer(Closeable):
             limits = BatchLimits(max_messages, max_bytes)
             return self._poller.next(partial(self._stream.take_batch, limits), timeout)
 
+    @property
+    def stall_cause(self) -> KafkaError | None:
+        """The failure because of which polls have no messages now; None without one. The consumer
+        retries what failed; once that has lasted 30 s, polls raise it."""
+        return self._poller.failure(0.0)
+
     def wakeup(self) -> None:
         """Make the call that waits in another thread, or the next that waits, raise WokenUp."""
         self._poller.wake_up()
@@ -227,10 +248,11 @@ class KafkaConsumer(Closeable):
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue at `offset`. ValueError if it is negative or `partition` is not assigned."""
-        if offset < 0:
+        wanted = index(offset)
+        if wanted < 0:
             raise ValueError(f"{offset} is no offset to seek to: the lowest is 0")
         with self._use(partition):
-            self._partitions.seek({partition: offset})
+            self._partitions.seek({partition: wanted})
 
     def skip_damaged(self) -> tuple[TopicPartition, int] | None:
         """Continue behind the damaged message that the last InvalidMessage reported. Returns its
@@ -317,9 +339,10 @@ class KafkaConsumer(Closeable):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The group's committed offsets, from its coordinator; None for a partition without one. No
         arguments: all assigned partitions."""
+        wanted = parse_partitions(partitions)
         with self._use():
             self._check_group()
-            return self._queries.committed(partitions or list(self._partitions), timeout)
+            return self._queries.committed(wanted or list(self._partitions), timeout)
 
     # ---------------------------------------------------------------------------------- the cluster
 
@@ -339,15 +362,17 @@ class KafkaConsumer(Closeable):
         self, partitions: Collection[TopicPartition], timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, int]:
         """The first offset of each log."""
+        wanted = parse_partitions(partitions)
         with self._use():
-            return self._queries.beginning_offsets(partitions, timeout)
+            return self._queries.beginning_offsets(wanted, timeout)
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout: float = API_TIMEOUT_S
     ) -> dict[TopicPartition, int]:
         """The high watermark of each log: the first offset that consumers may not see yet."""
+        wanted = parse_partitions(partitions)
         with self._use():
-            return self._queries.end_offsets(partitions, timeout)
+            return self._queries.end_offsets(wanted, timeout)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float = API_TIMEOUT_S
@@ -355,19 +380,21 @@ class KafkaConsumer(Closeable):
         """The first message of each partition whose timestamp is at or after a time in ms; None if
         there is none. UnsupportedVersion by brokers before 0.10.1, UnsupportedForMessageFormat of a
         topic without timestamps, ValueError for a negative time."""
-        for tp, time_ms in times.items():
+        wanted = dict(zip(parse_partitions(times), map(index, times.values()), strict=True))
+        for tp, time_ms in wanted.items():
             if time_ms < 0:
                 raise ValueError(f"{tp}: {time_ms} is no time in ms")
         with self._use():
-            return self._queries.offsets_for_times(times, timeout)
+            return self._queries.offsets_for_times(wanted, timeout)
 
     # ------------------------------------------------------------------------------------------ end
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Commit the finished messages if enable.auto.commit is set, leave the group and end all
         threads, within `timeout`. The messages returned last count as finished only if a `commit`
-        followed, or a `with` block ended without an exception. Calls no callback of `subscribe`."""
-        if self._poller.is_closed:
+        followed, or a `with` block ended without an exception. Calls no callback of `subscribe`.
+        Does nothing in a process forked from the consumer's."""
+        if self._poller.is_closed or getpid() != self._process:
             return
         with self._use():
             self._poller.close(timeout)
@@ -381,8 +408,13 @@ class KafkaConsumer(Closeable):
 
     @contextmanager
     def _use(self, *partitions: TopicPartition) -> Iterator[None]:
-        """Guards a public call. RuntimeError if another thread is in one, Closed, ValueError if one
-        of `partitions` is not assigned."""
+        """Guards a public call. RuntimeError if another thread is in one, or after a fork; Closed;
+        ValueError if one of `partitions` is not assigned."""
+        if getpid() != self._process:
+            raise RuntimeError(
+                "the threads of this KafkaConsumer run in the process that created it: create a "
+                "consumer in each process, after the fork"
+            )
         user = self._runtime.current_task()
         is_nested = self._user is user
         if not is_nested:
@@ -416,13 +448,17 @@ def as_offsets(offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None)
     """ValueError for a negative offset, TypeError for anything else."""
     if offsets is None:
         return None
-    found = {
-        TopicPartition(*tp): OffsetAndMetadata(one) if isinstance(one, int) else one
-        for tp, one in offsets.items()
-    }
-    for tp, one in found.items():
-        if not isinstance(one, OffsetAndMetadata):
-            raise TypeError(f"{tp}: {one!r} is not an offset or an OffsetAndMetadata")
-        if one.offset < 0:
-            raise ValueError(f"{tp}: {one.offset} is no offset to commit: the lowest is 0")
+    found = {}
+    for tp, wanted in zip(parse_partitions(offsets), offsets.values(), strict=True):
+        if isinstance(wanted, OffsetAndMetadata):
+            found[tp] = wanted
+        else:
+            try:
+                found[tp] = OffsetAndMetadata(index(wanted))
+            except TypeError:
+                raise TypeError(
+                    f"{tp}: {wanted!r} is not an offset or an OffsetAndMetadata"
+                ) from None
+        if found[tp].offset < 0:
+            raise ValueError(f"{tp}: {found[tp].offset} is no offset to commit: the lowest is 0")
     return found

@@ -139,7 +139,9 @@ class Partitions:
     def finished(self) -> dict[TopicPartition, int]:
         """The known positions, before the messages that are not finished yet."""
         found = self.positions()
-        found.update((tp, n) for tp, n in self._stream.in_hand.items() if tp in found)
+        for tp, offset in self._stream.in_hand.items():
+            if tp in found:
+                found[tp] = min(found[tp], offset)
         return found
 
     @property

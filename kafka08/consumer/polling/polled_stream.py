@@ -23,7 +23,7 @@ from kafka08.consumer.stream import UNREADABLE, MemberStream
 from kafka08.errors import DeserializationFailed, KafkaError
 from kafka08.kernel import MessageAndMetadata, MessageIterator
 from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_OFFSET, TopicPartition
 
 Message = MessageAndMetadata[Any, Any]
 T = TypeVar("T")
@@ -64,8 +64,10 @@ class PolledStream(MemberStream):
         self._in_hand: dict[TopicPartition, int] = {}
         """The first offset of each partition that a poll or batch has handed out."""
         self._iterated: MessageIterator | None = None
-        """The iterator of `_each`, whose last message is in hand."""
+        """The iterator of `_each`. Its last message is in hand, unless it was finished."""
         self._iterated_of: TopicPartition | None = None
+        self._finished_offset = NO_OFFSET
+        """The last finished offset of this iterator."""
 
     def call(self) -> None:
         """Make the reader return to its consumer."""
@@ -125,6 +127,7 @@ class PolledStream(MemberStream):
         assert self._chunk is not None, "there are messages"
         messages = self._iterated = self._messages
         self._iterated_of = self._chunk.partition.topic_partition
+        self._finished_offset = NO_OFFSET
         try:
             for message in messages:
                 yield message
@@ -140,7 +143,16 @@ class PolledStream(MemberStream):
     def finish(self) -> None:
         """The user has finished the messages in hand."""
         self._in_hand.clear()
-        self._iterated = None
+        if self._iterated is not None:
+            self._finished_offset = self._iterated.position_offset
+
+    def finish_before(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """The user has finished the messages in hand that lie before these offsets."""
+        for tp, offset in offsets.items():
+            if tp in self._in_hand:
+                self._in_hand[tp] = max(self._in_hand[tp], offset)
+            if tp == self._iterated_of:
+                self._finished_offset = max(self._finished_offset, offset - 1)
 
     # -------------------------------------------------------------------------------- positions
 
@@ -150,19 +162,26 @@ class PolledStream(MemberStream):
 
     @property
     def in_hand(self) -> dict[TopicPartition, int]:
-        """partition → the first offset that was handed out and is not finished yet."""
+        """partition → the first offset that was handed out and is not finished yet; it may be the
+        partition's position."""
         messages = self._iterated
-        if messages is None or messages.position_offset < 0:
+        if messages is None or messages.position_offset <= self._finished_offset:
             return self._in_hand
         assert self._iterated_of is not None, "it is set with the other"
         return {self._iterated_of: messages.position_offset}
 
     def forget_in_hand(self, partitions: Iterable[TopicPartition]) -> None:
         """These partitions continue at another position: their messages in hand do not matter."""
-        self._in_hand = dict(self.in_hand)
-        self._iterated = None
         for tp in partitions:
             self._in_hand.pop(tp, None)
+            if tp == self._iterated_of:
+                self._iterated = self._iterated_of = None
+
+    def revoke(self, partitions: Iterable[OwnedPartition]) -> None:
+        """Also ends an iteration, which may be in a set of theirs: the user takes them away between
+        two of its messages."""
+        super().revoke(partitions)
+        self.is_called = True
 
     @property
     def progress(self) -> object:
@@ -225,6 +244,12 @@ class PolledStream(MemberStream):
         key, value = self._deserializers
         self._decoders = (key and partial(key, topic), value and partial(value, topic))
         return super()._messages_of(chunk, from_offset)
+
+    def _way_on(self, topic_partition: TopicPartition, next_offset: int) -> str:
+        return (
+            ". If that remains, continue after it with skip_damaged(), or "
+            f"seek({topic_partition!r}, {next_offset})"
+        )
 
     def _failed(self, error: Exception) -> DeserializationFailed:
         """The error for a message on which a deserializer failed. The position stays before it."""

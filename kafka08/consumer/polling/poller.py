@@ -27,10 +27,11 @@ from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import LARGEST, NO_RESET, SMALLEST, FetchSettings
 from kafka08.consumer.fetcher import response_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
+from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.polling.assignors import Assignor
 from kafka08.consumer.polling.committer import Commit, CommitCallback, Committer, Offsets, fenced
 from kafka08.consumer.polling.deserializers import Deserializer
-from kafka08.consumer.polling.group_member import GroupMember
+from kafka08.consumer.polling.group_member import GroupMember, deserves_warning
 from kafka08.consumer.polling.interceptors import Interceptors
 from kafka08.consumer.polling.kafka_consumer_config import EARLIEST, LATEST, KafkaConsumerConfig
 from kafka08.consumer.polling.membership import NO_GENERATION, Membership, Timeouts
@@ -38,7 +39,14 @@ from kafka08.consumer.polling.partitions import Partitions, Start
 from kafka08.consumer.polling.polled_stream import PolledStream
 from kafka08.consumer.polling.start_finder import StartFinder
 from kafka08.consumer.polling.subscription import Chosen, Pattern, Subscription, Topics
-from kafka08.errors import Closed, FetchFailed, KafkaError, RequestTimeout, WokenUp
+from kafka08.errors import (
+    Closed,
+    FetchFailed,
+    KafkaError,
+    NoBrokersAvailable,
+    RequestTimeout,
+    WokenUp,
+)
 from kafka08.network.connection import Connection
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
@@ -166,8 +174,11 @@ class Poller:
         self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
         self._commit_at = inf
         self._commit_fails = False
-        self._search_fails_since = inf
         self._search_failure: KafkaError | None = None
+        self._search_fails_since = inf
+        self._search_is_logged = False
+        self._began_at = inf
+        """When a call first asked the brokers for something."""
         self._woken = False
         self._is_polling = False
         self.is_closed = False
@@ -210,7 +221,9 @@ class Poller:
             )
         if self._is_polling:
             raise RuntimeError("a callback of a rebalance or a commit must not poll")
-        give_up_at = self._runtime.monotonic() + timeout_s
+        now = self._runtime.monotonic()
+        give_up_at = now + timeout_s
+        self._began_at = min(self._began_at, now)
         self.stream.finish()
         is_member = not isinstance(self.subscription, Chosen)
         if is_member:
@@ -224,7 +237,9 @@ class Poller:
                     return taken
                 self._check_open()
                 if self._runtime.monotonic() >= give_up_at:
-                    self._raise_lasting()
+                    failure = self.failure(LASTING_S)
+                    if failure is not None:
+                        raise failure.with_traceback(None)
                     return None
         finally:
             self._is_polling = False
@@ -233,6 +248,7 @@ class Poller:
 
     def wait_until(self, done: Callable[[], bool], give_up_at: float, what: str) -> None:
         """Wait until `done()`; RequestTimeout after `give_up_at`, WokenUp after `wakeup`."""
+        self._began_at = min(self._began_at, self._runtime.monotonic())
         in_time = self.stream.wait_until(
             lambda: done() or self._woken or self.is_closed, give_up_at
         )
@@ -241,7 +257,9 @@ class Poller:
         self._check_open()
         self._raise_woken()
         assert not in_time
-        raise RequestTimeout(f"{what} took longer than the timeout")
+        cause = self.failure(0.0)
+        why = "" if cause is None else f": {cause}"
+        raise RequestTimeout(f"{what} took longer than the timeout{why}") from cause
 
     def find(self, tp: TopicPartition, give_up_at: float) -> int:
         """The position of `tp`; looks it up if it is unknown."""
@@ -262,9 +280,7 @@ class Poller:
 
     def commit(self, offsets: Offsets | None, timeout_s: float) -> None:
         """Commit these offsets, or all positions, and wait for the result."""
-        if offsets is None:
-            offsets = self._offsets(self.partitions.positions())
-            self.stream.finish()
+        offsets = self._finish(offsets)
         self._run_callbacks()
         if not offsets:
             return
@@ -276,10 +292,15 @@ class Poller:
             raise commit.error
 
     def commit_async(self, offsets: Offsets | None, callback: CommitCallback | None) -> None:
+        self._submit(self._finish(offsets), callback or log_failure)
+
+    def _finish(self, offsets: Offsets | None) -> Offsets:
+        """The offsets to commit, all positions if None; the messages before them are finished."""
         if offsets is None:
-            offsets = self._offsets(self.partitions.positions())
             self.stream.finish()
-        self._submit(offsets, callback or log_failure)
+            return self._offsets(self.partitions.positions())
+        self.stream.finish_before({tp: one.offset for tp, one in offsets.items()})
+        return offsets
 
     # --------------------------------------------------------------------------------------- end
 
@@ -320,6 +341,7 @@ class Poller:
         self._raise_woken()
         self._run_callbacks()
         if not isinstance(self.subscription, Chosen):
+            self._member.notice_metadata()
             fault = self._member.take_fault()
             if fault is not None:
                 raise fault
@@ -367,33 +389,43 @@ class Poller:
         missing = self.partitions.missing()
         if missing:
             self._finder.begin(missing, self.partitions.epoch)
+        else:
+            self._note_failures({})
 
     def _note_failures(self, failures: Mapping[TopicPartition, KafkaError]) -> None:
+        now = self._runtime.monotonic()
         if not failures:
             self._search_failure, self._search_fails_since = None, inf
+            self._search_is_logged = False
             return
         tp, error = next(iter(failures.items()))
         if self._search_failure is None:
-            self._search_fails_since = self._runtime.monotonic()
-            logger.warning("%s: Cannot find the position yet: %s", tp, error)
+            self._search_fails_since = now
         self._search_failure = error
+        if not self._search_is_logged and deserves_warning(error, now - self._search_fails_since):
+            self._search_is_logged = True
+            logger.warning("%s: Cannot find the position yet: %s", tp, error)
 
-    def _raise_lasting(self) -> None:
-        """Raise the failure because of which there are no messages, if it has lasted for long."""
+    def failure(self, lasting_s: float) -> KafkaError | None:
+        """Why there are no messages: a failure that is retried and has lasted for `lasting_s`."""
         now = self._runtime.monotonic()
         if not isinstance(self.subscription, Chosen):
-            trouble = self._member.lasting_trouble(LASTING_S)
+            trouble = self._member.trouble(lasting_s)
             if trouble is not None:
-                raise trouble
-        if self._search_failure is not None and now - self._search_fails_since >= LASTING_S:
-            raise self._search_failure
+                return trouble
+        if self._search_failure is not None and now - self._search_fails_since >= lasting_s:
+            return self._search_failure
         for owned in self.partitions.owned:
-            if owned.failure is not None and now - owned.failing_since >= LASTING_S:
-                raise FetchFailed(
-                    f"{owned.topic_partition} could not be fetched for "
-                    f"{now - owned.failing_since:.0f} s: {owned.failure}. The consumer keeps "
-                    "trying; check that the topic exists and its brokers are running"
-                ) from owned.failure
+            if owned.failure is not None and now - owned.failing_since >= lasting_s:
+                return fetch_failed(owned, now)
+        if not self.cluster.is_reached and now - self._began_at >= lasting_s:
+            # Connections that are not even refused: each attempt to open one takes long.
+            return NoBrokersAvailable(
+                f"no broker answered for {now - self._began_at:.0f} s: none of "
+                f"{self._config.bootstrap_servers}. The consumer keeps trying; check "
+                "bootstrap.servers, and that the brokers are running"
+            )
+        return None
 
     def _begin_to_commit(self) -> None:
         if self._commits_automatically:
@@ -493,6 +525,17 @@ class Poller:
             raise WokenUp("wakeup was called")
 
 
+def fetch_failed(owned: OwnedPartition, now: float) -> FetchFailed:
+    """The error for a partition that cannot be fetched."""
+    error = FetchFailed(
+        f"{owned.topic_partition} could not be fetched for {now - owned.failing_since:.0f} s: "
+        f"{owned.failure}. The consumer keeps trying; check that the topic exists and its brokers "
+        "are running"
+    )
+    error.__cause__ = owned.failure
+    return error
+
+
 def log_failure(offsets: Offsets, error: KafkaError | None) -> None:
     """The callback of commits that have none."""
     if error is not None:
@@ -500,7 +543,9 @@ def log_failure(offsets: Offsets, error: KafkaError | None) -> None:
 
 
 def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition]) -> None:
-    """ValueError if one of them is not assigned."""
+    """ValueError if one of them is not assigned, TypeError if it is something else."""
     for tp in wanted:
+        if not isinstance(tp, tuple):
+            raise TypeError(f"{tp!r} is not a TopicPartition: pass partitions one by one")
         if tp not in partitions:
             raise ValueError(f"{tp} is not assigned to this consumer")

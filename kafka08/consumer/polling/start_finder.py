@@ -143,7 +143,7 @@ class StartFinder:
     ) -> list[TopicPartition]:
         if not partitions or not self._group:
             return partitions
-        committed = fetch_committed(self._cluster, self._group, partitions, POLICY)
+        committed = fetch_committed(self._cluster, self._group, partitions, POLICY, search_tries=1)
         found.positions.update((tp, one.offset) for tp, one in committed.items() if one is not None)
         return [tp for tp, one in committed.items() if one is None]
 

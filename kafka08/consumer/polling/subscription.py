@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from operator import index
+from typing import Any, TypeAlias
 
 from kafka08.consumer.subscription import TopicFilter
 from kafka08.structs import INTERNAL_TOPICS, TopicPartition
@@ -47,16 +48,38 @@ class Chosen:
 Subscription: TypeAlias = Topics | Pattern | Chosen
 
 
+def parse_partitions(wanted: Iterable[object]) -> list[TopicPartition]:
+    """Each once. TypeError for what is not a pair of topic and partition, ValueError for an illegal
+    topic or a negative partition."""
+    return list(dict.fromkeys(map(_parse_partition, wanted)))
+
+
+def _parse_partition(wanted: Any) -> TopicPartition:
+    try:
+        topic, partition = wanted
+        found = TopicPartition(topic, index(partition))
+    except (TypeError, ValueError):
+        raise TypeError(f"{wanted!r} is not a TopicPartition") from None
+    _check_topic(topic)
+    if found.partition < 0:
+        raise ValueError(f"{found}: the lowest partition is 0")
+    return found
+
+
 def parse_topics(
     wanted: str | Iterable[str] | re.Pattern[str] | TopicFilter, *, exclude_internal_topics: bool
 ) -> Topics | Pattern:
-    """ValueError for an illegal topic name; TypeError for a name that is not a str."""
+    """ValueError for an illegal topic name, TypeError for a name that is not a str."""
     if isinstance(wanted, re.Pattern | TopicFilter):
         return Pattern(wanted, exclude_internal_topics)
     names = frozenset([wanted] if isinstance(wanted, str) else wanted)
     for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"a topic name must be a str, not {type(name).__name__}")
-        if (fault := fault_of(name)) is not None:
-            raise ValueError(f"topic {name!r}: {fault}")
+        _check_topic(name)
     return Topics(names)
+
+
+def _check_topic(name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"a topic name must be a str, not {type(name).__name__}")
+    if (fault := fault_of(name)) is not None:
+        raise ValueError(f"topic {name!r}: {fault}. Pass a pattern as re.compile(...)")

@@ -80,6 +80,41 @@ def test_an_iteration_has_one_message_in_hand() -> None:
     assert stream.in_hand == {}
 
 
+def test_after_a_commit_an_iteration_has_its_next_message_in_hand() -> None:
+    """The commit finishes the messages up to the current one only."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, b"a", b"b", b"c")
+    messages = stream.iterate(NOW)
+    assert messages is not None
+    next(messages)
+    stream.finish()
+    assert stream.in_hand == {}
+    next(messages)
+    assert stream.in_hand == {partition.topic_partition: 1}
+
+
+def test_offsets_finish_what_lies_before_them() -> None:
+    """Of what a poll handed out, and of an iteration."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    tp = partition.topic_partition
+    offer(stream, partition, b"a", b"b", b"c", b"d")
+    stream.take(2, NOW)
+    stream.finish_before({tp: 1})
+    assert stream.in_hand == {tp: 1}
+    stream.finish_before({tp: 0, TopicPartition("other", 0): 9})
+    assert stream.in_hand == {tp: 1}
+    stream.finish()
+    messages = stream.iterate(NOW)
+    assert messages is not None
+    next(messages)
+    stream.finish_before({tp: 2})
+    assert stream.in_hand == {tp: 2}
+    stream.finish_before({tp: 3})
+    assert stream.in_hand == {}
+
+
 def test_a_partition_that_goes_on_elsewhere_has_nothing_in_hand() -> None:
     """Nor has an iteration that handed out a message of it."""
     stream = stream_of()
@@ -106,6 +141,18 @@ def test_a_called_iteration_ends_and_goes_on_where_it_was() -> None:
     assert list(messages) == []
     stream.is_called = False
     assert values(list(stream.iterate(NOW) or [])) == [b"b", b"c"]
+
+
+def test_an_iteration_ends_when_its_user_takes_a_partition_away() -> None:
+    """As a seek does, or a pause: the rest of the set must not follow."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, b"a", b"b", b"c")
+    messages = stream.iterate(NOW)
+    assert messages is not None
+    next(messages)
+    stream.revoke([partition])
+    assert list(messages) == []
 
 
 def test_progress_differs_with_each_message() -> None:
