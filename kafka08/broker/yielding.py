@@ -1,9 +1,13 @@
-"""Splits long work into batches, and yields to other greenlets between them."""
+"""Splits long work into batches, and yields to other greenlets between them.
+
+yielding_batches(items, runtime)   batch after batch
+yielding(items, runtime)           item after item, for work that needs no batches
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from kafka08.runtime import BrokerRuntime
 
@@ -26,6 +30,16 @@ def yielding_batches(
         if start:
             runtime.sleep(0)
         yield items[start : start + size]
+
+
+def yielding(items: Iterable[T], runtime: BrokerRuntime) -> Iterator[T]:
+    """The items. Other greenlets run after each PARTITIONS_PER_BATCH of them. Switches."""
+    for batch in yielding_batches(list(items), runtime):
+        yield from batch
+
+
+InTurns = Callable[[Iterable[Any]], Iterator[Any]]
+"""`yielding` of a runtime, for code that does not know it; `iter` where nothing waits."""
 
 
 def yielding_batches_if_many(items: Sequence[T], runtime: BrokerRuntime) -> Iterator[Sequence[T]]:

@@ -20,12 +20,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka08.broker.controller.leader_selectors import ElectionFailed, ElectionNotNeeded
+from kafka08.broker.yielding import InTurns
 from kafka08.errors import BadVersion, KafkaError, NodeExists, NoNode, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.operations import Check
 from kafka08.zk.store import ClusterStore
 
+PARTITIONS_AT_ONCE: Final = 1000
+"""Partitions of one burst of reads or writes. Encoding or decoding as many states takes some 20 ms;
+then other greenlets run, since the burst waits for ZooKeeper."""
 MAX_ROUNDS: Final = 20
 """A leader changes its ISR every few seconds at most; losing this many races is a failure."""
 
@@ -54,17 +58,25 @@ class Leadership:
     """Reads and writes /brokers/topics/<t>/partitions/<p>/state for one controller.
 
     epoch_zk_version   the version of /controller_epoch that this controller wrote
+    in_turns           how long work goes through partitions: it may yield between them
     """
 
-    def __init__(self, store: ClusterStore, epoch_zk_version: int) -> None:
+    def __init__(
+        self, store: ClusterStore, epoch_zk_version: int, in_turns: InTurns = iter
+    ) -> None:
         self._store = store
+        self._in_turns = in_turns
         self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
 
     def read_states(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The existing states; those that cannot be decoded are left out."""
-        return self._store.leader_and_isr(partitions)
+        wanted = list(partitions)
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+        for first in range(0, len(wanted), PARTITIONS_AT_ONCE):
+            states |= self._store.leader_and_isr(wanted[first : first + PARTITIONS_AT_ONCE])
+        return states
 
     def check_office(
         self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int
@@ -137,8 +149,8 @@ class Leadership:
         decided = self._decide([tp for tp in partitions if tp in known], known, decide, tried)
         return self._write(decided, outcome)
 
-    @staticmethod
     def _decide(
+        self,
         partitions: Iterable[TopicPartition],
         current: Mapping[TopicPartition, LeaderAndIsr],
         decide: Decide,
@@ -146,7 +158,7 @@ class Leadership:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The states to write; partitions that need no write go to `outcome` at once."""
         decided = {}
-        for tp in partitions:
+        for tp in self._in_turns(partitions):
             if tp not in current:
                 outcome.failures[tp] = ElectionFailed("its state znode is missing or unreadable")
                 continue
@@ -178,10 +190,13 @@ class Leadership:
     def _while_in_office(
         self, write: Write, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> Written:
-        if not states:
-            return {}
-        with while_in_office():
-            return write(states, self._in_office)
+        items = list(states.items())
+        written: dict[TopicPartition, LeaderAndIsr | ZooKeeperError] = {}
+        for first in range(0, len(items), PARTITIONS_AT_ONCE):
+            with while_in_office():
+                burst = dict(items[first : first + PARTITIONS_AT_ONCE])
+                written |= write(burst, self._in_office)
+        return written
 
 
 @contextmanager

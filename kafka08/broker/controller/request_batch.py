@@ -13,11 +13,12 @@ into every such request, as in 0.8.2.2. Source: kafka.controller.ControllerBroke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.replica_state import PartitionReplica
+from kafka08.broker.yielding import InTurns
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.stop_replica import (
@@ -98,15 +99,16 @@ class RequestBatch:
         """Have the broker of `replica` stop following; with `delete`, delete its log."""
         self._stop_replica.append((replica, delete, on_stopped))
 
-    def requests(self) -> list[BrokerRequest]:
-        """All requests in sending order; empty if nothing was added."""
+    def requests(self, in_turns: InTurns = iter) -> list[BrokerRequest]:
+        """All requests in sending order; empty if nothing was added. `in_turns` goes through the
+        partitions meanwhile."""
         return [
             *self._leader_and_isr_requests(),
-            *self._metadata_requests(),
-            *self._stop_requests(),
+            *self._metadata_requests(in_turns),
+            *self._stop_requests(in_turns),
         ]
 
-    def _leader_and_isr_requests(self) -> Iterable[BrokerRequest]:
+    def _leader_and_isr_requests(self) -> Iterator[BrokerRequest]:
         brokers = self._context.brokers
         for broker, states in sorted(self._leader_and_isr.items()):
             leaders = sorted({s.leader for s in states.values()} & brokers.keys())
@@ -118,7 +120,7 @@ class RequestBatch:
             )
             yield BrokerRequest(broker, request)
 
-    def _metadata_requests(self) -> Iterable[BrokerRequest]:
+    def _metadata_requests(self, in_turns: InTurns) -> Iterator[BrokerRequest]:
         """One request object serves all brokers with the same content."""
         to_all = frozenset(self._metadata_to_all)
         to_everybody = to_all or self._tell_all
@@ -127,11 +129,13 @@ class RequestBatch:
         for broker in sorted(recipients):
             wanted = to_all.union(self._metadata_to_some.get(broker, ()))
             if wanted not in made:
-                made[wanted] = self._metadata_request(wanted)
+                made[wanted] = self._metadata_request(wanted, in_turns)
             if made[wanted].partition_states or self._context.propagation.always:
                 yield BrokerRequest(broker, made[wanted])
 
-    def _metadata_request(self, partitions: Iterable[TopicPartition]) -> UpdateMetadataRequest:
+    def _metadata_request(
+        self, partitions: Iterable[TopicPartition], in_turns: InTurns
+    ) -> UpdateMetadataRequest:
         context = self._context
         deleted = (
             context.partitions_of(context.topics_to_delete) if context.topics_to_delete else []
@@ -140,7 +144,7 @@ class RequestBatch:
         return UpdateMetadataRequest(
             controller_id=self._controller_id,
             controller_epoch=context.epoch,
-            partition_states=[self._metadata_of(tp) for tp in told],
+            partition_states=[self._metadata_of(tp) for tp in in_turns(told)],
             live_brokers=context.live_brokers(),
             version=context.propagation.update_metadata,
         )
@@ -152,9 +156,9 @@ class RequestBatch:
             state = replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, zk_version=0)
         return partition_message(tp, state, self._context.assignments[tp])
 
-    def _stop_requests(self) -> Iterable[BrokerRequest]:
+    def _stop_requests(self, in_turns: InTurns) -> Iterator[BrokerRequest]:
         stopping: dict[int, list[PartitionReplica]] = {}
-        for replica, delete, on_stopped in self._stop_replica:
+        for replica, delete, on_stopped in in_turns(self._stop_replica):
             if delete:
                 request = self._stop_request([replica], delete=True)
                 yield BrokerRequest(replica.replica, request, False, replica, on_stopped)

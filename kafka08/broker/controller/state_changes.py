@@ -28,6 +28,7 @@ from kafka08.broker.controller.partition_state import PartitionState
 from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
 from kafka08.broker.controller.request_batch import RequestBatch, StopReplicaCallback
 from kafka08.broker.controller.state_table import IllegalTransition, StateTable
+from kafka08.broker.yielding import InTurns
 from kafka08.errors import KafkaError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
@@ -52,7 +53,8 @@ class UncleanElections(Protocol):
 class StateChanges:
     """The transitions of one active controller.
 
-    send   sends a finished batch
+    send       sends a finished batch
+    in_turns   how long work goes through partitions and replicas: it may yield between them
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class StateChanges:
         send: Callable[[RequestBatch], None],
         *,
         controller_id: int,
+        in_turns: InTurns = iter,
     ) -> None:
         self._context = context
         self._leadership = leadership
         self._unclean = unclean
         self._send = send
         self._controller_id = controller_id
+        self._in_turns = in_turns
 
     def new_batch(self) -> RequestBatch:
         return RequestBatch(self._context, self._controller_id)
@@ -138,7 +142,7 @@ class StateChanges:
         context = self._context
         elected: dict[TopicPartition, Election] = {}
         failures: dict[TopicPartition, KafkaError] = {}
-        for tp in partitions:
+        for tp in self._in_turns(partitions):
             try:
                 elected[tp] = elect_new(
                     context.assignments[tp],
@@ -194,7 +198,7 @@ class StateChanges:
 
     def _announce(self, elected: dict[TopicPartition, Election]) -> None:
         batch = self.new_batch()
-        for tp, election in elected.items():
+        for tp, election in self._in_turns(elected.items()):
             self._context.leadership[tp] = election.state
             batch.add_leader_and_isr(election.receivers, tp, self._context.assignments[tp])
             logger.info("%s elected %s", tp, election.state)
@@ -222,7 +226,7 @@ class StateChanges:
         self._log_failures(outcome.failures)
         context.leadership.update(outcome.states)
         batch = self.new_batch()
-        for tp in outcome.states:
+        for tp in self._in_turns(outcome.states):
             batch.add_leader_and_isr(receivers[tp], tp, context.assignments[tp])
         self._send(batch)
 
@@ -232,7 +236,7 @@ class StateChanges:
         """Start replicas as followers of the leader, if there is one yet."""
         context, batch = self._context, self.new_batch()
         legal = self._legal(context.replica_states, replicas, ReplicaState.NEW)
-        for replica in legal:
+        for replica in self._in_turns(legal):
             tp = replica.topic_partition
             if tp in context.leadership:
                 batch.add_leader_and_isr([replica.replica], tp, context.assignments[tp])
@@ -244,7 +248,7 @@ class StateChanges:
         epochs. A NEW one has it; it is only added to the assignment if it is missing there."""
         context, batch = self._context, self.new_batch()
         legal = self._legal(context.replica_states, replicas, ReplicaState.ONLINE)
-        for replica in legal:
+        for replica in self._in_turns(legal):
             tp = replica.topic_partition
             if context.replica_states[replica] is ReplicaState.NEW:
                 if replica.replica not in context.assignments[tp]:
@@ -260,7 +264,7 @@ class StateChanges:
         context, batch = self._context, self.new_batch()
         legal = self._legal(context.replica_states, replicas, ReplicaState.OFFLINE)
         leaving: dict[TopicPartition, list[int]] = {}
-        for replica in legal:
+        for replica in self._in_turns(legal):
             if replica.replica in context.brokers:
                 batch.add_stop_replica(replica, delete=False)
             if replica.topic_partition in context.leadership:
@@ -303,7 +307,7 @@ class StateChanges:
         """Have brokers delete replicas with their logs; `on_stopped` gets each response."""
         context, batch = self._context, self.new_batch()
         target = ReplicaState.DELETION_STARTED
-        for replica in self._move(context.replica_states, replicas, target):
+        for replica in self._in_turns(self._move(context.replica_states, replicas, target)):
             batch.add_stop_replica(replica, delete=True, on_stopped=on_stopped)
         self._send(batch)
 
@@ -339,12 +343,11 @@ class StateChanges:
         table.move(legal, target)
         return legal
 
-    @staticmethod
-    def _legal(table: StateTable[K, S], keys: Iterable[K], target: S) -> list[K]:
+    def _legal(self, table: StateTable[K, S], keys: Iterable[K], target: S) -> list[K]:
         """The keys whose transition is legal; the others are logged with the history and stay. The
         table checks again at the transition: `_adopt` may have changed states in between."""
         legal = []
-        for key in keys:
+        for key in self._in_turns(keys):
             try:
                 table.check(key, target)
             except IllegalTransition as illegal:
@@ -353,7 +356,6 @@ class StateChanges:
                 legal.append(key)
         return legal
 
-    @staticmethod
-    def _log_failures(failures: dict[TopicPartition, KafkaError]) -> None:
-        for tp, reason in failures.items():
+    def _log_failures(self, failures: dict[TopicPartition, KafkaError]) -> None:
+        for tp, reason in self._in_turns(failures.items()):
             logger.error("State change of %s failed: %s", tp, reason)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from kafka08.broker.config import BrokerConfig
@@ -26,6 +27,7 @@ from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
+from kafka08.broker.yielding import yielding
 from kafka08.errors import NoNode, ZooKeeperError
 from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.protocol.update_metadata import LiveBroker
@@ -84,13 +86,15 @@ class Term:
             timeout_ms=config.controller_socket_timeout_ms,
             on_response=self._on_response,
         )
-        self._leadership = Leadership(store, epoch_zk_version)
+        self._in_turns = partial(yielding, runtime=runtime)
+        self._leadership = Leadership(store, epoch_zk_version, self._in_turns)
         changes = StateChanges(
             self.context,
             self._leadership,
             TopicUncleanElections(store, default=config.unclean_leader_election_enable),
             self._send,
             controller_id=config.broker_id,
+            in_turns=self._in_turns,
         )
         self._requests = RequestZnodes(store, epoch_zk_version, self._changed)
         self._deletion = TopicDeletion(
@@ -327,7 +331,7 @@ class Term:
     # Sending
 
     def _send(self, batch: RequestBatch) -> None:
-        requests = batch.requests()
+        requests = batch.requests(self._in_turns)
         if requests:
             self._channels.send(requests, self._correlation_id)
             self._correlation_id += 1

@@ -17,6 +17,7 @@ kafka.controller.TopicDeletionManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 
 from kafka08.broker.controller.context import ControllerContext
@@ -48,6 +49,9 @@ class TopicDeletion:
         self._changes = changes
         self._on_stopped = on_stopped
         self._remove = remove
+        self._awaited: defaultdict[str, set[PartitionReplica]] = defaultdict(set)
+        """Topic → the replicas in DELETION_STARTED. Only the last response of a topic looks at all
+        of them."""
 
     def enqueue(self, topics: Collection[str]) -> None:
         """Start to delete existing topics."""
@@ -69,7 +73,9 @@ class TopicDeletion:
         errors = {p.error_code for p in response.partitions} | {response.error_code}
         if errors == {NO_ERROR}:
             self._changes.replicas_to_deletion_successful([replica])
-            self._advance(topic)
+            self._awaited[topic].discard(replica)
+            if not self._awaited[topic]:
+                self._advance(topic)
         else:
             logger.error("Broker %d failed to delete %s: %s", replica.replica, replica, response)
             self.failed([replica])
@@ -79,6 +85,8 @@ class TopicDeletion:
         states = self._context.replica_states
         replicas = [r for r in replicas if self._context.is_queued_for_deletion(r.topic)]
         started = [r for r in replicas if states[r] is ReplicaState.DELETION_STARTED]
+        for replica in started:
+            self._awaited[replica.topic].discard(replica)
         self._changes.replicas_to_deletion_ineligible(started)
         self._halt({replica.topic for replica in replicas})
 
@@ -113,6 +121,7 @@ class TopicDeletion:
             and context.replica_states[replica] is not ReplicaState.DELETION_SUCCESSFUL
         ]
         changes.replicas_to_offline(wanted)
+        self._awaited[topic] = set(wanted)
         changes.replicas_to_deletion_started(wanted, self._on_stopped)
         if any(replica.replica not in live for replica in replicas):
             self._halt({topic})
@@ -124,4 +133,5 @@ class TopicDeletion:
         self._changes.partitions_to_nonexistent(partitions)
         self._remove(topic)
         self._context.forget_topics({topic})
+        self._awaited.pop(topic, None)
         logger.info("Deletion of topic %s successfully completed", topic)

@@ -1,0 +1,163 @@
+"""A controller does not hold the event loop while it brings thousands of partitions from one state
+to another: it yields between them, and where it waits for ZooKeeper.
+
+Measured is its CPU time between two such switches.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import pytest
+
+from kafka08.broker.config import BrokerConfig
+from kafka08.broker.controller import Controller
+from kafka08.broker.controller.context import ControllerContext
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
+from kafka08.zk.client import ZkClient
+from kafka08.zk.resender import Resender
+from kafka08.zk.store import ClusterStore
+from tests.broker.controller.conftest import Cluster
+from tests.broker.thread_broker import ThreadBroker
+from tests.waiting import until
+
+PARTITIONS = 3000
+HOLD_SECONDS = 0.05
+
+
+class Holds(ThreadBroker):
+    """The longest CPU time of a controller's thread between two switches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest = 0.0
+        self._last = threading.local()
+
+    def switch(self) -> None:
+        if threading.current_thread().name.startswith("controller-event-loop"):
+            now = time.thread_time()
+            self.longest = max(self.longest, now - getattr(self._last, "switch", now))
+            self._last.switch = now
+
+    def sleep(self, seconds: float) -> None:
+        self.switch()
+        super().sleep(seconds)
+
+    def queue(self) -> queue.SimpleQueue[Any]:
+        switch = self.switch
+
+        class SwitchingQueue(queue.SimpleQueue[Any]):
+            def get(self, block: bool = True, timeout: float | None = None) -> Any:
+                switch()
+                item = super().get(block, timeout)
+                switch()
+                return item
+
+        return SwitchingQueue()
+
+
+@pytest.fixture
+def holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Holds]:
+    """A runtime whose controller also switches at each call of ZooKeeper. Without the collector,
+    whose turn is not the fault of who happens to make the last of 50,000 objects."""
+    holds = Holds()
+
+    def switching(call: Callable[..., Any]) -> Callable[..., Any]:
+        def switched(*args: Any) -> Any:
+            holds.switch()
+            result = call(*args)
+            holds.switch()
+            return result
+
+        return switched
+
+    for name in ("run", "run_one", "run_once"):
+        monkeypatch.setattr(Resender, name, switching(getattr(Resender, name)))
+    gc.collect()
+    gc.disable()
+    yield holds
+    gc.enable()
+
+
+def start(cluster: Cluster, holds: Holds, broker_id: int) -> tuple[Controller, ZkClient]:
+    zk = ZkClient(cluster.connect, name=f"controller {broker_id}")
+    zk.start()
+    keys = {
+        "broker.id": broker_id,
+        "zookeeper.connect": cluster.connect,
+        "host.name": "127.0.0.1",
+        "delete.topic.enable": True,
+        "auto.leader.rebalance.enable": False,
+    }
+    runtime: Any = holds
+    controller = Controller(runtime, BrokerConfig(keys, port=19391), ClusterStore(zk))
+    controller.startup()
+    return controller, zk
+
+
+def test_thousands_of_partitions(
+    cluster: Cluster, holds: Holds, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Created, their leader dead, under a new controller, and deleted."""
+    one, _ = cluster.broker(1), cluster.broker(2)
+    caplog.set_level(logging.INFO)  # a line for each election takes longest
+    steps: dict[str, float] = {}
+    controller, zk = start(cluster, holds, 1)
+    until(lambda: controller.is_active, "controller 1 to be elected")
+
+    def measured(step: str, done: Callable[[], bool]) -> None:
+        until(done, step)
+        steps[step], holds.longest = holds.longest, 0.0
+
+    def led_by(leader: int) -> bool:
+        context = controller.context
+        states = dict(context.leadership) if context is not None else {}
+        return len(states) == PARTITIONS and all(
+            state.leader == leader for state in states.values()
+        )
+
+    try:
+        cluster.create_topic("wide", dict.fromkeys(range(PARTITIONS), (1, 2)))
+        measured("created", lambda: led_by(1))
+        one.leave()
+        measured("elected", lambda: led_by(2))
+        controller.shutdown()
+        zk.close()
+        controller, zk = start(cluster, holds, 2)
+        measured("taken over", lambda: controller.epoch is not None)
+        one.register()
+        cluster.zk.create(paths.delete_topic("wide"), "")
+        measured(
+            "deleted", lambda: controller.context is not None and not controller.context.topics
+        )
+    finally:
+        controller.shutdown()
+        zk.close()
+    assert max(steps.values()) < HOLD_SECONDS, steps
+
+
+def test_deletion_is_linear(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each response of a broker looks at all replicas of the topic."""
+    cluster.broker(1)
+    controller = cluster.active_controller(1, delete_topic_enable=True)
+    cluster.create_topic("t", dict.fromkeys(range(100), (1,)))
+    until(lambda: (context := controller.context) is not None and len(context.leadership) == 100)
+    looks = 0
+    partitions_of = ControllerContext.partitions_of
+
+    def counted(context: ControllerContext, topics: Collection[str]) -> list[TopicPartition]:
+        nonlocal looks
+        looks += 1
+        return partitions_of(context, topics)
+
+    monkeypatch.setattr(ControllerContext, "partitions_of", counted)
+    cluster.zk.create(paths.delete_topic("t"), "")
+    until(lambda: (context := controller.context) is not None and not context.topics)
+    assert looks < 20
