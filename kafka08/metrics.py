@@ -77,7 +77,7 @@ def meter(
     yield Family(name, says, [Sample("_total", *row) for row in found], "counter")
 
 
-def in_turns(samples: Iterable[Sample], pause: Callable[[], object]) -> Iterator[Sample]:
+def with_pauses(samples: Iterable[Sample], pause: Callable[[], object]) -> Iterator[Sample]:
     """The same samples; `pause` is called periodically."""
     for number, sample in enumerate(samples, 1):
         if number % SAMPLES_PER_TURN == 0:

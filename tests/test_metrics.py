@@ -18,9 +18,9 @@ from kafka08.metrics import (
     Rate,
     Sample,
     Timings,
-    in_turns,
     meter,
     quantiles,
+    with_pauses,
 )
 
 
@@ -142,7 +142,7 @@ def test_others_get_their_turn_between_samples() -> None:
     """Of a family with a sample for each of thousands of partitions."""
     pauses: list[int] = []
     made: list[Sample] = []
-    for sample in in_turns(
+    for sample in with_pauses(
         (Sample("", {}, n) for n in range(SAMPLES_PER_TURN * 3)), lambda: pauses.append(len(made))
     ):
         made.append(sample)

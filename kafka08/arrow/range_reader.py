@@ -26,7 +26,7 @@ from kafka08.client.requests import (
     offsets_request,
     offsets_results,
 )
-from kafka08.client.retry import passes_at_leader
+from kafka08.client.retry import is_retriable_at_leader
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetched import FetchedSet
@@ -265,7 +265,7 @@ class RangeReader:
 
 def passes(error: KafkaError) -> bool:
     """Whether a read may be retried after `error`."""
-    return passes_at_leader(error) or isinstance(error, ProtocolError)
+    return is_retriable_at_leader(error) or isinstance(error, ProtocolError)
 
 
 def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | None:

@@ -44,7 +44,7 @@ class QueuedAppend:
     required_acks: int
     done: AppendDone
 
-    def tell(self, info: AppendInfo | None, error: Exception | None = None) -> None:
+    def complete(self, info: AppendInfo | None, error: Exception | None = None) -> None:
         """Call `done`. Its errors are logged: they must not affect later appends."""
         try:
             self.done(info, error)
@@ -53,7 +53,7 @@ class QueuedAppend:
 
     def fail(self, error: BaseException) -> None:
         """Report that its native job failed."""
-        self.tell(None, error if isinstance(error, Exception) else RuntimeError(error))
+        self.complete(None, error if isinstance(error, Exception) else RuntimeError(error))
 
 
 class AppendQueue:
@@ -69,9 +69,9 @@ class AppendQueue:
         """Append after everything in the queue. Never switches."""
         self._partition.append_queue = self
         self._waiting.append(QueuedAppend(data, required_acks, done))
-        self._go_on()
+        self._run_next()
 
-    def _go_on(self) -> None:
+    def _run_next(self) -> None:
         """Append until a job is running or the queue is empty."""
         while self._waiting and not self._busy:
             append = self._waiting.popleft()
@@ -87,7 +87,7 @@ class AppendQueue:
             log = self._partition.check_append(append.required_acks)
             info = log.append(append.message_set, flush=False)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append
-            append.tell(None, error)
+            append.complete(None, error)
         else:
             self._finish(append, log, info)
 
@@ -96,7 +96,7 @@ class AppendQueue:
         try:
             log = self._partition.check_append(append.required_acks)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append
-            append.tell(None, error)
+            append.complete(None, error)
             return
         epoch, base_offset = self._partition.leader_epoch, log.log_end_offset
 
@@ -108,7 +108,7 @@ class AppendQueue:
                 else:
                     append.fail(error)
             finally:
-                self._go_on()
+                self._run_next()
 
         self._busy = True
         self._runtime.run_native_later(
@@ -136,7 +136,7 @@ class AppendQueue:
                 )
             info = log.append_prepared(prepared, flush=False)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append
-            append.tell(None, error)
+            append.complete(None, error)
         else:
             self._finish(append, log, info)
 
@@ -157,7 +157,7 @@ class AppendQueue:
                 else:
                     append.fail(error)
             finally:
-                self._go_on()
+                self._run_next()
 
         self._busy = True
         self._runtime.run_native_later(flushed, flush.sync)
@@ -165,7 +165,7 @@ class AppendQueue:
     def _acknowledge(self, append: QueuedAppend, info: AppendInfo) -> None:
         if self._partition.is_leader:
             self._partition.maybe_raise_high_watermark()
-        append.tell(info)
+        append.complete(info)
 
 
 def needs_queue(partition: Partition, data: bytes | bytearray | memoryview) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka08.broker.partition import Partition, Traffic
-from kafka08.metrics import NO_LABELS, Family, Sample, gauge, in_turns, meter
+from kafka08.metrics import NO_LABELS, Family, Sample, gauge, meter, with_pauses
 from kafka08.structs import TopicPartition
 from kafka08.zk.session import SessionEvent, SessionState
 
@@ -150,7 +150,7 @@ def of_fetchers(fetchers: ReplicaFetcherManager, pause: Pause) -> Iterator[Famil
     yield Family(
         f"{SERVER}_fetcherlagmetrics_consumerlag",
         "Messages that a replica on this broker is behind its leader.",
-        in_turns(
+        with_pauses(
             (Sample("", {"clientId": name, **labels_of(tp)}, lag) for name, tp, lag in lags), pause
         ),
     )
@@ -202,7 +202,7 @@ def of_replicas(manager: ReplicaManager, pause: Pause) -> Iterator[Family]:
     yield Family(
         "kafka_cluster_partition_underreplicated",
         "1 for a partition that this broker leads with too few in-sync replicas.",
-        in_turns((Sample("", labels_of(p.topic_partition), 1) for p in short), pause),
+        with_pauses((Sample("", labels_of(p.topic_partition), 1) for p in short), pause),
     )
     yield from of_logs([p.log for p in partitions if p.log is not None], pause)
 
@@ -253,7 +253,7 @@ def of_logs(logs: list[Log], pause: Pause) -> Iterator[Family]:
     )
     for name, says, value in rows:
         samples = (Sample("", labels_of(log.topic_partition), value(log)) for log in logs)
-        yield Family(f"kafka_log_log_{name}", says, in_turns(samples, pause))
+        yield Family(f"kafka_log_log_{name}", says, with_pauses(samples, pause))
 
 
 def labels_of(tp: TopicPartition) -> dict[str, str]:

@@ -28,18 +28,20 @@ from kafka08.runtime import Disk, OpenMode
 FILE: Final = "meta.properties"
 VERSION: Final = "0"
 
-Settle = Callable[[BrokerConfig, Callable[[], int], float, Disk], BrokerConfig]
-"""`settle(config, new_id, now, disk)`: the configuration with the broker's own id, which it writes
+ClaimBrokerId = Callable[[BrokerConfig, Callable[[], int], float, Disk], BrokerConfig]
+"""`claim(config, new_id, now, disk)`: the configuration with the broker's own id, which it writes
 to each log directory; `now` is the wall-clock time in seconds. ConfigError if a directory has
 another id."""
 
 
-def trust_config(config: BrokerConfig, _: Callable[[], int], __: float, ___: Disk) -> BrokerConfig:
+def configured_broker_id(
+    config: BrokerConfig, _: Callable[[], int], __: float, ___: Disk
+) -> BrokerConfig:
     """0.8.2: the configured id, and no file."""
     return config
 
 
-def settle_id(
+def claim_broker_id(
     config: BrokerConfig, new_id: Callable[[], int], now: float, disk: Disk
 ) -> BrokerConfig:
     """From 0.9 on."""
@@ -105,8 +107,8 @@ def render(broker_id: int, now: datetime) -> str:
     return f"#\n#{date}\nbroker.id={broker_id}\nversion={VERSION}\n"
 
 
-SETTLE: Final[Mapping[Level, Settle]] = {
-    Level.V0_8_2: trust_config,
-    Level.V0_9_0: settle_id,
-    Level.V0_10_2: settle_id,
+CLAIM_BROKER_ID: Final[Mapping[Level, ClaimBrokerId]] = {
+    Level.V0_8_2: configured_broker_id,
+    Level.V0_9_0: claim_broker_id,
+    Level.V0_10_2: claim_broker_id,
 }

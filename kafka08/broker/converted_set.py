@@ -31,7 +31,7 @@ from kafka08.kernel.types import (
     MIN_MESSAGE_BYTES,
     TIMESTAMP_BYTES,
 )
-from kafka08.network.server_connection import Made, MadeBytes
+from kafka08.network.server_connection import GeneratedBytes, Made
 from kafka08.protocol.conversion import Converter
 from kafka08.protocol.fetch import NO_HIGH_WATERMARK, PartitionData
 from kafka08.protocol.message_set import NO_LIMIT
@@ -93,7 +93,7 @@ def contents_of(found: LogSlice) -> Contents:
     return Contents(position, is_newer, converted if is_known else None)
 
 
-class ConvertedSet(MadeBytes):
+class ConvertedSet(GeneratedBytes):
     """`size` bytes of magic 0 in place of a slice whose `contents` are newer.
 
     in_thread   whether it takes a native thread: the size (`find_size_later`) and the bytes
@@ -210,7 +210,7 @@ class ConvertedSet(MadeBytes):
         return head[:count].ljust(count, b"\0")
 
 
-class OldBytes(bytes):
+class DownConvertedBytes(bytes):
     """A small set, converted."""
 
     __slots__ = ()
@@ -220,10 +220,10 @@ class OldBytes(bytes):
         return len(self)
 
 
-OldSet: TypeAlias = "OldBytes | LogSlice | ConvertedSet"
+DownConverted: TypeAlias = "DownConvertedBytes | LogSlice | ConvertedSet"
 
 
-class OldSets:
+class DownConverter:
     """Converts the sets of one response, each as it is needed."""
 
     __slots__ = ("_room", "_runtime")
@@ -232,7 +232,7 @@ class OldSets:
         self._runtime = runtime
         self._room = KEPT_BYTES_MAX
 
-    def old_set(self, found: LogSlice) -> OldSet:
+    def convert(self, found: LogSlice) -> DownConverted:
         """A slice in magic 0: itself if it has nothing newer, or no whole message; a set whose size
         may not be known yet; or the bytes."""
         if not found.size:
@@ -240,7 +240,7 @@ class OldSets:
         if found.size <= min(SMALL_BYTES, self._room):
             small = converted_at_once(found)
             if small is not None:
-                self._room -= small.size if isinstance(small, OldBytes) else 0
+                self._room -= small.size if isinstance(small, DownConvertedBytes) else 0
                 return small
         contents = contents_of(found)
         if contents.is_newer and contents.size:
@@ -248,7 +248,7 @@ class OldSets:
         return found
 
 
-def converted_at_once(found: LogSlice) -> OldBytes | LogSlice | None:
+def converted_at_once(found: LogSlice) -> DownConvertedBytes | LogSlice | None:
     """The whole messages of a slice in magic 0, up to a broken one; the slice itself if that
     changes nothing. None for compressed messages, and if the first one is broken."""
     data = found.file.pread(found.size, found.position)
@@ -259,10 +259,14 @@ def converted_at_once(found: LogSlice) -> OldBytes | LogSlice | None:
         return None
     if done.wrapper:
         return None
-    return found if done.written == done.read else OldBytes(memoryview(output)[: done.written])
+    return (
+        found
+        if done.written == done.read
+        else DownConvertedBytes(memoryview(output)[: done.written])
+    )
 
 
-class OldResponse:
+class DownConvertedResponse:
     """The sets of one response, in magic 0: `convert` each, then `find_sizes`.
 
     sets   partition → its set. If the first entry of a set cannot be converted the partition gets
@@ -275,7 +279,7 @@ class OldResponse:
         runtime: BrokerRuntime,
     ) -> None:
         self.sets: dict[TopicPartition, PartitionData[Any]] = dict(reads)
-        self._old_sets = OldSets(runtime)
+        self._converter = DownConverter(runtime)
         self._kept_bytes = 0
         self._of_unknown_size: list[tuple[TopicPartition, ConvertedSet]] = []
 
@@ -285,7 +289,7 @@ class OldResponse:
             data = self.sets[tp]
             if data.message_set is None:
                 continue
-            converted = self._old_sets.old_set(data.message_set)
+            converted = self._converter.convert(data.message_set)
             self.sets[tp] = PartitionData(*data[:3], converted)
             if not isinstance(converted, ConvertedSet) or converted.has_size:
                 continue

@@ -63,16 +63,16 @@ class DelayedFetch(DelayedOperation):
         self._readable = {}
         self._readable_bytes = 0
         known = [tp for tp, start in self._starts.items() if not isinstance(start, int)]
-        return any(self._look(tp) for tp in known) or self._has_enough
+        return any(self._check_partition(tp) for tp in known) or self._has_enough
 
     def is_satisfied_by(self, key: TopicPartition) -> bool:
-        return self._look(key) or self._has_enough
+        return self._check_partition(key) or self._has_enough
 
     @property
     def _has_enough(self) -> bool:
         return self._readable_bytes >= self._min_bytes  # D
 
-    def _look(self, topic_partition: TopicPartition) -> bool:
+    def _check_partition(self, topic_partition: TopicPartition) -> bool:
         """Record the readable bytes; returns whether the partition alone completes the fetch."""
         try:
             readable = self._readable_of(topic_partition)

@@ -32,20 +32,20 @@ class EventLoopMonitor:
         self.late_ms = Timings()
         self.busy = 0.0
         self._busy_seconds = runtime.thread_seconds()
-        self._wind()
+        self._schedule()
 
     def stop(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
 
-    def _wind(self) -> None:
+    def _schedule(self) -> None:
         self._due = self._runtime.monotonic() + PERIOD_SECONDS
-        self._handle = self._runtime.call_later(PERIOD_SECONDS, self._look)
+        self._handle = self._runtime.call_later(PERIOD_SECONDS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         late = self._runtime.monotonic() - self._due
-        self._wind()
+        self._schedule()
         self.late_ms.add(max(0.0, late * 1000))
         before, self._busy_seconds = self._busy_seconds, self._runtime.thread_seconds()
         self.busy = min(1.0, (self._busy_seconds - before) / (PERIOD_SECONDS + max(0.0, late)))

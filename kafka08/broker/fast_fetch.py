@@ -21,8 +21,8 @@ from kafka08 import kernel
 from kafka08.broker.converted_set import (
     LOOKED_AT_AT_ONCE_BYTES,
     ConvertedSet,
-    OldSet,
-    OldSets,
+    DownConverted,
+    DownConverter,
 )
 from kafka08.broker.delayed_fetch import DelayedFetch
 from kafka08.broker.fallback import FALL_BACK, Fallback
@@ -141,7 +141,7 @@ class FastFetch:
     def _respond(self, payload: memoryview, wanted: Wanted, reads: Reads) -> ResponseFrame | None:
         """The frame, its sets still in their files; None if a frame cannot hold it, or if the sets
         must be converted by the handler."""
-        sets: Mapping[int, OldSet] | None = reads.found
+        sets: Mapping[int, DownConverted] | None = reads.found
         if wanted.wants_magic_0 and sets:
             sets = self._convert(reads)
             if sets is None:
@@ -162,15 +162,15 @@ class FastFetch:
         pieces += following
         return pieces
 
-    def _convert(self, reads: Reads) -> dict[int, OldSet] | None:
+    def _convert(self, reads: Reads) -> dict[int, DownConverted] | None:
         """The sets in magic 0, whose sizes are put into `reads`; None if this is left to the
         handler."""
         if len(reads.found) > PARTITIONS_AT_ONCE or sum(reads.sizes) > LOOKED_AT_AT_ONCE_BYTES:
             return None
-        old_set = OldSets(self._runtime).old_set
-        sets: dict[int, OldSet] = {}
+        convert = DownConverter(self._runtime).convert
+        sets: dict[int, DownConverted] = {}
         for place, found in reads.found.items():
-            converted = sets[place] = old_set(found)
+            converted = sets[place] = convert(found)
             if isinstance(converted, ConvertedSet) and not converted.has_size:
                 return None
             reads.sizes[place] = converted.size

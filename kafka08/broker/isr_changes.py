@@ -1,7 +1,7 @@
 """IsrChanges: writes new ISRs of this broker's partitions to ZooKeeper, conditionally.
 
-A leader decides in the hub (Partition.joins_isr, Partition.laggards), and one greenlet writes, up
-to BURST partitions together. The outcomes:
+A leader decides in the hub (Partition.joins_isr, Partition.out_of_sync_replicas), and one greenlet
+writes, up to BURST partitions together. The outcomes:
 
     written       the new ISR is valid
     BadVersion    the znode is read. If it was written in this leader epoch, this broker wrote it
@@ -166,6 +166,6 @@ def is_ours(state: LeaderAndIsr, change: LeaderAndIsr) -> bool:
     )
 
 
-def without(isr: Iterable[int], laggards: Iterable[int]) -> tuple[int, ...]:
+def without(isr: Iterable[int], removed: Iterable[int]) -> tuple[int, ...]:
     """The remaining ISR."""
-    return tuple(broker_id for broker_id in isr if broker_id not in laggards)
+    return tuple(broker_id for broker_id in isr if broker_id not in removed)

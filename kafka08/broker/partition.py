@@ -334,7 +334,9 @@ class Partition(LeaderState):
             and self.followers[broker_id].log_end_offset >= self.high_watermark
         )
 
-    def laggards(self, now: float, lag_seconds: float, lag_messages: int | None) -> tuple[int, ...]:
+    def out_of_sync_replicas(
+        self, now: float, lag_seconds: float, lag_messages: int | None
+    ) -> tuple[int, ...]:
         """Followers that must leave the ISR, in its order; () while a change is pending.
 
         1. Stuck: no fetch for more than `lag_seconds`, with or without progress.

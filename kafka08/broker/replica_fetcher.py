@@ -440,7 +440,7 @@ class ReplicaFetcher:
             else:
                 leader_start = self._ask(tp, EARLIEST_OFFSET)
                 if followed.is_followed:
-                    self._begin_anew(tp, followed, leader_start)
+                    self._restart_at_leader_start(tp, followed, leader_start)
         except StorageError as error:
             halt_on(error, self._runtime)
         except KafkaError as error:
@@ -478,7 +478,7 @@ class ReplicaFetcher:
             leader_end,
         )
 
-    def _begin_anew(
+    def _restart_at_leader_start(
         self, tp: TopicPartition, followed: PartitionFetchState, leader_start: int
     ) -> None:
         """The leader has deleted the messages after our log end: restart at its log start."""

@@ -248,13 +248,13 @@ class ReplicaManager:
 
     def _shrink_isr(self, partition: Partition) -> None:
         config = self._config
-        laggards = partition.laggards(
+        out_of_sync_replicas = partition.out_of_sync_replicas(
             self._runtime.monotonic(),
             config.replica_lag_time_max_ms / 1000,
             config.replica_lag_max_messages,
         )
-        if laggards:
-            self._isr_changes.begin(partition, without(partition.isr, laggards))
+        if out_of_sync_replicas:
+            self._isr_changes.begin(partition, without(partition.isr, out_of_sync_replicas))
 
     # Reading
 

@@ -24,7 +24,7 @@ from kafka08.broker.broker_families import (
     of_session,
     of_state,
 )
-from kafka08.broker.broker_metadata import SETTLE
+from kafka08.broker.broker_metadata import CLAIM_BROKER_ID
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
@@ -111,7 +111,7 @@ class KafkaServer:
     def startup(self) -> None:
         """Start. Switches. After an error it stops the started parts and raises: ConfigError,
         StorageError, CorruptLog, ZooKeeperError (BrokerIdTaken), OSError."""
-        self._say("starting")
+        self._log("starting")
         try:
             self._start()
         except (KafkaError, OSError) as error:
@@ -127,7 +127,7 @@ class KafkaServer:
             self.shutdown()
             raise
         self._started = True
-        self._say("started")
+        self._log("started")
 
     def _start(self) -> None:
         runtime = self.runtime
@@ -135,7 +135,7 @@ class KafkaServer:
         self._event_loop_monitor = EventLoopMonitor(runtime)
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
-        config = self._settle_id(store)
+        config = self._claim_broker_id(store)
         former_session = self._former_session = FormerSession(
             Path(config.log_directories[0]), runtime.disk
         )
@@ -204,7 +204,7 @@ class KafkaServer:
 
     def _connect_zookeeper(self) -> ClusterStore:
         config = self.config
-        self._say(f"Connecting to zookeeper on {config.zookeeper_connect}")
+        self._log(f"Connecting to zookeeper on {config.zookeeper_connect}")
         self._zk = ZkClient(
             config.zookeeper_connect,
             session_timeout_ms=config.zookeeper_session_timeout_ms,
@@ -220,13 +220,13 @@ class KafkaServer:
         if config.is_safe:
             store.put_profile(config.kafka08_profile)
         self._cluster_id = store.cluster_id(partial(new_cluster_id, self.runtime.random))
-        self._say(f"Cluster ID = {self._cluster_id}")
+        self._log(f"Cluster ID = {self._cluster_id}")
         return store
 
-    def _settle_id(self, store: ClusterStore) -> BrokerConfig:
+    def _claim_broker_id(self, store: ClusterStore) -> BrokerConfig:
         """The configuration with the final broker id."""
         config = self.config
-        self.config = SETTLE[config.level](
+        self.config = CLAIM_BROKER_ID[config.level](
             config,
             lambda: store.next_broker_id(config.reserved_broker_max_id),
             self.runtime.time_ms() / 1000,
@@ -288,7 +288,7 @@ class KafkaServer:
                 f"{key}: cannot listen on {endpoint.host or '*'}:{endpoint.port}: "
                 f"{error.strerror or error}"
             ) from error
-        self._say(f"Awaiting socket connections on {endpoint.host or '0.0.0.0'}:{listener.port}.")
+        self._log(f"Awaiting socket connections on {endpoint.host or '0.0.0.0'}:{listener.port}.")
         return listener
 
     def _advertised(self) -> tuple[Endpoint, ...]:
@@ -412,42 +412,42 @@ class KafkaServer:
             self._stopped.wait()
             return
         self._stopping = True
-        self._say("shutting down")
+        self._log("shutting down")
         if self._fetchers is not None:
             self._fetchers.follow_no_more()
         if self._started and self.config.controlled_shutdown_enable:
-            self._swallow(self._controlled_shutdown)
+            self._log_errors_of(self._controlled_shutdown)
         if self._registration is not None:
-            self._swallow(self._registration.stop)
+            self._log_errors_of(self._registration.stop)
         for server in self._socket_servers:
-            self._swallow(server.stop)
+            self._log_errors_of(server.stop)
         for listener in list(self._listeners.values())[len(self._socket_servers) :]:
-            self._swallow(listener.close)
+            self._log_errors_of(listener.close)
         if self._group_coordinator is not None:
-            self._swallow(self._group_coordinator.shutdown)
+            self._log_errors_of(self._group_coordinator.shutdown)
         if self._offset_manager is not None:
-            self._swallow(self._offset_manager.shutdown)
+            self._log_errors_of(self._offset_manager.shutdown)
         if self._config_changes is not None:
-            self._swallow(self._config_changes.stop)
+            self._log_errors_of(self._config_changes.stop)
         for task in self._scheduled:
-            self._swallow(task.kill)
+            self._log_errors_of(task.kill)
         if self._cleaner is not None:
-            self._swallow(self._cleaner.stop)
+            self._log_errors_of(self._cleaner.stop)
         if self._event_loop_monitor is not None:
-            self._swallow(self._event_loop_monitor.stop)
+            self._log_errors_of(self._event_loop_monitor.stop)
         if self._fetchers is not None:
-            self._swallow(self._fetchers.shutdown)
+            self._log_errors_of(self._fetchers.shutdown)
         if self._replica_manager is not None:
-            self._swallow(self._replica_manager.shutdown)
+            self._log_errors_of(self._replica_manager.shutdown)
         if self._former_session is not None:
-            self._swallow(self._former_session.forget)  # while the directory is locked
+            self._log_errors_of(self._former_session.forget)  # while the directory is locked
         if self._log_manager is not None:
-            self._swallow(self._log_manager.shutdown)
+            self._log_errors_of(self._log_manager.shutdown)
         if self._controller is not None:
-            self._swallow(self._controller.shutdown)
+            self._log_errors_of(self._controller.shutdown)
         if self._zk is not None:
-            self._swallow(self._zk.close)
-        self._say("shut down completed")
+            self._log_errors_of(self._zk.close)
+        self._log("shut down completed")
         self._stopped.set()
 
     def await_shutdown(self) -> None:
@@ -458,13 +458,13 @@ class KafkaServer:
         assert self._store is not None
         request_controlled_shutdown(self.config, self.runtime, self._store)
 
-    def _swallow(self, stop: Callable[[], object]) -> None:
+    def _log_errors_of(self, stop: Callable[[], object]) -> None:
         try:
             stop()
         except Exception:
             logger.warning("%serror while shutting down", self._ident, exc_info=True)
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         logger.info("%s%s", self._ident, text)
 
 

@@ -15,7 +15,7 @@ from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.message_output import check_reader, write_all
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
-from kafka08.cli.skipping import Skipping
+from kafka08.cli.skipping import DamageSkipper
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetched import offset_behind
@@ -74,12 +74,12 @@ def consume_partition(
             wait_ms=config.fetch_wait_max_ms,
             is_stopping=stopping.is_set,
         )
-        skipping = Skipping(is_wanted=skip_damaged)
+        skipping = DamageSkipper(is_wanted=skip_damaged)
         printer = PartitionPrinter(descriptor, render, max_messages, skipping, stopping)
         try:
             printer.run(reader, stop_at_end=stop_at_end, idle_limit_ms=config.consumer_timeout_ms)
         except InvalidMessage as error:
-            raise InvalidMessage(f"{error}{way_on(error)}") from error
+            raise InvalidMessage(f"{error}{how_to_skip(error)}") from error
         finally:
             click.echo(
                 f"Consumed {counted(printer.count, 'message')}; "
@@ -88,7 +88,7 @@ def consume_partition(
             )
 
 
-def way_on(error: InvalidMessage) -> str:
+def how_to_skip(error: InvalidMessage) -> str:
     """How to skip a damaged message, for the end of a sentence."""
     behind = offset_behind(error.__cause__)
     return "" if behind is None else f". If that remains, continue after it with --offset {behind}"
@@ -132,7 +132,7 @@ class PartitionPrinter:
         descriptor: int,
         render: Callable[[MessageBatch], bytes],
         max_messages: int | None,
-        skipping: Skipping,
+        skipping: DamageSkipper,
         stopping: threading.Event,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -155,7 +155,7 @@ class PartitionPrinter:
             try:
                 self._print_fetched(reader)
             except InvalidMessage as error:
-                self._skipping.meet(error, partial(reader.skip_damaged, error))
+                self._skipping.retry_or_skip(error, partial(reader.skip_damaged, error))
                 continue
             if self.count > before:
                 heard_at = self._clock.monotonic()

@@ -15,7 +15,7 @@ from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.message_output import MessageOutput
 from kafka08.cli.options import read_client_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
-from kafka08.cli.skipping import Skipping
+from kafka08.cli.skipping import DamageSkipper
 from kafka08.cli.times import parse_time
 from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.errors import ConfigError, InvalidMessage, UnknownTopicOrPartition, WokenUp
@@ -170,7 +170,7 @@ class PollingPrinter:
         skip_damaged: bool,
     ) -> None:
         self.count = 0
-        self._skipping = Skipping(is_wanted=skip_damaged)
+        self._skipping = DamageSkipper(is_wanted=skip_damaged)
         self._consumer = consumer
         self._output = MessageOutput(descriptor, PRINTED_AT_ONCE.max_messages)
         self._render = render
@@ -206,7 +206,7 @@ class PollingPrinter:
             try:
                 batch = self._consumer.poll_batch(self._patience_s, most, PRINTED_AT_ONCE.max_bytes)
             except InvalidMessage as error:
-                self._skipping.meet(error, self._consumer.skip_damaged)
+                self._skipping.retry_or_skip(error, self._consumer.skip_damaged)
                 continue
             if batch is not None:
                 wanted = until.get(batch.topic_partition, LONG_MAX)

@@ -12,7 +12,7 @@ import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.failures import no_such_group
-from kafka08.cli.lag import say_never_committed
+from kafka08.cli.lag import warn_of_never_committed
 from kafka08.cli.offset_plans import (
     TARGET_HELP,
     TARGETS,
@@ -60,7 +60,7 @@ def kind_option(function: Function) -> Function:
 def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     """List the groups in ZooKeeper and those that brokers coordinate (from 0.9 on), with their live
     members."""
-    from kafka08.cli.group_view import say_unanswered
+    from kafka08.cli.group_view import warn_of_unanswered
     from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
     with open_reader() as reader:
@@ -79,7 +79,7 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
         click.echo(json.dumps(as_objects(LIST_COLUMNS, rows)))
     else:
         show_table(LIST_COLUMNS, [(*row[:-1], ",".join(row[-1])) for row in rows])
-    say_unanswered(coordinated.unanswered)
+    warn_of_unanswered(coordinated.unanswered)
 
 
 @group.command(epilog=example("kafka08 group describe readers"))
@@ -95,15 +95,15 @@ def describe(
     The lag of a partition without a committed offset counts from the log's start. An offset in
     Kafka expires unless it is committed again.
     """
-    from kafka08.cli.group_view import say_unanswered, show_group
+    from kafka08.cli.group_view import show_group, warn_of_unanswered
 
     view = read_group(name, kind, with_times=True)
     if as_json:
         click.echo(json.dumps(view.as_dict()))
     else:
         show_group(view)
-        say_unanswered(view.unanswered)
-    say_never_committed(view.partitions)
+        warn_of_unanswered(view.unanswered)
+    warn_of_never_committed(view.partitions)
 
 
 @group.command(epilog=example("kafka08 group explain readers"))
@@ -188,7 +188,7 @@ def open_reader() -> GroupReader:
 def read_group(name: str, kind: str | None, *, with_times: bool = False) -> GroupView:
     """The group, of the given kind or of the one with members; KafkaError if there is none.
     `with_times`: with the times of its commits to Kafka."""
-    from kafka08.cli.group_view import say_other_kind, say_unanswered
+    from kafka08.cli.group_view import note_other_kind, warn_of_unanswered
     from kafka08.errors import KafkaError
     from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
@@ -202,7 +202,7 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
             except KafkaError as error:
                 if facts is None or not facts.exists:
                     raise
-                say_unanswered([f"group {name} at a coordinator: {error}"])
+                warn_of_unanswered([f"group {name} at a coordinator: {error}"])
         in_zookeeper = facts is not None and facts.in_zookeeper
         if coordinated is not None and coordinated.group.is_simple and in_zookeeper:
             coordinated = None  # the ZooKeeper group's offsets in Kafka
@@ -216,7 +216,7 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
         if with_times:
             view.commits = reader.commits(name, view.partitions)
     if coordinated is not None and coordinated.group.members and view.kind == ZOOKEEPER:
-        say_other_kind(name, ZOOKEEPER)
+        note_other_kind(name, ZOOKEEPER)
     return view
 
 

@@ -78,13 +78,13 @@ def _show_coordinated_members(view: CoordinatedGroupView) -> None:
         click.echo()
 
 
-def say_unanswered(reasons: Sequence[str]) -> None:
+def warn_of_unanswered(reasons: Sequence[str]) -> None:
     """Print on stderr what is unknown, and why."""
     for what in reasons:
         click.echo(f"Unknown: {what}", err=True)
 
 
-def say_other_kind(name: str, shown: str) -> None:
+def note_other_kind(name: str, shown: str) -> None:
     """Say that a group of the same name and the other kind exists."""
     other, where = (
         (COORDINATOR, "a coordinator") if shown == ZOOKEEPER else (ZOOKEEPER, "ZooKeeper")

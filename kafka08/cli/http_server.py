@@ -54,7 +54,7 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
 
         def get_stderr(self) -> Any:
             """Nor does the traceback of a client that went away."""
-            return Silence()
+            return NullStream()
 
     wsgi: WSGIApplication = app
     try:
@@ -67,7 +67,7 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
     return f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}"
 
 
-class Silence:
+class NullStream:
     """A stream that keeps nothing."""
 
     def write(self, text: str) -> int:

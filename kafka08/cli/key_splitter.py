@@ -33,7 +33,7 @@ class KeySplitter:
             "--ignore-error to send such lines without a key"
         )
 
-    def split_until_bad(
+    def split_up_to_error(
         self, lines: Iterable[bytes]
     ) -> tuple[list[tuple[bytes | None, bytes]], BadLine | None]:
         """The pairs of the lines before the first bad one, and the error of that one; None if all

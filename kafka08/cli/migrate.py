@@ -357,7 +357,7 @@ def mirror(
     from kafka08.migration.mirror import Mirror
     from kafka08.migration.preview import preview_mirror
 
-    def tell(copied: Collection[TopicPartition]) -> None:
+    def show_copied(copied: Collection[TopicPartition]) -> None:
         if as_json:
             show_json({"group": group, "copied": len(copied), "dry_run": dry_run})
         did = "Would copy" if dry_run else "Copied"
@@ -365,9 +365,9 @@ def mirror(
 
     with OffsetMigration(zookeeper, group, bootstrap) as migration:
         if dry_run:
-            tell(preview_mirror(migration))
+            show_copied(preview_mirror(migration))
         else:
-            Mirror(migration).run(period, tell, rounds=rounds)
+            Mirror(migration).run(period, show_copied, rounds=rounds)
 
 
 def preview(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka08.cli.lag import say_never_committed
+from kafka08.cli.lag import warn_of_never_committed
 from kafka08.cli.options import cluster_places
 from kafka08.cli.table import as_objects, show_table
 from kafka08.listing import counted
@@ -156,7 +156,7 @@ def show(
         click.echo(json.dumps(as_objects(headings, rows)))
     else:
         show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
-    say_never_committed(partitions)
+    warn_of_never_committed(partitions)
     for text in unknown:
         click.echo(f"Unknown: {text}", err=True)
     if unknown:

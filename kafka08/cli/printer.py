@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka08.cli.message_limit import MessageLimit
 from kafka08.cli.message_output import MessageOutput
-from kafka08.cli.skipping import Skipping
+from kafka08.cli.skipping import DamageSkipper
 from kafka08.consumer.batch import BatchLimits
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 
@@ -89,7 +89,7 @@ class Printer:
         self, stream: KafkaStream[bytes, bytes], limit: MessageLimit
     ) -> Iterator[MessageBatch]:
         """Batches to be printed as a whole."""
-        skipping = Skipping(is_wanted=self._skip_damaged)
+        skipping = DamageSkipper(is_wanted=self._skip_damaged)
         silent_ms = 0
         while not self._stopping.is_set():
             most = limit.take(POLL_MS / 1000)
@@ -106,7 +106,7 @@ class Printer:
                 self._output.check_reader()
             except InvalidMessage as error:
                 limit.give_back(most)
-                skipping.meet(error, stream.skip_damaged)
+                skipping.retry_or_skip(error, stream.skip_damaged)
             except StopIteration:
                 return
             else:

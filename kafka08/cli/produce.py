@@ -191,7 +191,7 @@ class LineSender:
 
         first = self._taken + 1
         self._taken += len(lines)
-        pairs, bad = self._splitter.split_until_bad(lines)
+        pairs, bad = self._splitter.split_up_to_error(lines)
         messages = [KeyedMessage(self._topic, value, key) for key, value in pairs]
         try:
             self._producer.send(messages)

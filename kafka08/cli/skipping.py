@@ -14,7 +14,7 @@ Skipped: TypeAlias = tuple[TopicPartition, int]
 """Partition, and the offset at which reading continues."""
 
 
-class Skipping:
+class DamageSkipper:
     """For the reader of one stream or partition.
 
     A message is read a second time before it is skipped: it may have been damaged in transit. Each
@@ -25,7 +25,7 @@ class Skipping:
         self._is_wanted = is_wanted
         self._seen: int | None = None
 
-    def meet(self, error: InvalidMessage, skip: Callable[[], Skipped | None]) -> None:
+    def retry_or_skip(self, error: InvalidMessage, skip: Callable[[], Skipped | None]) -> None:
         """Return to continue: with the message that `error` is about, or after it once `skip` has
         skipped it. Raises `error` if skipping is off, or if `skip` could not."""
         behind = offset_behind(error.__cause__)

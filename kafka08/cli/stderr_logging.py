@@ -31,22 +31,22 @@ DETAILED_FORMAT: Final = "%(asctime)s %(levelname)s [%(threadName)s] %(name)s: %
 
 def set_up_stderr_logging() -> None:
     """Print warnings of kafka08 on stderr; the same one only once in REPEAT_SECONDS."""
-    talk = Talk(logging.WARNING)
-    talk.addFilter(OnceInAWhile())
-    talk.setFormatter(logging.Formatter(FORMAT))
-    logging.getLogger().addHandler(talk)
+    handler = StderrHandler(logging.WARNING)
+    handler.addFilter(RepeatFilter())
+    handler.setFormatter(logging.Formatter(FORMAT))
+    logging.getLogger().addHandler(handler)
 
 
 def show_from(level: int) -> None:
     """Print log lines from `level` on; below warning with time, thread and logger, and all of
     them."""
     logging.getLogger("kafka08").setLevel(level)
-    for talk in logging.getLogger().handlers:
-        if isinstance(talk, Talk):
-            talk.setLevel(level)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, StderrHandler):
+            handler.setLevel(level)
             if level < logging.WARNING:
-                talk.setFormatter(logging.Formatter(DETAILED_FORMAT))
-                talk.filters.clear()
+                handler.setFormatter(logging.Formatter(DETAILED_FORMAT))
+                handler.filters.clear()
 
 
 def wanted_colour(environ: Mapping[str, str] = os.environ) -> bool | None:
@@ -72,14 +72,14 @@ def coloured(text: str) -> str:
     return click.style(word[0], fg=COLOURS[word[0]], bold=True) + text[word.end() :]
 
 
-class Talk(logging.Handler):
+class StderrHandler(logging.Handler):
     """Writes to the current stderr, so that progress bars can move out of the way."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(self.format(record))
 
 
-class OnceInAWhile(logging.Filter):
+class RepeatFilter(logging.Filter):
     """Drops a text that was printed less than REPEAT_SECONDS ago."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:

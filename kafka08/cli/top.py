@@ -90,7 +90,7 @@ def live(watch: Watch, interval: float, connect: str) -> None:
     watch.add(Background(watch.read, name="look").result())
     summary = watch.summary()
     with (
-        Looks(watch, interval) as looks,
+        PeriodicReader(watch, interval) as looks,
         keyboard(looks.ended) as read_key,
         Live(console=console, screen=True, auto_refresh=False) as view,
     ):
@@ -118,7 +118,7 @@ def live(watch: Watch, interval: float, connect: str) -> None:
                 summary = watch.summary()
 
 
-class Looks(Closeable):
+class PeriodicReader(Closeable):
     """Reads the cluster periodically in another thread, so that keys get an immediate response.
 
     ended   a descriptor that is readable after a read has ended

@@ -118,7 +118,7 @@ def broker_command(verb: Verb, text: str) -> None:
         assert ctx.parent is not None
         directory = open_directory(data_dir or ctx.parent.params["data_dir"])
         if directory.running() is None:
-            say_that_none_runs(directory)
+            report_none_runs(directory)
             sys.exit(1)
         await_ready(directory)
         answer = ask(directory.path, verb, broker)
@@ -142,7 +142,7 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
     directory = open_directory(data_dir)
     state = directory.running()
     if state is None:
-        say_that_none_runs(directory)
+        report_none_runs(directory)
         sys.exit(1)
     if as_json:
         click.echo(json.dumps(asdict(state)))
@@ -167,7 +167,7 @@ def down(data_dir: Path | None, as_json: bool) -> None:
     if as_json:
         show_json({"directory": str(directory.path), "stopped": stopped is not None})
     if stopped is None:
-        say_that_none_runs(directory)
+        report_none_runs(directory)
         return
     stays = "its data is still there" if directory.path.exists() else "its data was temporary"
     click.echo(f"Stopped the cluster in {directory.path}; {stays}.", err=True)
@@ -219,7 +219,7 @@ def check_keys(config: dict[str, str]) -> None:
     BrokerConfig({**DEFAULTS, **config, **own}).log_notes()
 
 
-def say_that_none_runs(directory: ClusterDirectory) -> None:
+def report_none_runs(directory: ClusterDirectory) -> None:
     """Say so, with the last error in the log of the previous cluster."""
     click.echo(f"No cluster runs in {directory.path}", err=True)
     if (error := directory.last_error()) is not None:

@@ -22,8 +22,8 @@ from kafka08.client.retry import (
     PASSING,
     RetryPolicy,
     is_retriable,
+    is_retriable_at_coordinator,
     needs_metadata,
-    passes_at_coordinator,
     retry,
 )
 from kafka08.errors import (
@@ -189,7 +189,7 @@ class ClusterClient:
         ask: Callable[[Connection], R],
         *,
         policy: RetryPolicy | None = None,
-        passes: Callable[[KafkaError], bool] = passes_at_coordinator,
+        passes: Callable[[KafkaError], bool] = is_retriable_at_coordinator,
         search_tries: int = COORDINATOR_TRIES,
     ) -> R:
         """`ask(connection to the group's coordinator)`. If `ask` raises an error that `passes`, it

@@ -11,7 +11,7 @@ from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.requests import offsets_request, offsets_results
-from kafka08.client.retry import passes_at_leader
+from kafka08.client.retry import is_retriable_at_leader
 from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, error_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
@@ -139,7 +139,7 @@ def _ask(
             for tp, answer in offsets_results(response).items()
         }
 
-    return cluster.ask_leaders(times, ask, passes=passes_at_leader) if times else {}
+    return cluster.ask_leaders(times, ask, passes=is_retriable_at_leader) if times else {}
 
 
 def messages_at(
@@ -162,4 +162,4 @@ def messages_at(
             for tp, answer in offsets_results(response).items()
         }
 
-    return cluster.ask_leaders(times, ask, passes=passes_at_leader) if times else {}
+    return cluster.ask_leaders(times, ask, passes=is_retriable_at_leader) if times else {}

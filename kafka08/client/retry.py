@@ -48,7 +48,7 @@ def needs_metadata(error: KafkaError) -> bool:
     return error.refresh_metadata if isinstance(error, ApiError) else isinstance(error, PASSING)
 
 
-def passes_at_leader(error: KafkaError) -> bool:
+def is_retriable_at_leader(error: KafkaError) -> bool:
     """As `is_retriable`, for a Fetch or an Offsets request.
 
     # 0.8: KafkaApis.fetchOffsetsBefore reads the segments more than once, and returns UnknownError
@@ -58,7 +58,7 @@ def passes_at_leader(error: KafkaError) -> bool:
     return is_retriable(error) or isinstance(error, UnknownError)
 
 
-def passes_at_coordinator(error: KafkaError) -> bool:
+def is_retriable_at_coordinator(error: KafkaError) -> bool:
     """As `is_retriable`, for responses about committed offsets: there an unknown partition, or one
     led elsewhere, is a fault of the request, and a retry does not change it."""
     return is_retriable(error) and not (isinstance(error, ApiError) and error.refresh_metadata)

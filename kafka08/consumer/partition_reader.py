@@ -16,7 +16,7 @@ from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.requests import fetch_request, fetch_results
-from kafka08.client.retry import RetryPolicy, passes_at_leader, retry
+from kafka08.client.retry import RetryPolicy, is_retriable_at_leader, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.batch import BatchLimits, MessageBatch
 from kafka08.consumer.fetched import FetchedSet, offset_behind
@@ -110,7 +110,7 @@ class PartitionReader:
 
     def _fetch_patiently(self, size: int) -> FetchedSet:
         def passes(error: KafkaError) -> bool:
-            return passes_at_leader(error) and not self._is_stopping()
+            return is_retriable_at_leader(error) and not self._is_stopping()
 
         return retry(
             lambda: self._fetch_once(size),

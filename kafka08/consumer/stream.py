@@ -304,12 +304,12 @@ class MemberStream:
         self._on_room()
         offset, next_offset = partition.consumed_offset, offset_behind(error)
         self._damaged = None if next_offset is None else (partition, next_offset)
-        way_on = "" if next_offset is None else self._way_on(partition.topic_partition, next_offset)
+        how_to_skip = "" if next_offset is None else self._how_to_skip(partition.topic_partition, next_offset)
         return InvalidMessage(
-            f"{partition.topic_partition}, at or after offset {offset}: {error}{way_on}"
+            f"{partition.topic_partition}, at or after offset {offset}: {error}{how_to_skip}"
         )
 
-    def _way_on(self, topic_partition: TopicPartition, next_offset: int) -> str:
+    def _how_to_skip(self, topic_partition: TopicPartition, next_offset: int) -> str:
         """How to read on after a damaged message. Like 0.8.2.2, a broker accepts any bytes inside a
         compressed set whose own CRC is right, so all replicas may have the same damage."""
         topic, partition = topic_partition

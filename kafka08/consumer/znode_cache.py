@@ -58,7 +58,7 @@ class ZnodeCache(Generic[T]):
             missing = [path for path in wanted if path not in found]
             self._awaited = set(missing)
         try:
-            self._read_anew(missing, absent_too, found)
+            self._read_nodes(missing, absent_too, found)
         finally:  # if one cannot be read, the others are kept
             with self._lock:
                 self._known.update((path, found[path]) for path in self._awaited if path in found)
@@ -71,7 +71,7 @@ class ZnodeCache(Generic[T]):
             self._known = {}
             self._awaited = set()
 
-    def _read_anew(self, paths: list[str], absent_too: bool, found: dict[str, T | None]) -> None:
+    def _read_nodes(self, paths: list[str], absent_too: bool, found: dict[str, T | None]) -> None:
         """Add the existing ones to `found`, and None for missing ones if they are watched."""
         failure: KafkaError | ValueError | None = None
         for path, node in self._nodes(paths):

@@ -62,20 +62,20 @@ class Guard:
     def add(self, pid: int) -> None:
         """Kill this process when we end; no effect if it has ended already."""
         if (started := started_at(pid)) is not None:
-            self._say(f"add {pid}={started}")
+            self._send_line(f"add {pid}={started}")
 
     def drop(self, pid: int) -> None:
         """The process was waited for; its id may be reused."""
-        self._say(f"drop {pid}")
+        self._send_line(f"drop {pid}")
 
     def close(self) -> None:
         """End the guard without killing anything."""
         if self._shell.returncode is None:
-            self._say("done")
+            self._send_line("done")
             assert self._shell.stdin is not None
             self._shell.stdin.close()
             self._shell.wait()
 
-    def _say(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         assert self._shell.stdin is not None
         self._shell.stdin.write(f"{line}\n")

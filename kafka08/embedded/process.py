@@ -113,7 +113,7 @@ class ManagedProcess:
 
     def log_excerpt(self, lines: int = EXCERPT_LINES) -> str:
         """The last lines of its output."""
-        return self.said_since(0, lines) or (
+        return self.logged_since(0, lines) or (
             "(the log is empty)" if self.log.exists() else "(no log)"
         )
 
@@ -122,7 +122,7 @@ class ManagedProcess:
         """The size of its output so far, in bytes."""
         return self.log.stat().st_size if self.log.exists() else 0
 
-    def said_since(self, position: int, lines: int = EXCERPT_LINES) -> str:
+    def logged_since(self, position: int, lines: int = EXCERPT_LINES) -> str:
         """The last lines of its output after the first `position` bytes; "" if there is none."""
         try:
             with self.log.open("rb") as log:

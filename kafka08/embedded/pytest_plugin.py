@@ -123,7 +123,7 @@ def pytest_runtest_makereport(
     if report.failed and cluster is not None and uses_cluster(item):
         marks = item.stash.get(_MARKS, {})
         for process in cluster.processes:
-            if said := process.said_since(marks.get(process.log, 0), EXCERPT_LINES):
+            if said := process.logged_since(marks.get(process.log, 0), EXCERPT_LINES):
                 report.sections.append((f"kafka08 {process.name} ({process.log})", said))
     return report
 

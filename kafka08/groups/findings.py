@@ -106,7 +106,7 @@ def _live_owners(facts: GroupFacts) -> Assignment:
     }
 
 
-def _nobody(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
+def _without_members(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
     if not facts.members:
         yield no_members(paths.consumer_ids(facts.group), facts.partitions)
 
@@ -462,7 +462,7 @@ def unanswered(group: str, reasons: Iterable[str]) -> Iterator[Finding]:
 Check = Callable[[GroupFacts, Expected], Iterable[Finding]]
 
 CHECKS: Final[tuple[Check, ...]] = (
-    _nobody,
+    _without_members,
     _no_brokers,
     _unreadable,
     _unreadable_offsets,

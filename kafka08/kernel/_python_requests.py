@@ -38,7 +38,7 @@ LIMITED_FETCH: Final = 3
 NO_THROTTLE: Final = bytes(4)
 
 
-class _Other(Exception):
+class _NotHandled(Exception):
     """These functions do not read this request."""
 
 
@@ -67,9 +67,9 @@ def find_sets(
                 found.append(known[number])
                 sets.append(payload[position : position + size])
                 position += size
-    except (_Other, error):
+    except (_NotHandled, error):
         return None
-    return None if _is_odd(found) else (acks, timeout_ms, found, sets)
+    return None if _is_empty_or_repeated(found) else (acks, timeout_ms, found, sets)
 
 
 def read_fetch(
@@ -105,9 +105,9 @@ def read_fetch(
                 found.append(known[number])
                 offsets.append(offset)
                 limits.append(limit)
-    except (_Other, error):
+    except (_NotHandled, error):
         return None
-    if _is_odd(found):
+    if _is_empty_or_repeated(found):
         return None
     return replica_id, max_wait_ms, min_bytes, max_bytes, found, offsets, limits
 
@@ -136,7 +136,7 @@ def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[
                 if version >= TIMED_PRODUCE:
                     answer += TIME.pack(time_ms)
                 position += PRODUCE_PARTITION.size + size
-    except (_Other, error, IndexError) as cause:
+    except (_NotHandled, error, IndexError) as cause:
         raise ValueError("the request has other partitions") from cause
     if results:
         raise ValueError("the request has other partitions")
@@ -179,7 +179,7 @@ def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[i
                 if size:
                     pieces.append(bytes(piece))
                     piece = bytearray()
-    except (_Other, error, IndexError) as cause:
+    except (_NotHandled, error, IndexError) as cause:
         raise ValueError("the request has other partitions") from cause
     if results:
         raise ValueError("the request has other partitions")
@@ -221,9 +221,9 @@ def read_fetched(
                 high_watermarks.append(high_watermark)
                 sets.append(payload[position : position + size] if size else b"")
                 position += size
-    except (_Other, error):
+    except (_NotHandled, error):
         return None
-    if found and _is_odd(found):
+    if found and _is_empty_or_repeated(found):
         return None
     return found, codes, high_watermarks, sets
 
@@ -238,7 +238,7 @@ def _body(payload: memoryview) -> int:
     client: int = SHORT.unpack_from(payload, CLIENT_POSITION)[0]
     position = CLIENT_POSITION + SHORT.size + max(0, client)
     if position > len(payload):
-        raise _Other
+        raise _NotHandled
     return position
 
 
@@ -253,12 +253,12 @@ def _next_topic(
     (length,) = SHORT.unpack_from(payload, position)
     position += SHORT.size
     if length < 0:
-        raise _Other
+        raise _NotHandled
     name = bytes(payload[position : position + length])
     position += length
     (count,) = LENGTH.unpack_from(payload, position)
     if count < 0 or name in names or name not in partitions:
-        raise _Other
+        raise _NotHandled
     names.add(name)
     return partitions[name], count, position + LENGTH.size
 
@@ -267,11 +267,11 @@ def _copy(payload: memoryview, position: int, size: int, answer: bytearray) -> t
     """Copy bytes that end with a count. Returns the count, and the position after it."""
     end = position + size
     if size < LENGTH.size or end > len(payload):
-        raise _Other
+        raise _NotHandled
     answer += payload[position:end]
     count: int = LENGTH.unpack_from(payload, end - LENGTH.size)[0]
     return count, end
 
 
-def _is_odd(found: list[Any]) -> bool:
+def _is_empty_or_repeated(found: list[Any]) -> bool:
     return not found or len(set(map(id, found))) != len(found)

@@ -64,21 +64,21 @@ class CleanerPoints:
     def forget(self, directory: Path, topic_partition: TopicPartition) -> None:
         """The log starts over."""
         self.forget_deleted(directory, topic_partition)
-        self.settle(directory, topic_partition)
+        self.write_deletion(directory, topic_partition)
 
     def forget_deleted(self, directory: Path, topic_partition: TopicPartition) -> None:
-        """The log was deleted. Its point may stay in the file until `settle`, since no other log
+        """The log was deleted. Its point may stay in the file until `write_deletion`: no other log
         has it, and writing all points for each of many deleted logs would take seconds."""
         if self._points[directory].pop(topic_partition, None) is not None:
             self._left[directory].add(topic_partition)
 
-    def settle(self, directory: Path, topic_partition: TopicPartition) -> None:
+    def write_deletion(self, directory: Path, topic_partition: TopicPartition) -> None:
         """Remove points of deleted logs of this name from the file: a new one is about to be
         created, which must not inherit them after a crash."""
         if topic_partition in self._left[directory]:
             self._write(directory)
 
-    def settle_all(self) -> None:
+    def write_deletions(self) -> None:
         """Remove the points of all deleted logs from the files."""
         for directory, left in self._left.items():
             if left:

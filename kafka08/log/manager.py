@@ -52,7 +52,7 @@ LoadJob = Callable[[], Log]
 RunJobs = Callable[[Sequence[LoadJob]], Iterable[Log]]
 
 
-def run_one_by_one(jobs: Sequence[LoadJob]) -> Iterable[Log]:
+def run_sequentially(jobs: Sequence[LoadJob]) -> Iterable[Log]:
     return (job() for job in jobs)
 
 
@@ -126,7 +126,7 @@ class LogManager:
 
     # Start and end
 
-    def load(self, run: RunJobs = run_one_by_one) -> None:
+    def load(self, run: RunJobs = run_sequentially) -> None:
         """Open every log. `run` gets one job per log and may run them in threads:
 
             with ThreadPoolExecutor(4) as pool:
@@ -222,7 +222,7 @@ class LogManager:
                 one.flush()
                 one.close()
             self.checkpoint_recovery_points()
-            self.cleaner_points.settle_all()
+            self.cleaner_points.write_deletions()
             self._crash(crashpoints.SHUTDOWN_CLOSED)
             for directory in self._directories:
                 directory.write_marker()
@@ -242,7 +242,7 @@ class LogManager:
         if found is not None:
             return found
         directory = min(self.directories, key=lambda path: self._log_counts[path])
-        self.cleaner_points.settle(directory, topic_partition)
+        self.cleaner_points.write_deletion(directory, topic_partition)
         created = self._open(directory / partition_directory(topic_partition))
         self._add(created)
         self._log_counts[directory] += 1
@@ -352,7 +352,7 @@ class LogManager:
 
     # Periodic work
 
-    def _in_turns(self) -> Iterator[Log]:
+    def _logs_with_pauses(self) -> Iterator[Log]:
         """Every log that still exists. `pause` is called periodically, so logs may come and go."""
         for number, one in enumerate(list(self.logs.values()), 1):
             if number % LOGS_PER_TURN == 0:
@@ -363,7 +363,7 @@ class LogManager:
     def retain(self) -> int:
         """Delete expired segments in every log with retention; returns their number."""
         deleted = 0
-        for one in self._in_turns():
+        for one in self._logs_with_pauses():
             if one.config.deletes and not one.is_being_cleaned:
                 deleted += one.delete_old_segments(self._retention(one.config))
         return deleted
@@ -373,7 +373,7 @@ class LogManager:
         still running (they must not pile up on a slow disk); returns their number."""
         started = 0
         now_ms = self._clock.time_ms()
-        for one in self._in_turns():
+        for one in self._logs_with_pauses():
             if now_ms - one.last_flush_ms < one.config.flush_ms or one in self._flushing:
                 continue
             flush = one.begin_flush()

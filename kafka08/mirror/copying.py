@@ -107,7 +107,7 @@ class StreamCopier:
                 return
             failures = self._send(batch, todo, values, keys, singly=singly)
             outcome = judge(len(todo), failures)
-            self._heed(batch, todo, outcome)
+            self._handle_outcome(batch, todo, outcome)
             singly = singly or outcome.singly
             skipped += len(outcome.refused)
             todo = [todo[place] for place in outcome.resend]
@@ -146,7 +146,7 @@ class StreamCopier:
                 raise Interrupted from failure
         return failures
 
-    def _heed(self, batch: MessageBatch, places: Sequence[int], outcome: Outcome) -> None:
+    def _handle_outcome(self, batch: MessageBatch, places: Sequence[int], outcome: Outcome) -> None:
         """Give up refused messages, and wait before others are sent again."""
         if outcome.refused:
             self._refused(batch, [(places[place], error) for place, error in outcome.refused])

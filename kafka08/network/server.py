@@ -23,7 +23,7 @@ from kafka08.network.server_connection import (
     BYTES,
     SECONDS_MAX,
     FileSlice,
-    MadeBytes,
+    GeneratedBytes,
     RequestHandlers,
     ServerConnection,
 )
@@ -175,7 +175,7 @@ class AcceptedConnection(ServerConnection):
             if isinstance(first, BYTES):
                 if not self._send_bytes():
                     break
-            elif isinstance(first, MadeBytes):
+            elif isinstance(first, GeneratedBytes):
                 now = self._server.runtime.monotonic()
                 deadline = deadline or now + SECONDS_MAX
                 if now > deadline:
@@ -212,7 +212,7 @@ class AcceptedConnection(ServerConnection):
                 break
             if isinstance(piece, BYTES):
                 parts.append(piece)
-            elif not isinstance(piece, MadeBytes) and piece.size <= COPIED_BYTES_MAX:
+            elif not isinstance(piece, GeneratedBytes) and piece.size <= COPIED_BYTES_MAX:
                 parts.append(read_slice(piece))
             else:
                 break
@@ -246,7 +246,7 @@ class AcceptedConnection(ServerConnection):
             self.outbox[0] = Rest(piece, sent)
         return True
 
-    def _make(self, piece: MadeBytes) -> None:
+    def _make(self, piece: GeneratedBytes) -> None:
         """Have the next bytes of the piece at the front made."""
         data = piece.make(self._on_made)
         if data is None:
@@ -260,14 +260,14 @@ class AcceptedConnection(ServerConnection):
         if self.closed:
             return
         piece = self.outbox[0]
-        if data is None or not isinstance(piece, MadeBytes):
+        if data is None or not isinstance(piece, GeneratedBytes):
             logger.error("Error while making a response to /%s", self.host, exc_info=error)
             self.close("its response could not be completed")
             return
         self._put_made(piece, data)
         self._on_writable()
 
-    def _put_made(self, piece: MadeBytes, data: bytes) -> None:
+    def _put_made(self, piece: GeneratedBytes, data: bytes) -> None:
         self.outbox[:1] = [data, piece] if piece.size else [data]
 
     def _on_writable(self) -> None:
@@ -306,7 +306,7 @@ class AcceptedConnection(ServerConnection):
         if self.ending:
             return
         if reason:
-            self._tell(reason)
+            self._log_closing(reason)
         self._reading.stop()
         super().finish()
 
@@ -315,7 +315,7 @@ class AcceptedConnection(ServerConnection):
         if self.closed:
             return
         if reason:
-            self._tell(reason)
+            self._log_closing(reason)
         super().close()
         self._reading.close()
         if self._writing is not None:
@@ -323,7 +323,7 @@ class AcceptedConnection(ServerConnection):
         self._stream.close()
         self._server.forget(self)
 
-    def _tell(self, reason: str) -> None:
+    def _log_closing(self, reason: str) -> None:
         logger.info(
             "Closing socket connection to /%s: %s",
             self.host,

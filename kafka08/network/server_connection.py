@@ -38,7 +38,7 @@ class FileSlice(Protocol):
 Made: TypeAlias = Callable[["bytes | None", "BaseException | None"], object]
 
 
-class MadeBytes:
+class GeneratedBytes:
     """Bytes that are produced while they are sent, so that few of them are in memory at once. Not
     an ABC, of which isinstance is a call of Python for each slice."""
 
@@ -57,7 +57,7 @@ class MadeBytes:
 
 BYTES: Final = (bytes, bytearray)
 """For isinstance, which takes three times as long for a union."""
-Piece: TypeAlias = bytes | bytearray | FileSlice | MadeBytes
+Piece: TypeAlias = bytes | bytearray | FileSlice | GeneratedBytes
 ResponseFrame: TypeAlias = bytes | bytearray | Sequence[Piece]
 """A whole frame, in one piece or several. Empty bytes: there is no response."""
 

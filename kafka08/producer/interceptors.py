@@ -49,7 +49,7 @@ class Interceptors:
         if not self._chain:
             return callback
 
-        def tell(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        def notify(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             for interceptor in self._chain:
                 try:
                     interceptor.on_acknowledgement(metadata, error)
@@ -58,7 +58,7 @@ class Interceptors:
             if callback is not None:
                 callback(metadata, error)
 
-        return tell
+        return notify
 
     def close(self) -> None:
         for interceptor in self._chain:

@@ -162,7 +162,7 @@ class KafkaProducer(Closeable):
         topic, value, key, partition = record
         route = self._routes.get(topic)
         if route is None or partition is not None or not self._is_plain:
-            return self._send_with_care(record, callback)
+            return self._send_converted(record, callback)
         if key is None:
             queue = next(route.turns)
         else:
@@ -268,7 +268,7 @@ class KafkaProducer(Closeable):
 
     # ------------------------------------------------------------------------------ its parts
 
-    def _send_with_care(self, record: ProducerRecord, callback: Callback | None) -> RecordFuture:
+    def _send_converted(self, record: ProducerRecord, callback: Callback | None) -> RecordFuture:
         """`send` for the first record of a topic, for a record with a partition, and for a producer
         with serializers, interceptors or a partitioner of the user's."""
         record = self._interceptors.on_send(record)

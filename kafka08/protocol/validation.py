@@ -73,7 +73,7 @@ def prepare(
         else:
             summary = kernel.validate_and_stamp(data, base_offset, max_message_bytes, rules, now_ms)
         codec = summary.codec if target_codec is None else target_codec
-        if not summary.count or _was_taken_in(summary, codec, rules):
+        if not summary.count or _is_finished_in_place(summary, codec, rules):
             prepared = in_place(data, summary)
         else:
             entries = memoryview(data)[: summary.size]
@@ -112,7 +112,7 @@ def _with_magic_1(
     return PreparedSet(messages, base_offset, summary.last_offset, summary.count, compression.NONE)
 
 
-def _was_taken_in(summary: kernel.SetSummary, codec: int, rules: Rules) -> bool:
+def _is_finished_in_place(summary: kernel.SetSummary, codec: int, rules: Rules) -> bool:
     """Whether `validate_and_stamp` has already changed the whole set in place."""
     return not codec and not summary.codec and summary.magics == 1 << rules.magic
 

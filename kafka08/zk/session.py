@@ -69,15 +69,15 @@ class SessionTracker:
             }.get(self.state)
             self.state = SessionState.CONNECTED
             if event is not None:
-                self._tell(event)
+                self._notify(event)
         elif state is ConnectionState.SUSPENDED and self.state is SessionState.CONNECTED:
             self.state = SessionState.SUSPENDED
-            self._tell(SessionEvent.SUSPENDED)
+            self._notify(SessionEvent.SUSPENDED)
         elif state is ConnectionState.LOST and self.state is not SessionState.NEW:
             self.sessions_ended += self.state is not SessionState.GONE
             self.state = SessionState.GONE
 
-    def _tell(self, event: SessionEvent) -> None:
+    def _notify(self, event: SessionEvent) -> None:
         self.told[event] += 1
         logger.log(
             logging.INFO if event is SessionEvent.CONNECTED else logging.WARNING,

@@ -101,7 +101,7 @@ class OurSubject(ManagedProcess):
         """Start and wait until it says that it has."""
         said = self.log_size
         super().start()
-        while "], started" not in self.said_since(said, lines=sys.maxsize):
+        while "], started" not in self.logged_since(said, lines=sys.maxsize):
             assert self.running, self.describe_failure()
             time.sleep(0.01)
 

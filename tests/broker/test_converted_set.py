@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.broker import converted_set, fast_fetch
-from kafka08.broker.converted_set import PIECE_BYTES, OldResponse
+from kafka08.broker.converted_set import PIECE_BYTES, DownConvertedResponse
 from kafka08.broker.handlers import later_fetch
 from kafka08.kernel import build_set, entries, wrap
 from kafka08.log.slices import LogSlice
@@ -26,7 +26,7 @@ from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
 from tests.broker.fake_runtime import FakeRuntime
-from tests.broker.world import World, made_bytes, piece_bytes
+from tests.broker.world import World, generated_bytes, piece_bytes
 
 DATA = Path(__file__).parent.parent / "data"
 TP = TopicPartition("t", 0)
@@ -147,13 +147,13 @@ def slice_of(directory: Path, data: bytes, size: int | None = None) -> LogSlice:
     return LogSlice(0, 0, file, 0, len(data) if size is None else size)
 
 
-def set_of(old: OldResponse, tp: TopicPartition = TP) -> Any:
+def set_of(old: DownConvertedResponse, tp: TopicPartition = TP) -> Any:
     return old.sets[tp].message_set
 
 
 def old_response(reads: dict[TopicPartition, Any], runtime: FakeRuntime | None = None) -> Any:
     """The response with the sizes of all sets."""
-    old = OldResponse(reads, runtime or FakeRuntime())
+    old = DownConvertedResponse(reads, runtime or FakeRuntime())
     old.convert(reads)
     old.find_sizes(lambda: None)
     return old
@@ -294,7 +294,7 @@ def test_first_parts_are_not_all_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     kept = {tp: set_of(old, tp).kept_bytes for tp in old.sets}
     assert 0 == kept[large]
     assert all(kept[tp] for tp in reads if tp != large)
-    assert 2000 == len(rows(made_bytes(set_of(old, large))))
+    assert 2000 == len(rows(generated_bytes(set_of(old, large))))
 
 
 def test_large_sets_are_looked_at_in_a_thread(
@@ -379,6 +379,6 @@ class TestBrokenLogs:
         old = old_response({TP: PartitionData(0, 0, 9, found)})
         size = set_of(old).size
         (tmp_path / "segment").write_bytes(log[: len(log) // 2])
-        out = made_bytes(set_of(old))
+        out = generated_bytes(set_of(old))
         assert size == len(out)
         assert 1 == len(rows(out))

@@ -213,9 +213,9 @@ class TestLeaving:
         partition = leading(tmp_path)
         append(partition, 1)
         partition.record_follower_fetch(2, 0, now=5.0)
-        assert () == partition.laggards(10.0, 10.0, 4)
-        assert (3,) == partition.laggards(10.5, 10.0, 4)
-        assert (2, 3) == partition.laggards(15.5, 10.0, 4)
+        assert () == partition.out_of_sync_replicas(10.0, 10.0, 4)
+        assert (3,) == partition.out_of_sync_replicas(10.5, 10.0, 4)
+        assert (2, 3) == partition.out_of_sync_replicas(15.5, 10.0, 4)
 
     def test_2_slow_followers(self, tmp_path: Path) -> None:
         """A follower that is more than this number of messages behind leaves, if its position is
@@ -223,9 +223,9 @@ class TestLeaving:
         partition = leading(tmp_path)
         append(partition, 9)
         partition.record_follower_fetch(2, 5, now=1.0)
-        assert () == partition.laggards(1.0, 10.0, 4)
+        assert () == partition.out_of_sync_replicas(1.0, 10.0, 4)
         append(partition, 1)
-        assert (2,) == partition.laggards(1.0, 10.0, 4)
+        assert (2,) == partition.out_of_sync_replicas(1.0, 10.0, 4)
 
     def test_the_hw_waits_for_who_is_about_to_leave(self, tmp_path: Path) -> None:
         """The HW waits for a follower that is being removed, because the controller may still elect
@@ -316,8 +316,8 @@ class TestLeavingByTime:
         for now in range(1, 11):
             partition.record_follower_fetch(2, 1, now=float(now))
             partition.record_follower_fetch(3, 5, now=float(now))
-        assert () == partition.laggards(10.0, 10.0, None)
-        assert (2,) == partition.laggards(10.5, 10.0, None)
+        assert () == partition.out_of_sync_replicas(10.0, 10.0, None)
+        assert (2,) == partition.out_of_sync_replicas(10.5, 10.0, None)
 
     def test_it_has_caught_up_when_it_has_what_there_was_at_its_last_fetch(
         self, tmp_path: Path
@@ -330,5 +330,5 @@ class TestLeavingByTime:
             append(partition, 1)
             partition.record_follower_fetch(2, end, now=float(now))
             partition.record_follower_fetch(3, end, now=float(now))
-        assert () == partition.laggards(27.0, 10.0, None)
-        assert (2, 3) == partition.laggards(28.5, 10.0, None)
+        assert () == partition.out_of_sync_replicas(27.0, 10.0, None)
+        assert (2, 3) == partition.out_of_sync_replicas(28.5, 10.0, None)

@@ -114,13 +114,13 @@ def test_an_append_looks_at_its_own_partition_alone(
     """An append checks its own partition alone. (A Fetch or acks=-1 Produce of 200 partitions used
     to check all of them for each message.)"""
     looks: list[TopicPartition] = []
-    look = DelayedFetch._look
+    look = DelayedFetch._check_partition
 
     def counted(wait: DelayedFetch, topic_partition: TopicPartition) -> bool:
         looks.append(topic_partition)
         return look(wait, topic_partition)
 
-    monkeypatch.setattr(DelayedFetch, "_look", counted)
+    monkeypatch.setattr(DelayedFetch, "_check_partition", counted)
     partitions = [TopicPartition("wide", number) for number in range(50)]
     world.lead("wide", 50)
     starts = {tp: LogOffset(0, 0, 0) for tp in partitions}

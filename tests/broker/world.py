@@ -25,7 +25,7 @@ from kafka08.broker.topic_waits import TopicWaits
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
-from kafka08.network.server_connection import FileSlice, MadeBytes, Piece, ServerConnection
+from kafka08.network.server_connection import FileSlice, GeneratedBytes, Piece, ServerConnection
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
@@ -188,10 +188,10 @@ class Client(ServerConnection):
 def piece_bytes(piece: Piece) -> bytes | bytearray:
     if isinstance(piece, bytes | bytearray):
         return piece
-    return made_bytes(piece) if isinstance(piece, MadeBytes) else file_bytes(piece)
+    return generated_bytes(piece) if isinstance(piece, GeneratedBytes) else file_bytes(piece)
 
 
-def made_bytes(piece: MadeBytes) -> bytes:
+def generated_bytes(piece: GeneratedBytes) -> bytes:
     """All converted bytes. A runtime whose native jobs run inline converts them here."""
     made: list[bytes | None] = []
     while piece.size:

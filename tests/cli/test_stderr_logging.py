@@ -9,7 +9,7 @@ import pytest
 from kafka08.cli.stderr_logging import (
     REPEAT_SECONDS,
     TEXTS_MAX,
-    OnceInAWhile,
+    RepeatFilter,
     coloured,
     wanted_colour,
 )
@@ -22,7 +22,7 @@ def record(text: str) -> logging.LogRecord:
 def test_a_text_is_repeated_only_after_a_while() -> None:
     """The same text within the interval is suppressed; another one is printed."""
     now = 0.0
-    once = OnceInAWhile(lambda: now)
+    once = RepeatFilter(lambda: now)
     assert once.filter(record("a"))
     assert once.filter(record("b"))
     assert not once.filter(record("a"))
@@ -32,7 +32,7 @@ def test_a_text_is_repeated_only_after_a_while() -> None:
 
 def test_it_does_not_remember_without_bound() -> None:
     """At most TEXTS_MAX different texts are remembered."""
-    once = OnceInAWhile(lambda: 0.0)
+    once = RepeatFilter(lambda: 0.0)
     assert all(once.filter(record(str(n))) for n in range(3 * TEXTS_MAX))
     assert len(once._said) <= TEXTS_MAX
 

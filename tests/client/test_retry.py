@@ -7,8 +7,8 @@ import pytest
 from kafka08.client.retry import (
     RetryPolicy,
     is_retriable,
+    is_retriable_at_coordinator,
     needs_metadata,
-    passes_at_coordinator,
     retry,
 )
 from kafka08.errors import (
@@ -90,6 +90,6 @@ def test_which_errors_pass() -> None:
     assert needs_metadata(NotLeaderForPartition())
     assert needs_metadata(ConnectionFailed())
     assert not needs_metadata(RequestTimedOut())
-    assert passes_at_coordinator(NotCoordinatorForConsumer())
-    assert passes_at_coordinator(OffsetsLoadInProgress())
-    assert not passes_at_coordinator(UnknownTopicOrPartition())
+    assert is_retriable_at_coordinator(NotCoordinatorForConsumer())
+    assert is_retriable_at_coordinator(OffsetsLoadInProgress())
+    assert not is_retriable_at_coordinator(UnknownTopicOrPartition())

@@ -75,7 +75,7 @@ def test_a_broker_whose_session_expired_registers_again(cluster: EmbeddedCluster
     cluster.expire_session(broker)
     until(lambda: registered(cluster) == [0, 1], "it registered again")
     said = "done re-registering broker"
-    until(lambda: said in broker.process.said_since(position, 1000), "it says so")
+    until(lambda: said in broker.process.logged_since(position, 1000), "it says so")
 
 
 def test_heal_waits_for_a_broker_whose_session_expired(cluster: EmbeddedCluster) -> None:
@@ -93,7 +93,7 @@ def test_heal_mends_zookeeper(cluster: EmbeddedCluster, fault: str) -> None:
     cluster.heal()
     assert registered(cluster) == [0, 1]
     cluster.create_topic(f"after-{fault}", replication_factor=2)
-    assert "re-registering" not in cluster.brokers[1].process.said_since(position, 1000)
+    assert "re-registering" not in cluster.brokers[1].process.logged_since(position, 1000)
 
 
 def test_a_broker_that_is_cut_off_is_alone(cluster: EmbeddedCluster) -> None:

@@ -67,7 +67,7 @@ def test_lines_do_not_grow_with_the_requests(broker: EmbeddedBroker) -> None:
                 connection.sendall(request)
                 connection.settimeout(10)
                 connection.recv(100)
-    said = broker.process.said_since(before, COUNT * len(BAD))
+    said = broker.process.logged_since(before, COUNT * len(BAD))
     for words in (
         "invalid request",
         "deprecated",

@@ -23,7 +23,7 @@ from kafka08.network import server
 from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
 from kafka08.network.server_connection import (
     FileSlice,
-    MadeBytes,
+    GeneratedBytes,
     ResponseFrame,
     ServerConnection,
 )
@@ -152,7 +152,7 @@ class Served:
         return socket.create_connection(("127.0.0.1", self.port), DEADLINE)
 
 
-class Made(MadeBytes):
+class Made(GeneratedBytes):
     """Data in pieces that are made in the hub (`made`; `slow`: byte by byte, 5 ms each) or in a
     thread; there, `fail`: the second one cannot be made."""
 

@@ -57,7 +57,7 @@ Sets: TypeAlias = "Mapping[TopicPartition, PartitionData[Any]]"
 Respond: TypeAlias = "Callable[[Sets], ResponseFrame]"
 
 
-class Reading(Protocol):
+class FetchReader(Protocol):
     """How the partitions of one response are read, in the order of the request, and sent."""
 
     def read_partition(
@@ -69,7 +69,7 @@ class Reading(Protocol):
         """The response that `respond` makes of the sets to send, now or later."""
 
 
-class PartitionByPartition:
+class PerPartitionReader:
     """Each partition up to its own limit."""
 
     def __init__(self, request: FetchRequest) -> None:
@@ -88,7 +88,7 @@ def handle(
     broker: BrokerContext,
     request: FetchRequest,
     call: Call,
-    reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
+    reading: Callable[[FetchRequest], FetchReader] = PerPartitionReader,
 ) -> ResponseFrame | NoResponse:
     wanted = by_partition(request.topics)
     if len(wanted) <= PARTITIONS_AT_ONCE:
@@ -101,7 +101,7 @@ def read(
     request: FetchRequest,
     wanted: dict[TopicPartition, FetchPartition],
     call: Call,
-    reading: Callable[[FetchRequest], Reading],
+    reading: Callable[[FetchRequest], FetchReader],
 ) -> ResponseFrame | NoResponse:
     """Switches if there are more than PARTITIONS_AT_ONCE partitions."""
     first = reading(request)
@@ -155,7 +155,7 @@ def park(
     wanted: dict[TopicPartition, FetchPartition],
     reads: Reads,
     call: Call,
-    reading: Callable[[FetchRequest], Reading],
+    reading: Callable[[FetchRequest], FetchReader],
 ) -> ResponseFrame | NoResponse:
     """Wait for more data, then read everything again."""
 
@@ -187,7 +187,7 @@ def complete(
     broker: BrokerContext,
     request: FetchRequest,
     call: Call,
-    reading: Callable[[FetchRequest], Reading] = PartitionByPartition,
+    reading: Callable[[FetchRequest], FetchReader] = PerPartitionReader,
 ) -> ResponseFrame | NoResponse:
     """The response to a parked request, with the data available now."""
     wanted = by_partition(request.topics)
@@ -203,7 +203,7 @@ def complete(
 
 
 def respond(
-    broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: Reading
+    broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: FetchReader
 ) -> ResponseFrame | NoResponse:
     """The response with all sets, which are counted if it goes to a consumer."""
 
@@ -220,7 +220,7 @@ def read_all(
     request: FetchRequest,
     wanted: dict[TopicPartition, FetchPartition],
     call: Call,
-    reading: Reading,
+    reading: FetchReader,
 ) -> Reads:
     """Read every partition; an error of one becomes its code only. Switches if there are more than
     PARTITIONS_AT_ONCE."""

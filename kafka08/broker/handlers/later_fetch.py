@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
-from kafka08.broker.converted_set import LOOKED_AT_AT_ONCE_BYTES, OldResponse
+from kafka08.broker.converted_set import LOOKED_AT_AT_ONCE_BYTES, DownConvertedResponse
 from kafka08.broker.handlers import fetch
 from kafka08.broker.yielding import PARTITIONS_PER_BATCH, yielding_batches
 from kafka08.errors import UnknownTopicOrPartition
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafka08.protocol.fetch import FetchPartition, FetchRequest
 
 
-class LaterReading:
+class LaterReader:
     """Partitions one by one, each up to its own limit. Never switches."""
 
     def __init__(self, broker: BrokerContext, request: FetchRequest) -> None:
@@ -65,7 +65,7 @@ class LaterReading:
         return partition.read(wanted.offset, max_bytes, committed_only=committed_only)
 
 
-class OldReading(LaterReading):
+class DownConvertingReader(LaterReader):
     """For consumers that know only magic 0."""
 
     def finish(
@@ -73,7 +73,7 @@ class OldReading(LaterReading):
     ) -> ResponseFrame | NoResponse:
         """NoResponse if there are many sets, or a thread must examine large ones or convert the
         first messages of one."""
-        old = OldResponse(reads, self._runtime)
+        old = DownConvertedResponse(reads, self._runtime)
 
         def sized() -> ResponseFrame | NoResponse:
             if old.find_sizes(lambda: call.respond_encoded(respond(old.sets))):
@@ -97,7 +97,7 @@ class OldReading(LaterReading):
         return take_turns()
 
 
-class LimitedReading(LaterReading):
+class LimitedReader(LaterReader):
     """With a limit for the whole response.
 
     `_left` is the rest of that limit, in bytes. While nothing was read (`_is_empty`) the next
@@ -145,11 +145,11 @@ def complete(
 
 def reading_of(
     broker: BrokerContext, request: FetchRequest
-) -> Callable[[FetchRequest], LaterReading]:
+) -> Callable[[FetchRequest], LaterReader]:
     """The way to read a request of its version; puts its topics in order."""
     if request.version < MAGIC_1_VERSION:
-        return partial(OldReading, broker)
+        return partial(DownConvertingReader, broker)
     if request.version < LIMITED_VERSION:
-        return partial(LaterReading, broker)
+        return partial(LaterReader, broker)
     request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
-    return partial(LimitedReading, broker)
+    return partial(LimitedReader, broker)

@@ -138,12 +138,12 @@ def report(results: AppendResults, call: Call) -> None:
         if isinstance(result.error, ApiError):
             refused.add(topic_partition, result.error)
         elif result.error is not None:
-            tell(logging.ERROR, f"partition {topic_partition}", result.error, call)
+            log_failure(logging.ERROR, f"partition {topic_partition}", result.error, call)
     for partitions, error in refused:
-        tell(logging.INFO, partitions, error, call)
+        log_failure(logging.INFO, partitions, error, call)
 
 
-def tell(level: int, partitions: str, error: Exception, call: Call) -> None:
+def log_failure(level: int, partitions: str, error: Exception, call: Call) -> None:
     logger.log(
         level,
         "Produce request with correlation id %d from client %s on %s failed due to %s",

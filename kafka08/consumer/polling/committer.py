@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from kafka08.client.cluster import COORDINATOR_TRIES, ClusterClient
 from kafka08.client.committed import error_codes
 from kafka08.client.requests import commit_request, committed_request, committed_results
-from kafka08.client.retry import RetryPolicy, passes_at_coordinator
+from kafka08.client.retry import RetryPolicy, is_retriable_at_coordinator
 from kafka08.consumer.polling.membership import FENCED, NO_GENERATION, PASSING, Generation
 from kafka08.errors import (
     NO_ERROR,
@@ -160,7 +160,7 @@ class Committer:
         self._send(commits)
         while (error := last.error) is not None:
             late = self._runtime.monotonic() + self._backoff_s >= last.give_up_at
-            if late or self._stopping or not passes_at_coordinator(error):
+            if late or self._stopping or not is_retriable_at_coordinator(error):
                 return
             logger.info("[group %s] Commit failed: %s; retrying", self._group, error)
             with self._condition:
@@ -192,7 +192,7 @@ class Committer:
                 commit.error = self._error_of(commit, codes)
             errors = [commit.error for commit in commits if commit.error is not None]
             if errors:  # raised, for the cluster may have to look for the coordinator again
-                raise min(errors, key=lambda error: not passes_at_coordinator(error))
+                raise min(errors, key=lambda error: not is_retriable_at_coordinator(error))
 
         try:
             self._cluster.ask_coordinator(self._group, ask, policy=ONCE)

@@ -245,7 +245,7 @@ class PolledStream(MemberStream):
         self._decoders = (key and partial(key, topic), value and partial(value, topic))
         return super()._messages_of(chunk, from_offset)
 
-    def _way_on(self, topic_partition: TopicPartition, next_offset: int) -> str:
+    def _how_to_skip(self, topic_partition: TopicPartition, next_offset: int) -> str:
         return (
             ". If that remains, continue after it with skip_damaged(), or "
             f"seek({topic_partition!r}, {next_offset})"

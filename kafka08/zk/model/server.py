@@ -254,10 +254,10 @@ class Server:
         transaction = Transaction(self.zxid, now.wall_ms, session.id)
         if isinstance(request, MultiRequest):
             results, changes = self._tree.write_all(request.steps, transaction)
-            self._tell(changes)
+            self._notify_watchers(changes)
             return results
         result, changes = self._tree.write(request, transaction)
-        self._tell(changes)
+        self._notify_watchers(changes)
         assert not isinstance(result, Code), "Refused was raised instead"
         return result
 
@@ -270,9 +270,11 @@ class Server:
     def _end_session(self, session: Session, now: Instant) -> None:
         self.zxid += 1
         self._sessions.end(session)
-        self._tell(self._tree.end_session(Transaction(self.zxid, now.wall_ms, session.id)))
+        self._notify_watchers(
+            self._tree.end_session(Transaction(self.zxid, now.wall_ms, session.id))
+        )
 
-    def _tell(self, changes: Iterable[Change]) -> None:
+    def _notify_watchers(self, changes: Iterable[Change]) -> None:
         for change in changes:
             event = WatchEvent(change.type, change.path, self.zxid)
             self._outputs += [Send(hearer, event) for hearer in self._watches.take(change)]
@@ -280,28 +282,28 @@ class Server:
     def _set_watches(self, connection: int, request: SetWatchesRequest) -> None:
         seen = request.relative_zxid
 
-        def tell(kind: EventType, path: str) -> None:
+        def notify(kind: EventType, path: str) -> None:
             self._outputs.append(Send(connection, WatchEvent(kind, path, NO_ZXID)))
 
         for path in request.data_watches:
             znode = self._tree.find(path)
             if znode is None:
-                tell(EventType.DELETED, path)
+                notify(EventType.DELETED, path)
             elif znode.mzxid > seen:
-                tell(EventType.DATA_CHANGED, path)
+                notify(EventType.DATA_CHANGED, path)
             else:
                 self._watches.add_data_watch(path, connection)
         for path in request.exist_watches:
             if self._tree.find(path) is not None:
-                tell(EventType.CREATED, path)
+                notify(EventType.CREATED, path)
             else:
                 self._watches.add_data_watch(path, connection)
         for path in request.child_watches:
             znode = self._tree.find(path)
             if znode is None:
-                tell(EventType.DELETED, path)
+                notify(EventType.DELETED, path)
             elif znode.pzxid > seen:
-                tell(EventType.CHILDREN_CHANGED, path)
+                notify(EventType.CHILDREN_CHANGED, path)
             else:
                 self._watches.add_child_watch(path, connection)
 

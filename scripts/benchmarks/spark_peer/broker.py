@@ -42,7 +42,7 @@ class ModernBroker(ManagedProcess):
         """Start and wait until it serves; AssertionError with the end of its log."""
         super().start()
         deadline = time.monotonic() + START_TIMEOUT_S
-        while "started (kafka.server.KafkaServer)" not in self.said_since(0, 200):
+        while "started (kafka.server.KafkaServer)" not in self.logged_since(0, 200):
             assert self.running, f"Kafka 3.9 ended: {self.log_excerpt()}"
             assert time.monotonic() < deadline, f"Kafka 3.9 does not start: {self.log_excerpt()}"
             time.sleep(0.05)

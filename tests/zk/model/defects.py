@@ -92,8 +92,8 @@ def a_sequence_is_numbered_by_the_children_that_are_there(patch: pytest.MonkeyPa
 
 @defect
 def the_parents_watch_fires_before_the_znodes(patch: pytest.MonkeyPatch) -> None:
-    tell = Server._tell
-    patch.setattr(Server, "_tell", lambda s, changes: tell(s, list(changes)[::-1]))
+    tell = Server._notify_watchers
+    patch.setattr(Server, "_notify_watchers", lambda s, changes: tell(s, list(changes)[::-1]))
 
 
 @defect
