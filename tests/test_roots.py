@@ -54,7 +54,8 @@ ROOTS = {
     "broker/coordinator/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the "
     "offsets stay until they expire",
     "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
-    "broker/event_loop_monitor.py EventLoopMonitor._schedule call_later": "the next timer is set first",
+    "broker/event_loop_monitor.py EventLoopMonitor._schedule call_later": "sets the next timer "
+    "first",
     "broker/log_background.py LogBackground.flush_soon run_native_later": "a storage error halts "
     "the broker; else what is not flushed is so by the next flush",
     "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",

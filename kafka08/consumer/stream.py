@@ -304,10 +304,9 @@ class MemberStream:
         self._on_room()
         offset, next_offset = partition.consumed_offset, offset_behind(error)
         self._damaged = None if next_offset is None else (partition, next_offset)
-        how_to_skip = "" if next_offset is None else self._how_to_skip(partition.topic_partition, next_offset)
-        return InvalidMessage(
-            f"{partition.topic_partition}, at or after offset {offset}: {error}{how_to_skip}"
-        )
+        tp = partition.topic_partition
+        how_to_skip = "" if next_offset is None else self._how_to_skip(tp, next_offset)
+        return InvalidMessage(f"{tp}, at or after offset {offset}: {error}{how_to_skip}")
 
     def _how_to_skip(self, topic_partition: TopicPartition, next_offset: int) -> str:
         """How to read on after a damaged message. Like 0.8.2.2, a broker accepts any bytes inside a
