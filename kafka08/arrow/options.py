@@ -116,8 +116,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     text = OptionText(options)
     if streaming:
         text.ignore("checkpointlocation")
-    _refuse_senseless(given, streaming)
-    ranges, subscription = _take_what(text)
+    _refuse_contradictions(given, streaming)
+    ranges, subscription = _take_subscription(text)
     segment_grain = text.take_choice("timestampGranularity", ["segment"]) is not None
     start = take_start(text, streaming=streaming, segment_grain=segment_grain)
     end = Extreme.LATEST if streaming else take_end(text, segment_grain=segment_grain)
@@ -152,7 +152,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
     return parsed
 
 
-def _refuse_senseless(given: set[str], streaming: bool) -> None:
+def _refuse_contradictions(given: set[str], streaming: bool) -> None:
     if streaming:
         for name in ENDING:
             if name.lower() in given:
@@ -167,7 +167,9 @@ def _refuse_senseless(given: set[str], streaming: bool) -> None:
                 raise ConfigError(f"offsetRanges excludes {name}: ranges say what is read")
 
 
-def _take_what(text: OptionText) -> tuple[tuple[OffsetRange, ...] | None, Subscription | None]:
+def _take_subscription(
+    text: OptionText,
+) -> tuple[tuple[OffsetRange, ...] | None, Subscription | None]:
     """Exact ranges, or the one subscription that is required."""
     ranges = text.take("offsetRanges")
     chosen = {name: text.take(name) for name in SUBSCRIPTIONS}

@@ -120,7 +120,7 @@ class RangeReader:
                     self._fetch_bytes = needed
                     continue
                 if len(fetched.data):
-                    return _sound(fetched, self.wanted.until_offset)
+                    return _undamaged(fetched, self.wanted.until_offset)
                 if fetched.high_watermark >= self.wanted.until_offset:
                     if was_empty:
                         return None  # compaction removed the rest
@@ -268,7 +268,7 @@ def passes(error: KafkaError) -> bool:
     return is_retriable_at_leader(error) or isinstance(error, ProtocolError)
 
 
-def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | None:
+def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | None:
     """`fetched` up to its first damaged entry, and the offset behind its last complete one; None if
     its first entry is damaged and behind the range.
 
@@ -279,7 +279,7 @@ def _sound(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | N
     except (kernel.CorruptMessage, kernel.UnknownCodec) as error:
         position, offset = _place_of(error, fetched)
         if position > 0:
-            return _sound(replace(fetched, data=fetched.data[:position]), until_offset)
+            return _undamaged(replace(fetched, data=fetched.data[:position]), until_offset)
         if offset >= until_offset:
             return None
         raise InvalidMessage(

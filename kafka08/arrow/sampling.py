@@ -1,7 +1,7 @@
-"""How many bytes lie in ranges, about: measured at a few places, to share work out evenly.
+"""About how many bytes ranges have: measured at a few places, to split work evenly.
 
-Brokers of 0.8 to 0.10 tell no sizes, only messages. So a small fetch is made in the middle of each
-third of a range.
+Brokers of 0.8 to 0.10 serve messages, but no sizes. So a small fetch reads the middle of each third
+of a range.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from kafka08.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 PLACES: Final = 3
-"""At so many places a range is measured."""
+"""Number of places at which a range is measured."""
 SAMPLE_BYTES: Final = 16 << 10
 RANGES_MAX: Final = 1000
-"""Only so many of the largest ranges are measured, by 48 MB. The others count as the mean."""
+"""Number of the largest ranges that are measured, with at most 48 MB of fetches. The others count
+as the mean."""
 PARTITIONS_A_ROUND: Final = 200
+"""Partitions of one Fetch request, at most."""
 
 
 def densities(

@@ -1,6 +1,6 @@
 """The settings of a task besides its range, and the Kafka keys that they come from. Pure.
 
-Spark sends these objects to the workers, where they are keys of caches (`access`), so they are
+Spark sends these objects to the workers, where they are keys of caches (`connections`), so they are
 small, frozen and hashable.
 """
 
@@ -77,7 +77,8 @@ class ClusterAddress:
     both once it was found by the latter.
 
     negotiates   whether its brokers are asked for the versions that they serve, as those of 0.9 and
-                 later can be: without, messages have no timestamps. None: access.resolved finds out
+                 later can be: without, messages have no timestamps. None: `connections.resolved`
+                 finds out
     """
 
     bootstrap: tuple[tuple[str, int], ...]

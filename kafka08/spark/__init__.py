@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka08.arrow.now import ranges_until_now
 from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
+from kafka08.arrow.unread_ranges import ranges_until_now
 from kafka08.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:

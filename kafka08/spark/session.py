@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from kafka08.errors import ClientError, ConfigError
 from kafka08.spark import register
+from kafka08.spark.versions import PYSPARK, UNIX_SOCKET, UNIX_SOCKETS
 from kafka08.stop_signals import stop_signals
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ def session(
 
     master                local[N], spark://HOST:PORT[,HOST:PORT], yarn or k8s://URL
     java_home, log_file   see kafka08.embedded.spark_java
-    conf                  stronger than DEFAULTS. `spark.pyspark.python`, else the environment's
+    conf                  see `properties`. `spark.pyspark.python`, else the environment's
                           PYSPARK_PYTHON, else this process's Python runs the workers of a cluster
     on_java               told the id of the Java process as soon as there is one
     """
@@ -88,8 +89,7 @@ def session(
     conf = conf or {}
     check_reachable(master)
     settings = SparkConf().setMaster(master).setAppName(name)
-    defaults = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local(master) else {})}
-    settings.setAll(list({**defaults, **conf}.items()))
+    settings.setAll(list(properties(master, conf).items()))
     environment = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
     if is_local(master):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -99,19 +99,30 @@ def session(
         environment["PYSPARK_PYTHON"] = chosen or sys.executable
     spark: SparkSession | None = None
     try:
-        with _quiet_gateway(), _told(log_file):
+        with _quiet_gateway(), _as_spark_failed(log_file):
             try:
                 with _deferred_signals():
                     spark = _start(settings, environment, on_java)
                 register(spark)
                 # Before Java ends: the text of its errors comes from there.
-                with _told(log_file):
+                with _as_spark_failed(log_file):
                     yield spark
             finally:
                 if spark is not None:
                     _stop(spark)
     finally:
         _stop_java()
+
+
+def properties(
+    master: str, conf: Mapping[str, str], release: tuple[int, int] = PYSPARK
+) -> dict[str, str]:
+    """Spark's properties for a session on `master`: ours for this `release` of PySpark, of which
+    those of `conf`, the caller's, take precedence."""
+    ours = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local(master) else {})}
+    if release >= UNIX_SOCKETS:
+        ours[UNIX_SOCKET] = "true"
+    return {**ours, **conf}
 
 
 def is_local(master: str) -> bool:
@@ -200,7 +211,7 @@ def _quiet_gateway() -> Iterator[None]:
 
 
 @contextmanager
-def _told(log_file: Path) -> Iterator[None]:
+def _as_spark_failed(log_file: Path) -> Iterator[None]:
     """Turn Spark's errors into SparkFailed, with the tail of its log if that may help. Errors of a
     query (a missing file, say) need no log."""
     try:

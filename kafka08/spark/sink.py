@@ -97,7 +97,7 @@ class RowWriter:
     ) -> dict[TopicPartition, tuple[int, int] | ApiError]:
         """(messages, bytes) of each partition's next set, or its error."""
         options = self._options
-        version, magic = spoken(connection)
+        version, magic = produce_version(connection)
         sets = {tp: queue.next_set(magic) for tp, queue in queues.items()}
         request = produce_request(
             {tp: data for tp, (data, _) in sets.items()},
@@ -129,7 +129,7 @@ class RowWriter:
         return self._partition_counts[topic]
 
 
-def spoken(connection: Connection) -> tuple[int, int]:
+def produce_version(connection: Connection) -> tuple[int, int]:
     """(version of Produce, magic of its messages) for the broker of an open connection: the ones
     with timestamps, else those of 0.8."""
     if connection.versions.highest(ProduceRequest, 0, MAGIC_1_VERSION) == MAGIC_1_VERSION:

@@ -103,13 +103,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is on."""
         begin = StreamOffset.from_json(start)
         seen = self._last_seen
-        created, latest = self._look(begin)
+        created, latest = self._current_ends(begin)
         self._last_seen = latest
         recreated = recreated_topics(begin, created)
         if self._target is not None and begin.is_initial:
             # Messages may have arrived between the target and the first look-up.
             latest = {tp: max(end, begin.ends.get(tp, 0)) for tp, end in latest.items()}
-        latest = self._asked_again(begin, latest, recreated)
+        latest = self._await_ends(begin, latest, recreated)
         again = self._report_lost(begin, latest, recreated, seen)
         new = self._resolver.log_offsets.earliest(sorted(set(latest) - set(begin.ends)))
         starts = {**new, **again}
@@ -166,7 +166,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._options.subscription is not None
         return offsets.latest(offsets.subscribed(self._options.subscription, must_exist=False))
 
-    def _look(self, begin: StreamOffset) -> tuple[Creations, Mapping[TopicPartition, int]]:
+    def _current_ends(self, begin: StreamOffset) -> tuple[Creations, Mapping[TopicPartition, int]]:
         """(topic → the transaction that created it, log ends or the target of AvailableNow).
         Repeated if a topic appeared or was recreated in between."""
         if self._target is not None and not self._creations.are_known:
@@ -185,7 +185,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = kept | {tp: end for tp, end in latest.items() if tp.topic in recreated}
         return created, self._target
 
-    def _asked_again(
+    def _await_ends(
         self, begin: StreamOffset, latest: Mapping[TopicPartition, int], recreated: Set[str]
     ) -> Mapping[TopicPartition, int]:
         """`latest`, looked up again while it is behind `begin` or lacks a partition: a leader that

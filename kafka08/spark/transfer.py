@@ -40,7 +40,19 @@ FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """With these options CSV files are read back exactly, except that a key or value equal to nullValue
 becomes null."""
 TEXT_COLUMNS: Final = ("key", "value")
-START_AND_WHAT: Final = ("subscribe", "startingoffsets", "kafka.group.id", "committedfallback")
+REPLACED_BY_RANGES: Final = frozenset(
+    {
+        "subscribe",
+        "startingoffsets",
+        "committedfallback",
+        "kafka.group.id",
+        "minpartitions",
+        "maxrecordsperpartition",
+    }
+)
+"""Options, in lower case, of which exact ranges are the outcome."""
+READ_SCHEMA: Final = "topic STRING, partition INT, offset BIGINT, key BINARY, value BINARY"
+"""What a read writes. The source does not read other columns: Spark itself prunes none."""
 
 
 def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
@@ -70,15 +82,13 @@ def read_to_files(
     """Write the messages of `ranges` to a new directory `output`, which may be on any file system
     that Spark knows. `as_text`: key and value are UTF-8. Only those `options` count that say how to
     read; `ranges` says what."""
-    how = {name: value for name, value in options.items() if name.lower() not in START_AND_WHAT} | {
-        "offsetRanges": ranges_to_json(ranges)
-    }
-    how.pop("minPartitions", None)
-    how.pop("maxRecordsPerPartition", None)
-    frame = spark.read.format("kafka08").options(**how).load()
+    how = {name: text for name, text in options.items() if name.lower() not in REPLACED_BY_RANGES}
+    exact = ranges_to_json(ranges)
+    reader = spark.read.format("kafka08").schema(READ_SCHEMA).options(**how)
+    frame = reader.option("offsetRanges", exact).load()
     columns = [
         f"CAST({name} AS STRING) AS {name}" if as_text and name in TEXT_COLUMNS else name
-        for name in ("topic", "partition", "offset", "key", "value")
+        for name in frame.columns
     ]
     frame = frame.selectExpr(*columns)
     writer = frame.write.format(file_format).options(**FORMAT_OPTIONS.get(file_format, {}))

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-PYSPARK: Final = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+_major, _minor = pyspark.__version__.split(".")[:2]
+PYSPARK: Final = (int(_major), int(_minor))
 """(major, minor) of the installed PySpark."""
 DATA_SOURCES: Final = (4, 0)
 """Data sources in Python: the format `kafka08` for batches, and the sink."""
@@ -27,6 +28,9 @@ STREAM_SINK: Final = (4, 1)
 """A sink of streams that takes Arrow batches."""
 STREAM_LIMITS: Final = (4, 2)
 """Streams whose reader gets the start and the limit: the format `kafka08` as a stream."""
+UNIX_SOCKETS: Final = (4, 1)
+"""Unix sockets between Java and Python, which cost less than TCP: the property UNIX_SOCKET."""
+UNIX_SOCKET: Final = "spark.python.unix.domain.socket.enabled"
 
 
 def require(least: tuple[int, int], what: str, instead: str) -> None:

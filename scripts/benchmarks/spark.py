@@ -5,7 +5,9 @@
 
 Spark is local[2], or with --cluster a standalone master and two workers of one core. Both sources
 run in one Spark, in turns; the first round of each only warms it up. Each topic has four partitions
-and every read takes all its columns. Needs Java (a JDK), Maven and PySpark.
+and every read takes all its columns. There are two Sparks, one after the other: in the first, Java
+and Python exchange rows by TCP, as by default; in the second by a Unix socket, as in `kafka08
+spark` (cases "..., Unix"). Needs Java (a JDK), Maven and PySpark 4.1 or later.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -26,6 +29,7 @@ from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.spark.session import session
+from kafka08.spark.versions import UNIX_SOCKET
 from scripts.benchmarks import scratch, spark_load
 from scripts.benchmarks.report import Goal, report
 from scripts.benchmarks.spark_load import PARTITIONS, Filling
@@ -49,13 +53,53 @@ CPU = {"100 B": 0.45, "1 KB": 0.65}
 Broker = OurSubject | JvmSubject | ModernBroker
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of read: messages of a size of SIZES, an action of RATES; `unix`: rows go through a
+    Unix socket between Java and Python, else through TCP."""
+
+    size: str
+    action: str
+    unix: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.size} {self.action}{', Unix' if self.unix else ''}"
+
+    @property
+    def topic(self) -> str:
+        return topic_of(self.size)
+
+    @property
+    def goals(self) -> list[Goal]:
+        rate = Goal("rate", "M/s", RATES[self.size][self.action], True)
+        if self.action != "sum":
+            return [rate]
+        return [rate, Goal("cpu", "s/M", CPU[self.size], False), Goal("broker", "s/M", 1, False)]
+
+
+CASES = [
+    Case(size, action, unix) for unix in (False, True) for size in SIZES for action in RATES[size]
+]
+
+
+def topic_of(size: str) -> str:
+    return f"values-{SIZES[size]}"
+
+
 class Side:
-    """One way to read: `source` from `broker`."""
+    """One way to read: `source` from `broker`. `fillings`: size -> what is in its topic."""
 
     def __init__(self, name: str, source: str, broker: Broker) -> None:
         self.name = name
         self.broker = broker
+        self.fillings: dict[str, Filling] = {}
         self._source = source
+
+    def fill(self, size: str, count: int) -> None:
+        topic = topic_of(size)
+        await_leaders(self.broker, topic, PARTITIONS)
+        self.fillings[size] = spark_load.fill(self.broker.address, topic, SIZES[size], count)
 
     def frame(self, spark: SparkSession, topic: str) -> DataFrame:
         """A new one for each action, as Spark plans ours once for all."""
@@ -81,26 +125,24 @@ def main() -> int:
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")
     scratch.add_option(parser)
     options = parser.parse_args()
+    cases = [case for case in CASES if options.only in case.name]
+    counts = {"100 B": options.rows, "1 KB": options.rows // 5}
     rows: list[dict[str, object]] = []
-    with (
-        scratch.scratch(options) as directory,
-        sides(directory, options.broker) as both,
-        started(directory, options.conf, cluster=options.cluster) as (spark, roots),
-    ):
-        master = spark.sparkContext.master
-        print(
-            f"kernel: {kernel.NAME}; {options.rounds} rounds; ours reads {options.broker}; {master}"
-        )
-        for size, value_bytes in SIZES.items():
-            actions = [a for a in RATES[size] if options.only in f"{size} {a}"]
-            if actions:
-                count = options.rows if size == "100 B" else options.rows // 5
-                rows += size_rows(
-                    *(spark, roots, both, size, actions),
-                    *(value_bytes, count, options.rounds, directory),
-                )
-        if options.only in "memory":
-            rows.append(memory_row(spark, roots, both[1], directory))
+    with scratch.scratch(options) as directory, sides(directory, options.broker) as both:
+        for size in dict.fromkeys(case.size for case in cases):
+            for side in both:
+                side.fill(size, counts[size])
+        cluster = StandaloneSpark(directory / "standalone") if options.cluster else None
+        with cluster or nullcontext():
+            for unix in (False, True):
+                of_spark = [case for case in cases if case.unix is unix]
+                memory = unix and options.only in "memory"
+                if of_spark or memory:
+                    rows += spark_rows(
+                        *(directory / f"spark-{unix}", options.conf, cluster),
+                        *(both, of_spark, options.rounds),
+                        memory=memory,
+                    )
     if options.json_file:
         Path(options.json_file).write_text(json.dumps(rows, indent=1))
     return 0
@@ -129,13 +171,38 @@ def sides(directory: Path, ours: str) -> Iterator[tuple[Side, Side]]:
         yield Side("connector", "kafka", modern), Side("ours", "kafka08", subject)
 
 
+def spark_rows(
+    directory: Path,
+    given: Sequence[str],
+    cluster: StandaloneSpark | None,
+    both: tuple[Side, Side],
+    cases: Sequence[Case],
+    rounds: int,
+    *,
+    memory: bool,
+) -> list[dict[str, object]]:
+    """The rows of one Spark: of `cases`, which are alike in `unix`, and of the `memory`."""
+    conf = dict(setting.split("=", 1) for setting in given)
+    conf.setdefault(UNIX_SOCKET, str(any(case.unix for case in cases)).lower())
+    rows: list[dict[str, object]] = []
+    with started(directory, conf, cluster) as (spark, roots):
+        print(
+            f"kernel: {kernel.NAME}; {rounds} rounds; ours reads {both[1].broker.name}; "
+            f"{spark.sparkContext.master}; {UNIX_SOCKET}={conf[UNIX_SOCKET]}"
+        )
+        for case in cases:
+            rows += case_rows(spark, roots, both, case, rounds, directory)
+        if memory:
+            rows.append(memory_row(spark, roots, both[1], directory))
+    return rows
+
+
 @contextmanager
 def started(
-    directory: Path, given: Sequence[str], *, cluster: bool
+    directory: Path, given: Mapping[str, str], cluster: StandaloneSpark | None
 ) -> Iterator[tuple[SparkSession, list[int]]]:
-    """A Spark as its users have it, but for the connector's jars and what is given (KEY=VALUE): no
-    settings of ours. And the processes under which it works: executors, and below them the Python
-    workers."""
+    """A Spark as its users have it, but for the connector's jars and what is given: no settings of
+    ours. And the processes under which it works: executors, and below them the Python workers."""
     log_file = directory / "spark.log"
     home = make_java_home(directory / "java", find_java(), log_file)
     conf = {
@@ -146,61 +213,40 @@ def started(
         "spark.executor.extraJavaOptions": "",
         "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        **dict(setting.split("=", 1) for setting in given),
+        **given,
     }
-    with ExitStack() as stack:
-        master, roots = "local[2]", []
-        if cluster:
-            standalone = stack.enter_context(StandaloneSpark(directory / "standalone"))
-            master, roots = standalone.url, standalone.pids
-        spark = stack.enter_context(session("kafka08 bench", master, home, log_file, conf=conf))
+    master, roots = (cluster.url, cluster.pids) if cluster else ("local[2]", [])
+    with session("kafka08 bench", master, home, log_file, conf=conf) as spark:
         gateway = SparkContext._gateway
         assert gateway is not None
         yield spark, [gateway.proc.pid, *roots]
 
 
-def size_rows(
+def case_rows(
     spark: SparkSession,
     roots: Sequence[int],
     both: tuple[Side, Side],
-    size: str,
-    actions: list[str],
-    value_bytes: int,
-    count: int,
+    case: Case,
     rounds: int,
     directory: Path,
 ) -> list[dict[str, object]]:
-    """The rows of all actions on messages of one size."""
-    topic = f"values-{value_bytes}"
-    fillings: dict[str, Filling] = {}
-    for side in both:
-        await_leaders(side.broker, topic, PARTITIONS)
-        fillings[side.name] = spark_load.fill(side.broker.address, topic, value_bytes, count)
-    rows = []
-    for action in actions:
-        found: dict[str, list[dict[str, float]]] = {side.name: [] for side in both}
-        for number in range(rounds + 1):
-            for side in both:
-                assert side.broker.pid is not None
-                figures = spark_load.measured(
-                    side.frame(spark, topic),
-                    action,
-                    fillings[side.name],
-                    directory / "copy",
-                    roots,
-                    side.broker.pid,
-                )
-                if number:
-                    found[side.name].append(figures)
-        goals = [Goal("rate", "M/s", RATES[size][action], True)]
-        if action == "sum":
-            goals += [Goal("cpu", "s/M", CPU[size], False), Goal("broker", "s/M", 1, False)]
-        for goal in goals:
-            theirs, ours = (
-                statistics.median(figures[goal.figure] for figures in found[side.name])
-                for side in both
+    """A row for each goal of a case."""
+    found: dict[str, list[dict[str, float]]] = {side.name: [] for side in both}
+    for number in range(rounds + 1):
+        for side in both:
+            assert side.broker.pid is not None
+            figures = spark_load.measured(
+                *(side.frame(spark, case.topic), case.action, side.fillings[case.size]),
+                *(directory / "copy", roots, side.broker.pid),
             )
-            rows.append(report(f"{size} {action}", goal, jvm=theirs, ours=ours, other="connector"))
+            if number:
+                found[side.name].append(figures)
+    rows = []
+    for goal in case.goals:
+        theirs, ours = (
+            statistics.median(figures[goal.figure] for figures in found[side.name]) for side in both
+        )
+        rows.append(report(case.name, goal, jvm=theirs, ours=ours, other="connector"))
     return rows
 
 

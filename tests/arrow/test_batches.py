@@ -126,7 +126,8 @@ def test_batches_are_cut() -> None:
 
 
 def test_damage_inside_a_compressed_set_is_named() -> None:
-    """The CRCs inside of wrappers are checked here."""
+    """The CRCs of messages inside wrappers are checked, and the error names partition and
+    offset."""
     inner = kernel.build_set([(None, b"a"), (None, b"bb")], 5)
     inner[-1] ^= 1
     data = bytes(

@@ -44,27 +44,30 @@ class GroupCluster(LogCluster):
 
 
 def test_error_3_from_zookeeper_is_nothing_committed() -> None:
-    """Version 0 answers a missing znode so: the partition is left out, and nobody asks again."""
+    """OffsetFetch 0 answers error 3 for a missing znode: the partition is left out without a
+    retry."""
     cluster = GroupCluster(NOT_THERE)
     assert committed_only(cluster.client, "g", [T0, T1], "zookeeper") == {T0: 5}
     assert cluster.clock.slept == []
 
 
 def test_no_offset_from_kafka_is_nothing_committed() -> None:
-    """Version 1 says -1 without an error."""
+    """OffsetFetch 1 answers offset -1 without an error: the partition is left out."""
     cluster = GroupCluster((NO_ERROR, NO_OFFSET))
     assert committed_only(cluster.client, "g", [T0, T1], "kafka") == {T0: 5}
 
 
 def test_a_coordinator_that_does_not_know_a_partition_yet_is_asked_again() -> None:
-    """It has just started and will know: error 3 from Kafka is not "nothing committed"."""
+    """Error 3 of OffsetFetch 1 comes from a coordinator that has just started; it does not mean
+    that nothing is committed, so the request is retried."""
     cluster = GroupCluster(NOT_THERE, NOT_THERE, (NO_ERROR, 7))
     assert committed_only(cluster.client, "g", [T0, T1], "kafka") == {T0: 5, T1: 7}
     assert len(cluster.clock.slept) == 2
 
 
 def test_a_partition_that_stays_unknown_to_the_coordinator_is_an_error() -> None:
-    """Not a start at the fallback; it names partition, group and store."""
+    """After the last retry the error names partition, group and store: the read does not start
+    elsewhere."""
     cluster = GroupCluster(*[NOT_THERE] * 4)
     with pytest.raises(UnknownTopicOrPartition, match=r"\[t,1\] of group g in kafka"):
         committed_only(cluster.client, "g", [T0, T1], "kafka")

@@ -18,7 +18,7 @@ numbers = st.integers(0, 60)
 
 @given(numbers, numbers, numbers, numbers)
 def test_kept_and_missing_are_the_range(a: int, b: int, c: int, d: int) -> None:
-    """What is kept is exactly what of the range is there."""
+    """`kept` is the intersection of the range and the log, and `missing` counts the rest."""
     start, until = sorted((a, b))
     earliest, latest = sorted((c, d))
     loss = Loss(OffsetRange("t", 0, start, until), earliest, latest)
@@ -29,8 +29,8 @@ def test_kept_and_missing_are_the_range(a: int, b: int, c: int, d: int) -> None:
 
 
 def test_clamp_lists_every_loss() -> None:
-    """Ranges come back in order, cut; each loss tells asked and available; empty ranges lose
-    nothing."""
+    """Ranges keep their order and are cut to the log; each loss has the requested and the available
+    offsets; an empty range has no loss."""
     wanted = [
         OffsetRange("t", 0, 0, 10),
         OffsetRange("t", 0, 90, 120),
@@ -55,7 +55,7 @@ def test_clamp_lists_every_loss() -> None:
 
 
 def test_report(caplog: pytest.LogCaptureFixture) -> None:
-    """One error with all of them, or a log line for each."""
+    """All losses make one error; accepted losses make a log line each."""
     losses = [Loss(OffsetRange("t", p, 0, 9), 5, 9) for p in (0, 1)]
     with pytest.raises(DataLost, match=r"\[t,0\] .*; \[t,1\] .*failOnDataLoss"):
         report(losses, fail=True)

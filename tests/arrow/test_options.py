@@ -91,7 +91,8 @@ def parse(*, streaming: Any = False, without: str = "", **given: str) -> ReadOpt
     ],
 )
 def test_meaning(given: dict[str, str], field: str, meaning: Any) -> None:
-    """A batch's options mean what Spark's connector makes of them, names ignoring case."""
+    """Each option of a batch has the meaning that Spark's own connector gives it; names ignore
+    case."""
     assert getattr(parse(**given), field) == meaning
 
 
@@ -115,12 +116,12 @@ def test_meaning(given: dict[str, str], field: str, meaning: Any) -> None:
     ],
 )
 def test_meaning_in_a_stream(given: dict[str, str], field: str, meaning: Any) -> None:
-    """A stream starts at the latest offset unless told otherwise, and has limits."""
+    """A stream starts at the latest offset by default, and has limits."""
     assert getattr(parse(streaming=True, **given), field) == meaning
 
 
 def test_exact_ranges_replace_a_subscription() -> None:
-    """offsetRanges stands alone."""
+    """With offsetRanges there is no subscription."""
     parsed = parse(without="subscribe", offsetRanges='[["t",0,1,2],["t",0,5,5]]')
     assert parsed.ranges == (OffsetRange("t", 0, 1, 2), OffsetRange("t", 0, 5, 5))
     assert parsed.subscription is None
@@ -138,7 +139,7 @@ def test_assignment_and_pattern() -> None:
 
 
 def test_cluster_and_settings() -> None:
-    """kafka.* keys keep 0.8's names; max.partition.fetch.bytes is another spelling."""
+    """kafka.* keys have 0.8's names; max.partition.fetch.bytes is an alias."""
     parsed = parse(
         kafka_max_partition_fetch_bytes="1000",
         kafka_client_id="me",
@@ -158,7 +159,7 @@ def test_cluster_and_settings() -> None:
 
 @pytest.mark.parametrize("name", ["zookeeper_connect", "kafka_zookeeper_connect"])
 def test_cluster_by_zookeeper(name: str) -> None:
-    """The brokers may be found in ZooKeeper instead."""
+    """zookeeper.connect replaces the brokers' addresses."""
     parsed = parse(without="kafka.bootstrap.servers", **{name: "z:2181/k"})
     assert parsed.address.zookeeper == "z:2181/k"
 
@@ -228,7 +229,8 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
 
 @pytest.mark.parametrize(("given", "without", "fault"), REFUSED)
 def test_refusals(given: dict[str, str], without: str, fault: str) -> None:
-    """What cannot be meant in a batch is refused, in words that say how to put it right."""
+    """Options that contradict each other, or make no sense in a batch, are a ConfigError that says
+    what to change."""
     with pytest.raises(ConfigError) as refused:
         parse(without=without, **given)
     assert fault in str(refused.value)
@@ -245,7 +247,7 @@ def test_refusals(given: dict[str, str], without: str, fault: str) -> None:
     ],
 )
 def test_refusals_in_a_stream(given: dict[str, str], without: str, fault: str) -> None:
-    """A stream has no end."""
+    """Ends, exact ranges and commits without a group are a ConfigError in a stream."""
     with pytest.raises(ConfigError) as refused:
         parse(streaming=True, without=without, **given)
     assert fault in str(refused.value)

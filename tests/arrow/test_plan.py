@@ -34,7 +34,7 @@ def test_a_plan_of_endless_tasks_is_refused(
 
 
 def test_more_parts_than_offsets_cost_nothing() -> None:
-    """One task for each offset."""
+    """There is at most one task for each offset."""
     assert len(split(ranges_of((0, 3)), 10**12)) == 3
 
 
@@ -89,7 +89,7 @@ sizes = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 500)), max_size=
 def test_split_keeps_every_offset_once(
     starts_and_sizes: Pairs, min_partitions: int | None, max_records: int | None
 ) -> None:
-    """Whatever is asked for, the parts are the ranges: nothing lost, nothing twice, in order."""
+    """For any limits the parts follow each other and together are the ranges."""
     ranges = ranges_of(*((start, start + size) for start, size in starts_and_sizes))
     parts = split(ranges, min_partitions, max_records)
     assert all(part.size for part in parts)
@@ -102,7 +102,7 @@ def test_split_keeps_every_offset_once(
 def test_borders_keep_every_offset_once(
     starts_and_sizes: Pairs, min_partitions: int, borders: list[int]
 ) -> None:
-    """Moving cuts to segment borders moves nothing out of the ranges."""
+    """With cuts moved to segment borders the parts still are the ranges."""
     ranges = ranges_of(*((start, start + size) for start, size in starts_and_sizes))
     parts = split(ranges, min_partitions)
     moved = move_to_borders(parts, {TopicPartition("t", 0): sorted(borders)})
@@ -134,7 +134,7 @@ def test_cut_moves_to_a_near_border_only() -> None:
     ],
 )
 def test_rate_limit(new: list[int], limit: int, expected: list[int]) -> None:
-    """A limit is shared in proportion to what is new."""
+    """Partitions share a limit in proportion to their new offsets."""
     start = {TopicPartition("t", p): 100 for p in range(len(new))}
     latest = {TopicPartition("t", p): 100 + size for p, size in enumerate(new)}
     ends = rate_limit(start, latest, limit)

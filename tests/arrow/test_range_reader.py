@@ -52,8 +52,8 @@ def cluster() -> LogCluster:
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(50, 3000))
 def test_every_cut_of_compressed_sets(start: int, until: int, fetch_bytes: int) -> None:
-    """Whatever the range and the fetch size, its messages come, and no other: sets are cut at
-    both ends of the range, inside wrappers too."""
+    """A read has the messages of its range and no others, whatever the range and the fetch size:
+    both ends of the range cut sets, also inside wrappers."""
     made = LogCluster({"t": {0: 1}})
     for at in range(10):
         made.write(T0, numbered(at * 10, at * 10 + 10), codec=at % 4)
@@ -63,19 +63,19 @@ def test_every_cut_of_compressed_sets(start: int, until: int, fetch_bytes: int) 
 
 
 def test_empty_range_opens_no_connection(cluster: LogCluster) -> None:
-    """Nothing is asked for nothing."""
+    """An empty range is read without a request."""
     assert rows(cluster.reader(OffsetRange("t", 0, 7, 7), leader=1)) == []
     assert cluster.network.opened == []
 
 
 def test_the_planned_leader_is_asked_without_metadata(cluster: LogCluster) -> None:
-    """A task goes straight to the leader in its partition object."""
+    """A task connects to the leader in its partition object, without a Metadata request."""
     assert rows(cluster.reader(OffsetRange("t", 0, 0, 100), leader=1)) == expected(0, 100)
     assert cluster.network.requests(MetadataRequest) == []
 
 
 def test_the_next_fetch_is_sent_before_a_set_is_handed_out(cluster: LogCluster) -> None:
-    """So the broker works while Spark copies; but nothing is fetched beyond the range."""
+    """The broker works while Spark copies; but no fetch goes beyond the range."""
     reader = cluster.reader(OffsetRange("t", 0, 0, 100), replace(SETTINGS, fetch_bytes=1000))
     sets = iter(reader)
     first = next(sets)
@@ -94,7 +94,7 @@ def test_the_next_fetch_is_sent_before_a_set_is_handed_out(cluster: LogCluster) 
 
 
 def test_an_abandoned_read_leaves_no_answer_behind(cluster: LogCluster) -> None:
-    """A connection with a fetch in flight is closed, one without is used again."""
+    """A connection with a fetch in flight is closed; one without is used again."""
     sets = iter(cluster.reader(OffsetRange("t", 0, 0, 100)))
     next(sets)
     sets.close()  # type: ignore[attr-defined]  # it is a generator
@@ -112,14 +112,14 @@ def test_an_abandoned_read_leaves_no_answer_behind(cluster: LogCluster) -> None:
     [NotLeaderForPartition, LeaderNotAvailable, UnknownTopicOrPartition, UnknownError],
 )
 def test_passing_errors_are_tried_again(cluster: LogCluster, error: type[UnknownError]) -> None:
-    """After each error the leader is looked up, and no row comes twice."""
+    """The leader is looked up after each retriable error, and no row comes twice."""
     cluster.refuse(T0, 0, error.code, error.code, 0, error.code)
     assert rows(cluster.reader(OffsetRange("t", 0, 5, 95))) == expected(5, 95)
     assert cluster.clock.slept == [0.1] * 3
 
 
 def test_the_leader_moves_between_sets(cluster: LogCluster) -> None:
-    """The read goes on at the new leader."""
+    """The read continues at the new leader."""
     read: list[Row] = []
     for fetched in cluster.reader(OffsetRange("t", 0, 0, 100), leader=1):
         read += [(m.offset, m.key, m.value) for m in fetched.decoded(until_offset=100)]
@@ -129,8 +129,8 @@ def test_the_leader_moves_between_sets(cluster: LogCluster) -> None:
 
 
 def test_after_a_leader_died_a_worker_asks_once(cluster: LogCluster) -> None:
-    """The first read finds the new leader; those behind it in the same process go there at once,
-    though the plan names the dead one."""
+    """The first read finds the new leader; later ones of the process connect to it at once, though
+    the plan names the dead one."""
     cluster.down(1)
     cluster.leaders[T0] = 2
     lost: set[Broker] = set()
@@ -145,7 +145,7 @@ def test_after_a_leader_died_a_worker_asks_once(cluster: LogCluster) -> None:
 
 
 def test_a_partition_without_a_leader_is_waited_for(cluster: LogCluster) -> None:
-    """Until somebody leads again, within the time."""
+    """A read continues if the partition gets a leader within poll_timeout_ms."""
     cluster.leaders[T0] = NO_LEADER
     reader = cluster.reader(OffsetRange("t", 0, 0, 100))
     sleep = cluster.clock.sleep
@@ -160,7 +160,7 @@ def test_a_partition_without_a_leader_is_waited_for(cluster: LogCluster) -> None
 
 
 def test_no_progress_ends_with_the_last_error(cluster: LogCluster) -> None:
-    """After poll_timeout_ms, naming partition and offset."""
+    """After poll_timeout_ms the last error is raised, with partition and offset."""
     cluster.leaders[T0] = NO_LEADER
     with pytest.raises(LeaderNotAvailable, match=r"\[t,0\]: no progress in 3000 ms at offset 5"):
         rows(cluster.reader(OffsetRange("t", 0, 5, 100)))
@@ -168,7 +168,7 @@ def test_no_progress_ends_with_the_last_error(cluster: LogCluster) -> None:
 
 
 def test_all_brokers_gone(cluster: LogCluster) -> None:
-    """That passes too, for a while."""
+    """A read without any broker fails after poll_timeout_ms, not at once."""
     cluster.down(1)
     cluster.down(2)
     with pytest.raises(NoBrokersAvailable, match="no progress"):
@@ -177,7 +177,7 @@ def test_all_brokers_gone(cluster: LogCluster) -> None:
 
 @pytest.mark.parametrize("cut_every", [1, 7, 50])
 def test_connections_lost_at_each_byte(cluster: LogCluster, cut_every: int) -> None:
-    """However far the answers come before the connection breaks, the rows are exact."""
+    """Wherever in a response the connection breaks, each row comes once."""
     answer, cuts = cluster.answer, iter(range(0, 1200, cut_every))
 
     def cut(request: Request) -> Response | None:
@@ -198,7 +198,8 @@ def test_connections_lost_at_each_byte(cluster: LogCluster, cut_every: int) -> N
 
 
 def test_large_messages_make_the_fetch_grow(cluster: LogCluster) -> None:
-    """A message larger than the fetch size is asked for again with room, which then stays."""
+    """A message larger than the fetch size is fetched again with its size, which later fetches
+    keep."""
     cluster.write(T0, [(None, b"x" * 50_000), (None, b"y" * 50_000), (None, b"z")])
     read = rows(cluster.reader(OffsetRange("t", 0, 95, 103)))
     assert [value for _, _, value in read][5:] == [b"x" * 50_000, b"y" * 50_000, b"z"]
@@ -212,7 +213,7 @@ def test_large_messages_make_the_fetch_grow(cluster: LogCluster) -> None:
 
 
 def test_too_large_a_message_is_named(cluster: LogCluster) -> None:
-    """Beyond max_fetch_bytes the read fails with offset and size."""
+    """A message above max_fetch_bytes fails the read; the error has its offset and size."""
     cluster.write(T0, [(None, b"x" * 50_000)])
     with pytest.raises(MessageTooLarge, match="offset 100 has 50026 bytes, more than the 20000"):
         rows(
@@ -221,7 +222,8 @@ def test_too_large_a_message_is_named(cluster: LogCluster) -> None:
 
 
 def test_damage_is_named_and_what_lies_before_it_is_read(cluster: LogCluster) -> None:
-    """A wrong CRC fails the read with topic, partition and offset, behind the rows before it."""
+    """A wrong CRC fails the read with topic, partition and offset, after the rows in front of
+    it."""
     cluster.logs[T0][: 10 * 30] = _flipped(bytes(cluster.logs[T0][: 10 * 30]), offset=4)
     sets = iter(cluster.reader(OffsetRange("t", 0, 0, 100)))
     assert [message.offset for message in next(sets)] == [0, 1, 2, 3]
@@ -230,13 +232,13 @@ def test_damage_is_named_and_what_lies_before_it_is_read(cluster: LogCluster) ->
 
 
 def test_damage_behind_the_range_does_not_matter(cluster: LogCluster) -> None:
-    """A range ends in front of its end."""
+    """A damaged message behind the range's end is no error."""
     cluster.logs[T0][: 10 * 30] = _flipped(bytes(cluster.logs[T0][: 10 * 30]), offset=4)
     assert rows(cluster.reader(OffsetRange("t", 0, 0, 4))) == expected(0, 4)
 
 
 def test_an_unknown_codec_is_named(cluster: LogCluster) -> None:
-    """It is never skipped."""
+    """A set with an unknown codec fails the read with its offset; it is not skipped."""
     entry = kernel.wrap(b"whatever", 104, 5)
     cluster.logs[T0] += entry
     cluster.shapes[T0].end = 105
@@ -256,7 +258,7 @@ def _flipped(data: bytes, offset: int) -> bytes:
 
 
 def test_holes_are_no_loss() -> None:
-    """Compaction may have removed messages anywhere, across the end of the range too."""
+    """Offsets that compaction removed, also across the range's end, are not data loss."""
     cluster = LogCluster({"t": {0: 1}})
     cluster.write(T0, numbered(0, 10))
     cluster.leave_hole(T0, 20)
@@ -270,7 +272,8 @@ def test_holes_are_no_loss() -> None:
 
 @pytest.mark.parametrize("fail", [True, False])
 def test_retention_overtakes_the_read(cluster: LogCluster, fail: bool) -> None:
-    """What retention deleted meanwhile is an error naming all offsets, or is passed over."""
+    """Offsets that retention deletes during a read are one error that lists them, or are
+    skipped."""
     cluster.trim(T0, 40)
     reader = cluster.reader(OffsetRange("t", 0, 10, 90), SETTINGS if fail else LENIENT)
     if fail:
@@ -282,7 +285,7 @@ def test_retention_overtakes_the_read(cluster: LogCluster, fail: bool) -> None:
 
 @pytest.mark.parametrize("fail", [True, False])
 def test_everything_is_gone(cluster: LogCluster, fail: bool) -> None:
-    """A range wholly below the earliest offset is an error, or empty."""
+    """A range below the earliest offset is an error, or empty if loss is accepted."""
     cluster.trim(T0, 40)
     reader = cluster.reader(OffsetRange("t", 0, 10, 30), SETTINGS if fail else LENIENT)
     if fail:
@@ -294,7 +297,8 @@ def test_everything_is_gone(cluster: LogCluster, fail: bool) -> None:
 
 @pytest.mark.parametrize("fail", [True, False])
 def test_the_log_was_truncated(cluster: LogCluster, fail: bool) -> None:
-    """A log that ends inside the range (an unclean election) is waited for, then lost."""
+    """A log that ends inside the range, after an unclean election, is data loss after
+    poll_timeout_ms."""
     reader = cluster.reader(OffsetRange("t", 0, 90, 120), SETTINGS if fail else LENIENT)
     answer = cluster.answer
 
@@ -311,7 +315,7 @@ def test_the_log_was_truncated(cluster: LogCluster, fail: bool) -> None:
 
 
 def test_a_lagging_high_watermark_is_waited_for(cluster: LogCluster) -> None:
-    """An empty answer before the end of the range is asked for again."""
+    """An empty response below the range's end is fetched again."""
     cluster.shapes[T0].visible = 60
     asked = 0
     answer = cluster.answer
@@ -328,8 +332,8 @@ def test_a_lagging_high_watermark_is_waited_for(cluster: LogCluster) -> None:
 
 
 def test_a_high_watermark_that_moves_during_a_fetch_is_no_hole(cluster: LogCluster) -> None:
-    """The leader reads up to the old one and answers with the new one: an empty set, and a high
-    watermark behind the range. The messages are there."""
+    """The leader reads up to the old high watermark and responds with the new one: an empty set,
+    and a high watermark behind the range. The messages exist."""
     cluster.shapes[T0].visible = 60
     answer = cluster.answer
 
@@ -348,7 +352,8 @@ def test_a_high_watermark_that_moves_during_a_fetch_is_no_hole(cluster: LogClust
 
 
 def test_a_silent_broker_is_no_end_of_the_log(cluster: LogCluster) -> None:
-    """Where loss is accepted, an error still is an error: only the leader says where a log ends."""
+    """Also where loss is accepted, a broker that does not respond is an error: only the leader
+    tells where the log ends."""
     cluster.refuse(T0, *[NotLeaderForPartition.code] * 100)
     with pytest.raises(NotLeaderForPartition, match="no progress"):
         rows(cluster.reader(OffsetRange("t", 0, 5, 100), LENIENT))

@@ -22,7 +22,7 @@ ranges = st.builds(
 
 @given(st.lists(ranges))
 def test_text_and_back(given_ranges: list[OffsetRange]) -> None:
-    """Whatever ranges_to_json writes is read as the same ranges, in order, repeats included."""
+    """ranges_from_json returns what ranges_to_json was given, in order, with repetitions."""
     assert ranges_from_json(ranges_to_json(given_ranges)) == tuple(given_ranges)
 
 
@@ -49,7 +49,7 @@ def test_size_and_name() -> None:
     ],
 )
 def test_refusals(text: str, fault: str) -> None:
-    """What cannot be meant is refused with the option's name and the reason."""
+    """A text that is no list of ranges is a ConfigError with the option's name and the reason."""
     with pytest.raises(ConfigError) as refused:
         ranges_from_json(text)
     assert str(refused.value).startswith("offsetRanges: ")

@@ -57,15 +57,15 @@ BY_TIME = {"assign": '{"t":[0]}', "timestampGranularity": "segment"}
     [(50, 0), (100, 0), (150, 0), (200, 10), (299, 10), (300, 20)],
 )
 def test_start_by_time(time_ms: int, start: int) -> None:
-    """The last segment wholly written by then, the earliest if there is none: what was written
-    later is all there."""
+    """A read by segments starts at the last segment that was completely written by that time, else
+    at the earliest offset."""
     assert ranges(startingTimestamp=str(time_ms), **BY_TIME) == [(0, start, 25)]
     by_partition = f'{{"t":{{"0":{time_ms}}}}}'
     assert ranges(startingOffsetsByTimestamp=by_partition, **BY_TIME) == [(0, start, 25)]
 
 
 def test_start_later_than_everything() -> None:
-    """Is an error, or the log end, as the strategy says."""
+    """It is an error, or the log end with the strategy `latest`."""
     with pytest.raises(ConfigError, match=r"no message is later than .* \[t,0\]"):
         ranges(startingTimestamp="500", **BY_TIME)
     strategy = {"startingOffsetsByTimestampStrategy": "latest"}
@@ -73,7 +73,8 @@ def test_start_later_than_everything() -> None:
 
 
 def test_brokers_of_0_8_know_no_message_by_its_time() -> None:
-    """Silent extra rows would be worse than a refusal, which names the option that accepts them."""
+    """A read by time is a ConfigError there, which names the option that accepts additional
+    rows."""
     for name in ("startingTimestamp", "endingTimestamp"):
         with pytest.raises(ConfigError, match=f"{name}: .*timestampGranularity=segment"):
             ranges(assign='{"t":[0]}', **{name: "5"})
@@ -84,7 +85,7 @@ def test_brokers_of_0_8_know_no_message_by_its_time() -> None:
     [(50, 10), (100, 20), (199, 20), (200, 25), (300, 25), (500, 25)],
 )
 def test_end_by_time(time_ms: int, end: int) -> None:
-    """The end of the segment that was open at that time: what was written earlier is all there."""
+    """A read by segments ends with the segment that was active at that time."""
     assert ranges(endingTimestamp=str(time_ms), **BY_TIME) == [(0, 0, end)]
 
 
@@ -93,7 +94,7 @@ def test_end_by_time(time_ms: int, end: int) -> None:
     [(None, [0], 0), (None, [0, 5], 5), (0, [0, 5], 5), (5, [0, 5], 5), (0, [0, 5, 9, 12], 9)],
 )
 def test_segment_end(last_before: int | None, borders: list[int], end: int) -> None:
-    """Short logs: an empty one, one of one segment, one that was all written by then."""
+    """Of short logs: an empty one, one of one segment, one that was completely written by then."""
     assert by_segment_end(last_before, borders) == end
 
 
@@ -110,8 +111,8 @@ def test_subscriptions_find_partitions() -> None:
 
 
 def test_a_cluster_that_never_had_a_topic() -> None:
-    """Its brokers list nobody, like brokers that are starting: after the retries a pattern matches
-    nothing."""
+    """Its brokers' metadata lists no broker, like that of brokers which are starting: after the
+    retries a pattern matches no topic."""
     cluster = LogCluster({})
     cluster.brokers.clear()
     options = {"kafka.bootstrap.servers": "b1:9092", "subscribePattern": "t"}
@@ -121,7 +122,7 @@ def test_a_cluster_that_never_had_a_topic() -> None:
 
 
 def test_a_partition_is_gone_if_it_still_is_a_moment_later() -> None:
-    """A broker may have heard of some partitions only."""
+    """A second request decides: a broker may know only some partitions yet."""
     cluster = SegmentedCluster()
     options = {"kafka.bootstrap.servers": "b1:9092", "offsetRanges": '[["t",0,5,8]]'}
     found = Resolver(parse_read_options(options), cluster.client, cluster.clock)
@@ -135,7 +136,7 @@ def test_a_partition_is_gone_if_it_still_is_a_moment_later() -> None:
 
 
 def test_offsets_stand_for_ends() -> None:
-    """-2 and -1 in a map; a map must name exactly the partitions found."""
+    """-2 and -1 are the ends of a log; a map must name exactly the subscribed partitions."""
     assert ranges(
         subscribe="t",
         startingOffsets='{"t":{"0":-2,"1":-2}}',
@@ -146,7 +147,7 @@ def test_offsets_stand_for_ends() -> None:
 
 
 def test_times_name_all_partitions() -> None:
-    """As offsets do: no partition is left to chance."""
+    """A map of times must name exactly the subscribed partitions, too."""
     by_time = {"subscribe": "t", "timestampGranularity": "segment"}
     with pytest.raises(ConfigError, match=r"startingOffsetsByTimestamp .* missing: \[t,1\]; not"):
         ranges(startingOffsetsByTimestamp='{"t":{"0":100}}', **by_time)
@@ -155,7 +156,8 @@ def test_times_name_all_partitions() -> None:
 
 
 def test_losses_are_listed_together() -> None:
-    """Every missing range in one error, partitions that are gone too; or clamped."""
+    """One error lists every missing range, also of partitions that are gone; or the ranges are
+    cut."""
     wanted = '[["t",0,20,30],["t",1,0,1],["x",0,0,9],["u",0,1,2],["t",0,5,5]]'
     with pytest.raises(DataLost) as lost:
         ranges(offsetRanges=wanted)
@@ -168,7 +170,8 @@ def test_losses_are_listed_together() -> None:
 
 
 def test_a_start_ahead_of_the_log() -> None:
-    """The offsets in between existed before the topic was created again: an error, or nothing."""
+    """The offsets between the log end and the start are lost (the topic was recreated): an error,
+    or an empty range."""
     ahead = {"subscribe": "t", "startingOffsets": '{"t":{"0":40,"1":0}}'}
     with pytest.raises(DataLost, match=r": \[t,0\] \[25, 40\): only \[0, 25\) is there\."):
         ranges(**ahead)
@@ -176,7 +179,7 @@ def test_a_start_ahead_of_the_log() -> None:
 
 
 def test_cuts_move_to_segments() -> None:
-    """Only ranges that are cut have their segments looked up."""
+    """Segments are looked up only for ranges that are cut."""
     found = resolver(assign='{"t":[0]}', minPartitions="2")
     whole = OffsetRange("t", 0, 0, 21)
     assert [r.until_offset for r in found.tasks([whole])] == [10, 21]

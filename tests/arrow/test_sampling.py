@@ -25,7 +25,7 @@ per_offset = st.lists(st.floats(0, 1000), min_size=1, max_size=4)
 
 @given(st.integers(0, 50), st.integers(1, 3000), per_offset, st.integers(1, 40))
 def test_parts_are_the_piece(start: int, size: int, given_: list[float], parts: int) -> None:
-    """Cut anywhere, the parts follow each other and are the whole piece."""
+    """For any densities the parts follow each other and together are the range."""
     piece = OffsetRange("t", 0, start, start + size)
     cut = cut_by_bytes(piece, given_, parts)
     assert (cut[0].from_offset, cut[-1].until_offset) == (start, start + size)
@@ -56,8 +56,8 @@ def test_parts_have_the_same_number_of_bytes() -> None:
 
 
 def test_density() -> None:
-    """Of plain entries exact, of wrappers by those behind the first, which may begin in front of
-    the offset; the last one may be cut. None of one entry, nothing and damage."""
+    """It is exact for plain entries. Wrappers count without the first one, which may begin in front
+    of the offset; the last one may be cut. One entry, nothing and damage have none."""
     plain = message_set.encode([(None, b"x" * 74)] * 10, 0, 5)  # 100 bytes each
     assert density(plain) == density(plain[:150]) == 100
     first, second = (
@@ -69,7 +69,7 @@ def test_density() -> None:
 
 
 def test_entries_larger_than_the_sample_are_measured_by_the_head_of_the_next() -> None:
-    """Wherever in a wrapper the sample was taken; the last one of a log counts as the mean."""
+    """Wherever the sample begins in a wrapper; the last wrapper of a log counts as the mean."""
     cluster = LogCluster({"t": {0: 1}})
     messages = [(None, bytes(1000))] * 100  # zeros: compressed, but not below the sample
     messages[50] = (None, random.Random(1).randbytes(SAMPLE_BYTES))
@@ -104,7 +104,7 @@ def test_ranges_are_measured_in_each_third() -> None:
 
 
 def test_the_option_shares_tasks_by_bytes() -> None:
-    """splitBy=bytes: the large messages, most of the bytes, are shared out."""
+    """With splitBy=bytes the partition of large messages gets most of the tasks."""
     options = {
         "kafka.bootstrap.servers": "b1:9092",
         "subscribe": "t",

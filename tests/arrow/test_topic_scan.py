@@ -72,8 +72,8 @@ def test_every_message_is_a_row(cluster: EmbeddedCluster, codec: str) -> None:
 
 
 def test_libraries_read_it_by_the_capsule_interface(cluster: EmbeddedCluster) -> None:
-    """pyarrow.table takes the scan as it is; a second read gives the same messages, though others
-    came meanwhile."""
+    """pyarrow.table takes a scan; a second read gives the same messages, although more were written
+    in between."""
     write(cluster, "capsule")
     with scan(cluster.bootstrap, "capsule", columns=["offset", "value"]) as found:
         first = pa.table(found)
@@ -136,8 +136,7 @@ def test_all_columns_have_their_types(cluster: EmbeddedCluster) -> None:
 
 @pytest.mark.parametrize("storage", ["kafka", "zookeeper"])
 def test_a_group_goes_on_behind_its_commit(cluster: EmbeddedCluster, storage: str) -> None:
-    """A committed scan is not read again; the next one has what was written since, and a scan that
-    is not committed moves nothing."""
+    """After a commit the group's next scan has only newer messages; without one it has the same."""
     topic = f"groups-{storage}"
     write(cluster, topic)
 
@@ -159,7 +158,7 @@ def test_a_group_goes_on_behind_its_commit(cluster: EmbeddedCluster, storage: st
 
 
 def test_a_scan_that_was_not_read_is_not_committed(cluster: EmbeddedCluster) -> None:
-    """A commit before the read, after half of it, or without a group is refused."""
+    """commit is refused before the read, after half of it, and without a group."""
     write(cluster, "unread")
     with scan(cluster.bootstrap, "unread", group="g2") as found:
         with pytest.raises(NotRead, match="read it, then commit"):
@@ -172,7 +171,7 @@ def test_a_scan_that_was_not_read_is_not_committed(cluster: EmbeddedCluster) -> 
 
 
 def test_exact_ranges(cluster: EmbeddedCluster) -> None:
-    """The offsets asked for and no others, empty ranges skipped."""
+    """Ranges give exactly their offsets; empty ones are skipped."""
     write(cluster, "exact")
     ranges = [OffsetRange("exact", 0, 5, 8), ("exact", 1, 7, 7), ("exact", 1, 299, 300)]
     with scan(cluster.bootstrap, ranges=ranges, columns=["partition", "offset"]) as found:
@@ -204,7 +203,7 @@ def test_lost_offsets_are_an_error_unless_accepted(cluster: EmbeddedCluster) -> 
 
 
 def test_what_cannot_be_meant_is_named(cluster: EmbeddedCluster) -> None:
-    """Each error names the argument, and no connection is left behind."""
+    """Each error names the argument, and no connection stays open."""
     write(cluster, "bad")
     bootstrap = cluster.bootstrap
     with pytest.raises(ConfigError, match="columns: offsets given; valid are topic, partition"):
@@ -230,7 +229,7 @@ def test_what_cannot_be_meant_is_named(cluster: EmbeddedCluster) -> None:
 
 
 def test_zookeeper_names_the_brokers(cluster: EmbeddedCluster) -> None:
-    """A connect string in place of a bootstrap list."""
+    """A connect string finds the brokers instead of a bootstrap list."""
     write(cluster, "by-zk")
     with scan(zookeeper=cluster.zookeeper.connect_string, topics="by-zk") as found:
         assert len(rows(found)) == 2 * COUNT

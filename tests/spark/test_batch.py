@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_spark_finds_the_source_by_itself(spark: SparkSession) -> None:
-    """In a session where nobody registered it, by the name of the package pyspark_kafka08."""
+    """A session without `register` finds it by the name of the package pyspark_kafka08."""
     seen = subprocess.run(
         [sys.executable, "-c", "import pkgutil; print([m.name for m in pkgutil.iter_modules()])"],
         capture_output=True,
@@ -77,7 +77,7 @@ def test_columns(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_schema_prunes(spark: SparkSession, brokers: Topics) -> None:
-    """A user's schema leaves columns out; a wrong name or type is refused."""
+    """A user's schema leaves columns out; a wrong name or type is a ConfigError."""
     topic = brokers.filled([5])
     reader = spark.read.format("kafka08").options(
         **{"kafka.bootstrap.servers": brokers.bootstrap, "subscribe": topic}
@@ -94,7 +94,7 @@ def test_schema_prunes(spark: SparkSession, brokers: Topics) -> None:
 
 @pytest.mark.parametrize("how", ["subscribe", "subscribePattern", "assign"])
 def test_subscriptions(spark: SparkSession, brokers: Topics, how: str) -> None:
-    """By name, by pattern, by partition; from the earliest to the latest unless told otherwise."""
+    """By name, pattern or partition, from the earliest to the latest offset by default."""
     topic = brokers.filled([20, 30])
     what = {
         "subscribe": topic,
@@ -120,14 +120,14 @@ def test_start_and_end(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_cluster_by_zookeeper(spark: SparkSession, brokers: Topics) -> None:
-    """zookeeper.connect instead of brokers."""
+    """zookeeper.connect replaces the brokers' addresses."""
     topic = brokers.filled([3])
     reader = spark.read.format("kafka08").option("zookeeper.connect", brokers.zookeeper)
     assert collected(reader.option("subscribe", topic).load()) == rows_of(0, 0, 3)
 
 
 def test_splitting(spark: SparkSession, brokers: Topics) -> None:
-    """minPartitions and maxRecordsPerPartition make tasks, and change no row."""
+    """minPartitions and maxRecordsPerPartition change the tasks, not the rows."""
     topic = brokers.filled([300, 30], codec=-1)
     frame = brokers.read(spark, subscribe=topic, minPartitions="7")
     assert frame.rdd.getNumPartitions() >= 7
@@ -138,7 +138,7 @@ def test_splitting(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_a_frame_is_a_snapshot(spark: SparkSession, brokers: Topics) -> None:
-    """One load() plans once: what is written afterwards is for the next load()."""
+    """One load() plans once: later messages are for the next load()."""
     topic = brokers.filled([10])
     frame = brokers.read(spark, subscribe=topic)
     assert frame.count() == 10
@@ -159,7 +159,7 @@ def test_filters_cut_what_is_read(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_large_messages(spark: SparkSession, brokers: Topics) -> None:
-    """Messages larger than a fetch come whole."""
+    """Messages larger than a fetch are read whole."""
     topic = brokers.filled([5])
     values = [b"x" * 200_000, b"y", b"z" * 300_000]
     for value in values:
@@ -173,8 +173,8 @@ def test_large_messages(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_what_is_not_there(spark: SparkSession, brokers: Topics) -> None:
-    """A range beyond the log is an error that names all of it, or clamped; a topic that does not
-    exist is not made by asking for it."""
+    """A range beyond the log is an error that lists all of it, or is cut; reading a missing topic
+    does not create it."""
     topic = brokers.filled([10])
     ranges = ranges_to_json([OffsetRange(topic, 0, 5, 50)])
     with pytest.raises(PySparkException, match=r"\[5, 50\): only \[0, 10\) is there"):
@@ -188,7 +188,7 @@ def test_what_is_not_there(spark: SparkSession, brokers: Topics) -> None:
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
 def test_committed_offsets(spark: SparkSession, brokers: Topics, storage: StorageName) -> None:
-    """startingOffsets=committed starts where a group stands, in either store."""
+    """startingOffsets=committed starts at a group's offsets, in either store."""
     topic = brokers.filled([20, 20])
     group = f"group-of-{topic}"
     with brokers.simple_consumer() as consumer:
@@ -220,6 +220,6 @@ def test_sql_view(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_unknown_options_are_refused(spark: SparkSession, brokers: Topics) -> None:
-    """A misspelt limit must not read everything."""
+    """A misspelt limit is an error: it must not read everything."""
     with pytest.raises(PySparkException, match="unknown option minpartition;"):
         brokers.read(spark, subscribe="t", minPartition="5").collect()

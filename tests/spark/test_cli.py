@@ -34,7 +34,7 @@ def run(brokers: Topics, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_read(brokers: Topics, tmp_path: Path) -> None:
-    """A range to JSON lines. The plan is shown, Spark says nothing."""
+    """A range is written as JSON lines. The command shows the plan, and nothing of Spark."""
     topic = brokers.filled([30])
     output = tmp_path / "pages"
     read = run(
@@ -52,7 +52,7 @@ def test_read(brokers: Topics, tmp_path: Path) -> None:
 
 
 def test_the_plan_alone(brokers: Topics, tmp_path: Path) -> None:
-    """--dry-run starts no Spark and makes no file."""
+    """--dry-run starts no Spark and creates no file."""
     topic = brokers.filled([30, 5])
     group = f"group-of-{topic}"
     with brokers.simple_consumer() as consumer:
@@ -82,7 +82,7 @@ def test_the_plan_alone(brokers: Topics, tmp_path: Path) -> None:
     ],
 )
 def test_misuse(brokers: Topics, tmp_path: Path, arguments: list[str], fault: str) -> None:
-    """Exit code 2 and a sentence."""
+    """Exit code 2 and one sentence."""
     done = run(brokers, "read", "t", "--output", str(tmp_path / "x"), *arguments)
     assert done.returncode == 2
     assert fault in done.stderr

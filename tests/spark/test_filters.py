@@ -42,7 +42,7 @@ RANGES = [OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 50), OffsetRange("
     ],
 )
 def test_narrow(filters: list[Filter], expected: list[tuple[str, int, int, int]]) -> None:
-    """All filters together, ranges in order, nothing empty left."""
+    """All filters apply together; ranges stay in order, without empty ones."""
     assert all(map(is_exact, filters))
     assert narrow(RANGES, filters) == expected
 
@@ -63,5 +63,5 @@ def test_narrow(filters: list[Filter], expected: list[tuple[str, int, int, int]]
     ],
 )
 def test_other_filters_are_sparks(other: Filter) -> None:
-    """Whatever cannot be done exactly is given back."""
+    """Filters that the source cannot apply exactly are left to Spark."""
     assert not is_exact(other)

@@ -33,7 +33,7 @@ def test_it_reads_what_the_format_reads(spark: SparkSession, brokers: Topics) ->
 
 
 def test_columns_and_refusals(spark: SparkSession, brokers: Topics) -> None:
-    """Columns of a schema, in its order; an option that does not exist is named."""
+    """A schema chooses the columns and their order; an unknown option is named."""
     from pyspark.sql.types import StructType
 
     from kafka08.spark import read_ranges

@@ -27,7 +27,7 @@ def handled(cluster: EmbeddedCluster) -> Counter[str]:
 
 
 def test_tasks_share_connections(spark: SparkSession) -> None:
-    """A worker reads all its tasks by one connection and asks for no metadata, since the plan has
+    """A worker reads all its tasks through one connection, without Metadata requests: the plan has
     the leaders."""
     with EmbeddedCluster(1, {"metrics.port": 0}, level="0.10.2") as cluster:
         with closing(Topics(cluster.bootstrap, cluster.zookeeper.connect_string)) as topics:

@@ -56,12 +56,13 @@ def into(seen: list[Any]) -> Callable[[Any], None]:
     [(5, 9, None, 9), (5, 9, 2, 7), (5, 9, 10, 9), (5, 5, None, 5), (5, 3, None, 5), (5, 3, 2, 5)],
 )
 def test_end_of_an_interval(start: int, latest: int, limit: int | None, end: int) -> None:
-    """At the latest offset or the limit, never before its start."""
+    """At the latest offset or the limit, never before the interval's start."""
     assert clamped(start, latest, limit) == end
 
 
 def test_direct_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -> None:
-    """Every message once, from the given offsets on; foreachRDD and transform see the ranges."""
+    """Each message comes once, from the given offsets on; foreachRDD and transform get the
+    ranges."""
     topic = brokers.filled([20, 10])
     start = {TopicAndPartition(topic, 0): 15, TopicAndPartition(topic, 1): 0}
     params = {"metadata.broker.list": brokers.bootstrap}
@@ -115,7 +116,7 @@ def test_smallest(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -
 
 
 def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topics) -> None:
-    """createStream starts where the group stands in ZooKeeper and commits what is done."""
+    """createStream starts at the group's offsets in ZooKeeper and commits finished intervals."""
     topic = brokers.filled([10])
     group = f"group-of-{topic}"
     tp = TopicPartition(topic, 0)
@@ -136,8 +137,7 @@ def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topic
     ("committed", "start"), [(None, 9), (4, 4), (2, 2), (8, 8), (1, 9), (1000, 9)]
 )
 def test_where_a_group_goes_on(committed: int | None, start: int) -> None:
-    """At what it has committed, as long as the log [2, 8) has it; else where auto.offset.reset
-    says."""
+    """At its committed offset if the log [2, 8) has it, else where auto.offset.reset says."""
     tp = TopicPartition("t", 0)
     stored = {} if committed is None else {tp: committed}
     assert group_starts(stored, {tp: 2}, {tp: 8}, {tp: 9}) == {tp: start}
@@ -145,8 +145,7 @@ def test_where_a_group_goes_on(committed: int | None, start: int) -> None:
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_group_behind_the_log(ssc: StreamingContext, brokers: Topics) -> None:
-    """An offset outside of the log (the topic was created again) is reset, as by the high-level
-    consumer."""
+    """An offset outside the log (of a recreated topic) is reset, as by the high-level consumer."""
     topic = brokers.filled([10])
     group = f"group-of-{topic}"
     with brokers.simple_consumer() as consumer:
@@ -160,7 +159,7 @@ def test_a_group_behind_the_log(ssc: StreamingContext, brokers: Topics) -> None:
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_group_finds_new_partitions(ssc: StreamingContext, brokers: Topics) -> None:
-    """They are read from their earliest offset, as the high-level consumer did."""
+    """They are read from their earliest offset, as by the high-level consumer."""
     topic = brokers.filled([3])
     seen: list[Any] = []
     stream = KafkaUtils.createStream(ssc, brokers.zookeeper, f"group-of-{topic}", {topic: 1})
@@ -173,7 +172,7 @@ def test_a_group_finds_new_partitions(ssc: StreamingContext, brokers: Topics) ->
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_failed_interval_is_not_committed(ssc: StreamingContext, brokers: Topics) -> None:
-    """Nor any after it, though Spark goes on: the messages of it come again at the next start."""
+    """Nor is any later one, though Spark continues: the next start reads its messages again."""
     topic = brokers.filled([10])
     group = f"group-of-{topic}"
     tp = TopicPartition(topic, 0)
@@ -233,8 +232,8 @@ class Intervals:
 
 
 def test_an_interval_without_an_rdd_leaves_its_messages_to_the_next() -> None:
-    """The ranges used to move on before the RDD was made: its messages were in none, and the
-    commit of the next interval passed over them."""
+    """A regression: the ranges moved on before the RDD was made, so no interval had its
+    messages."""
     intervals = Intervals()
     assert intervals.ends(0) == (0, 10)
     intervals.cluster.errors.append(LeaderNotAvailable("[t,0]"))
@@ -244,8 +243,7 @@ def test_an_interval_without_an_rdd_leaves_its_messages_to_the_next() -> None:
 
 
 def test_however_many_intervals_wait_each_keeps_its_messages() -> None:
-    """Of more than a thousand, the oldest used to be forgotten before its outputs ran, which then
-    got what had come since."""
+    """A regression: of more than a thousand, the oldest was forgotten before its outputs ran."""
     intervals = Intervals()
     made = [intervals.ends(number) for number in range(KEPT_BATCHES + 100)]
     assert intervals.ends(0) == made[0] == (0, 10)
@@ -253,7 +251,7 @@ def test_however_many_intervals_wait_each_keeps_its_messages() -> None:
 
 
 def test_an_interval_that_is_done_is_not_made_again() -> None:
-    """It would have the messages of the next one."""
+    """A second RDD for it would have the next interval's messages."""
     intervals = Intervals()
     intervals.ends(0)
     intervals.done(0)
@@ -263,7 +261,7 @@ def test_an_interval_that_is_done_is_not_made_again() -> None:
 
 
 def test_intervals_without_outputs_are_forgotten_in_the_end() -> None:
-    """Spark never says that they are done; a stream that runs for weeks has many."""
+    """Spark never reports that they are done; a stream that runs for weeks has many."""
     intervals = Intervals()
     for number in range(KEPT_BATCHES + 2):
         intervals.ends(number)
@@ -274,7 +272,7 @@ def test_intervals_without_outputs_are_forgotten_in_the_end() -> None:
 
 
 def test_an_rdd_of_a_partition_without_a_leader(spark: SparkSession) -> None:
-    """The leader says only where a task runs best; the task asks for it itself."""
+    """The leader only says where a task runs best; the task looks it up itself."""
     cluster = OldCluster({"bootstrap.servers": "127.0.0.1:1", **NOT_ASKED})
     tp = TopicPartition("t", 0)
     with pytest.raises(UnknownTopicOrPartition):
@@ -284,7 +282,7 @@ def test_an_rdd_of_a_partition_without_a_leader(spark: SparkSession) -> None:
 
 
 def test_the_hour_when_summer_time_ends_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two intervals an hour apart have the same local time and are two all the same."""
+    """Two intervals an hour apart may have the same local time; both have their messages."""
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
     time.tzset()
     try:
@@ -297,7 +295,7 @@ def test_the_hour_when_summer_time_ends_comes_twice(monkeypatch: pytest.MonkeyPa
 
 
 def test_topics_are_those_of_the_offsets() -> None:
-    """As in 2.4: a topic without offsets would be left out without a word."""
+    """As in 2.4, topics and fromOffsets must name the same topics."""
     params = {"metadata.broker.list": "b1:9092", **NOT_ASKED}
     start = {TopicAndPartition("a", 0): 0}
     with pytest.raises(ConfigError, match="topics: a b do not equal to the topic from offsets: a"):
@@ -328,8 +326,8 @@ def backpressure(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 @pytest.mark.usefixtures("backpressure")
 def test_backpressure(ssc: StreamingContext, brokers: Topics) -> None:
-    """The first interval has what the initial rate allows, shared by lag; Spark tells how fast it
-    was done, and a rate comes of it."""
+    """The initial rate limits the first interval, shared by lag; Spark then reports its time, from
+    which the next rate comes."""
     topic = brokers.filled([10, 4])
     params = {"bootstrap.servers": brokers.bootstrap, "auto.offset.reset": "smallest"}
     stream = KafkaUtils.createDirectStream(ssc, [topic], params)

@@ -52,7 +52,7 @@ def test_values() -> None:
 
 
 def test_message_decodes_on_access() -> None:
-    """Key and message go through the decoders when they are looked at, the rest is plain."""
+    """Each access to key and message calls their decoder; the other fields are plain."""
     seen: list[Any] = []
     message = KafkaMessageAndMetadata("t", 1, 2, b"k", None, seen.append, utf8_decoder)
     assert (message.topic, message.partition, message.offset) == ("t", 1, 2)
@@ -63,7 +63,7 @@ def test_message_decodes_on_access() -> None:
 
 
 def test_arguments_are_checked(spark: SparkSession) -> None:
-    """TypeError as before; no broker is an error that says what to give."""
+    """A TypeError as in 2.4; without a broker the error says what to give."""
     sc = spark.sparkContext
     with pytest.raises(TypeError, match="kafkaParams should be dict"):
         KafkaUtils.createRDD(sc, [], [])  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def test_handler_and_decoders(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_counts_come_from_the_ranges(spark: SparkSession, brokers: Topics) -> None:
-    """count and isEmpty run no job, take reads the partitions it needs."""
+    """count and isEmpty run no job; take reads only the partitions that it needs."""
     topic = brokers.filled([20, 20])
     ranges = [OffsetRange(topic, 0, 2, 2), OffsetRange(topic, 0, 5, 8), OffsetRange(topic, 1, 0, 9)]
     sc = spark.sparkContext
@@ -133,7 +133,7 @@ def test_counts_come_from_the_ranges(spark: SparkSession, brokers: Topics) -> No
 
 
 def test_locality(spark: SparkSession, brokers: Topics) -> None:
-    """The leader's host is where Spark would like to run the task; given leaders are believed."""
+    """A task prefers the leader's host; given leaders are not looked up."""
     topic = brokers.filled([5])
     ((host, port),) = parse_bootstrap(brokers.bootstrap)
     params, ranges = {"bootstrap.servers": brokers.bootstrap}, [OffsetRange(topic, 0, 0, 5)]
@@ -160,7 +160,7 @@ def _sequence(seq: Any) -> list[Any]:
 
 
 def test_ranges_are_checked_on_the_driver(spark: SparkSession, brokers: Topics) -> None:
-    """Ranges that are not there are refused before any task, each of them named."""
+    """Missing ranges are an error before any task, which lists each."""
     topic = brokers.filled([5])
     ranges = [OffsetRange(topic, 0, 0, 6), OffsetRange(topic, 0, 0, 5), OffsetRange(topic, 9, 0, 1)]
     with pytest.raises(DataLost, match=r"Offsets not available on leader: .*,0\] \[0, 6\).*,9\]"):
@@ -168,7 +168,7 @@ def test_ranges_are_checked_on_the_driver(spark: SparkSession, brokers: Topics) 
 
 
 def test_what_was_a_limit(spark: SparkSession, brokers: Topics) -> None:
-    """A message larger than fetch.message.max.bytes is read all the same."""
+    """A message larger than fetch.message.max.bytes is read."""
     topic = brokers.filled([3])
     brokers.produce(TopicPartition(topic, 0), [(None, b"x" * 100_000)])
     rdd = KafkaUtils.createRDD(

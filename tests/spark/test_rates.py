@@ -21,19 +21,19 @@ def conf(**given: str) -> Get:
 
 
 def test_no_limit() -> None:
-    """Nothing is set, or backpressure alone, which has seen nothing yet."""
+    """There is none by default, nor with backpressure before its first interval."""
     assert RateLimit(conf(), 1000).limits({T0: 5}) is None
     assert RateLimit(conf(enabled="true"), 1000).limits({T0: 5}) is None
 
 
 def test_a_fixed_rate_is_of_each_partition() -> None:
-    """In messages per second, whatever waits; one message at least in a short interval."""
+    """In messages a second, whatever the lag; at least one message in a short interval."""
     assert RateLimit(conf(max_rate="10"), 500).limits({T0: 0, T1: 9999}) == {T0: 5, T1: 5}
     assert RateLimit(conf(max_rate="1"), 100).limits({T0: 7}) == {T0: 1}
 
 
 def test_a_shared_rate_is_shared_by_lag() -> None:
-    """From the initial rate on, up to the fixed rate of each partition."""
+    """It begins at the initial rate; the fixed rate limits each partition."""
     lags = {T0: 300, T1: 100, T2: 0}
     limit = RateLimit(conf(enabled="true", initialRate="1000"), 2000)
     assert limit.limits(lags) == {T0: 1500, T1: 500, T2: 1}
@@ -44,8 +44,8 @@ def test_a_shared_rate_is_shared_by_lag() -> None:
 
 
 def test_the_rate_follows_what_is_done() -> None:
-    """The first interval tells the rate to begin with; then the one that was reached, less what
-    waits; never below the least; and it is what is shared from then on."""
+    """The first interval's rate comes first, then the reached one less the backlog, not below the
+    least rate; limits use it."""
     limit = RateLimit(conf(enabled="true", initialRate="5000", pid_minRate="200"), 1000)
     assert limit.pid is not None
     limit.pid.done(1000, 800, 1000, 0)
@@ -60,7 +60,7 @@ def test_the_rate_follows_what_is_done() -> None:
 
 
 def test_the_derivative() -> None:
-    """How fast the error changes counts as it is configured to."""
+    """The change of the error counts by its configured weight."""
     pid = PidRate.configured(conf(pid_derived="0.5"), 1000)
     pid.done(1000, 800, 1000, 0)
     pid.done(3000, 600, 1000, 0)
@@ -70,7 +70,7 @@ def test_the_derivative() -> None:
 
 @pytest.mark.parametrize(("end", "count", "took"), [(2000, 0, 9), (2000, 5, 0), (1000, 5, 9)])
 def test_what_tells_nothing(end: int, count: int, took: int) -> None:
-    """No messages, no time, or an interval that was told before."""
+    """An interval without messages or time, or reported before, changes nothing."""
     pid = PidRate(1000)
     pid.done(1000, 800, 1000, 0)
     pid.done(end, count, took, 0)
@@ -78,6 +78,6 @@ def test_what_tells_nothing(end: int, count: int, took: int) -> None:
 
 
 def test_there_is_only_one_estimator() -> None:
-    """Another name is refused, as in Spark."""
+    """Another name is an error, as in Spark."""
     with pytest.raises(ConfigError, match="fuzzy does not exist; use pid"):
         RateLimit(conf(enabled="true", rateEstimator="fuzzy"), 1000)

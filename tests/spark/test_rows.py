@@ -40,7 +40,7 @@ def routed(rows: pa.RecordBatch, topic: str | None = None) -> dict[TopicPartitio
 
 
 def test_keys_go_where_the_java_producer_puts_them() -> None:
-    """murmur2 without its sign, in order within a partition; equal keys together."""
+    """By murmur2 without its sign; rows of a partition keep their order."""
     keys = [b"a", b"b", b"a", b"kafka", b"21", b"b"]
     found = routed(batch(key=keys, value=[b"%d" % at for at in range(6)]), "t")
     expected: dict[TopicPartition, list[Any]] = {}
@@ -56,7 +56,8 @@ def test_the_old_hash() -> None:
 
 
 def test_rows_without_a_key_take_turns() -> None:
-    """Evenly over the partitions, going on with the next batch; a partition column wins."""
+    """Round robin over the partitions, continued with the next batch; a partition column takes
+    precedence."""
     partitioner = Partitioner(MURMUR2)
     nulls = pa.nulls(4, pa.binary())
     assert partitioner.partitions(nulls, None, 3).to_pylist() == [0, 1, 2, 0]
@@ -66,7 +67,7 @@ def test_rows_without_a_key_take_turns() -> None:
 
 
 def test_topics_by_column() -> None:
-    """Each row to its own topic; the option wins over the column."""
+    """Each row goes to the topic in its column; the option takes precedence."""
     rows = batch(topic=["t", "u", "t"], value=[b"1", b"2", b"3"], partition=[0, 0, 2])
     assert routed(rows) == {
         TopicPartition("t", 0): [(None, b"1")],
@@ -88,7 +89,7 @@ def test_topics_by_column() -> None:
     ],
 )
 def test_refusals(columns: dict[str, Any], fault: str) -> None:
-    """A row that cannot be written fails the task."""
+    """A row that cannot be written is a ConfigError."""
     with pytest.raises(ConfigError, match=fault):
         routed(batch(**columns))
 
@@ -147,7 +148,7 @@ def test_sets_hold_the_rows(
 
 
 def test_bytes_of_magic_0() -> None:
-    """As before timestamps came: message by message, offsets from 0 on, also in a wrapper."""
+    """The set is that of the messages without timestamps, offsets from 0 on, also in a wrapper."""
     messages = [(b"k", b"v"), (None, b"w"), (b"l", None)]
     keys, values = (pa.array(column, pa.binary()) for column in zip(*messages, strict=True))
     for codec in (0, 1):
@@ -167,7 +168,7 @@ def test_wrappers_have_the_largest_time(codec: int) -> None:
 
 
 def test_counts() -> None:
-    """As a log line."""
+    """The counts as text for a log line."""
     assert (
         counts_text({"u": (1, 2), "t": (3, 4)}) == "t: 3 messages, 4 bytes; u: 1 messages, 2 bytes"
     )

@@ -7,13 +7,24 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from kafka08.embedded.ports import free_ports
 from kafka08.errors import ConfigError
-from kafka08.spark.session import SparkFailed, _deferred_signals, _told, check_reachable
+from kafka08.spark.session import (
+    SparkFailed,
+    _as_spark_failed,
+    _deferred_signals,
+    check_reachable,
+    properties,
+)
+from kafka08.spark.versions import UNIX_SOCKET
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +38,8 @@ def handlers() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_until_java_is_known(number: signal.Signals) -> None:
-    """Ctrl-C while PySpark starts its Java (a regression: that stayed for ever, since nobody knew
-    it) acts once the block is done, through the handler that was there."""
+    """A regression: Ctrl-C while PySpark started its Java left that process for ever. The signal is
+    handled after the block, by the handler of before."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -43,7 +54,7 @@ def test_a_signal_waits_until_java_is_known(number: signal.Signals) -> None:
 
 
 def test_without_a_signal_nothing_is_changed() -> None:
-    """The handlers of before are back."""
+    """The earlier handlers are back after the block."""
     before = signal.getsignal(signal.SIGINT)
     with _deferred_signals():
         assert signal.getsignal(signal.SIGINT) is not before
@@ -58,16 +69,16 @@ def test_without_a_signal_nothing_is_changed() -> None:
     ],
 )
 def test_what_is_told_of_an_error(tmp_path: Path, error: PySparkException, text: str) -> None:
-    """The end of Spark's log, unless the query itself is wrong: that is said in one sentence."""
+    """The error ends with the tail of Spark's log, unless the query itself is wrong."""
     log_file = tmp_path / "spark.log"
     log_file.write_text("last words of Java")
-    with pytest.raises(SparkFailed) as failed, _told(log_file):
+    with pytest.raises(SparkFailed) as failed, _as_spark_failed(log_file):
         raise error
     assert str(failed.value) == text
 
 
 def test_a_master_that_is_not_there_is_told_at_once() -> None:
-    """Where nothing listens: Spark itself would ask for a minute. Any of several addresses is
+    """The error comes without Spark's wait of a minute; one address of several that listens is
     enough."""
     [free] = free_ports(1)
     with pytest.raises(SparkFailed, match=f"Spark master at 127.0.0.1:{free}: Connection refused"):
@@ -78,6 +89,30 @@ def test_a_master_that_is_not_there_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("master", ["", "localhost:7077", "spark://", "spark://h", "locals[2]"])
 def test_what_is_no_master(master: str) -> None:
-    """An error that shows what one looks like."""
+    """The error shows what a master's URL looks like."""
     with pytest.raises(ConfigError, match="is not spark://HOST:PORT, yarn, k8s://URL or local"):
         check_reachable(master)
+
+
+@pytest.mark.parametrize(
+    ("release", "is_unix"), [((3, 5), False), ((4, 0), False), ((4, 1), True), ((4, 3), True)]
+)
+def test_releases_with_unix_sockets_use_them(release: tuple[int, int], is_unix: bool) -> None:
+    """From PySpark 4.1 on, here and on clusters; earlier ones do not know the property."""
+    for master in ("local[2]", "spark://h:7077"):
+        assert (properties(master, {}, release).get(UNIX_SOCKET) == "true") is is_unix
+
+
+def test_the_users_properties_take_precedence() -> None:
+    """Over each of ours; the others stay."""
+    ours = properties("local[2]", {})
+    for name in ours:
+        assert properties("local[2]", {name: "x"}) == {**ours, name: "x"}
+
+
+def test_workers_use_unix_sockets(spark: SparkSession) -> None:
+    """The property reaches the workers' Python, which then serves Java on such a socket."""
+    asked = spark.sparkContext.parallelize([0], 1).map(
+        lambda _: os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED")
+    )
+    assert [enabled and enabled.lower() for enabled in asked.collect()] == ["true"]

@@ -34,8 +34,8 @@ def save(frame: DataFrame, brokers: Topics, **options: str) -> None:
 
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 def test_batch(spark: SparkSession, brokers: Topics, codec: str) -> None:
-    """Every row once, by the hash of its key; null values and strings as they are. Brokers of 0.8
-    get magic 0: they would store timestamps and not know them."""
+    """Each row is written once, by the hash of its key, also null values and strings. Brokers of
+    0.8 get magic 0: they would store timestamps without knowing them."""
     topic = brokers.new_topic(3)
     frame = spark.createDataFrame(
         [(f"k{at}", None if at % 10 == 3 else f"värde {at}") for at in range(200)],
@@ -55,7 +55,7 @@ def test_batch(spark: SparkSession, brokers: Topics, codec: str) -> None:
 
 
 def test_a_copy_is_the_same(spark: SparkSession, brokers: Topics) -> None:
-    """What is read can be written: keys, nulls and partitions kept, in order."""
+    """Rows that were read can be written: keys, nulls, partitions and their order stay."""
     topic = brokers.filled([300, 200], codec=-1)
     copy = brokers.new_topic(2)
     source = brokers.read(spark, subscribe=topic)
@@ -64,7 +64,7 @@ def test_a_copy_is_the_same(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_topics_by_column(spark: SparkSession, brokers: Topics) -> None:
-    """A topic column sends each row where it says; small sets, acks 1."""
+    """Each row goes to the topic in its column, with small sets and acks 1."""
     first, second = brokers.new_topic(1), brokers.new_topic(1)
     rows = [(first if at % 2 else second, f"{at}") for at in range(20)]
     frame = spark.createDataFrame(rows, "topic string, value string").coalesce(1)
@@ -102,7 +102,7 @@ def test_stream(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_brokers_are_found_through_zookeeper(spark: SparkSession, brokers: Topics) -> None:
-    """`zookeeper.connect` alone is enough to write, and to read that again."""
+    """`zookeeper.connect` alone is enough to write, and to read the rows again."""
     topic = brokers.new_topic(1)
     found = {"zookeeper.connect": brokers.zookeeper}
     frame = spark.createDataFrame([("k", "v")], "key string, value string")
@@ -113,7 +113,7 @@ def test_brokers_are_found_through_zookeeper(spark: SparkSession, brokers: Topic
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_refusals(spark: SparkSession, brokers: Topics) -> None:
-    """Columns, modes and rows that cannot be written."""
+    """Wrong columns, modes and rows are errors."""
     topic = brokers.new_topic(1)
     value = spark.sql("SELECT 'x' AS value")
     with pytest.raises(PySparkException, match="there is no column value among key"):

@@ -88,7 +88,7 @@ def wait_for(condition: Callable[[], bool], what: str, query: StreamingQuery | N
 
 
 def test_available_now(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
-    """All that is there, in batches of the limit, once; the next run goes on behind it."""
+    """All messages come once, in batches of the limit; the next run continues behind them."""
     topic = brokers.filled([40, 20], codec=-1)
     job = Job(
         spark,
@@ -160,8 +160,8 @@ def test_offsets_that_were_lost_are_counted(
 @OURS
 @pytest.mark.timeout(240)
 def test_python_processes_are_killed(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
-    """kill -9 of the process that plans, at each of its answers, and of a worker half way through
-    its range: the query fails, and whoever starts it again has every row once."""
+    """kill -9 of the process that plans, at each of its responses, and of a worker half way through
+    its range: the query fails, and the restarted one has every row once."""
     register_points(spark)
     topic = brokers.filled([40, 20])
     job = Job(
@@ -187,8 +187,8 @@ def test_python_processes_are_killed(spark: SparkSession, brokers: Topics, tmp_p
 
 @OURS
 def test_a_topic_is_deleted(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
-    """Every partition that is gone is listed in one error; with failOnDataLoss=false the stream
-    goes on with what there is."""
+    """One error lists every partition that is gone; with failOnDataLoss=false the stream continues
+    with the others."""
     kept, gone = brokers.filled([10]), brokers.filled([10, 5])
     options = {"subscribe": f"{kept},{gone}", "startingOffsets": "earliest"}
     Job(spark, brokers, tmp_path, **options).run()
@@ -273,7 +273,7 @@ def query_rows(query: StreamingQuery) -> int:
 
 @OURS
 def test_refusals_reach_the_user(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
-    """What a stream cannot have is refused when it starts."""
+    """Options that a stream cannot have are errors when it starts."""
     job = Job(spark, brokers, tmp_path, subscribe="t", endingOffsets="latest")
     with pytest.raises(PySparkException, match="endingOffsets is not valid in a stream"):
         job.run()

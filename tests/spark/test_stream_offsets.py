@@ -26,13 +26,13 @@ numbers = st.dictionaries(partitions, st.integers(0, 10_000), max_size=6)
 def test_text_and_back(
     ends: dict[TopicPartition, int], starts: dict[TopicPartition, int], created: dict[str, int]
 ) -> None:
-    """A position survives the checkpoint."""
+    """from_json returns the position that to_json was given."""
     position = StreamOffset(ends, starts, created)
     assert StreamOffset.from_json(json.loads(json.dumps(position.to_json()))) == position
 
 
 def test_the_json_is_that_of_sparks_connector() -> None:
-    """Plus the starts, only where there are any."""
+    """With the starts, only where there are any."""
     assert StreamOffset({T1: 7, T0: 5}).to_json() == {"t": {"0": 5, "1": 7}}
     assert StreamOffset({T0: 5}, {T0: 3}).to_json() == {
         "t": {"0": 5},
@@ -41,8 +41,8 @@ def test_the_json_is_that_of_sparks_connector() -> None:
 
 
 def test_batch_0_carries_its_start() -> None:
-    """After a failure inside batch 0 the start is asked for again and the answer has moved: the
-    batch is the same all the same, nothing lost and nothing twice."""
+    """After a failure inside batch 0 the latest offset has moved: the repeated batch has the same
+    ranges."""
     first = StreamOffset.initial({T0: 100})
     end = end_of_batch(first, {}, {T0: 105}, None)
     asked_again = StreamOffset.initial({T0: 150})
@@ -51,7 +51,7 @@ def test_batch_0_carries_its_start() -> None:
 
 
 def test_an_empty_batch_0_is_exact_too() -> None:
-    """Batch 0 ends where it starts when nothing is there; so does its replay."""
+    """Batch 0 ends where it starts if there are no messages; so does its repetition."""
     first = StreamOffset.initial({T0: 100})
     asked_again = StreamOffset.initial({T0: 150})
     assert ranges_between(asked_again, first) == []
@@ -60,7 +60,7 @@ def test_an_empty_batch_0_is_exact_too() -> None:
 
 
 def test_new_partitions_carry_their_start() -> None:
-    """A later batch is the first to see a partition: where it began is kept with its end."""
+    """The end of the first batch with a new partition has that partition's start."""
     start = StreamOffset({T0: 5})
     end = end_of_batch(start, {U0: 2}, {T0: 6, U0: 9}, None)
     assert end == StreamOffset({T0: 6, U0: 9}, {U0: 2})
@@ -71,7 +71,7 @@ def test_new_partitions_carry_their_start() -> None:
 
 
 def test_partitions_gone_and_logs_cut() -> None:
-    """Where loss is accepted the stream goes on with what there is."""
+    """Where loss is accepted, the stream continues with the partitions that exist."""
     start = StreamOffset({T0: 50, T1: 5})
     end = end_of_batch(start, {}, {T0: 40}, None)
     assert end.ends == {T0: 40}
@@ -82,7 +82,7 @@ def test_partitions_gone_and_logs_cut() -> None:
 def test_limited_batches_read_everything_once(
     begin: dict[TopicPartition, int], sizes: dict[TopicPartition, int], limit: int
 ) -> None:
-    """Batch after batch under a limit, every offset comes exactly once, and the stream arrives."""
+    """Over batches under a limit each offset comes exactly once, and the stream reaches the end."""
     limit = max(limit, 1 + sum(sizes.values()) // 20)
     latest = {tp: begin.get(tp, 0) + size for tp, size in sizes.items()}
     position = StreamOffset.initial({tp: begin.get(tp, 0) for tp in latest})

@@ -88,8 +88,8 @@ class Stream:
 
 
 def test_batches_follow_each_other() -> None:
-    """The first from the starting offsets, each from where the last ended; nothing new is the
-    start again."""
+    """The first one begins at the starting offsets, each later one at the end of the last; without
+    new messages the end is the start."""
     stream = Stream()
     first = stream.reader.initialOffset()
     assert stream.reader.initialOffset() is first
@@ -104,7 +104,7 @@ def test_batches_follow_each_other() -> None:
 
 
 def test_a_failure_in_batch_0_repeats_it_exactly() -> None:
-    """ "latest" has moved when the query is started again, the batch has not."""
+    """The latest offset has moved at the restart; the batch has not."""
     stream = Stream(startingOffsets="latest")
     first = stream.reader.initialOffset()
     stream.write(T0, 3)
@@ -118,7 +118,7 @@ def test_a_failure_in_batch_0_repeats_it_exactly() -> None:
 
 
 def test_at_most() -> None:
-    """maxOffsetsPerTrigger is shared in proportion; Trigger.Once asks for all and gets it."""
+    """Partitions share maxOffsetsPerTrigger in proportion; Trigger.Once reads everything."""
     stream = Stream(maxOffsetsPerTrigger="6")
     assert stream.reader.getDefaultReadLimit() == ReadMaxRows(6)
     first = stream.reader.initialOffset()
@@ -140,7 +140,8 @@ def test_batches_are_cut_into_tasks(cut: dict[str, str]) -> None:
 
 
 def test_at_least() -> None:
-    """minOffsetsPerTrigger waits, the first batch does not, and none beyond maxTriggerDelay."""
+    """A batch waits for minOffsetsPerTrigger, but not the first one, and none longer than
+    maxTriggerDelay."""
     stream = Stream(minOffsetsPerTrigger="5", maxTriggerDelay="60s")
     assert stream.reader.getDefaultReadLimit() == ReadMinRows(5)
     end = stream.next(stream.reader.initialOffset())
@@ -154,7 +155,7 @@ def test_at_least() -> None:
 
 
 def test_enough_is_not_waited_for() -> None:
-    """As soon as there are enough, all of them come, up to the most."""
+    """With enough offsets the batch has all of them, up to the maximum."""
     stream = Stream(minOffsetsPerTrigger="5", maxOffsetsPerTrigger="8")
     end = stream.reader.latestOffset(stream.reader.initialOffset(), ALL)
     stream.write(T0, 4)
@@ -164,7 +165,7 @@ def test_enough_is_not_waited_for() -> None:
 
 
 def test_available_now_reaches_its_target_and_ends() -> None:
-    """What comes after the query began is left for the next run, new partitions too."""
+    """Later messages, also of new partitions, are for the next run."""
     stream = Stream(maxOffsetsPerTrigger="12", minOffsetsPerTrigger="12")
     stream.reader.prepareForTriggerAvailableNow()
     stream.write(T0, 50)
@@ -181,7 +182,7 @@ def test_available_now_reaches_its_target_and_ends() -> None:
 
 
 def test_available_now_from_latest() -> None:
-    """The target may be below the start when messages came in between: then there is nothing."""
+    """A target below the start (messages came in between) makes an empty batch."""
     stream = Stream(startingOffsets="latest")
     stream.reader.prepareForTriggerAvailableNow()
     stream.write(T0, 5)
@@ -190,8 +191,8 @@ def test_available_now_from_latest() -> None:
 
 
 def test_new_partitions_start_at_their_earliest() -> None:
-    """Also when they are found late; the start is in the end of that batch. What was deleted
-    before they were found is an error, or passed over."""
+    """Also if they are found late; the batch's end has their start. Messages deleted before that
+    are an error, or skipped."""
     for fail in ("true", "false"):
         stream = Stream(failOnDataLoss=fail)
         end = stream.next(stream.reader.initialOffset())
@@ -210,7 +211,8 @@ def test_new_partitions_start_at_their_earliest() -> None:
 
 
 def test_loss_lists_everything() -> None:
-    """Partitions gone and logs cut below the start, in one error, or passed over."""
+    """One error lists partitions that are gone and logs that end below the start; or they are
+    skipped."""
     for fail in ("true", "false"):
         stream = Stream(failOnDataLoss=fail)
         end = stream.next(stream.reader.initialOffset())
@@ -248,8 +250,8 @@ def recreate(stream: Stream, *counts: int) -> None:
 
 @pytest.mark.parametrize(("count", "other"), [(4, 0), (10, 20), (30, 0)])
 def test_a_recreated_topic_is_no_gap(count: int, other: int) -> None:
-    """ZooKeeper tells it from the topic of that name that was read, whether the new log is shorter,
-    as long or longer. An error with both ranges, or the new log from its start."""
+    """ZooKeeper tells it from the old topic, whether the new log is shorter, as long or longer. An
+    error with both ranges, or the new log from its start."""
     stream = Stream(Creations(t=7), failOnDataLoss="true")
     end = stream.next(stream.reader.initialOffset())
     assert end["$created"] == {"t": 7}
@@ -273,7 +275,7 @@ def test_a_recreated_topic_is_no_gap(count: int, other: int) -> None:
 
 
 def test_a_recreated_topic_under_available_now() -> None:
-    """The target was that of the old topic; the new one is read to where it ends then."""
+    """The target was the old topic's; the new one is read up to its end."""
     stream = Stream(Creations(t=7), failOnDataLoss="false")
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 100)
@@ -287,8 +289,8 @@ def test_a_recreated_topic_under_available_now() -> None:
 
 
 def test_a_topic_recreated_before_a_planned_batch_is_read() -> None:
-    """The batch is in the checkpoint, and its offsets mean other messages now: an error with both
-    ranges, or nothing of it is read and the next batch begins at the start."""
+    """The checkpoint has the batch, whose offsets now mean other messages: an error with both
+    ranges, or an empty batch, and the next one begins at the start."""
     stream = Stream(Creations(t=7), failOnDataLoss="false")
     first = stream.reader.initialOffset()
     end = stream.next(first)
@@ -325,7 +327,7 @@ def test_a_log_that_went_back_without_zookeeper() -> None:
 
 
 def test_topics_made_while_offsets_are_asked_for() -> None:
-    """Offsets count only if the topic was the same one before and after they were asked for."""
+    """Offsets count only if the topic was the same before and after the request."""
     stream = Stream(Creations(t=7), failOnDataLoss="false")
     end = stream.next(stream.reader.initialOffset())
     listed = stream.reader._latest
@@ -344,8 +346,8 @@ def test_topics_made_while_offsets_are_asked_for() -> None:
 
 @pytest.mark.parametrize("fail", ["true", "false"])
 def test_brokers_that_are_starting_lose_nothing(fail: str) -> None:
-    """They know of no topic for a moment (0.8 answers before the controller has told it anything):
-    the stream waits, running or restarted, and reads on from where it stands."""
+    """They know no topic for a moment (0.8 responds before the controller's first request): the
+    stream waits and then continues, also after a restart."""
     stream = Stream(failOnDataLoss=fail)
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 5)
@@ -362,7 +364,7 @@ def test_brokers_that_are_starting_lose_nothing(fail: str) -> None:
 
 
 def test_a_broker_that_knows_some_partitions_only_is_asked_again() -> None:
-    """A partition is gone if it still is a moment later."""
+    """A partition is gone only if a second response lacks it, too."""
     stream = Stream(failOnDataLoss="false")
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 5)
@@ -373,8 +375,8 @@ def test_a_broker_that_knows_some_partitions_only_is_asked_again() -> None:
 
 @pytest.mark.parametrize("fail", ["true", "false"])
 def test_a_high_watermark_that_lags_is_no_loss(fail: str) -> None:
-    """A leader that was just elected shows less than what the stream has read: it is asked again,
-    and no row comes twice."""
+    """A leader that was just elected has a high watermark below the stream's position: the request
+    is retried, and no row comes twice."""
     stream = Stream(failOnDataLoss=fail)
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 2)
@@ -387,7 +389,7 @@ def test_a_high_watermark_that_lags_is_no_loss(fail: str) -> None:
 
 @pytest.mark.parametrize("fail", ["true", "false"])
 def test_a_high_watermark_that_stays_behind_is_no_loss(fail: str) -> None:
-    """A leader that has the messages, but may not show them while a dead follower is in sync: the
+    """A leader has the messages, but a dead follower in the ISR holds its high watermark back: the
     stream waits, and reads nothing twice."""
     stream = Stream(failOnDataLoss=fail)
     end = stream.next(stream.reader.initialOffset())
@@ -399,7 +401,7 @@ def test_a_high_watermark_that_stays_behind_is_no_loss(fail: str) -> None:
 
 
 def test_a_high_watermark_that_lags_behind_available_now() -> None:
-    """The target was fixed a moment too early: there is nothing new in that partition."""
+    """The target was fixed a moment too early: that partition has nothing new."""
     stream = Stream()
     end = stream.next(stream.reader.initialOffset())
     stream.reader = stream.restarted()
@@ -423,7 +425,7 @@ def at_sleep(stream: Stream, number: int, act: Callable[[], object]) -> None:
 
 
 def test_retention_before_a_batch_is_read() -> None:
-    """Every range that retention has cut is listed, or cut."""
+    """One error lists every range that retention has shortened; or they are cut."""
     for fail in ("true", "false"):
         stream = Stream(failOnDataLoss=fail)
         first = stream.reader.initialOffset()
@@ -439,7 +441,7 @@ def test_retention_before_a_batch_is_read() -> None:
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
 def test_commit_for_a_group(storage: str) -> None:
-    """commit(end) stores the ends in the store asked for; a refusal is logged, not raised."""
+    """commit(end) stores the ends in the chosen store; an error is logged, not raised."""
     stream = Stream(None, **{"kafka.group.id": "g", "commitOffsets": storage})
     commits: list[Request] = []
     code = NO_ERROR

@@ -72,5 +72,5 @@ def writing(brokers: Topics) -> Callable[[], int]:
 @pytest.mark.parametrize("made", [reading, reading_an_rdd, writing])
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_task_needs_little(brokers: Topics, made: Callable[[Topics], Callable[[], int]]) -> None:
-    """It runs, and imports nothing of NEEDLESS."""
+    """A task runs, and imports no module of NEEDLESS."""
     assert run_in_a_worker(made(brokers)) == 20

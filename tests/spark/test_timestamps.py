@@ -114,7 +114,7 @@ def test_by_time_to_the_message(spark: SparkSession, timed: Topics, tmp_path: Pa
 
 
 def test_log_append_time(spark: SparkSession, timed: Topics) -> None:
-    """Type 1: the broker's time, for the message without one too."""
+    """The type is 1, the time the broker's, also of the message without one."""
     topic = filled(timed, message_timestamp_type="LogAppendTime")
     found = stamps(timed.read(spark, subscribe=topic))
     assert [kind for _, _, kind in found] == [LOG_APPEND_TIME] * 11

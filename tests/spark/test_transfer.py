@@ -28,7 +28,7 @@ AWKWARD += [(text.encode(), None) for text in TEXTS]
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_advice_is_the_commands(brokers: Topics) -> None:
-    """A plan that cannot be made names what the command has, and no option of the source."""
+    """The error of a plan names options of the command, none of the source."""
     topic = brokers.filled([10])
     options = {"kafka.bootstrap.servers": brokers.bootstrap}
     with pytest.raises(DataLost, match=r"only \[0, 10\) is there\. Use --range") as lost:
@@ -41,7 +41,7 @@ def test_advice_is_the_commands(brokers: Topics) -> None:
 
 
 def test_a_column_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
-    """Is refused before anything is written, by its name in the topic."""
+    """The error comes before a write, and has the column's name in the topic."""
     (tmp_path / "numbers.json").write_text('{"amount": 5}\n')
     with pytest.raises(ConfigError, match="value must be string or binary, not bigint"):
         open_files(spark, str(tmp_path), "json", None, "amount")
@@ -52,7 +52,7 @@ def test_a_column_that_cannot_be_written(spark: SparkSession, tmp_path: Path) ->
 def test_there_and_back(
     spark: SparkSession, brokers: Topics, tmp_path: Path, file_format: str
 ) -> None:
-    """What is planned goes into files, and from there into another topic: the same messages."""
+    """A topic written to files and from there into another topic: the messages are equal."""
     topic, copy = brokers.filled([30]), brokers.new_topic(1)
     brokers.produce(TopicPartition(topic, 0), AWKWARD)
     options = {"kafka.bootstrap.servers": brokers.bootstrap}

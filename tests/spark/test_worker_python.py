@@ -13,6 +13,7 @@ from kafka08.errors import ConfigError
 from kafka08.spark.source import CheckedDataSource, DataSource
 from kafka08.spark.worker_probe import describe
 from kafka08.spark.worker_python import (
+    advise_unix_socket,
     check_planner,
     check_pythons,
     python_here,
@@ -24,7 +25,7 @@ CURE = "activate it"
 
 
 def test_our_own_python_passes() -> None:
-    """The interpreter of this process runs tasks, under another name too."""
+    """This process's Python runs tasks, also by another path."""
     own = python_here(sys.executable)
     same = python_here(str(Path(sys.executable).parent / ".." / "bin" / "python"))
     check_pythons([own, same], CURE)
@@ -32,7 +33,7 @@ def test_our_own_python_passes() -> None:
 
 
 def test_a_python_without_kafka08_is_named(tmp_path: Path) -> None:
-    """An empty environment: the error names its Python, what is missing and the cure."""
+    """An empty environment: the error has its Python, what is missing and the cure."""
     environment = tmp_path / "empty"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
@@ -43,7 +44,7 @@ def test_a_python_without_kafka08_is_named(tmp_path: Path) -> None:
 
 
 def test_a_python_that_is_not_there() -> None:
-    """A name that is no program is an error of the same kind."""
+    """A name that is no program is the same kind of error."""
     with pytest.raises(ConfigError, match=r"run no-such-python, .*No such file.*activate it"):
         check_pythons([python_here("no-such-python")], CURE)
 
@@ -69,7 +70,8 @@ def test_another_version(name: str, value: str, problem: str) -> None:
 
 
 def test_the_slow_kernel_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """One line names the hosts whose Python has no compiled kernel, with why; none if all have."""
+    """One line names the hosts whose Python lacks the compiled kernel, and why; no line if all have
+    it."""
     fast = describe() | {"host": "a", "slow": ""}
     slow = [describe() | {"host": host, "slow": "no compiler"} for host in ("c", "b", "b")]
     with caplog.at_level(logging.WARNING):
@@ -81,10 +83,30 @@ def test_the_slow_kernel_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "no compiler" in line
 
 
+@pytest.mark.parametrize(
+    ("enabled", "release", "lines"),
+    [
+        ("false", (4, 3), 1),
+        (None, (4, 1), 1),
+        ("true", (4, 3), 0),
+        ("TRUE", (4, 3), 0),
+        ("false", (4, 0), 0),
+    ],
+)
+def test_the_faster_socket_is_advised(
+    enabled: str | None, release: tuple[int, int], lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line names the property where PySpark has it and the session does not use it."""
+    with caplog.at_level(logging.INFO):
+        advise_unix_socket(enabled, release)
+    assert len(caplog.messages) == lines
+    assert all("spark.python.unix.domain.socket.enabled=true" in line for line in caplog.messages)
+
+
 def test_without_register_the_planner_tells(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once, however many reads it plans; nothing where `register` has told."""
+    """Once for any number of reads; never where `register` has looked."""
     monkeypatch.setenv("KAFKA08_KERNEL", "python")
     warn_of_twin_here.cache_clear()
     options = {

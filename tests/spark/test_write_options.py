@@ -35,7 +35,7 @@ BASE = {"kafka.bootstrap.servers": "b1:9092"}
     ],
 )
 def test_meaning(given: dict[str, str], field: str, meaning: Any) -> None:
-    """The new producer's names, 0.8's as other spellings."""
+    """The new producer's names are known, and 0.8's as aliases."""
     assert getattr(parse_write_options(BASE | given), field) == meaning
 
 
@@ -52,7 +52,7 @@ def test_meaning(given: dict[str, str], field: str, meaning: Any) -> None:
     ],
 )
 def test_refusals(given: dict[str, str], fault: str) -> None:
-    """Named, with what is allowed."""
+    """The error names the option and the allowed values."""
     with pytest.raises(ConfigError) as refused:
         parse_write_options(BASE | given)
     assert fault in str(refused.value)

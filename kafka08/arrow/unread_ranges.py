@@ -1,4 +1,4 @@
-"""Ranges for a job that stores its offsets itself: from its next offsets to the log ends now."""
+"""Ranges of the messages that a job, which stores its offsets itself, has not read yet."""
 
 from __future__ import annotations
 
