@@ -150,7 +150,8 @@ class Appender:
         )
         if base_offset < 0:
             return None
-        segment = partition.leader_log().active_segment
+        assert partition.log is not None
+        segment = partition.log.active_segment
         if segment.index_is_due:
             segment.index_last_set()
         return AppendResult(base_offset, segment.end_offset)

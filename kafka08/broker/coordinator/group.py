@@ -55,7 +55,9 @@ from kafka08.levels import Level
 from kafka08.protocol.group_records import StoredGroup, StoredMember
 
 PROTOCOLS = attrgetter("protocols")
-CAN_REBALANCE = VALID_PREVIOUS[GroupState.PREPARING_REBALANCE]
+# Each GroupState.STABLE would search the class.
+EMPTY, PREPARING_REBALANCE, AWAITING_SYNC, STABLE, DEAD = GroupState
+CAN_REBALANCE = VALID_PREVIOUS[PREPARING_REBALANCE]
 
 
 class Group:
@@ -71,7 +73,7 @@ class Group:
 
     def __init__(self, name: str, level: Level) -> None:
         self.name = name
-        self.state = GroupState.EMPTY
+        self.state = EMPTY
         self.generation = 0
         self.protocol_type = ""
         self.protocol: str | None = None
@@ -98,7 +100,7 @@ class Group:
         actions: Actions = []
         if record.members:
             group.protocol_type = record.protocol_type
-            group.state = GroupState.STABLE
+            group.state = STABLE
         for stored in record.members:
             member = Member(
                 stored.member_id,
@@ -137,7 +139,7 @@ class Group:
 
     def _refuse_join(self, request: Join) -> int:
         is_new = request.member_id == NO_MEMBER_ID
-        if self.state is GroupState.DEAD:
+        if self.state is DEAD:
             return UnknownMemberId.code
         if not self._votes.accepts(request.protocols) or (
             self.members and request.protocol_type != self.protocol_type
@@ -150,9 +152,9 @@ class Group:
     def _keeps_generation(self, member: Member, request: Join) -> bool:
         """Whether a member that joins again gets the current generation. The leader of a STABLE
         group joins in order to rebalance: it may have noticed new partitions."""
-        if self.state is GroupState.AWAITING_SYNC:
+        if self.state is AWAITING_SYNC:
             return member.protocols == request.protocols
-        if self.state is GroupState.STABLE:
+        if self.state is STABLE:
             is_leader = member.member_id == self.leader_id
             return not is_leader and member.protocols == request.protocols
         return False
@@ -168,13 +170,13 @@ class Group:
         """A SyncGroup request. Those of the leader's `assignments` for unknown members are dropped;
         a member without one gets NO_ASSIGNMENT."""
         member = self.members.get(member_id)
-        if self.state is GroupState.DEAD or member is None:
+        if self.state is DEAD or member is None:
             return [RespondToSync(reply, NO_ASSIGNMENT, UnknownMemberId.code)]
         if generation != self.generation:
             return [RespondToSync(reply, NO_ASSIGNMENT, IllegalGeneration.code)]
-        if self.state is GroupState.PREPARING_REBALANCE:
+        if self.state is PREPARING_REBALANCE:
             return [RespondToSync(reply, NO_ASSIGNMENT, RebalanceInProgress.code)]
-        if self.state is GroupState.STABLE:
+        if self.state is STABLE:
             actions: Actions = [RespondToSync(reply, member.assignment)]
             self._heard_of(member, now_ms, actions)
             return actions
@@ -188,35 +190,35 @@ class Group:
         """The error code of a Heartbeat request. 0.9 checks member and generation only in STABLE,
         and renews the session only there."""
         state = self.state
-        if state is GroupState.DEAD or state is GroupState.EMPTY:
+        if state is DEAD or state is EMPTY:
             return UnknownMemberId.code
-        if self._level < Level.V0_10_2 and state is not GroupState.STABLE:
+        if self._level < Level.V0_10_2 and state is not STABLE:
             return RebalanceInProgress.code
         member = self.members.get(member_id)
         if member is None:
             return UnknownMemberId.code
-        if state is GroupState.AWAITING_SYNC:
+        if state is AWAITING_SYNC:
             return RebalanceInProgress.code
         if generation != self.generation:
             return IllegalGeneration.code
         member.renew_session(now_ms)
-        return NO_ERROR if state is GroupState.STABLE else RebalanceInProgress.code
+        return NO_ERROR if state is STABLE else RebalanceInProgress.code
 
     def leave(self, member_id: str, now_ms: float) -> tuple[int, Actions]:
         """A LeaveGroup request: its error code, and the resulting actions."""
         member = self.members.get(member_id)
-        if self.state is GroupState.DEAD or member is None:
+        if self.state is DEAD or member is None:
             return UnknownMemberId.code, []
         return NO_ERROR, self._fail(member, now_ms)
 
     def check_commit(self, member_id: str, generation: int, now_ms: float) -> int:
         """Whether an OffsetCommit may be stored: its error code. A generation below 0 means that
         the group only stores offsets in Kafka, which is allowed while it has no members."""
-        if self.state is GroupState.DEAD:
+        if self.state is DEAD:
             return UnknownMemberId.code
-        if generation < 0 and self.state is GroupState.EMPTY:
+        if generation < 0 and self.state is EMPTY:
             return NO_ERROR
-        if self.state is GroupState.AWAITING_SYNC:
+        if self.state is AWAITING_SYNC:
             return RebalanceInProgress.code
         member = self.members.get(member_id)
         if member is None:
@@ -233,7 +235,7 @@ class Group:
         """The timer of StartSession. A session with a parked request does not expire; its timer
         starts again with the response."""
         member = self.members.get(member_id)
-        if member is None or self.state is GroupState.DEAD:
+        if member is None or self.state is DEAD:
             return []
         member.has_timer = False
         if member.is_parked:
@@ -246,7 +248,7 @@ class Group:
     def rebalance_timer(self, now_ms: float) -> Actions:
         """The timer of StartRebalance: members that have not joined are removed."""
         actions: Actions = []
-        if self.state is GroupState.PREPARING_REBALANCE:
+        if self.state is PREPARING_REBALANCE:
             self._complete_rebalance(now_ms, actions)
         return actions
 
@@ -255,19 +257,19 @@ class Group:
     def stored(self, request: StoreGroup, error_code: int, now_ms: float) -> Actions:
         """The result of a StoreGroup. Ignored if the group has rebalanced meanwhile."""
         generation = request.record.generation
-        if self.state is not GroupState.AWAITING_SYNC or generation != self.generation:
+        if self.state is not AWAITING_SYNC or generation != self.generation:
             return []
         if error_code:
             return [*self._respond_to_syncs(error_code, now_ms), *self._rebalance(now_ms)]
         for member in self.members.values():
             member.assignment = request.assignments.get(member.member_id, NO_ASSIGNMENT)
-        self._become(GroupState.STABLE)
+        self._become(STABLE)
         return self._respond_to_syncs(NO_ERROR, now_ms)
 
     def unload(self) -> Actions:
         """Another broker now coordinates the group: parked requests get 16."""
         actions: Actions = [END_REBALANCE]
-        self._become(GroupState.DEAD)
+        self._become(DEAD)
         for member in self.members.values():
             actions.append(EndSession(member.member_id))
             actions += self._release(member, NotCoordinatorForConsumer.code)
@@ -275,9 +277,9 @@ class Group:
 
     def expire(self, has_offsets: bool) -> bool:
         """Make an EMPTY group without offsets DEAD; returns whether it is."""
-        if self.state is not GroupState.EMPTY or has_offsets:
+        if self.state is not EMPTY or has_offsets:
             return False
-        self._become(GroupState.DEAD)
+        self._become(DEAD)
         return True
 
     # Inside
@@ -330,9 +332,9 @@ class Group:
         actions: Actions = []
         have_all_joined = self._parked_joins == len(self.members)
         if self.state in CAN_REBALANCE:
-            if self.state is GroupState.AWAITING_SYNC:
+            if self.state is AWAITING_SYNC:
                 actions += self._respond_to_syncs(RebalanceInProgress.code, now_ms)
-            self._become(GroupState.PREPARING_REBALANCE)
+            self._become(PREPARING_REBALANCE)
             if have_all_joined:
                 actions.append(START_REBALANCE_NOW)
             else:
@@ -351,18 +353,18 @@ class Group:
         if self.members:
             self._begin_generation(now_ms, actions)
         elif self._level < Level.V0_10_2:
-            self._become(GroupState.DEAD)
+            self._become(DEAD)
             actions.append(RemoveGroup())
         else:
             self.generation += 1
             self.protocol = None
-            self._become(GroupState.EMPTY)
+            self._become(EMPTY)
             actions.append(StoreGroup(self._record({}), {}))
 
     def _begin_generation(self, now_ms: float, actions: Actions) -> None:
         self.generation += 1
         self.protocol = self._votes.choose(map(PROTOCOLS, self.members.values()))
-        self._become(GroupState.AWAITING_SYNC)
+        self._become(AWAITING_SYNC)
         for member in self.members.values():
             assert member.parked_join is not None, f"{self}: {member.member_id} has not joined"
             actions.append(RespondToJoin(member.parked_join, self._join_result(member)))
