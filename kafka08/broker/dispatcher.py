@@ -212,7 +212,7 @@ class Dispatcher:
             if self._served.closes_on_unsupported:
                 raise
             cause = caused_by(link.peer.rpartition(":")[0])
-            logger.error("no response to a request from %s: %s", link.peer, error, extra=cause)
+            logger.error("A request from %s gets no response: %s", link.peer, error, extra=cause)
             return b""
         handle, refuse = self._handlers[type(request)]
         call = Call(self._broker, link, header, request, refuse, appended)

@@ -51,7 +51,9 @@ class IsrChangeNotifications:
                 self._store.notify_of_isr_changes(sorted(changed))
         except ZooKeeperError as error:
             logger.warning(
-                "Cannot notify the controller of %d ISR changes: %s", len(changed), error
+                "Cannot notify the controller of %d ISR changes: %s. Trying again later",
+                len(changed),
+                error,
             )
             self._changed |= changed
         else:

@@ -110,7 +110,11 @@ class IsrChanges:
                 conflicts[tp] = item
             else:
                 logger.warning(
-                    "It is unknown whether the new ISR of %s was written: %s", tp, answer
+                    "It is unknown whether the new ISR of %s was written: %s. Writing it again in "
+                    "%g s",
+                    tp,
+                    answer,
+                    RETRY_SECONDS,
                 )
                 unknown[tp] = item
         return {**unknown, **self._resolve(conflicts)}
@@ -130,7 +134,13 @@ class IsrChanges:
         try:
             found = self._store.leader_and_isr(conflicts)
         except ZooKeeperError as error:
-            logger.warning("Cannot read states after conflicts: %s", error)
+            logger.warning(
+                "Cannot read the states of %d partitions whose new ISR met another version in "
+                "ZooKeeper: %s. Trying again in %g s",
+                len(conflicts),
+                error,
+                RETRY_SECONDS,
+            )
             return conflicts
         for tp, (partition, change) in conflicts.items():
             state = found.get(tp)

@@ -50,4 +50,4 @@ class LogBackground:
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, StorageError):
             halt_on(error, self._runtime)
-        logger.error("background work of a log failed", exc_info=error)
+        logger.error("Uncaught exception in a flush or deletion of a log", exc_info=error)

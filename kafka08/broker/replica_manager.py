@@ -512,7 +512,10 @@ class ReplicaManager:
         with LeaderAndIsr or StopReplica, but if it dies before it has sent them, a broker that is
         no longer a replica gets neither: 0.8.2.2 then accepts messages for ever, and loses them."""
         if self._is_stale(request.controller_epoch, request.controller_id, "UpdateMetadata"):
-            raise StaleControllerEpoch(f"epoch {request.controller_epoch}")
+            raise StaleControllerEpoch(
+                f"UpdateMetadata of controller {request.controller_id} with controller epoch "
+                f"{request.controller_epoch}"
+            )
         self._metadata_cache.update(request)
         for state in request.partition_states:
             if state.leader not in (NO_LEADER, LEADER_DURING_DELETE, self.broker_id):

@@ -66,7 +66,9 @@ class TopicConfigChanges:
             try:
                 self._process(self._zk.watch_children(paths.CONFIG_CHANGES, self._events.put))
             except ZooKeeperError as error:
-                logger.error("Error processing config change: %s", error)
+                logger.error(
+                    "Error processing config change: %s. Trying again in %g s", error, RETRY_SECONDS
+                )
             except Exception:  # the greenlet's root: later changes must be seen
                 logger.exception("Error processing config change")
             else:

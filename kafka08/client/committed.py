@@ -72,10 +72,12 @@ def committed_in_kafka(
     codes = error_codes(response, "kafka")
     for error in (NotCoordinatorForConsumer, OffsetsLoadInProgress):
         if error.code in codes.values():
-            raise error(f"group {group}")
+            raise error(f"offsets of group {group}")
     unknown = [tp for tp, code in codes.items() if code == UnknownTopicOrPartition.code]
     if known and unknown:
-        raise UnknownTopicOrPartition(f"{min(unknown)}: offsets of group {group}")
+        raise UnknownTopicOrPartition(
+            f"the coordinator of group {group} does not know {min(unknown)} yet"
+        )
     answers = committed_results(response)
     return {tp: answers[tp].offset if tp in answers else NO_OFFSET for tp in partitions}
 

@@ -17,6 +17,7 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
     error_for,
 )
+from kafka08.listing import counted
 from kafka08.protocol.metadata import MetadataResponse, TopicMetadata
 from kafka08.structs import NO_LEADER, Broker, TopicPartition
 
@@ -77,7 +78,7 @@ class ClusterMetadata:
         UnknownTopicOrPartition if it was never requested."""
         info = self.topics.get(topic)
         if info is None:
-            raise UnknownTopicOrPartition(f"no metadata of topic {topic}")
+            raise UnknownTopicOrPartition(f"no broker has returned metadata of topic {topic}")
         if info.error is not None:
             raise info.error(f"topic {topic}")
         return info.partitions
@@ -87,10 +88,12 @@ class ClusterMetadata:
         partitions = self.partitions(tp.topic)
         place = bisect_left(partitions, tp.partition, key=attrgetter("partition"))
         if place == len(partitions) or partitions[place].partition != tp.partition:
-            raise UnknownTopicOrPartition(str(tp))
+            raise UnknownTopicOrPartition(
+                f"{tp}: the topic has {counted(len(partitions), 'partition')}"
+            )
         info = partitions[place]
         if info.leader == NO_LEADER:
-            raise LeaderNotAvailable(str(tp))
+            raise LeaderNotAvailable(f"{tp} has no leader")
         if info.leader not in self.brokers:
             raise LeaderNotAvailable(f"{tp}: its leader, broker {info.leader}, is not alive")
         return self.brokers[info.leader]

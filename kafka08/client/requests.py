@@ -62,7 +62,7 @@ def coordinator_of(group: str, response: Response) -> Broker:
     assert isinstance(response, ConsumerMetadataResponse)
     check(response.error_code, f"coordinator of group {group}")
     if not response.host:
-        raise ConsumerCoordinatorNotAvailable(f"coordinator of group {group} has no address")
+        raise ConsumerCoordinatorNotAvailable(f"no broker coordinates group {group} yet")
     return Broker(response.coordinator_id, response.host, response.port)
 
 

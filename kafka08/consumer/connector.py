@@ -301,7 +301,12 @@ class ConsumerConnector:
         if self._rebalancer is not None:
             self._rebalancer.post(Event.STOP)
             if not self._rebalancer.join(JOIN_PATIENCE_S):
-                logger.warning("[%s] a rebalance did not end in time", self.consumer_id)
+                logger.warning(
+                    "[%s] shutdown: the rebalance in progress did not end within %d s. Its threads "
+                    "end by themselves",
+                    self.consumer_id,
+                    JOIN_PATIENCE_S,
+                )
         if self._ownership is not None and self.config.auto_commit_enable:
             self._commit_finally(self._ownership)
         self._status.closed()
@@ -480,7 +485,12 @@ class ConsumerConnector:
             try:
                 self._ownership.commit()
             except KafkaError as error:
-                logger.warning("[%s] automatic commit failed: %s", self.consumer_id, error)
+                logger.warning(
+                    "[%s] automatic commit failed: %s. The next one is due in %d ms",
+                    self.consumer_id,
+                    error,
+                    self.config.auto_commit_interval_ms,
+                )
             except Exception:
                 # The root of a thread: if it ended, commits would end with it.
                 logger.exception("[%s] automatic commit failed because of a bug", self.consumer_id)
@@ -498,13 +508,17 @@ class ConsumerConnector:
         except Closed:
             logger.warning(
                 "[%s] offsets were not committed at shutdown: no coordinator accepted them within "
-                "%d ms (offsets.channel.socket.timeout.ms)",
+                "%d ms (offsets.channel.socket.timeout.ms). Messages since the last commit will be "
+                "read again",
                 self.consumer_id,
                 patience_ms,
             )
         except KafkaError as error:
             logger.warning(
-                "[%s] offsets were not committed at shutdown: %s", self.consumer_id, error
+                "[%s] offsets were not committed at shutdown: %s. Messages since the last commit "
+                "will be read again",
+                self.consumer_id,
+                error,
             )
         finally:
             end.cancel()

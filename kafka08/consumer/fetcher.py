@@ -189,9 +189,14 @@ class PartitionFetcher:
                 self._round()
             except Exception:
                 # The root of a thread: its partitions must not be lost, whatever the bug is.
-                logger.exception("[%s] failed", self._name)
+                logger.exception("[%s] Uncaught error in a fetch", self._name)
                 self._connection.close()
-                self._lose(dict.fromkeys(self._current(), KafkaError("a bug, see the log")))
+                self._lose(
+                    dict.fromkeys(
+                        self._current(),
+                        KafkaError("a bug in the fetcher; the log has its stack trace"),
+                    )
+                )
         self._connection.close()
 
     def _round(self) -> None:

@@ -98,7 +98,12 @@ class FetcherManager:
         give_up_at = self._runtime.monotonic() + timeout_s
         for fetcher in self._all():
             if not fetcher.join(max(0.0, give_up_at - self._runtime.monotonic())):
-                logger.warning("[%s] a fetch thread did not end in time", self._consumer_id)
+                logger.warning(
+                    "[%s] shutdown: a fetch thread did not end within %g s. It ends after its "
+                    "request",
+                    self._consumer_id,
+                    timeout_s,
+                )
         if self._finder is not None:
             self._finder.join(max(0.0, give_up_at - self._runtime.monotonic()))
 
@@ -125,7 +130,7 @@ class FetcherManager:
                 found = {}
             except Exception:
                 # The root of a thread: without it no partition would find its leader again.
-                logger.exception("[%s] the leader finder failed", self._consumer_id)
+                logger.exception("[%s] Uncaught error in the search for leaders", self._consumer_id)
                 found = {}
             with self._condition:
                 self._leaderless.extend(p for p in wanted if p not in found)

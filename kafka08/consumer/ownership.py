@@ -163,7 +163,10 @@ class Ownership:
     def _locked(self) -> Iterator[None]:
         """Held by one commit, release or fetch; KafkaError if another one takes too long."""
         if not self._acquire(COMMIT_PATIENCE_S):
-            raise KafkaError("another commit or fetch of this member's offsets is in progress")
+            raise KafkaError(
+                "another commit or fetch of this member's offsets is in progress; try again when "
+                "it has ended"
+            )
         try:
             yield
         finally:

@@ -54,4 +54,7 @@ class SessionGate:
     def check(self) -> None:
         """SessionLost unless it is open. Call it directly before each write of a commit."""
         if not self.is_open:
-            raise SessionLost("the ZooKeeper session is in doubt; nothing more is committed")
+            raise SessionLost(
+                "the ZooKeeper session may have expired; commits continue when it is confirmed or "
+                "replaced"
+            )

@@ -478,7 +478,11 @@ class MemberStream:
         give_up_at = self._monotonic() + FENCE_PATIENCE_S
         while self._busy:
             if self._monotonic() > give_up_at:
-                logger.error("a decoder has kept a stream busy for %d s", FENCE_PATIENCE_S)
+                logger.error(
+                    "A decoder runs for more than %d s. Its partition is released meanwhile, and "
+                    "another member may read the same message",
+                    FENCE_PATIENCE_S,
+                )
                 return
             self._runtime.sleep(0.0002)
 

@@ -94,7 +94,10 @@ class ZooKeeperServer(Startable):
         """Start and return at once; call `await_ready` afterwards. ZooKeeperError if the given port
         is taken."""
         if self._wanted_port and (fault := listen_fault(self.host, self._wanted_port)) is not None:
-            raise ZooKeeperError(f"cannot listen on {self.host}:{self._wanted_port}: {fault}")
+            raise ZooKeeperError(
+                f"ZooKeeper cannot listen on {self.host}:{self._wanted_port}: {fault}. Stop the "
+                "program there, or use another port"
+            )
         self._launch(attempt=0)
 
     def await_ready(self, timeout: float = START_SECONDS) -> None:
@@ -103,11 +106,13 @@ class ZooKeeperServer(Startable):
         attempt = 0
         while not self._serves():
             if time.monotonic() > deadline:
-                raise ZooKeeperError(f"not ready after {timeout:.0f} s: {self._failure()}")
+                raise ZooKeeperError(
+                    f"ZooKeeper is not ready after {timeout:.0f} s: {self._failure()}"
+                )
             if not self.process.running:
                 attempt += 1
                 if attempt == ATTEMPTS:
-                    raise ZooKeeperError(f"cannot start: {self._failure()}")
+                    raise ZooKeeperError(f"ZooKeeper does not start: {self._failure()}")
                 self._launch(attempt)
             time.sleep(_POLL_SECONDS)
 

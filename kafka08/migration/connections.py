@@ -84,7 +84,9 @@ class Connections(Closeable):
         there is none. Raises as messages_at: brokers before 0.10.1 do not answer it, nor those of
         topics whose messages have no timestamps."""
         if self._store is not None and not may_coordinate(self._store):
-            raise UnsupportedVersion("brokers of 0.8 find no message by its timestamp")
+            raise UnsupportedVersion(
+                "brokers of 0.8 find no message by its timestamp; give offsets, earliest or latest"
+            )
         cluster = ClusterClient(
             self._addresses, client_id=CLIENT_ID, negotiates=True, runtime=self.runtime
         )

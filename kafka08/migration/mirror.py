@@ -50,7 +50,10 @@ class Mirror:
         try:
             self._connections.zk.create(self._path, ephemeral=True)
         except NodeExists as error:
-            raise MigrationError(f"group {self._migration.group} is mirrored already") from error
+            raise MigrationError(
+                f"another process mirrors group {self._migration.group} (znode {self._path}); stop "
+                "that one first"
+            ) from error
         done = 0
         try:
             while self._is_wanted() and done != rounds:
@@ -68,5 +71,6 @@ class Mirror:
     def _check(self) -> None:
         if not self._is_wanted():
             raise MigrationError(
-                f"group {self._migration.group} does not commit to both stores: start it first"
+                f"group {self._migration.group} does not commit to both stores: run kafka08 "
+                f"migrate start {self._migration.group} first"
             )

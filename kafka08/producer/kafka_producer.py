@@ -365,7 +365,7 @@ class KafkaProducer(Closeable):
                 return route
             info = self._metadata.cluster.topics.get(topic)
             if answered and info is not None and info.error is InvalidTopic:
-                raise InvalidTopic(f"topic {topic}")
+                raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
             if left <= 0:
                 why = "no broker answered" if info is None else f"the last error was {info.error}"
                 raise RequestTimeout(

@@ -78,7 +78,7 @@ def test_only_a_partition_that_exists_must_be_known() -> None:
     """Otherwise, as in 0.8.2.2, nothing is committed for it: nor for one that was left out."""
     answer = fetched((UNKNOWN, NO_OFFSET))
     assert committed_in_kafka(answer, "g", [T0, T1]) == {T0: NO_OFFSET, T1: NO_OFFSET}
-    with pytest.raises(UnknownTopicOrPartition, match=r"\[t,0\]: offsets of group g"):
+    with pytest.raises(UnknownTopicOrPartition, match=r"group g does not know \[t,0\] yet"):
         committed_in_kafka(answer, "g", [T0, T1], known=True)
 
 

@@ -53,7 +53,7 @@ def test_what_cannot_be_looked_up_has_its_own_error() -> None:
         metadata.leader(TopicPartition("t", 2))
     with pytest.raises(UnknownTopicOrPartition, match="topic gone"):
         metadata.partitions("gone")
-    with pytest.raises(UnknownTopicOrPartition, match="no metadata of topic other"):
+    with pytest.raises(UnknownTopicOrPartition, match="no broker has returned metadata"):
         metadata.partitions("other")
 
 

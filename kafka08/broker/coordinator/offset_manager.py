@@ -255,7 +255,11 @@ class OffsetManager:
 
         def appended(result: AppendResult) -> None:
             if result.error is not None:
-                logger.error("Failed to delete groups from %s: %s", target, result.error)
+                logger.error(
+                    "Failed to delete groups from %s: %s. The next leader deletes them",
+                    target,
+                    result.error,
+                )
 
         self._append_tombstones_to(target, [_group_key(name) for name in names], appended)
 
