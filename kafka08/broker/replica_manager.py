@@ -38,6 +38,7 @@ from kafka08.errors import (
 )
 from kafka08.levels import Level
 from kafka08.log.checkpoint import OffsetCheckpoint
+from kafka08.log.files import make_directories
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
 from kafka08.protocol.leader_and_isr import (
@@ -59,6 +60,7 @@ from kafka08.structs import (
 )
 
 if TYPE_CHECKING:
+    from kafka08.log.log import Log
     from kafka08.log.slices import LogSlice
     from kafka08.protocol.fetch import PartitionData
     from kafka08.zk.store import ClusterStore
@@ -329,7 +331,7 @@ class ReplicaManager:
 
     def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> None:
         """Ensure that every accepted state has a partition with a log. Switches: all topic
-        configurations are read in one burst, and other tasks run between new logs."""
+        configurations are read in one burst, and other tasks run while logs are created."""
         wanted = [
             partition
             for turn in self._turns(states)
@@ -337,9 +339,9 @@ class ReplicaManager:
             if partition is not None
         ]
         self._configure(sorted({partition.topic_partition.topic for partition in wanted}))
-        for partition in wanted:
+        for partition in (partition for turn in self._turns(wanted) for partition in turn):
             topic_partition = partition.topic_partition
-            created = self.log_manager.get_or_create(topic_partition)
+            created = self._create_log(topic_partition)
             if created.log_end_offset and topic_partition not in self._checkpointed:
                 logger.warning(
                     "No checkpointed highwatermark is found for partition %s", topic_partition
@@ -347,9 +349,17 @@ class ReplicaManager:
             partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
             of_topic = self.by_topic_name.setdefault(topic_partition.topic.encode(), {})
             of_topic[topic_partition.partition] = partition
-            self._runtime.sleep(0)
+
+    def _create_log(self, topic_partition: TopicPartition) -> Log:
+        """Create the log if there is none. Switches: of all calls to the disk the one that makes
+        the directory takes longest, often some milliseconds."""
+        manager = self.log_manager
+        if manager.get(topic_partition) is None:
+            path = manager.new_path(topic_partition)
+            self._runtime.run_native(make_directories, manager.disk, path)
             if self._stopping:
                 raise Closed(f"broker {self.broker_id} is stopping and creates no logs")
+        return manager.get_or_create(topic_partition)
 
     def _known(self, state: PartitionStateInfo) -> Partition | None:
         """Ensure that the partition exists; returns it if it needs a log."""

@@ -237,11 +237,11 @@ class LogManager:
         return self.logs.get(topic_partition)
 
     def get_or_create(self, topic_partition: TopicPartition) -> Log:
-        """The log of a partition; a new one goes to the directory with the fewest logs."""
+        """The log of a partition, new in `new_path` if there is none."""
         found = self.logs.get(topic_partition)
         if found is not None:
             return found
-        directory = min(self.directories, key=lambda path: self._log_counts[path])
+        directory = self._emptiest
         self.cleaner_points.write_deletion(directory, topic_partition)
         created = self._open(directory / partition_directory(topic_partition))
         self._add(created)
@@ -253,6 +253,14 @@ class LogManager:
             topic_partition, directory, created.config,
         )  # fmt: skip
         return created
+
+    def new_path(self, topic_partition: TopicPartition) -> Path:
+        """The directory of a new log now: below the log directory with the fewest logs."""
+        return self._emptiest / partition_directory(topic_partition)
+
+    @property
+    def _emptiest(self) -> Path:
+        return min(self.directories, key=lambda path: self._log_counts[path])
 
     def delete(self, topic_partition: TopicPartition) -> bool:
         """Remove a partition's log and directory; False if there is none. At once, or, with
