@@ -26,6 +26,8 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def scratch(options: argparse.Namespace) -> Iterator[Path]:
     """A new directory there, which is removed afterwards."""
+    if options.directory is not None:
+        options.directory.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="kafka08-bench-", dir=options.directory))
     try:
         yield directory

@@ -2,15 +2,20 @@
 
 One connection sends a message of 100 B every two milliseconds, acks 1, each timed from the moment
 at which it was due: a broker that stands still for 50 ms is seen by 25 of them, not by one. A
-process of its own meanwhile does, in a circle and each step on both kinds of brokers alike:
+process of its own meanwhile asks for the same work of both kinds of brokers: at its start
+
+    create    creates a topic of 1,000 partitions, then deletes it (`created` is how long until the
+              broker leads all of them)
+
+and every two seconds one of
 
     cold      reads a partition from its start, segment by segment; on a disk its pages are dropped
               from the cache before each pass
-    compact   writes the same keys again and again to a compacted topic, which the cleaner then has
-              to copy
-    create    creates a topic of 1,000 partitions and deletes it
+    compact   writes the same keys again to a compacted topic, which the cleaner then has to copy
     members   100 connections ask for the metadata of all topics at once, as the members of a group
               of 0.8 do when it is rebalanced
+
+A broker that is done with a step sooner gets no more of them.
 
 `scripts/bench --only tails` runs it; `python -m scripts.benchmarks.tails ADDRESS ZOOKEEPER LOGS
 TOPIC` is that process.
@@ -23,6 +28,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from itertools import cycle
@@ -49,8 +55,8 @@ SETTINGS: Final = {
     "log.cleaner.min.cleanable.ratio": "0.1",
 }
 INTERVAL_SECONDS: Final = 0.002
-ROUND_SECONDS: Final = 20.0
-"""Enough for two rounds of the other work and for 10,000 messages."""
+ROUND_SECONDS: Final = 45.0
+"""Enough for a JVM to create the topic."""
 COLD_BYTES: Final = 100_000_000
 COLD_SET: Final = 200_000
 KEYS: Final = 20_000
@@ -58,13 +64,14 @@ KEYED_SETS: Final = 10
 WIDE: Final = 1000
 MEMBERS: Final = 100
 CREATION_SECONDS: Final = 120.0
-STEP_SECONDS: Final = 0.2
-"""Pause between two steps."""
+STEP_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 0.2
 GOALS: Final = (
     Goal("p99.9", "ms", 1, False),
     Goal("p99", "ms", 1, False),
     Goal("p50", "ms", 1, False),
     Goal("worst", "ms", 1, False),
+    Goal("created", "s", 1, False),
 )
 
 
@@ -110,17 +117,20 @@ def prepare(subject: Subject, zookeeper: str) -> None:
 
 
 def under_load(subject: Subject, zookeeper: str, number: int) -> dict[str, float]:
-    """Milliseconds from when a message was due to its acknowledgement."""
+    """Milliseconds from when a message was due to its acknowledgement, and the seconds of the
+    creation."""
     words = [subject.address, zookeeper, str(subject.log_dir), f"wide-{number}"]
-    other = subprocess.Popen([sys.executable, "-m", __name__, *words])
+    command = [sys.executable, "-m", __name__, *words]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         times = paced(subject.address, ROUND_SECONDS)
         if other.poll() is not None:
             raise AssertionError(f"the other work ended with {other.returncode}")
     finally:
         other.send_signal(signal.SIGTERM)
-        other.wait()
+        created, _ = other.communicate()
     return {
+        "created": float(created) if created else CREATION_SECONDS,
         "p50": statistics.median(times) * 1e3,
         "p99": times[int(len(times) * 0.99)] * 1e3,
         "p99.9": times[int(len(times) * 0.999)] * 1e3,
@@ -148,16 +158,19 @@ def paced(address: str, seconds: float) -> list[float]:
 
 
 def other_work(address: str, zookeeper: str, logs: Path, topic: str) -> None:
-    """All steps in a circle until SIGTERM."""
+    """The creation, and a step every STEP_SECONDS until SIGTERM."""
+    creation = (address, zookeeper, topic)
+    threading.Thread(target=create_and_delete, args=creation, daemon=True).start()
     steps: list[Callable[[int], None]] = [
         lambda _: read_cold(address, logs),
         lambda number: write_keys(address, number),
-        lambda number: create_and_delete(address, zookeeper, f"{topic}-{number}"),
         lambda _: ask_at_once(address),
     ]
+    due = time.monotonic()
     for number, step in enumerate(cycle(steps)):
         step(number)
-        time.sleep(STEP_SECONDS)
+        due += STEP_SECONDS
+        time.sleep(max(0.0, due - time.monotonic()))
 
 
 def read_cold(address: str, logs: Path) -> None:
@@ -190,15 +203,17 @@ def write_keys(address: str, number: int) -> None:
 
 
 def create_and_delete(address: str, zookeeper: str, topic: str) -> None:
-    """Until the broker leads all its partitions."""
+    """Print the seconds until the broker leads all its partitions."""
+    began = time.monotonic()
     with AdminClient(zookeeper) as admin:
         admin.create_topic(topic, WIDE, 1)
         frame = codec.encode_request(MetadataRequest([topic]), 1, load.CLIENT_ID)
-        deadline = time.monotonic() + CREATION_SECONDS
+        deadline = began + CREATION_SECONDS
         with load.connect(address) as connection:
             while count_led(load.exchange(connection, frame)) < WIDE:
                 assert time.monotonic() < deadline, f"{topic} has no leaders"
-                time.sleep(STEP_SECONDS)
+                time.sleep(LOOK_SECONDS)
+        print(time.monotonic() - began, flush=True)
         admin.delete_topic(topic)
 
 
