@@ -61,6 +61,7 @@ class BrokerChannel:
     """A channel to one broker. `error` is why it is closed; None before it was first opened.
 
     retry_at   a closed channel is not opened again before this time (monotonic seconds)
+    backoff_s  the last backoff; 0 since it was connected
     used_at    when it last sent or received something
     """
 
@@ -80,6 +81,7 @@ class BrokerChannel:
         self.stream: Stream | None = None
         self.connect_by = 0.0
         self.retry_at = 0.0
+        self.backoff_s = 0.0
         self.used_at = 0.0
         self._client_id = client_id
         self._send_buffer = send_buffer
@@ -119,6 +121,7 @@ class BrokerChannel:
         if connected:
             self._connecting = None
             self.state = State.OPEN
+            self.backoff_s = 0.0
 
     def send(self, request: Request, sent: InFlightRequest) -> None:
         """Queue a request and write as much as the socket accepts. ConnectionFailed, and

@@ -76,7 +76,10 @@ class KafkaProducerConfig(Config):
         100, low=0, high=LONG_MAX, doc="Backoff before a retry, and between metadata requests."
     )
     reconnect_backoff_ms: int = key(
-        10, low=0, high=LONG_MAX, doc="Backoff before a reconnect to a failed broker."
+        10,
+        low=0,
+        high=LONG_MAX,
+        doc="Backoff before a reconnect to a failed broker; it doubles, up to 200 ms.",
     )
     max_in_flight_requests_per_connection: int = key(
         5, low=1, doc="Requests in flight per connection; 1 keeps the order under retries."

@@ -20,6 +20,8 @@ from kafka08.runtime.transport import Address
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS_MAX: Final = 10.0
+RECONNECT_MAX_S: Final = 0.2
+"""The longest backoff, unless reconnect.backoff.ms is longer."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,7 +37,8 @@ class NetworkClient:
     """Used by the sender's thread alone, except `wake_up`.
 
     max_in_flight    the most unanswered requests of one connection
-    reconnect_s      backoff before a failed address is tried again
+    reconnect_s      backoff before a failed address is tried again; doubled with each further
+                     failure, up to RECONNECT_MAX_S
     max_idle_s       connections unused for this time are closed; 0 or less: never
     """
 
@@ -169,7 +172,7 @@ class NetworkClient:
         try:
             channel.open()
         except ConnectionFailed as error:
-            self._close(channel, error, now + self._reconnect_s)
+            self._fail(channel, error, now)
 
     def _watch(self, channel: BrokerChannel) -> None:
         """Update the poller's interest in the channel, which may have a new stream."""
@@ -191,12 +194,18 @@ class NetworkClient:
                     self._forget(channel)  # the next connection has another stream
                 done += channel.write(now)
         except (ConnectionFailed, ProtocolError) as error:
-            self._close(channel, error, now + self._reconnect_s)
+            self._fail(channel, error, now)
         return done
 
     def _forget(self, channel: BrokerChannel) -> None:
         if channel.stream is not None:
             self._poller.forget(channel.stream)
+
+    def _fail(self, channel: BrokerChannel, error: KafkaError, now: float) -> None:
+        """Close it for a backoff. Twenty dead brokers took a tenth of a core at 10 ms each."""
+        longest_s = max(self._reconnect_s, RECONNECT_MAX_S)
+        channel.backoff_s = min(2 * channel.backoff_s or self._reconnect_s, longest_s)
+        self._close(channel, error, now + channel.backoff_s)
 
     def _close(self, channel: BrokerChannel, error: KafkaError, retry_at: float) -> None:
         self._forget(channel)
@@ -226,17 +235,16 @@ class NetworkClient:
 
     def _close_late(self, now: float) -> None:
         for channel in self._live():
-            retry_at = now + self._reconnect_s
             if channel.state is State.CONNECTING:
                 if now >= channel.connect_by:
                     failed = ConnectionFailed(f"cannot connect to {channel}: timed out")
-                    self._close(channel, failed, retry_at)
+                    self._fail(channel, failed, now)
             elif channel.in_flight:
                 first = channel.in_flight[0]
                 if now >= first.deadline:
                     name = first.request.__name__
                     late = RequestTimeout(f"{channel} did not answer a {name} in time")
-                    self._close(channel, late, retry_at)
+                    self._fail(channel, late, now)
             elif 0 < self._max_idle_s <= now - channel.used_at:
                 logger.info("Closing the idle connection to %s", channel)
                 self._forget(channel)
