@@ -21,6 +21,8 @@ from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 
 CLOCK_STEP_MS: Final = 60_000
 STOP_SECONDS: Final = 60.0
+TOOLS_MAX: Final = 4
+"""The most tools at a time: each that waits for members asks ZooKeeper 20 times a second."""
 MIGRATIONS: Final = (
     ("start",),
     ("start", "verify", "finish"),
@@ -410,7 +412,9 @@ class Faults:
         self._run_tool(what, administer)
 
     def _run_tool(self, what: str, call: Callable[[SimClientRuntime], object]) -> None:
-        """Run an administration tool in a process of its own, which may fail."""
+        """Run an administration tool in a process of its own, which may fail, unless many run."""
+        if len(self.running_tools) >= TOOLS_MAX:
+            return
         self._note(what)
         self._tools += 1
         runtime = self._hosts.client(f"admin-{self._tools}")

@@ -139,6 +139,8 @@ class Use:
                     self._member.whims_left -= 1
                     self._have_a_whim()
             except KafkaError:
+                # A group may refuse this member for the whole session of a dead one.
+                self._runtime.sleep(POLL_SECONDS)
                 if self._random.random() < 0.2:
                     return
 

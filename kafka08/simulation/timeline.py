@@ -16,6 +16,9 @@ MESSAGES_MAX: Final = 20_000
 """The limit of recorded messages; the last ones of the run are kept."""
 TEMPLATE: Final = Path(__file__).with_name("timeline.html")
 NAMES: Final = {api.key: api.name for api in APIS}
+PART: Final = "part of a request"
+LARGEST_REQUEST: Final = 1 << 24
+"""More than clients and brokers of a run send: what claims more bytes is no start of a request."""
 DATA: Final = "/*DATA*/null"
 
 
@@ -78,7 +81,9 @@ def name_of_request(item: object) -> str:
         return "end of connection"
     if not item:
         return ""
-    return NAMES.get(int.from_bytes(item[4:6], "big"), "part of a request")
+    size, api_key = int.from_bytes(item[:4], "big"), int.from_bytes(item[4:6], "big")
+    is_start = len(item) - 4 <= size < LARGEST_REQUEST
+    return NAMES.get(api_key, PART) if is_start else PART
 
 
 def name_of_response(item: object) -> str:

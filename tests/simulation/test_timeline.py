@@ -10,7 +10,7 @@ from typing import Any
 from kafka08.profile import SAFE
 from kafka08.simulation.plan import Fault, PlannedFault, draw_plan
 from kafka08.simulation.run import simulate
-from kafka08.simulation.timeline import Timeline
+from kafka08.simulation.timeline import Timeline, name_of_request
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -34,6 +34,15 @@ def test_a_run_is_on_its_page() -> None:
     assert ("ZooKeeper stops", 2.0) == (text, end - start)
     names = {message[4] for message in timeline.messages}
     assert {"Produce", "Fetch", "Metadata", "Multi", "Ping"} <= names
+
+
+def test_a_request_has_its_name_where_it_begins() -> None:
+    """The first piece of a request that was split has the name; the zeros of a later piece do not
+    make it a Produce, the first API."""
+    request = b"\0\0\0\x14" + b"\0\x01\0\0" + bytes(16)
+    assert name_of_request(request) == name_of_request(request[:9]) == "Fetch"
+    assert name_of_request(bytes(16)) == "part of a request"
+    assert name_of_request(b"\xff" * 16) == "part of a request"
 
 
 def test_nothing_is_fetched_and_no_text_ends_the_script() -> None:
