@@ -36,7 +36,9 @@ NO_FAULTS = "none"
     help="Number of runs, with consecutive seeds.",
 )
 @click.option(
-    "--minutes", type=click.FloatRange(0), help="Start runs for this long, instead of a number."
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    help="Start runs for this long, instead of a number.",
 )
 @click.option(
     "--profile",
@@ -72,7 +74,7 @@ NO_FAULTS = "none"
 @click.option(
     "--timeline",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write the last run as an HTML page.",
+    help="Write the last failing run as an HTML page; without one, the last run.",
 )
 @json_option("A JSON object for each run.")
 def simulate(
@@ -100,13 +102,19 @@ def simulate(
         raise click.UsageError("--plan has its own faults and members: leave out the other options")
     if plan_file is not None and seed is None:
         raise click.UsageError("--plan needs the --seed of its run")
+    if timeline is not None and not timeline.absolute().parent.is_dir():
+        raise click.BadParameter(
+            f"the directory {timeline.absolute().parent} does not exist", param_hint="--timeline"
+        )
     # The logs of brokers about faults belong to the run, not to this command.
     logging.getLogger().setLevel(logging.CRITICAL + 1)
     given = None if plan_file is None else _read_plan(plan_file)
-    failed = 0
+    count = failed = 0
+    shown: tuple[int, Plan] | None = None
     for one in _seeds(seed, runs, minutes):
         plan = given or _draw(one, profile, faults, coordinated=coordinated)
         outcome = run_seed(one, plan=plan, on_line=click.echo if replay else None)
+        count += 1
         failed += outcome.verdict is not None
         if as_json:
             show_json(asdict(outcome))
@@ -119,8 +127,12 @@ def simulate(
             _show(outcome, " ".join(options) if given is None else f"--plan {plan_file}")
         if outcome.verdict is not None and shrink:
             plan = _shrink(plan, outcome, as_json=as_json)
-        if timeline is not None:
-            _write_timeline(timeline, one, plan)
+        if outcome.verdict is not None or not failed:
+            shown = one, plan
+    if timeline is not None and shown is not None:
+        _write_timeline(timeline, *shown)
+    if count > 1 and not as_json:
+        click.echo(f"{count} runs, {failed} failed")
     if failed:
         raise SystemExit(1)
 

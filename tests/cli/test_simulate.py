@@ -59,3 +59,10 @@ def test_faults_are_chosen_by_name() -> None:
     done = simulate("--faults", "kill,nosuch")
     assert 2 == done.returncode
     assert b"'nosuch' is not one of clock, cut," in done.stderr
+
+
+def test_a_page_that_cannot_be_written_is_misuse(tmp_path: Path) -> None:
+    """The command refuses a missing directory before it runs anything."""
+    done = simulate("--timeline", str(tmp_path / "nosuch" / "run.html"))
+    assert (2, b"") == (done.returncode, done.stdout)
+    assert b"nosuch does not exist" in done.stderr
