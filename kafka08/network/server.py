@@ -138,19 +138,27 @@ class AcceptedConnection(ServerConnection):
             self._server.runtime.call_soon(self._resume)
 
     def _resume(self) -> None:
-        """Continue with received frames, and with reading where it was stopped."""
+        """Continue with received frames, and with reading where it was stopped. The watch starts
+        again only if nothing is left to do: a client that has its next request on the way, and
+        waits for replicas each time, then costs no event and no change of the watch."""
         self.scheduled = False
-        if self.ending or self.parked or self.outbox:
-            return
         try:
-            self._send_or_wait(self.handle_frames(self._server.runtime.monotonic))
+            if self.reader.pending_bytes and self._is_idle:
+                self._send_or_wait(self.handle_frames(self._server.runtime.monotonic))
+            elif self._reading.active and not self.parked:
+                self.reader.release()
+            if self._is_idle and not self._reading.active:
+                self.last_read = self._server.runtime.monotonic()
+                self._receive()
+                if self._is_idle:
+                    self._reading.start(self._on_readable)
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
             self._fail(error)
-            return
-        if not (self.ending or self.parked or self.outbox or self._reading.active):
-            self._reading.start(self._on_readable)
-            if not self.scheduled:
-                self._on_readable()  # there are bytes: that is why it was stopped
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether it has nothing to do but to receive."""
+        return not (self.ending or self.parked or self.outbox or self.scheduled)
 
     def response_queued(self) -> None:
         """A parked request has its response: send it now, and continue reading in a callback."""
