@@ -47,5 +47,7 @@ class PartitionFetchState(FollowerState):
     @property
     def position(self) -> int:
         """The next offset to fetch."""
-        end = self.log.log_end_offset
+        log = self.partition.log
+        assert log is not None, f"{self.partition} is followed without a log"
+        end = log.active_segment.end_offset
         return end if self.unsettled is None else min(end, self.unsettled)

@@ -77,6 +77,8 @@ PARTITION_BACKOFF_SECONDS: Final = 0.05
 RESPONSE_BYTES: Final = 16 * 1024 * 1024
 """Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
 partitions take their turn in the next request."""
+ROOM_BYTES: Final = 1024 * 1024
+"""Memory for responses, which lasts; a larger one gets its own."""
 REFUSED_BYTES: Final = 64 * 1024
 """Expected size of a partition's response after an error: most are refused again, but many that
 succeed at once must not exceed one response."""
@@ -113,6 +115,9 @@ class ReplicaFetcher:
         """The partitions and the wait of `_frame`."""
         self._moved: list[TopicPartition] = []
         """Partitions whose offset or size differs from `_frame`."""
+        self._again: dict[TopicPartition, PartitionFetchState] | None = None
+        """All partitions, if the last request was for all of them and nothing in its response
+        speaks against the next one being so too."""
         self._connection = Connection(
             leader.host,
             leader.port,
@@ -120,6 +125,7 @@ class ReplicaFetcher:
             timeout_ms=config.replica_socket_timeout_ms,
             receive_buffer=config.replica_socket_receive_buffer_bytes,
             max_response_bytes=INT_MAX,
+            response_room=ROOM_BYTES,
             runtime=runtime,
         )
 
@@ -134,7 +140,7 @@ class ReplicaFetcher:
         """Follow these too, from their HW on. Aborts a fetch that is parked at the leader, so that
         the new partitions do not wait for it."""
         max_bytes = self._config.replica_fetch_max_bytes
-        self._frame = None
+        self._frame = self._again = None
         for partition in partitions:
             self.remove([partition.topic_partition])
             self._followed[partition.topic_partition] = PartitionFetchState(partition, max_bytes)
@@ -144,6 +150,7 @@ class ReplicaFetcher:
 
     def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Stop following these: nothing is appended to them from now on."""
+        self._again = None
         for topic_partition in topic_partitions:
             followed = self._followed.pop(topic_partition, None)
             if followed is not None:
@@ -174,16 +181,19 @@ class ReplicaFetcher:
         """Send one request and process its response, or wait until there is something to fetch.
         Switches."""
         self._changed.clear()
-        if self._followed and not self._connect():
+        if self._followed and not self._connection.is_open and not self._connect():
             return
-        now = self._runtime.monotonic()
-        ready = {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
-        if not ready:
-            self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
-            return
-        wanted = self._in_turn(ready)
-        # The leader may delay a response for new data, but not while other partitions wait.
-        wait_ms = self._config.replica_fetch_wait_max_ms if len(wanted) == len(ready) else 0
+        wanted, wait_ms = self._again, self._config.replica_fetch_wait_max_ms
+        if wanted is None:
+            now = self._runtime.monotonic()
+            ready = {tp: item for tp, item in self._followed.items() if item.paused_until <= now}
+            if not ready:
+                self._changed.wait(PARTITION_BACKOFF_SECONDS if self._followed else None)
+                return
+            wanted = self._in_turn(ready)
+            # The leader may delay a response for new data, but not while other partitions wait.
+            if len(wanted) < len(ready):
+                wait_ms = 0
         try:
             answers = self._exchange(wanted, wait_ms)
         except (ClientError, ProtocolError) as error:
@@ -209,7 +219,7 @@ class ReplicaFetcher:
         changed offsets and sizes. Switches. Raises like Connection.send."""
         connection, version = self._connection, self._versions.fetch
         names = list(wanted)
-        frame = self._frame
+        self._again, frame = None, self._frame
         if frame is None or self._framed != (names, wait_ms):
             request = self._request(wanted, wait_ms)
             limited = version >= LIMITED_VERSION
@@ -248,6 +258,8 @@ class ReplicaFetcher:
         self._moved += answers
         if version >= LIMITED_VERSION:
             self._put_last(tp for tp in self._moved if tp not in answers or answers[tp].message_set)
+        elif not answers and wanted == self._followed and len(payload) <= RESPONSE_BYTES:
+            self._again = wanted  # each partition is expected to have as many bytes as now
         return answers
 
     def _connect(self) -> bool:

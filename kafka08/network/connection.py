@@ -21,7 +21,7 @@ from kafka08.protocol import codec, growing_buffer
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.list_groups import ListGroupsRequest
-from kafka08.protocol.types import Request, Response
+from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.protocol.version_ranges import OF_0_9, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
@@ -47,6 +47,9 @@ class Connection(Closeable):
     connect_timeout_ms  longest wait for the connection (to each address of the host)
     receive_buffer, send_buffer   socket buffer sizes in bytes; 0 or less: the system's defaults
     max_response_bytes  a response that announces more is refused before it is read
+    response_room       bytes of memory that responses share: a payload is valid until the next one
+                        is read, and one request at a time may be in flight. A larger response, or
+                        with 0 each one, gets memory of its own
     negotiates          whether to request the broker's API versions whenever it is opened; they are
                         in `versions` then. For brokers from 0.9 on
     """
@@ -62,6 +65,7 @@ class Connection(Closeable):
         receive_buffer: int = 0,
         send_buffer: int = 0,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
+        response_room: int = 0,
         negotiates: bool = False,
         runtime: Runtime = THREADS,
     ) -> None:
@@ -74,6 +78,7 @@ class Connection(Closeable):
         self._receive_buffer = receive_buffer
         self._send_buffer = send_buffer
         self._max_response_bytes = max_response_bytes
+        self._room = memoryview(bytearray(response_room))
         self._negotiates = negotiates
         self.versions = OF_0_9
         self.runtime = runtime
@@ -159,7 +164,8 @@ class Connection(Closeable):
         answered: bool = True,
     ) -> None:
         """`write` for an encoded frame, which several connections may send."""
-        self.open()
+        if self._stream is None:
+            self.open()
         assert self._stream is not None
         try:
             self._stream.settimeout(self.timeout_ms / 1000)
@@ -290,28 +296,47 @@ class Connection(Closeable):
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""
         deadline = self.runtime.monotonic() + timeout_ms / 1000
-        size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)
-        return self._receive(size, deadline)
+        room = self._room
+        if not room:
+            size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)
+            return self._receive(size, deadline)
+        received = self._fill(room, deadline, SIZE.size)
+        size = frame_size(room, self._max_response_bytes)
+        end = SIZE.size + size
+        if received > end:
+            raise ProtocolError(f"{received - end} bytes follow the response")
+        if end > len(room):
+            return self._receive(size, deadline, room[SIZE.size : received])
+        if received < end:
+            self._fill(room[received:end], deadline)
+        return room[SIZE.size : end]
 
-    def _receive(self, size: int, deadline: float) -> memoryview:
-        """Exactly `size` bytes, in a new buffer, which the response may keep views of."""
+    def _receive(self, size: int, deadline: float, begun: Buffer = b"") -> memoryview:
+        """Exactly `size` bytes, in a new buffer, which the response may keep views of. `begun`:
+        those that were received already."""
+        received = len(begun)
         if size <= AT_ONCE_BYTES:
             data = growing_buffer.whole(size)
-            self._fill(memoryview(data), deadline)
+            data[:received] = begun
+            self._fill(memoryview(data)[received:], deadline)
             return memoryview(data)
-        large, received = growing_buffer.begin(size), 0
+        large = growing_buffer.begin(size)
+        large[:received] = begun
         while received < size:
-            if received:
+            if received == len(large):
                 large = growing_buffer.grow(large, size)
             self._fill(memoryview(large)[received:], deadline)
             received = len(large)
         return memoryview(large)
 
-    def _fill(self, rest: memoryview, deadline: float) -> None:
-        """Receive until `rest` is full; OSError, TimeoutError."""
+    def _fill(self, rest: memoryview, deadline: float, least: int | None = None) -> int:
+        """Receive until `rest` is full, or has at least so many bytes; returns their number.
+        OSError, TimeoutError."""
         assert self._stream is not None
         limit = inf
-        while rest:
+        left = len(rest) if least is None else least
+        total = 0
+        while left > 0:
             seconds = deadline - self.runtime.monotonic()
             if seconds <= 0:
                 raise TimeoutError
@@ -322,3 +347,6 @@ class Connection(Closeable):
             if received == 0:
                 raise ConnectionResetError("the broker closed it before the response was complete")
             rest = rest[received:]
+            total += received
+            left -= received
+        return total

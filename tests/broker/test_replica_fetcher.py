@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from kafka08.broker import replica_fetcher
 from kafka08.broker.replica_fetcher import PARTITION_BACKOFF_SECONDS, ReplicaFetcher
 from kafka08.errors import StorageError
 from kafka08.protocol import message_set
@@ -427,6 +428,22 @@ class TestManyPartitionsThatLag:
         pair.fetcher.round()
         assert 20 == self.copied(pair)
 
+    def test_those_whose_last_answer_was_large_have_turns_again(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each brought so much that an answer for all of them may not bring it again."""
+        for _ in range(3):
+            pair.fetcher.round()
+        monkeypatch.setattr(replica_fetcher, "RESPONSE_BYTES", 100_000)
+        counts = []
+        for _ in range(2):
+            for copy in pair.copies:
+                large = message_set.encode([(None, b"b" * 20_000)])
+                append(pair.leader, large, copy.topic_partition)
+            pair.fetcher.round()
+            counts.append(self.copied(pair))
+        assert [10 + 10, 20 + 4] == counts
+
     def test_a_failed_answer_makes_them_lag(self, pair: Pair) -> None:
         """After a failed response, which may have been too long, the size to expect of each
         partition is unknown again."""
@@ -464,6 +481,21 @@ def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
         pair.fetcher.round()
         assert 0 == pair.copy.log.log_end_offset
     assert 0 == len(pair.fetcher)
+
+
+def test_what_is_removed_is_not_asked_for_again(tmp_path: Path) -> None:
+    """Although the request before went to the leader again and again, as it was."""
+    pair = Pair(tmp_path, partitions=2)
+    for value in (b"a", b"b", b"c"):
+        for copy in pair.copies:
+            append(pair.leader, message_set.encode([(None, value)]), copy.topic_partition)
+        pair.fetcher.round()
+    assert [3, 3] == [copy.log.log_end_offset for copy in pair.copies]
+    pair.fetcher.remove([TP])
+    pair.leader.runtime.advance(1)
+    pair.fetcher.round()
+    first, second = (partition.followers[2] for partition in pair.leader.replica_manager)
+    assert second.last_fetch - first.last_fetch >= 1
 
 
 def test_what_is_removed_while_connecting_is_not_asked_for(tmp_path: Path) -> None:

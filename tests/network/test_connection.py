@@ -35,13 +35,16 @@ FRAME = codec.encode_response(ANSWER, 0)
 QUESTION = ConsumerMetadataRequest("g")
 
 
-def connection_to(network: ScriptedNetwork, max_response_bytes: int = 1 << 20) -> Connection:
+def connection_to(
+    network: ScriptedNetwork, max_response_bytes: int = 1 << 20, response_room: int = 0
+) -> Connection:
     return Connection(
         "b",
         9092,
         runtime=network.runtime(),
         client_id="me",
         max_response_bytes=max_response_bytes,
+        response_room=response_room,
     )
 
 
@@ -61,12 +64,13 @@ def answering(*frames: bytes, chunk: int | None = None, hang_up: bool = False) -
     return network
 
 
+@pytest.mark.parametrize("room", [0, len(FRAME) - 1, len(FRAME), 1000])
 @pytest.mark.parametrize("chunk", [None, 1, 3])
-def test_send_reads_its_answer_however_it_arrives(chunk: int | None) -> None:
-    """An answer may come in pieces of any size."""
+def test_send_reads_its_answer_however_it_arrives(chunk: int | None, room: int) -> None:
+    """An answer may come in pieces of any size, into memory of its own or that of all answers."""
     network = ScriptedNetwork(chunk)
     network.broker("b", 9092, lambda _: ANSWER)
-    connection = connection_to(network)
+    connection = connection_to(network, response_room=room)
     assert connection.send(QUESTION) == ANSWER
     assert connection.send(QUESTION) == ANSWER
     assert network.opened == [("b", 9092)]
@@ -90,12 +94,13 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
 
 @pytest.mark.parametrize("cut", range(len(FRAME)))
 @pytest.mark.parametrize("hang_up", [True, False], ids=["closed", "silent"])
+@pytest.mark.parametrize("room", [0, 1000])
 def test_an_answer_cut_anywhere_fails_and_the_next_request_gets_a_new_connection(
-    cut: int, hang_up: bool
+    cut: int, hang_up: bool, room: int
 ) -> None:
     """Cut at every byte: ConnectionFailed if the broker closed, RequestTimeout if it is silent."""
     network = answering(FRAME[:cut], hang_up=hang_up)
-    connection = connection_to(network)
+    connection = connection_to(network, response_room=room)
     with pytest.raises(ConnectionFailed if hang_up else RequestTimeout, match="b:9092"):
         connection.send(QUESTION)
     assert not connection.is_open
@@ -123,12 +128,22 @@ def test_a_size_out_of_bounds_is_refused_before_it_is_read(size: int) -> None:
     assert not connection.is_open
 
 
-def test_a_large_answer_arrives_whole() -> None:
+@pytest.mark.parametrize("behind", [b"x", FRAME])
+def test_bytes_behind_the_answer_to_the_only_request_are_refused(behind: bytes) -> None:
+    """In the memory that answers share they would be lost."""
+    connection = connection_to(answering(FRAME, behind), response_room=1000)
+    with pytest.raises(ProtocolError, match=f"{len(behind)} bytes follow the response"):
+        connection.send(QUESTION)
+    assert not connection.is_open
+
+
+@pytest.mark.parametrize("room", [0, 1 << 20])
+def test_a_large_answer_arrives_whole(room: int) -> None:
     """Its buffer grows with its bytes, which the answer keeps views of."""
     data = bytes(range(256)) * (80 << 10)
     answer = FetchResponse([FetchTopicResponse("t", [FetchPartitionResponse(0, 0, 7, data)])])
     network = answering(codec.encode_response(answer, 0), chunk=1_000_003)
-    connection = connection_to(network, max_response_bytes=1 << 28)
+    connection = connection_to(network, max_response_bytes=1 << 28, response_room=room)
     response = connection.send(FetchRequest(-1, 100, 1, []))
     assert isinstance(response, FetchResponse)
     assert response.topics[0].partitions[0].message_set == data
