@@ -91,9 +91,13 @@ class DelayedFetch(DelayedOperation):
         partition = self._replica_manager.partition(topic_partition)
         log = partition.leader_log()
         if isinstance(start, int):
-            reached = log.log_end_offset if self._from_follower else partition.high_watermark
-            if self._min_bytes <= 1 and log.log_start_offset <= start <= reached:
-                return None if reached > start else 0
+            log_end_offset = log.active_segment.end_offset
+            reached = log_end_offset if self._from_follower else partition.high_watermark
+            if self._min_bytes <= 1:
+                if start < reached:
+                    return None  # the read reports it if retention has deleted `start`
+                if start == reached and log.log_start_offset <= start:
+                    return 0
             start = self._starts[topic_partition] = log.position_of(start)
         end = log.log_end
         if not self._from_follower and partition.high_watermark < end.offset:

@@ -81,17 +81,15 @@ class DelayedProduce(DelayedOperation):
     def is_satisfied_by(self, key: TopicPartition) -> bool:
         pending = self._pending
         required = pending.get(key)
-        if required is not None and self._is_settled(key, required):
+        if required is not None:
+            try:
+                partition = self._replica_manager.partition(key)
+                if not partition.acknowledged(required, self._required_acks):
+                    return False
+            except ApiError as error:
+                self._errors[key] = error
             del pending[key]
         return not pending
-
-    def _is_settled(self, tp: TopicPartition, required: int) -> bool:
-        try:
-            partition = self._replica_manager.partition(tp)
-            return partition.acknowledged(required, self._required_acks)
-        except ApiError as error:
-            self._errors[tp] = error
-            return True
 
     def complete(self) -> None:
         for tp in self._pending:

@@ -15,6 +15,7 @@ partition without new messages costs one comparison. handlers.fetch handles a re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
@@ -97,8 +98,9 @@ class FastFetch:
         wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, fields[0] >= 0, *fields)
         manager = self._replica_manager
         if wanted.follows:
+            follower = wanted.replica_id
             for partition in wanted.partitions:
-                if not partition.has_replica(wanted.replica_id):
+                if follower not in partition.replicas or follower == partition.broker_id:
                     return FALL_BACK
         elif wanted.replica_id != ORDINARY_CONSUMER:
             return FALL_BACK
@@ -122,7 +124,6 @@ class FastFetch:
             if response is None:
                 self._complete(view, link)
             else:
-                link.on_close = None
                 link.send_response(response)
 
         names = [partition.topic_partition for partition in wanted.partitions]
@@ -135,8 +136,11 @@ class FastFetch:
         follows = wanted.follows
         wait = DelayedFetch(manager, starts, wanted.min_bytes, done, from_follower=follows)
         waits = manager.follower_fetch_purgatory if follows else manager.fetch_purgatory
-        if not waits.add(wait, names, wanted.max_wait_ms):
-            link.on_close = lambda: waits.abandon(wait)
+        if not reads.found:
+            waits.watch(wait, names, wanted.max_wait_ms)
+        elif waits.add(wait, names, wanted.max_wait_ms):
+            return
+        link.on_close = partial(waits.abandon, wait)
 
     def _respond(self, payload: memoryview, wanted: Wanted, reads: Reads) -> ResponseFrame | None:
         """The frame, its sets still in their files; None if a frame cannot hold it, or if the sets

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from kafka08.structs import TopicPartition
 
 ALL_IN_SYNC: Final = -1
+HEAD_BYTES: Final = 256
+"""The part of a parked request that is kept for its header: a log line cuts a longer client id."""
 
 
 class FastProduce:
@@ -72,53 +74,64 @@ class FastProduce:
         if response is not None:
             names = [one.topic_partition for one in found]
             self._replica_manager.wake_fetches(names)
-            if acks != ALL_IN_SYNC or not must_wait(found):
+            if acks != ALL_IN_SYNC:
                 return response if acks else b""
-            end_offsets = [one.leader_log().log_end_offset for one in found]
             times_ms = [NO_TIMESTAMP] * len(found)
-            appended = Appended(names, base_offsets, end_offsets, times_ms)
+            appended = Appended(names, base_offsets, log_ends(found), times_ms)
         else:
             appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
             self._replica_manager.wake_fetches(appended.names)
             if len(appended.names) < len(found):
                 return Fallback(appended.results())
             response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
-            if acks != ALL_IN_SYNC or not must_wait(found):
+            if acks != ALL_IN_SYNC:
                 return response if acks else b""
-        return self._wait(payload, link, timeout_ms, appended, response)
+        pending = {
+            tp: end_offset
+            for tp, end_offset, partition in zip(
+                appended.names, appended.end_offsets, found, strict=True
+            )
+            if partition.high_watermark < end_offset
+        }
+        if not pending:
+            return response
+        return self._wait(payload, link, timeout_ms, pending, appended, response)
 
     def _wait(
         self,
         payload: memoryview,
         link: ServerConnection,
         timeout_ms: int,
+        pending: dict[TopicPartition, int],
         appended: Appended,
         response: bytes,
     ) -> ResponseFrame | None:
-        """Park the request until the replicas have everything."""
-        header = decode_header(payload)
+        """Park the request until the replicas have everything before the `pending` offsets."""
+        head = bytes(payload[:HEAD_BYTES])
 
         def done(errors: AppendErrors) -> None:
             if errors:
+                header = decode_header(head)
                 request = ProduceRequest(ALL_IN_SYNC, timeout_ms, [], version=header.version)
                 call = Call(self._broker, link, header, request, produce.refuse)
                 produce.finish(request, with_errors(appended.results(), errors), call)
             else:
-                link.on_close = None
                 link.send_response(response)
 
-        manager = self._replica_manager
-        pending = dict(zip(appended.names, appended.end_offsets, strict=True))
-        wait = DelayedProduce(manager, ALL_IN_SYNC, pending, done)
-        waits = manager.produce_purgatory
-        if not waits.add(wait, appended.names, timeout_ms):
-            link.on_close = partial(waits.abandon, wait)
+        waits = self._replica_manager.produce_purgatory
+        wait = DelayedProduce(self._replica_manager, ALL_IN_SYNC, pending, done)
+        waits.watch(wait, list(pending), timeout_ms)
+        link.on_close = partial(waits.abandon, wait)
         return None
 
 
-def must_wait(partitions: Sequence[Partition]) -> bool:
-    """Whether the HW of one of them waits for other replicas."""
-    return any(len(partition.maximal_isr) > 1 for partition in partitions)
+def log_ends(partitions: Sequence[Partition]) -> list[int]:
+    """The LEOs of partitions that have a log."""
+    ends = []
+    for partition in partitions:
+        assert partition.log is not None
+        ends.append(partition.log.active_segment.end_offset)
+    return ends
 
 
 class Appended(NamedTuple):

@@ -263,7 +263,7 @@ class Partition(LeaderState):
     def maybe_raise_high_watermark(self) -> bool:
         """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""
         assert self.log is not None
-        high_watermark, lowest = self.high_watermark, self.log.log_end_offset
+        high_watermark, lowest = self.high_watermark, self.log.active_segment.end_offset
         if len(self.maximal_isr) > 1:
             for broker_id in self.maximal_isr:
                 follower = self.followers.get(broker_id)  # None for this broker
@@ -299,16 +299,12 @@ class Partition(LeaderState):
     def check_replica(self, broker_id: int, offset: int) -> None:
         """UnknownError for a broker that is not an assigned replica (NotAssignedReplica of the JVM,
         which has no code), and fetches at `offset`."""
-        if not self.has_replica(broker_id):
+        if broker_id not in self.replicas or broker_id == self.broker_id:
             raise UnknownError(
                 f"Leader {self.broker_id} failed to record follower {broker_id}'s position "
                 f"{offset} since the replica is not recognized to be one of the assigned replicas "
                 f"{','.join(map(str, self.replicas))} for partition {self.topic_partition}"
             )
-
-    def has_replica(self, broker_id: int) -> bool:
-        """Whether another broker is an assigned replica."""
-        return broker_id in self.replicas and broker_id != self.broker_id
 
     def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
         """A follower fetched at `offset`, so it has everything before. True if the HW rose. Raises
@@ -317,8 +313,10 @@ class Partition(LeaderState):
         if follower is None or broker_id not in self.replicas:
             self.check_replica(broker_id, offset)  # which raises
         assert follower is not None
-        log_end_offset = offset if self.log is None else self.log.log_end_offset
+        log_end_offset = offset if self.log is None else self.log.active_segment.end_offset
         follower.record_fetch(offset, now, log_end_offset)
+        if offset <= self.high_watermark:
+            return False
         return self.is_leader and self.maybe_raise_high_watermark()
 
     # The in-sync replicas

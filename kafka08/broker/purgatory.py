@@ -43,12 +43,12 @@ class DelayedOperation:
 
 
 class Purgatory:
-    """All operations of one kind, by key. Nothing here switches."""
+    """All operations of one kind, by key; `count` is their number. Nothing here switches."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
-        self._count = 0
+        self.count = 0
 
     def __contains__(self, key: Hashable) -> bool:
         """Whether an operation watches the key: a cheap check, mostly False."""
@@ -56,20 +56,30 @@ class Purgatory:
 
     def __len__(self) -> int:
         """The number of operations."""
-        return self._count
+        return self.count
 
     def add(self, operation: DelayedOperation, keys: Sequence[Hashable], timeout_ms: float) -> bool:
         """Complete it now if it is satisfied (True), else watch it for at most `timeout_ms`."""
-        operation.keys = keys
         operation.task = None
         if operation.is_satisfied():
             operation.complete()
             return True
-        for key in keys:
-            self._watchers.setdefault(key, {})[operation] = None
-        operation.task = self._timer.add(timeout_ms, partial(self._end, operation))
-        self._count += 1
+        self.watch(operation, keys, timeout_ms)
         return False
+
+    def watch(
+        self, operation: DelayedOperation, keys: Sequence[Hashable], timeout_ms: float
+    ) -> None:
+        """`add` an operation of which the caller knows that it is not satisfied."""
+        operation.keys = keys
+        for key in keys:
+            watchers = self._watchers.get(key)
+            if watchers is None:
+                self._watchers[key] = {operation: None}
+            else:
+                watchers[operation] = None
+        operation.task = self._timer.add(timeout_ms, partial(self._end, operation))
+        self.count += 1
 
     def check_and_complete(self, key: Hashable) -> int:
         """After an event of `key`: complete the operations that it satisfies; returns their number.
@@ -77,7 +87,14 @@ class Purgatory:
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
-        satisfied = [operation for operation in watchers if _is_over(operation, key)]
+        satisfied = []
+        for operation in watchers:
+            try:
+                if operation.is_satisfied_by(key):
+                    satisfied.append(operation)
+            except Exception:
+                logger.exception("Uncaught exception while checking a delayed operation")
+                satisfied.append(operation)
         completed = 0
         for operation in satisfied:
             # Completing one may send a response and so, in the end, complete another.
@@ -117,18 +134,10 @@ class Purgatory:
         assert operation.task is not None
         operation.task.cancel()
         operation.task = None
-        self._count -= 1
+        self.count -= 1
         for key in operation.keys:
             watchers = self._watchers.get(key)
             if watchers is not None:
                 watchers.pop(operation, None)
                 if not watchers:
                     del self._watchers[key]
-
-
-def _is_over(operation: DelayedOperation, key: Hashable) -> bool:
-    try:
-        return operation.is_satisfied_by(key)
-    except Exception:
-        logger.exception("Uncaught exception while checking a delayed operation")
-        return True

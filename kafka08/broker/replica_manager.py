@@ -210,11 +210,12 @@ class ReplicaManager:
 
     def wake_fetches(self, topic_partitions: Collection[TopicPartition]) -> None:
         """The same after an append, which alone completes no delayed produce."""
-        if len(self.follower_fetch_purgatory):
+        if self.follower_fetch_purgatory.count:
             if not self._grown:
                 self._runtime.call_soon(self._complete_follower_fetches)
             self._grown.update(dict.fromkeys(topic_partitions))
-        self.fetch_purgatory.check_and_complete_all(topic_partitions)
+        if self.fetch_purgatory.count:
+            self.fetch_purgatory.check_and_complete_all(topic_partitions)
 
     def _complete_follower_fetches(self) -> None:
         """At the end of a turn of the event loop. Each response has what all connections appended
@@ -234,13 +235,17 @@ class ReplicaManager:
             is_new = offset != partition.followers[broker_id].log_end_offset
             if partition.record_follower_fetch(broker_id, offset, now):
                 raised.append(partition.topic_partition)
-            if partition.joins_isr(broker_id):
+            if broker_id not in partition.isr and partition.joins_isr(broker_id):
                 self._isr_changes.begin(partition, (*partition.isr, broker_id))
             if is_new:
                 moved.append(partition.topic_partition)
-        self.fetch_purgatory.check_and_complete_all(raised)
-        self.produce_purgatory.check_and_complete_all(raised)
-        self.counted_produce_purgatory.check_and_complete_all(moved)
+        for waits, changed in (
+            (self.fetch_purgatory, raised),
+            (self.produce_purgatory, raised),
+            (self.counted_produce_purgatory, moved),
+        ):
+            if changed and waits.count:
+                waits.check_and_complete_all(changed)
 
     def shrink_isrs(self) -> None:
         """Start to remove stuck or slow followers from the ISRs. Switches."""

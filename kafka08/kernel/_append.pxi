@@ -139,7 +139,8 @@ cdef int append_at(
     partition.messages_in += end_offset - place.base_offset
     partition.bytes_in += place.size
     if len(partition.maximal_isr) > 1:
-        (<object>partition).maybe_raise_high_watermark()
+        if partition.high_watermark >= place.base_offset:
+            (<object>partition).maybe_raise_high_watermark()
     elif end_offset > partition.high_watermark:
         partition.high_watermark = end_offset
     return 0

@@ -90,7 +90,8 @@ class LeaderState:
     before use, and implements two methods:
 
     has_enough_in_sync()             whether an append with acks -1 is allowed
-    maybe_raise_high_watermark()     called after an append if the ISR has other members
+    maybe_raise_high_watermark()     called after an append to a log whose HW was at its end, if the
+                                     ISR has other members; a lower one waits for one of them
 
     log                      None, or an object with a SegmentTail as `active_segment`, and its
                              first offset as `log_start_offset`
@@ -224,7 +225,8 @@ def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> 
         partition.messages_in += tail.end_offset - base_offset
         partition.bytes_in += len(data)
         if len(partition.maximal_isr) > 1:
-            partition.maybe_raise_high_watermark()
+            if partition.high_watermark >= base_offset:
+                partition.maybe_raise_high_watermark()
         elif tail.end_offset > partition.high_watermark:
             partition.high_watermark = tail.end_offset
     return base_offset

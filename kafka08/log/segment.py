@@ -196,10 +196,13 @@ class LogSegment(kernel.SegmentTail):
     def index_last_set(self) -> None:
         """Add the index entries of the last set."""
         self.index_is_due = False
-        self.index.append(self.tail_offset, self.tail_position)
+        index = self.index
+        index.append(self.tail_offset, self.tail_position)
         if self.time_index is not None:
             self.time_index.append(self.max_timestamp_ms, self.max_timestamp_offset)
-        self.is_full = self._has_full_index()
+            self.is_full = self._has_full_index()
+        elif index.entries >= index.capacity:
+            self.is_full = True
 
     def position_of(self, offset: int, lower_bound: int = 0) -> int | None:
         """Position of the first entry (a wrapper counts as its last message) with an offset at or

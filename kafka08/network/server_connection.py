@@ -140,7 +140,10 @@ class ServerConnection:
         assert self.parked, f"{self.peer} has two responses"
         self.parked = False
         self.on_close = None
-        self._queue(response)
+        if type(response) is not bytes:
+            self._queue(response)
+        elif response:
+            self.outbox.append(response)
         self.response_queued()
 
     def response_queued(self) -> None:

@@ -249,19 +249,21 @@ def test_a_file_with_a_descriptor_has_what_was_written(kernel: ModuleType, tmp_p
 
 
 def test_an_append_is_counted(kernel: ModuleType) -> None:
-    """Messages and bytes; the HW follows where nobody else has to have them, and otherwise the
-    partition is asked."""
+    """Messages and bytes; the HW follows where nobody else has to have them. Otherwise the
+    partition is asked, unless its HW was below the end, so that it waits for others."""
     data = plain([(None, b"a"), (None, b"b")])
     alone = a_leader(kernel, a_tail(kernel, File()), messages_in=5, bytes_in=100)
-    other = a_leader(kernel, a_tail(kernel, File()), maximal_isr=(1, 2))
-    produce(kernel, [alone, other], [data, data])
+    other = a_leader(kernel, a_tail(kernel, File()), maximal_isr=(1, 2), high_watermark=40)
+    waiting = a_leader(kernel, a_tail(kernel, File()), maximal_isr=(1, 2), high_watermark=39)
+    produce(kernel, [alone, other, waiting], [data, data, data])
     assert (7, 100 + len(data), 42, 0) == (
         alone.messages_in,
         alone.bytes_in,
         alone.high_watermark,
         alone.raised,
     )
-    assert (2, len(data), 0, 1) == (
+    assert (39, 0) == (waiting.high_watermark, waiting.raised)
+    assert (2, len(data), 40, 1) == (
         other.messages_in,
         other.bytes_in,
         other.high_watermark,
