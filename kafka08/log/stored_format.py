@@ -1,10 +1,13 @@
 """The message format of a stored log: whether it contains magic 1. Needed at a broker's start.
 
 Only brokers from 0.10.1 on write time indexes, so a segment without one has magic 0. In others the
-first message, the time index, whose entries are timestamps of messages, and what follows the last
-entry of the offset index are checked. Magic 1 without timestamps between magic 0 in one segment is
-not found. `Log.config` starts a new segment when a topic's format is lowered, so that our brokers
-write none; a JVM broker, which starts in any case, does.
+first message, the time index, whose entries are timestamps of messages, PLACES sets that the offset
+index names, and what follows its last entry are checked.
+
+Magic 1 without timestamps between magic 0 in one segment may be between these places. `Log.config`
+starts a new segment when a topic's format is lowered, so that our brokers write none; a JVM broker
+does, if old producers alone write to a topic whose format is raised and lowered again. To find each
+such message, every start of a broker with an old format would have to read its whole logs.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from kafka08.protocol.message_set import NO_LIMIT
 from kafka08.runtime.disk import Disk, File, OpenMode
 
 PIECE_BYTES: Final = 256 << 10
+PLACES: Final = 64
+"""In a segment of 1 GB they are 16 MB apart."""
 ONLY_MAGIC_0: Final = 1
 """SetSummary.magics of a set of magic 0."""
 
@@ -43,8 +48,10 @@ def segment_of_magic_1(directory: Path, disk: Disk) -> Path | None:
         if head[MAGIC_POSITION] or any(_start_of(disk, path)):
             return messages
         index = path.with_suffix(INDEX_SUFFIX)
-        indexed = _last_position(disk, index) if index in files else 0
-        if _has_magic_1(file, messages, indexed):
+        *places, last = _places(disk, index) if index in files else [0]
+        if any(_begins_with_magic_1(file, messages, position) for position in places):
+            return messages
+        if _has_magic_1(file, messages, last):
             return messages
     return None
 
@@ -56,9 +63,9 @@ def _start_of(disk: Disk, path: Path) -> bytes:
         return file.pread(TIME_ENTRY_BYTES, 0)
 
 
-def _last_position(disk: Disk, path: Path) -> int:
-    """The position in an offset index's last entry that is used; 0 if there is none. After a crash
-    those that are not used are zeros."""
+def _places(disk: Disk, path: Path) -> list[int]:
+    """Positions in at most PLACES entries of an offset index, of which one is the last that is
+    used; [0] if there is none. After a crash those that are not used are zeros."""
     file = open_file(disk, path, OpenMode.READ)
 
     def position(slot: int) -> int:
@@ -70,7 +77,18 @@ def _last_position(disk: Disk, path: Path) -> int:
     entries = file_size(file, path) // INDEX_ENTRY_BYTES
     if entries and not position(entries - 1):
         entries = bisect_left(range(entries), True, key=lambda slot: position(slot) == 0)
-    return position(entries - 1) if entries else 0
+    step = max(1, -(-entries // PLACES))
+    return [position(slot) for slot in range((entries - 1) % step, entries, step)] or [0]
+
+
+def _begins_with_magic_1(file: File, path: Path, position: int) -> bool:
+    """Whether a sound message of magic 1 is at this position. An index may be wrong after a
+    crash."""
+    with storage_errors("read", path):
+        head = file.pread(MAGIC_POSITION + 1, position)
+    if len(head) <= MAGIC_POSITION or not head[MAGIC_POSITION]:
+        return False
+    return _has_magic_1(file, path, position)
 
 
 def _has_magic_1(file: File, path: Path, position: int) -> bool:

@@ -216,11 +216,14 @@ class TestStartWithALowerFormat:
         again.load()
         again.shutdown()
 
+    @pytest.mark.parametrize("sets_of_magic_0_behind", [0, 5, 500])
     @pytest.mark.parametrize("crashed", [False, True])
-    def test_magic_1_without_timestamps_behind_magic_0(self, tmp_path: Path, crashed: bool) -> None:
+    def test_magic_1_without_timestamps_behind_magic_0(
+        self, tmp_path: Path, crashed: bool, sets_of_magic_0_behind: int
+    ) -> None:
         """Messages of magic 1 without timestamps are found in a segment that begins with magic 0
-        and has an empty time index. Old producers wrote them after the format was raised. A crash
-        leaves zeros in the indexes."""
+        and has an empty time index, also if magic 0 follows, as where a JVM broker's format was
+        raised and lowered again. Old producers wrote them. A crash leaves zeros in the indexes."""
         manager = self.manager(tmp_path, message_format_version="0.9.0")
         manager.load()
         log = manager.get_or_create(TopicPartition("old", 0))
@@ -231,10 +234,16 @@ class TestStartWithALowerFormat:
         manager = self.manager(tmp_path)
         manager.load()
         log = manager.logs[TopicPartition("old", 0)]
-        log.append(bytearray(message_set.encode(values)))
+        for _ in range(20):
+            log.append(bytearray(message_set.encode(values)))
+        manager.update_topic_config("old", {"message.format.version": "0.9.0"})
+        log.active_segment.is_full = False  # the JVM does not roll
+        for _ in range(sets_of_magic_0_behind):
+            log.append(bytearray(message_set.encode(values)))
+        assert [0] == [segment.base_offset for segment in log.segment_facts]
         directory = tmp_path
         if crashed:
-            directory = shutil.copytree(tmp_path, tmp_path.with_name("crashed"))
+            directory = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-crashed"))
         manager.shutdown()
         assert not any((tmp_path / "old-0" / f"{0:020d}.timeindex").read_bytes())
         with pytest.raises(ConfigError, match="is too low for topic old"):
