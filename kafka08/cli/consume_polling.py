@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 Render = Callable[["MessageBatch"], bytes]
 IDLE_KEY = "consumer.timeout.ms"
 """This command's own key: the KafkaConsumer has no such timeout."""
+CLIENT_ID: Final = "kafka08-consume"
+"""The client.id, if none is configured. Member ids begin with it."""
+LEAVE_S: Final = 5.0
+"""How long the last commit may take, and then leaving the group."""
 
 
 def consume_group(
@@ -52,7 +57,7 @@ def consume_group(
     if from_beginning:
         options["auto.offset.reset"] = "earliest"
     config, idle_limit_ms = read_consumer_config(options)
-    with KafkaConsumer(config) as consumer:
+    with leaving_soon(KafkaConsumer(config)) as consumer:
         printer = PollingPrinter(
             consumer,
             descriptor,
@@ -68,7 +73,7 @@ def consume_group(
         finally:
             click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
         if config.enable_auto_commit and consumer.assignment():
-            consumer.commit()  # including the last batch: it is printed
+            consumer.commit(timeout=LEAVE_S)  # including the last batch: it is printed
 
 
 def consume_range(
@@ -87,7 +92,7 @@ def consume_range(
     from kafka08.consumer import KafkaConsumer
 
     config, idle_limit_ms = read_consumer_config({"group.id": ""})
-    with KafkaConsumer(config) as consumer:
+    with leaving_soon(KafkaConsumer(config)) as consumer:
         start = start_of(consumer, tp, wanted)
         end = end_of(consumer, tp, "end" if stop_at_end and until is None else until)
         consumer.assign([tp])
@@ -111,6 +116,15 @@ def consume_range(
             )
 
 
+@contextmanager
+def leaving_soon(consumer: KafkaConsumer) -> Iterator[KafkaConsumer]:
+    """Closes it at the end of the block: whoever stopped the command waits for that."""
+    try:
+        yield consumer
+    finally:
+        consumer.close(timeout=LEAVE_S)
+
+
 def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, int]:
     """--config and --override, and consumer.timeout.ms from them (-1: none). Without a group it is
     a temporary one, which commits nothing."""
@@ -122,6 +136,7 @@ def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, 
         idle_limit_ms = int(idle_limit)
     except ValueError:
         raise ConfigError(f"{IDLE_KEY}: {idle_limit!r} is not a number of ms") from None
+    properties.setdefault("client.id", CLIENT_ID)
     if "group.id" not in properties:
         properties["group.id"] = f"console-consumer-{random.randrange(10**9)}"
         properties.setdefault("enable.auto.commit", "false")

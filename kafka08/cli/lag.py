@@ -19,6 +19,7 @@ def warn_of_never_committed(partitions: Iterable[PartitionOffsets]) -> None:
     if found:
         click.echo(
             f"Never committed: {some_of(found)}; the lag counts from the log's start. A member "
-            "starts there with auto.offset.reset=smallest, at the log's end with largest",
+            "starts there with auto.offset.reset=smallest (of a KafkaConsumer: earliest), at the "
+            "log's end with largest (latest)",
             err=True,
         )

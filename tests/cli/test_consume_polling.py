@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,6 +122,23 @@ def test_silence_of_dead_brokers_is_a_failure(commands: Commands) -> None:
     ended = commands(*read, "--bootstrap", "127.0.0.1:1", code=1)
     assert "no broker answered: 127.0.0.1:1" in ended.err
     assert "Consumed 0 messages" in commands(*read).err
+
+
+@pytest.mark.releases  # for its ten seconds
+def test_a_signal_ends_it_although_no_broker_answers(commands: Commands) -> None:
+    """With an error, for what it printed is not committed. It took a minute and a half."""
+    slow = ("--override", "auto.commit.interval.ms=600000")
+    running = commands.start("consume", "words", "--group", "stuck", "--from-beginning", *slow)
+    running.await_out(20)
+    commands.cluster.pause(0)
+    try:
+        began = time.monotonic()
+        ended = running.stop(signal.SIGINT)
+        assert time.monotonic() - began < 60
+    finally:
+        commands.cluster.resume(0)
+    assert ended.code == 1
+    assert "the commit took longer than the timeout" in ended.err
 
 
 def test_without_a_group_nothing_is_committed(commands: Commands) -> None:

@@ -122,10 +122,10 @@ class KafkaConsumer(Closeable):
         """Subscribe to these topics, or to all whose whole name matches a pattern; replaces the
         previous subscription. No topics: `unsubscribe`. Takes effect in `poll`.
 
-        `on_revoked(partitions)` is called before partitions are revoked: it can still commit,
-        unless the group has removed the member. `on_assigned(partitions)` is called after each
-        rebalance; a `seek` in it sets the position. Both run in the thread that polls; `poll`
-        raises what they raise.
+        Java: ConsumerRebalanceListener. `on_revoked(partitions)` is called before partitions are
+        revoked: it can still commit, unless the group has removed the member.
+        `on_assigned(partitions)` is called after each rebalance; a `seek` in it sets the position.
+        Both run in the thread that polls; `poll` raises what they raise.
 
         ConfigError without group.id, ValueError for an illegal name, RuntimeError after `assign`.
         """
@@ -286,7 +286,7 @@ class KafkaConsumer(Closeable):
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Offsets from the position to the high watermark of the last fetch; None before the first
-        fetch."""
+        fetch, and while it is paused."""
         with self._use(partition):
             end, position = (
                 self._partitions.high_watermark(partition),
@@ -329,7 +329,7 @@ class KafkaConsumer(Closeable):
         callback: CommitCallback | None = None,
     ) -> None:
         """Like `commit`, but does not block and does not retry. A later poll or commit calls
-        `callback(offsets, error)`; without a callback a failure is logged."""
+        `callback(offsets, error)`; without a callback a failure is logged. Java: commitAsync."""
         with self._use():
             self._check_group()
             self._poller.commit_async(as_offsets(offsets), callback)
