@@ -7,6 +7,8 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from kafka08.protocol import codec
 from kafka08.protocol.fetch import FetchRequest
@@ -32,14 +34,19 @@ timed is the machine's memory: a loop of C that only receives, checks and writes
 PIECE_BYTES = 64 << 10
 
 
+Figures: TypeAlias = dict[str, float]
+Play: TypeAlias = Callable[[float], Figures]
+"""About so many seconds of load → its figures; `done` has the number of requests. Repeatable."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`run(subject, topic, seconds)` gives {figure: value}; `topic` is new and has `partitions`
-    partitions, or is empty if the case needs none."""
+    """`prepare(subject, topic)` fills the topic and returns the load; `topic` is new and has
+    `partitions` partitions, or is empty if the case needs none."""
 
     name: str
     goals: tuple[Goal, ...]
-    run: Callable[[Subject, str, float], dict[str, float]]
+    prepare: Callable[[Subject, str], Play]
     needs_topic: bool = True
     partitions: int = PARTITIONS
 
@@ -54,7 +61,7 @@ def request_rate(speed: float, cpu: float) -> tuple[Goal, ...]:
 
 def driven_megabytes(
     subject: Subject, streams: Sequence[load.Stream], size: int, seconds: float
-) -> dict[str, float]:
+) -> Figures:
     """The figures of `throughput`, a request counted as `size` bytes, and requests a second."""
     before = cpu_seconds(subject.pid)
     requests, elapsed = load.drive(streams, seconds)
@@ -63,27 +70,27 @@ def driven_megabytes(
         "rate": megabytes / elapsed,
         "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
         "requests": requests / elapsed,
+        "done": requests,
     }
 
 
-def driven_requests(
-    subject: Subject, streams: Sequence[load.Stream], seconds: float
-) -> dict[str, float]:
+def driven_requests(subject: Subject, streams: Sequence[load.Stream], seconds: float) -> Figures:
     """The figures of `request_rate`."""
     before = cpu_seconds(subject.pid)
     requests, elapsed = load.drive(streams, seconds)
     return {
         "requests": requests / elapsed,
         "cpu": (cpu_seconds(subject.pid) - before) / requests * 1000,
+        "done": requests,
     }
 
 
 def produce(
     data: bytes, content_size: int, in_flight: int = IN_FLIGHT_BYTES
-) -> Callable[[Subject, str, float], dict[str, float]]:
+) -> Callable[[Subject, str], Play]:
     """Four connections, a partition each, sets of `data`; MB counts `content_size` a set."""
 
-    def run(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    def prepare(subject: Subject, topic: str) -> Play:
         frames = [load.produce_frame(topic, p, data) for p in range(PARTITIONS)]
         with load.connect(subject.address) as connection:
             answers = [load.exchange(connection, frame) for frame in frames]
@@ -94,12 +101,12 @@ def produce(
             load.Stream(subject.address, [frame], len(answer), window)
             for frame, answer in zip(frames, answers, strict=True)
         ]
-        return driven_megabytes(subject, streams, content_size, seconds)
+        return partial(driven_megabytes, subject, streams, content_size)
 
-    return run
+    return prepare
 
 
-def fetch(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+def fetch(subject: Subject, topic: str) -> Play:
     """One connection reads a 100 MB partition in 1 MB fetches, two ahead, round and round."""
     data = load.plain_set(100, 200_000)
     per_set = len(data) // (100 + load.ENTRY_OVERHEAD)
@@ -116,38 +123,31 @@ def fetch(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
         answer = load.exchange(connection, frames[0])
     load.check_answer(FetchRequest, answer)
     stream = load.Stream(subject.address, frames, len(answer), 2)
-    return driven_megabytes(subject, [stream], len(answer), seconds)
+    return partial(driven_megabytes, subject, [stream], len(answer))
 
 
-def wide_produce(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+def wide_produce(subject: Subject, topic: str) -> Play:
     """Requests of one small set for each of 200 partitions, as Java's new producer sends them."""
     sets = [(number, load.plain_set(100, WIDE_SET_BYTES)) for number in range(WIDE)]
-    return wide(subject, load.wide_produce_frame(topic, sets), ProduceRequest, seconds)
+    return wide(subject, load.wide_produce_frame(topic, sets), ProduceRequest)
 
 
-def wide_fetch(
-    set_bytes: int,
-) -> Callable[[Subject, str, float], dict[str, float]]:
+def wide_fetch(set_bytes: int) -> Callable[[Subject, str], Play]:
     """Requests for all that 200 partitions have, a set of about `set_bytes` each; for 0, of one
     that is at the end of all of them."""
 
-    def run(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    def prepare(subject: Subject, topic: str) -> Play:
         sets = [(number, load.plain_set(100, max(1, set_bytes))) for number in range(WIDE)]
         with load.connect(subject.address) as connection:
             answer = load.exchange(connection, load.wide_produce_frame(topic, sets))
         load.check_answer(ProduceRequest, answer)
         frame = load.wide_fetch_frame(topic, WIDE, 0 if set_bytes else 1)
-        return wide(subject, frame, FetchRequest, seconds)
+        return wide(subject, frame, FetchRequest)
 
-    return run
+    return prepare
 
 
-def wide(
-    subject: Subject,
-    frame: bytes,
-    request: type[ProduceRequest | FetchRequest],
-    seconds: float,
-) -> dict[str, float]:
+def wide(subject: Subject, frame: bytes, request: type[ProduceRequest | FetchRequest]) -> Play:
     """Four connections that send one request again and again, four ahead."""
     with load.connect(subject.address) as connection:
         answer = load.exchange(connection, frame)
@@ -156,64 +156,79 @@ def wide(
         load.Stream(subject.address, [frame], len(answer), WIDE_WINDOW)
         for _ in range(WIDE_CONNECTIONS)
     ]
-    return driven_requests(subject, streams, seconds)
+    return partial(driven_requests, subject, streams)
 
 
-def latency(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+def latency(subject: Subject, topic: str) -> Play:
     frame = load.produce_frame(topic, 0, load.plain_set(100, 1))
-    return percentiles(load.round_trips(subject.address, frame, int(2000 * seconds)))
+
+    def play(seconds: float) -> Figures:
+        return percentiles(load.round_trips(subject.address, frame, int(2000 * seconds)))
+
+    return play
 
 
-def large_request(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+def large_request(subject: Subject, topic: str) -> Play:
     """Requests of 40 MB in pieces of 64 KB, each of which reaches the broker before the next is
     sent; p50 is what another client's produce takes between two pieces."""
     frame = memoryview(load.produce_frame(topic, 0, load.plain_set(1000, 40_000_000)))
     small = load.produce_frame(topic, 1, ONE)
-    times: list[float] = []
-    sent = 0
-    with load.connect(subject.address) as connection, load.connect(subject.address) as other:
-        load.check_answer(ProduceRequest, load.exchange(other, small))
-        before, start = cpu_seconds(subject.pid), time.perf_counter()
-        while time.perf_counter() < start + seconds:
-            for at in range(0, len(frame), PIECE_BYTES):
-                connection.sendall(frame[at : at + PIECE_BYTES])
-                began = time.perf_counter()
-                load.exchange(other, small)
-                times.append(time.perf_counter() - began)
-            load.check_answer(ProduceRequest, load.receive(connection))
-            sent += len(frame)
-        elapsed = time.perf_counter() - start
-    return {
-        "rate": sent / 1e6 / elapsed,
-        "cpu": (cpu_seconds(subject.pid) - before) / sent * 1e9,
-        "p50": statistics.median(times) * 1e6,
-    }
+
+    def play(seconds: float) -> Figures:
+        times: list[float] = []
+        sent = 0
+        with load.connect(subject.address) as connection, load.connect(subject.address) as other:
+            load.check_answer(ProduceRequest, load.exchange(other, small))
+            before, start = cpu_seconds(subject.pid), time.perf_counter()
+            while time.perf_counter() < start + seconds:
+                for at in range(0, len(frame), PIECE_BYTES):
+                    connection.sendall(frame[at : at + PIECE_BYTES])
+                    began = time.perf_counter()
+                    load.exchange(other, small)
+                    times.append(time.perf_counter() - began)
+                load.check_answer(ProduceRequest, load.receive(connection))
+                sent += len(frame)
+            elapsed = time.perf_counter() - start
+        return {
+            "rate": sent / 1e6 / elapsed,
+            "cpu": (cpu_seconds(subject.pid) - before) / sent * 1e9,
+            "p50": statistics.median(times) * 1e6,
+            "done": len(times),
+        }
+
+    return play
 
 
-def long_poll(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
-    times, _ = load.long_polls(subject.address, topic, 0, 0, int(300 * seconds))
-    return percentiles(times)
+def long_poll(subject: Subject, topic: str) -> Play:
+    offset = 0
+
+    def play(seconds: float) -> Figures:
+        nonlocal offset
+        times, offset = load.long_polls(subject.address, topic, 0, offset, int(300 * seconds))
+        return percentiles(times)
+
+    return play
 
 
-def percentiles(times: list[float]) -> dict[str, float]:
+def percentiles(times: list[float]) -> Figures:
     """p50 and p99 of sorted seconds, in microseconds."""
     return {
+        "done": len(times),
         "p50": statistics.median(times) * 1e6,
         "p99": times[int(len(times) * 0.99)] * 1e6,
     }
 
 
-def metadata(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+def metadata(subject: Subject, topic: str) -> Play:
     frame = codec.encode_request(MetadataRequest([topic]), 1, load.CLIENT_ID)
     with load.connect(subject.address) as connection:
         answer = load.exchange(connection, frame)
     streams = [load.Stream(subject.address, [frame], len(answer), WINDOW) for _ in range(4)]
-    requests, elapsed = load.drive(streams, seconds)
-    return {"requests": requests / elapsed}
+    return partial(driven_requests, subject, streams)
 
 
-def memory(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
-    return {"resident": resident_megabytes(subject.pid)}
+def memory(subject: Subject, topic: str) -> Play:
+    return lambda seconds: {"resident": resident_megabytes(subject.pid)}
 
 
 WIDE_SET_BYTES = 1260

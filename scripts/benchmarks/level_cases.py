@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ from scripts.benchmarks.broker_cases import (
     PARTITIONS,
     WINDOW,
     Case,
+    Play,
     driven_megabytes,
     driven_requests,
     request_rate,
@@ -45,7 +47,7 @@ LOG_BYTES: Final = 40_000_000
 TIMES: Final = 512
 """Times that are asked for, in a fixed random order."""
 FETCH_PARTITION: Final = 0
-Run = Callable[[Subject, str, float], dict[str, float]]
+Prepare = Callable[[Subject, str], Play]
 
 
 def new_set(set_bytes: int, codec_id: int = 0, magic: int = 1) -> bytes:
@@ -88,11 +90,11 @@ def check(request: type[Request], answer: bytes, version: int) -> None:
     assert codes == {0}, f"the broker answered with the errors {codes}"
 
 
-def produce(codec_id: int = 0, set_bytes: int = SET_BYTES, magic: int = 1) -> Run:
+def produce(codec_id: int = 0, set_bytes: int = SET_BYTES, magic: int = 1) -> Prepare:
     """Four connections, a partition each; MB are those of the messages, before compression."""
     version = 2 if magic else 0
 
-    def run(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    def prepare(subject: Subject, topic: str) -> Play:
         data = new_set(set_bytes, codec_id, magic)
         frames = [produce_frame(topic, p, data, version) for p in range(PARTITIONS)]
         with load.connect(subject.address) as connection:
@@ -104,16 +106,16 @@ def produce(codec_id: int = 0, set_bytes: int = SET_BYTES, magic: int = 1) -> Ru
             load.Stream(subject.address, [frame], len(answer), window)
             for frame, answer in zip(frames, answers, strict=True)
         ]
-        return driven_megabytes(subject, streams, set_bytes, seconds)
+        return partial(driven_megabytes, subject, streams, set_bytes)
 
-    return run
+    return prepare
 
 
-def fetch(version: int, codec_id: int = 0) -> Run:
+def fetch(version: int, codec_id: int = 0) -> Prepare:
     """One connection reads a log in fetches of 1 MB, two ahead, round and round. MB are those that
     are sent."""
 
-    def run(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+    def prepare(subject: Subject, topic: str) -> Play:
         end = fill(subject, topic, codec_id)
         with load.connect(subject.address) as connection:
             first = load.exchange(connection, fetch_frame(topic, 0, version))
@@ -123,9 +125,9 @@ def fetch(version: int, codec_id: int = 0) -> Run:
             offsets = [0] if codec_id else range(0, end - 2 * step, step)
             frames = [fetch_frame(topic, offset, version) for offset in offsets]
         stream = load.Stream(subject.address, frames, len(first), 2)
-        return driven_megabytes(subject, [stream], len(first), seconds)
+        return partial(driven_megabytes, subject, [stream], len(first))
 
-    return run
+    return prepare
 
 
 def fill(subject: Subject, topic: str, codec_id: int) -> int:
@@ -139,7 +141,7 @@ def fill(subject: Subject, topic: str, codec_id: int) -> int:
     return sets * len(list(message_set.decode(data)))
 
 
-def offsets_by_time(subject: Subject, topic: str, seconds: float) -> dict[str, float]:
+def offsets_by_time(subject: Subject, topic: str) -> Play:
     """Four connections ask for times all over a log."""
     now_ms, sets = time.time_ns() // 1_000_000, LOG_BYTES // SET_BYTES
     values = [(None, bytes(VALUE_BYTES))] * (SET_BYTES // (VALUE_BYTES + load.ENTRY_OVERHEAD + 8))
@@ -156,7 +158,7 @@ def offsets_by_time(subject: Subject, topic: str, seconds: float) -> dict[str, f
         answer = load.exchange(connection, frames[0])
     check(OffsetsRequest, answer, 1)
     streams = [load.Stream(subject.address, frames, len(answer), WINDOW) for _ in range(4)]
-    return driven_requests(subject, streams, seconds)
+    return partial(driven_requests, subject, streams)
 
 
 CASES: Final = (

@@ -14,6 +14,7 @@ from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTo
 
 CLIENT_ID = "bench"
 RECEIVE_BYTES = 1 << 20
+LAST_ANSWERS_SECONDS = 60
 ENTRY_OVERHEAD = 26
 """Bytes of an entry beside its value: offset, size, crc, magic, attributes, two lengths."""
 
@@ -99,28 +100,40 @@ def check_answer(request: type[ProduceRequest | FetchRequest], answer: bytes) ->
 
 
 class Stream:
-    """One connection that sends the same frames round and round, `window` requests ahead."""
+    """One connection that sends the same frames round and round, `window` requests ahead. May be
+    opened again."""
 
     def __init__(
         self, address: str, frames: Sequence[bytes], answer_size: int, window: int
     ) -> None:
-        self.connection = connect(address)
-        self.connection.setblocking(False)
-        self.answered = 0
+        self._address = address
         self._frames = frames
         self._answer_size = answer_size
         self._window = window
+        self._buffer = bytearray(RECEIVE_BYTES)
+
+    def open(self) -> None:
+        """Connect, and begin to count."""
+        self.connection = connect(self._address)
+        self.connection.setblocking(False)
+        self.answered = 0
+        self.is_ending = False
+        """Whether no more requests are sent."""
         self._sent = 0
         self._received = 0
         self._pending = memoryview(b"")
-        self._buffer = bytearray(RECEIVE_BYTES)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is ending and has all answers."""
+        return self.is_ending and self.answered == self._sent
 
     def write(self) -> bool:
         """Send what the window allows; False when there is nothing to send."""
         while True:
             if not self._pending:
                 ahead = self._sent - self.answered
-                if ahead >= self._window:
+                if ahead >= self._window or self.is_ending:
                     return False
                 count = min(self._window - ahead, 64)
                 first = self._sent
@@ -148,23 +161,30 @@ class Stream:
 
 
 def drive(streams: Sequence[Stream], seconds: float) -> tuple[int, float]:
-    """(requests answered, seconds) of all streams going at full speed for about `seconds`."""
+    """(requests answered, seconds) of all streams going at full speed for about `seconds`, until
+    the last request is answered."""
     selector = selectors.DefaultSelector()
     both = selectors.EVENT_READ | selectors.EVENT_WRITE
     for stream in streams:
+        stream.open()
         selector.register(stream.connection, both, stream)
-    before = sum(stream.answered for stream in streams)
     started = time.perf_counter()
     end = started + seconds
-    while time.perf_counter() < end:
-        for key, events in selector.select(1):
+    while not all(stream.is_done for stream in streams):
+        now = time.perf_counter()
+        if now > end + LAST_ANSWERS_SECONDS:
+            raise AssertionError("requests without an answer, or answers of several sizes")
+        if now >= end:
+            for stream in streams:
+                stream.is_ending = True
+        for key, events in selector.select(0.1):
             ready: Stream = key.data
             if events & selectors.EVENT_READ:
                 ready.read()
             wanted = both if ready.write() else selectors.EVENT_READ
             if key.events != wanted:
                 selector.modify(ready.connection, wanted, ready)
-    answered = sum(stream.answered for stream in streams) - before
+    answered = sum(stream.answered for stream in streams)
     elapsed = time.perf_counter() - started
     for stream in streams:
         stream.connection.close()

@@ -48,13 +48,13 @@ def turn(
 ) -> dict[str, float]:
     """One broker's figures in one round."""
     if not case.needs_topic:
-        return case.run(subject, "", seconds)
+        return case.prepare(subject, "")(seconds)
     name = "".join(c if c.isalnum() else "-" for c in f"bench-{case.name}-{number}")
     with AdminClient(zookeeper=f"{zookeeper}/{subject.name}") as admin:
         admin.create_topic(name, case.partitions, 1)
         await_leaders(subject, name, case.partitions)
         touch_memory(directory, int(seconds * TOUCHED_BYTES_EACH_SECOND))
-        figures = case.run(subject, name, seconds)
+        figures = case.prepare(subject, name)(seconds)
         admin.delete_topic(name)
     await_deletion(subject, name)
     return figures

@@ -1,0 +1,61 @@
+"""What paired turns tell of a small difference on a machine that changes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from scripts.benchmarks.paired import Difference, difference, order, ratio
+
+SIDES = ("plain", "scraped", "control")
+OTHERS = ("plain", "control")
+
+
+def block(cost: Callable[[str, int], float]) -> dict[str, list[float]]:
+    """The figures of one block; `cost` is of a side at the time of its turn."""
+    played: dict[str, list[float]] = {side: [] for side in SIDES}
+    for time, side in enumerate(order(SIDES)):
+        played[side].append(cost(side, time))
+    return played
+
+
+@pytest.mark.parametrize("more", [0.0, 0.01])
+def test_a_machine_that_gets_steadily_slower_changes_no_ratio(more: float) -> None:
+    """By a tenth within the block."""
+    costs = dict.fromkeys(SIDES, 1.0) | {"scraped": 1 + more}
+    found = ratio(block(lambda side, time: costs[side] * (1 + 0.02 * time)), "scraped", OTHERS)
+    assert found == pytest.approx(more, abs=1e-4)
+
+
+def test_the_interval_has_the_truth_nineteen_times_of_twenty() -> None:
+    """Of brokers that differ by 1 % from start to start, in blocks that differ by 3 %."""
+    rng = random.Random(7)
+    hits = 0
+    for _ in range(400):
+        starts = []
+        for _ in range(5):
+            own = rng.gauss(0, 0.01)
+            starts.append([0.004 + own + rng.gauss(0, 0.03) for _ in range(3)])
+        found = difference(starts)
+        hits += found.low <= 0.004 <= found.high
+    assert 0.92 <= hits / 400 <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (Difference(0.004, -0.001, 0.009), "ok"),
+        (Difference(0.004, -0.003, 0.011), "not shown"),
+        (Difference(0.02, 0.012, 0.028), "MISSED"),
+    ],
+)
+def test_the_verdict_goes_by_the_whole_interval(found: Difference, verdict: str) -> None:
+    """A mean below the limit is not enough, nor is one above it."""
+    assert verdict == found.verdict(0.01)
+
+
+def test_one_start_shows_nothing() -> None:
+    """However equal its blocks are."""
+    assert "not shown" == difference([[0.0, 0.0, 0.0]]).verdict(0.01)
