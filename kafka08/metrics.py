@@ -30,14 +30,26 @@ RATE_WINDOWS: Final = 2
 SAMPLES_PER_TURN: Final = 200
 """The number of samples between two pauses."""
 
-NO_LABELS: Final[Mapping[str, str]] = {}
-
 
 class Labels(dict[str, str]):
     """Labels of several samples, which an exposition turns into text once, in their order."""
 
-    __slots__ = ("text",)
+    __slots__ = ("_of_quantiles", "text")
     text: str
+    _of_quantiles: tuple[Labels, ...]
+
+    def of_quantiles(self) -> tuple[Labels, ...]:
+        """The same with the label `quantile`, for each of QUANTILES."""
+        try:
+            return self._of_quantiles
+        except AttributeError:
+            self._of_quantiles = tuple(
+                Labels(sorted({**self, "quantile": f"{share:g}"}.items())) for share in QUANTILES
+            )
+            return self._of_quantiles
+
+
+NO_LABELS: Final = Labels()
 
 
 class Sample(NamedTuple):
@@ -78,7 +90,7 @@ def meter(
 
 
 def with_pauses(samples: Iterable[Sample], pause: Callable[[], object]) -> Iterator[Sample]:
-    """The same samples; `pause` is called periodically."""
+    """The same samples; `pause` is called after each SAMPLES_PER_TURN."""
     for number, sample in enumerate(samples, 1):
         if number % SAMPLES_PER_TURN == 0:
             pause()
@@ -92,12 +104,15 @@ class Timings:
     recent         the newest RECENT_MAX
     """
 
-    __slots__ = ("count", "recent", "total")
+    __slots__ = ("_quantiles", "_quantiles_count", "count", "recent", "total")
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
         self.recent: deque[float] = deque(maxlen=RECENT_MAX)
+        self._quantiles = [0.0] * len(QUANTILES)
+        self._quantiles_count = 0
+        """The count for which they are."""
 
     def add(self, value: float) -> None:
         self.count += 1
@@ -109,10 +124,13 @@ class Timings:
         [value] = quantiles(self.recent, (share,))
         return value
 
-    def samples(self, labels: Mapping[str, str]) -> Iterator[Sample]:
+    def samples(self, labels: Labels) -> Iterator[Sample]:
         """The samples of a summary."""
-        for share, value in zip(QUANTILES, quantiles(self.recent, QUANTILES), strict=True):
-            yield Sample("", {**labels, "quantile": f"{share:g}"}, value)
+        if self._quantiles_count != self.count:
+            self._quantiles_count = self.count
+            self._quantiles = quantiles(self.recent, QUANTILES)
+        for of_quantile, value in zip(labels.of_quantiles(), self._quantiles, strict=True):
+            yield Sample("", of_quantile, value)
         yield Sample("_count", labels, self.count)
         yield Sample("_sum", labels, self.total)
 
@@ -156,7 +174,6 @@ class Rate:
 
     As in Java, a new rate is spread over all windows but the last, so that one record after a long
     silence does not look like thousands a second. Source:
-    record after a long silence does not look like thousands a second. Source:
     org.apache.kafka.common.metrics.stats.Rate 0.10.2.2.
     """
 

@@ -14,6 +14,7 @@ from kafka08.metrics import (
     RECENT_MAX,
     SAMPLES_PER_TURN,
     Family,
+    Labels,
     Mean,
     Rate,
     Sample,
@@ -115,7 +116,7 @@ def test_the_text_is_that_of_prometheus_client() -> None:
     timings.add(0.25)
     families = [
         *meter("a_bytesin", 'Bytes\\ in "text"\n.', [({"topic": 'x"\\\n', "a": "é"}, 7)]),
-        Family("took_ms", "Time.", list(timings.samples({"request": "Fetch"})), "summary"),
+        Family("took_ms", "Time.", list(timings.samples(Labels(request="Fetch"))), "summary"),
         Family("size", "Bytes.", [Sample("", {}, n) for n in (0, -1, 1e300, float("inf"), 1.5)]),
         Family("empty", "Nothing.", []),
     ]
@@ -130,7 +131,7 @@ def test_timings_are_a_summary() -> None:
     timings = Timings()
     timings.add(5.0)
     [family] = text_string_to_metric_families(
-        text_of([Family("took_ms", "Time.", timings.samples({"request": "Fetch"}), "summary")])
+        text_of([Family("took_ms", "Time.", timings.samples(Labels(request="Fetch")), "summary")])
     )
     values = {(s.name, s.labels.get("quantile")): s.value for s in family.samples}
     assert "summary" == family.type

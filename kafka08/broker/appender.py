@@ -167,7 +167,11 @@ class Appender:
     ) -> AppendResult | None:
         """The result, or None if the set is queued: `note` gets the result later."""
 
+        size = len(message_set)
+
         def appended(info: AppendInfo | None, error: Exception | None) -> None:
+            if error is not None:
+                self._count_refused(topic_partition, error, size)
             result = self._result(info, error)
             if result.error is None:
                 self._replica_manager.wake(topic_partition)
@@ -183,7 +187,13 @@ class Appender:
                 return None
             return self._result(partition.append(message_set, required_acks), None)
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
+            self._count_refused(topic_partition, error, size)
             return self._result(None, error)
+
+    def _count_refused(self, topic_partition: TopicPartition, error: Exception, size: int) -> None:
+        partition = self._replica_manager.find(topic_partition)
+        if partition is not None:
+            partition.count_refused(error, size)
 
     def _is_settled(self, topic_partition: TopicPartition, offset: int, acks: int) -> bool:
         """Whether no wait is needed: enough replicas have everything before `offset`."""

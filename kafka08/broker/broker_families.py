@@ -7,17 +7,17 @@ no counterpart in Kafka. Source: the MBeans of Kafka 0.8.2.2 and 0.9.0.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.partition import Partition, Traffic
-from kafka08.metrics import NO_LABELS, Family, Sample, gauge, meter, with_pauses
+from kafka08.broker.partition import Partition
+from kafka08.broker.traffic import Traffic, traffic_of
+from kafka08.metrics import NO_LABELS, Family, Labels, Sample, gauge, meter, with_pauses
 from kafka08.structs import TopicPartition
 from kafka08.zk.session import SessionEvent, SessionState
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
-
     from kafka08.broker.controller.controller import Controller
     from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
     from kafka08.broker.coordinator.offset_manager import OffsetManager
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.cleaner import LogCleaner
     from kafka08.log.log import Log
+    from kafka08.network.server import SocketServer
     from kafka08.zk.client import ZkClient
 
 Pause = Callable[[], object]
@@ -38,6 +39,17 @@ TRAFFIC: Final = f"{SERVER}_brokertopicmetrics"
 REPLICAS: Final = f"{SERVER}_replicamanager"
 CONTROLLER: Final = "kafka_controller_kafkacontroller"
 ELECTIONS: Final = "kafka_controller_controllerstats"
+TRAFFIC_METERS: Final = (
+    ("messagesin", "Messages that producers appended."),
+    ("bytesin", "Bytes that producers appended."),
+    ("bytesout", "Bytes that consumers were sent."),
+    ("bytesrejected", "Bytes of sets with a message that is too large."),
+    ("totalproducerequests", "Partitions of Produce requests."),
+    ("failedproducerequests", "Those that this broker failed to append."),
+    ("totalfetchrequests", "Partitions of Fetch requests."),
+    ("failedfetchrequests", "Those that this broker failed to read."),
+)
+"""Names and descriptions of the fields of Traffic, in their order."""
 PURGATORY_SAYS: Final = "Requests that wait for something to happen to their partitions."
 SESSION_METERS: Final[Mapping[str, tuple[SessionEvent, ...]]] = {
     "zookeeperdisconnects": (SessionEvent.SUSPENDED,),
@@ -87,11 +99,22 @@ def of_session(zk: ZkClient) -> Iterator[Family]:
     )
 
 
-def of_connections(servers: Iterable[Sized]) -> Iterator[Family]:
+def of_connections(servers: Sequence[SocketServer]) -> Iterator[Family]:
     yield gauge(
         f"{SERVER}_socketservermetrics_connection_count",
         "Open connections, of all listeners.",
         sum(map(len, servers)),
+    )
+    queued = [server.queued() for server in servers]
+    yield gauge(
+        "kafka_network_requestchannel_requestqueuesize",
+        "Connections with received requests that wait for their next turn in the event loop.",
+        sum(requests for requests, _ in queued),
+    )
+    yield gauge(
+        "kafka_network_requestchannel_responsequeuesize",
+        "Connections with responses that wait for room in their socket.",
+        sum(responses for _, responses in queued),
     )
 
 
@@ -164,6 +187,16 @@ def of_cleaner(cleaner: LogCleaner) -> Iterator[Family]:
         0.0 if stats is None else stats.seconds,
     )
     yield gauge(
+        "kafka_log_logcleaner_max_buffer_utilization_percent",
+        "How full the offset map was in that pass.",
+        0.0 if stats is None else 100 * stats.map_use,
+    )
+    yield gauge(
+        "kafka_log_logcleaner_cleaner_recopy_percent",
+        "How many of the bytes that it read that pass kept.",
+        0.0 if stats is None else 100 * stats.bytes_written / max(1, stats.bytes_read),
+    )
+    yield gauge(
         "kafka_log_logcleanermanager_uncleanable_partitions_count",
         "Compacted logs that could not be cleaned and are left out until they roll.",
         cleaner.uncleanable,
@@ -214,34 +247,47 @@ def is_under_replicated(partition: Partition) -> bool:
 def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
     produce = len(manager.produce_purgatory) + len(manager.counted_produce_purgatory)
     fetch = len(manager.fetch_purgatory) + len(manager.follower_fetch_purgatory)
+    # An operation leaves its watch lists as soon as it is over, so both sizes are the same.
     for name, size in (("producer", produce), ("fetch", fetch)):
-        yield gauge(f"{SERVER}_{name}requestpurgatory_purgatorysize", PURGATORY_SAYS, size)
-    yield Family(
-        f"{SERVER}_delayedoperationpurgatory_purgatorysize",
-        PURGATORY_SAYS,
+        for what in ("purgatorysize", "numdelayedrequests"):
+            yield gauge(f"{SERVER}_{name}requestpurgatory_{what}", PURGATORY_SAYS, size)
+    for what in ("purgatorysize", "numdelayedoperations"):
+        yield Family(
+            f"{SERVER}_delayedoperationpurgatory_{what}",
+            PURGATORY_SAYS,
+            [
+                Sample("", {"delayedOperation": "Produce"}, produce),
+                Sample("", {"delayedOperation": "Fetch"}, fetch),
+            ],
+        )
+    expired = manager.produce_purgatory.expired + manager.counted_produce_purgatory.expired
+    yield from meter(
+        f"{SERVER}_delayedproducemetrics_expires",
+        "Produce requests that replicas did not acknowledge in time.",
+        [(NO_LABELS, expired)],
+    )
+    yield from meter(
+        f"{SERVER}_delayedfetchmetrics_expires",
+        "Fetch requests that waited for their whole time.",
         [
-            Sample("", {"delayedOperation": "Produce"}, produce),
-            Sample("", {"delayedOperation": "Fetch"}, fetch),
+            ({"fetcherType": "consumer"}, manager.fetch_purgatory.expired),
+            ({"fetcherType": "follower"}, manager.follower_fetch_purgatory.expired),
         ],
     )
 
 
 def of_traffic(manager: ReplicaManager, partitions: Iterable[Partition]) -> Iterator[Family]:
     """All topics together, without a label, and each topic."""
-    total = Traffic()
-    total.add(manager.former_traffic)
-    topics: dict[str, Traffic] = {}
+    of_topics: dict[str, list[Partition]] = {}
     for partition in partitions:
-        total.add(partition)
-        topics.setdefault(partition.topic_partition.topic, Traffic()).add(partition)
-    rows = [(NO_LABELS, total), *(({"topic": topic}, topics[topic]) for topic in sorted(topics))]
-    columns: tuple[tuple[str, str, Callable[[Traffic], int]], ...] = (
-        ("messagesin", "Messages that producers appended.", lambda t: t.messages_in),
-        ("bytesin", "Bytes that producers appended.", lambda t: t.bytes_in),
-        ("bytesout", "Bytes that consumers were sent.", lambda t: t.bytes_out),
-    )
-    for name, says, value in columns:
-        yield from meter(f"{TRAFFIC}_{name}", says, [(labels, value(t)) for labels, t in rows])
+        of_topics.setdefault(partition.topic_partition.topic, []).append(partition)
+    topics = [(Labels(topic=name), traffic_of(of_topics[name])) for name in sorted(of_topics)]
+    total = manager.former_traffic
+    for _, traffic in topics:
+        total = total.plus(traffic)
+    rows: list[tuple[Mapping[str, str], Traffic]] = [(NO_LABELS, total), *topics]
+    for column, (name, says) in enumerate(TRAFFIC_METERS):
+        yield from meter(f"{TRAFFIC}_{name}", says, [(labels, t[column]) for labels, t in rows])
 
 
 def of_logs(logs: list[Log], pause: Pause) -> Iterator[Family]:
@@ -256,5 +302,6 @@ def of_logs(logs: list[Log], pause: Pause) -> Iterator[Family]:
         yield Family(f"kafka_log_log_{name}", says, with_pauses(samples, pause))
 
 
-def labels_of(tp: TopicPartition) -> dict[str, str]:
-    return {"topic": tp.topic, "partition": str(tp.partition)}
+@lru_cache(maxsize=100_000)
+def labels_of(tp: TopicPartition) -> Labels:
+    return Labels(partition=str(tp.partition), topic=tp.topic)

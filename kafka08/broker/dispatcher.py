@@ -157,6 +157,7 @@ class Dispatcher:
         fast_path = FastPath(broker, served)
         self._fast_path = fast_path.methods
         self._group_path = fast_path.group_methods
+        requests.counted_by(fast_path.counts)
 
     def __call__(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
         """The response, or None if the call is parked. ProtocolError, which closes the connection,
@@ -171,9 +172,9 @@ class Dispatcher:
         if len(payload) < API_NUMBER.size:
             return self._decode(payload, link)  # which raises
         (number,) = API_NUMBER.unpack_from(payload)
-        self._counts[number >> 16 & KEY_MASK] += 1
         fast_path = self._fast_path.get(number)
         if fast_path is None:
+            self._counts[number >> 16 & KEY_MASK] += 1
             if self._takes_times and not is_frequent(payload):
                 handle = partial(self._handle, number, payload)
                 return self._requests.measure(payload, link, handle)

@@ -76,7 +76,10 @@ class Reads(NamedTuple):
 
 
 class FastFetch:
-    """Handles payloads of Fetch requests. Raises StorageError like ReplicaManager.read."""
+    """Handles payloads of Fetch requests. Raises StorageError like ReplicaManager.read.
+
+    count   of the requests, with those that it left to the handler
+    """
 
     def __init__(self, broker: BrokerContext, complete: Complete) -> None:
         self._runtime = broker.runtime
@@ -84,12 +87,14 @@ class FastFetch:
         self._replica_manager = broker.replica_manager
         self._partitions = broker.replica_manager.by_topic_name
         self._complete = complete
+        self.count = 0
 
     def __call__(
         self, payload: memoryview, link: ServerConnection
     ) -> ResponseFrame | Fallback | None:
         """The response, None if the request is parked, or Fallback if the handler must take it.
         Never switches."""
+        self.count += 1
         fields = kernel.read_fetch(payload, self._partitions)
         if fields is None:
             return FALL_BACK
@@ -151,18 +156,18 @@ class FastFetch:
             if sets is None:
                 return None
         try:
-            headers = kernel.write_fetched(payload, reads.high_watermarks, reads.sizes)
+            headers = kernel.write_fetched(
+                payload, reads.high_watermarks, reads.sizes, wanted.partitions, wanted.follows
+            )
         except OverflowError:
             return None
         if not sets:
             return headers[0]
         pieces: list[Piece] = []
         following = iter(headers)
-        for place, found in sets.items():
+        for found in sets.values():
             if found.size:
                 pieces += next(following), found
-                if not wanted.follows:
-                    wanted.partitions[place].bytes_out += found.size
         pieces += following
         return pieces
 

@@ -66,7 +66,8 @@ def by_number(methods: dict[tuple[int, int], Method], served: Served) -> dict[in
 class FastPath:
     """The methods by the first four bytes of a request (key, version) as a number.
 
-    methods         of the most frequent requests
+    methods         of the most frequent requests, which they count themselves: a count by key in
+                    one place takes three times as long
     group_methods   of those of groups; empty at level 0.8.2, where two of the numbers are stubs
     """
 
@@ -76,11 +77,12 @@ class FastPath:
         self._metadata_cache = broker.metadata_cache
         self._request_prefix = broker.request_prefix
         self._has_magic_1 = broker.config.level >= Level.V0_10_2
+        self._produce = FastProduce(broker)
+        self._fetch = FastFetch(broker, self._complete_fetch)
+        self._metadata_count = 0
         methods: dict[tuple[int, int], Method] = {
-            **dict.fromkeys(((PRODUCE, v) for v in PRODUCE_VERSIONS), FastProduce(broker)),
-            **dict.fromkeys(
-                ((FETCH, v) for v in FETCH_VERSIONS), FastFetch(broker, self._complete_fetch)
-            ),
+            **dict.fromkeys(((PRODUCE, v) for v in PRODUCE_VERSIONS), self._produce),
+            **dict.fromkeys(((FETCH, v) for v in FETCH_VERSIONS), self._fetch),
             **dict.fromkeys(((METADATA, v) for v in METADATA_VERSIONS), self.metadata),
         }
         groups = FastGroups(broker)
@@ -94,8 +96,17 @@ class FastPath:
         self.methods: Final = by_number(methods, served)
         self.group_methods: Final = by_number(group_methods, served)
 
+    def counts(self) -> dict[int, int]:
+        """API key → requests that came to `methods`."""
+        return {
+            PRODUCE: self._produce.count,
+            FETCH: self._fetch.count,
+            METADATA: self._metadata_count,
+        }
+
     def metadata(self, payload: memoryview, _link: ServerConnection) -> ResponseFrame | Fallback:
         """The cached response to an equal request, if the metadata have not changed since."""
+        self._metadata_count += 1
         try:
             _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
         except struct_error:

@@ -51,19 +51,24 @@ HEAD_BYTES: Final = 256
 
 
 class FastProduce:
-    """Handles payloads of Produce requests. Raises StorageError like Partition.append."""
+    """Handles payloads of Produce requests. Raises StorageError like Partition.append.
+
+    count   of the requests, with those that it left to the handler
+    """
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self._replica_manager = broker.replica_manager
         self._partitions = broker.replica_manager.by_topic_name
         self._time_ms = broker.runtime.time_ms
+        self.count = 0
 
     def __call__(
         self, payload: memoryview, link: ServerConnection
     ) -> ResponseFrame | Fallback | None:
         """The response, None if the request is parked, or Fallback with what the handler must
         finish. Never switches."""
+        self.count += 1
         now_ms = self._time_ms()
         request = kernel.append_produced(payload, self._partitions, now_ms, PARTITIONS_AT_ONCE)
         if request is None:

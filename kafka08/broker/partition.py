@@ -22,10 +22,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import (
+    InvalidMessage,
+    InvalidTimestamp,
+    MessageSetSizeTooLarge,
+    MessageSizeTooLarge,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeaderForPartition,
+    OffsetOutOfRange,
+    ReplicaNotAvailable,
     UnknownError,
+    UnknownTopicOrPartition,
 )
 from kafka08.kernel import LeaderState
 from kafka08.protocol.types import Buffer
@@ -40,6 +47,23 @@ logger = logging.getLogger(__name__)
 
 UNKNOWN_LOG_END: Final = -1
 """log_end_offset of a follower that has not fetched since this broker became the leader."""
+EXPECTED_OF_PRODUCE: Final = (
+    UnknownTopicOrPartition,
+    NotLeaderForPartition,
+    MessageSizeTooLarge,
+    MessageSetSizeTooLarge,
+    InvalidMessage,
+    InvalidTimestamp,
+)
+"""With these errors a Produce is not a failed one. 0.8.2.2 counts the last four as failed, and
+expects NotEnoughReplicas. Source: ReplicaManager.appendToLocalLog 0.10.2.2."""
+EXPECTED_OF_FETCH: Final = (
+    UnknownTopicOrPartition,
+    NotLeaderForPartition,
+    ReplicaNotAvailable,
+    OffsetOutOfRange,
+)
+"""The same of a Fetch. Source: ReplicaManager.readFromLocalLog 0.10.2.2."""
 
 
 @dataclass(slots=True)
@@ -99,12 +123,20 @@ class Partition(LeaderState):
                       leading
     messages_in, bytes_in     appended as the leader since this broker started: see `count_in`
     bytes_out                 sent to consumers since then
+    produce_requests          its sets in Produce requests, appended or refused, since then
+    fetch_requests            its responses to Fetch requests of consumers and followers
+    failed_produce_requests, failed_fetch_requests     those of them with an error that is neither
+                              the client's nor a change of leaders: see EXPECTED_OF_PRODUCE
+    bytes_rejected            of sets with a message that is too large
     append_queue              appends that wait for a native job, in order; None if there are none
     """
 
     __slots__ = (
         "broker_id",
+        "bytes_rejected",
         "controller_epoch",
+        "failed_fetch_requests",
+        "failed_produce_requests",
         "followers",
         "isr",
         "isr_change",
@@ -137,7 +169,9 @@ class Partition(LeaderState):
         self.followers: dict[int, FollowerReplica] = {}
         self.log: Log | None = None
         self.high_watermark = 0
-        self.messages_in = self.bytes_in = self.bytes_out = 0
+        self.messages_in = self.bytes_in = self.bytes_out = self.bytes_rejected = 0
+        self.produce_requests = self.failed_produce_requests = 0
+        self.fetch_requests = self.failed_fetch_requests = 0
         self.append_queue: AppendQueue | None = None
 
     def __str__(self) -> str:
@@ -259,6 +293,21 @@ class Partition(LeaderState):
         them: the log may keep them in fewer or more."""
         self.messages_in += count
         self.bytes_in += size
+        self.produce_requests += 1
+
+    def count_refused(self, error: Exception, size: int) -> None:
+        """A set of so many bytes, as the producer sent it, was not appended."""
+        self.produce_requests += 1
+        if isinstance(error, MessageSizeTooLarge):
+            self.bytes_rejected += size
+        if not isinstance(error, EXPECTED_OF_PRODUCE):
+            self.failed_produce_requests += 1
+
+    def count_unread(self, error: Exception) -> None:
+        """A fetch got an error instead of a set."""
+        self.fetch_requests += 1
+        if not isinstance(error, EXPECTED_OF_FETCH):
+            self.failed_fetch_requests += 1
 
     def maybe_raise_high_watermark(self) -> bool:
         """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""
@@ -402,17 +451,3 @@ class Partition(LeaderState):
         """Log.read, ending at the HW if `committed_only`. Does not check who leads."""
         assert self.log is not None, f"{self} is read without a log"
         return self.log.read(offset, max_bytes, self.high_watermark if committed_only else None)
-
-
-class Traffic:
-    """Messages and bytes in and out, of several partitions together."""
-
-    __slots__ = ("bytes_in", "bytes_out", "messages_in")
-
-    def __init__(self) -> None:
-        self.messages_in = self.bytes_in = self.bytes_out = 0
-
-    def add(self, other: Partition | Traffic) -> None:
-        self.messages_in += other.messages_in
-        self.bytes_in += other.bytes_in
-        self.bytes_out += other.bytes_out

@@ -43,12 +43,17 @@ class DelayedOperation:
 
 
 class Purgatory:
-    """All operations of one kind, by key; `count` is their number. Nothing here switches."""
+    """All operations of one kind, by key. Nothing here switches.
+
+    count     operations that wait
+    expired   operations that timed out
+    """
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         self.count = 0
+        self.expired = 0
 
     def __contains__(self, key: Hashable) -> bool:
         """Whether an operation watches the key: a cheap check, mostly False."""
@@ -78,7 +83,7 @@ class Purgatory:
                 self._watchers[key] = {operation: None}
             else:
                 watchers[operation] = None
-        operation.task = self._timer.add(timeout_ms, partial(self._end, operation))
+        operation.task = self._timer.add(timeout_ms, partial(self._time_out, operation))
         self.count += 1
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -121,6 +126,10 @@ class Purgatory:
         """Remove it without completing it. Harmless if it is over."""
         if operation.task is not None:
             self._forget(operation)
+
+    def _time_out(self, operation: DelayedOperation) -> None:
+        self.expired += 1
+        self._end(operation)
 
     def _end(self, operation: DelayedOperation) -> None:
         self._forget(operation)

@@ -24,10 +24,11 @@ from kafka08.broker.isr_change_notifications import IsrChangeNotifications
 from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
 from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.partition import Partition, Traffic
+from kafka08.broker.partition import Partition
 from kafka08.broker.purgatory import Purgatory
 from kafka08.broker.replica_fetcher_manager import Followers
 from kafka08.broker.timer import Timer
+from kafka08.broker.traffic import Traffic, traffic_of
 from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     Closed,
@@ -278,11 +279,16 @@ class ReplicaManager:
         slice_ = partition.read(offset, max_bytes, committed_only=replica_id < 0)
         return slice_, partition.high_watermark
 
-    def count_out(self, sets: Mapping[TopicPartition, PartitionData[Any]]) -> None:
-        """Count the sets that are sent to a consumer."""
+    def count_out(
+        self, sets: Mapping[TopicPartition, PartitionData[Any]], *, is_follower: bool
+    ) -> None:
+        """Count the sets of a response, and their bytes unless a follower gets them."""
         for topic_partition, data in sets.items():
-            if data.message_set is not None and topic_partition in self._partitions:
-                self._partitions[topic_partition].bytes_out += data.message_set.size
+            partition = self._partitions.get(topic_partition)
+            if data.message_set is not None and partition is not None:
+                partition.fetch_requests += 1
+                if not is_follower:
+                    partition.bytes_out += data.message_set.size
 
     # Requests of the controller
 
@@ -507,7 +513,7 @@ class ReplicaManager:
         led = partition is not None and partition.is_leader
         self._checkpointed.pop(topic_partition, None)
         if partition is not None:
-            self.former_traffic.add(partition)
+            self.former_traffic = self.former_traffic.plus(traffic_of([partition]))
             name = topic_partition.topic.encode()
             of_topic = self.by_topic_name.get(name, {})
             of_topic.pop(topic_partition.partition, None)

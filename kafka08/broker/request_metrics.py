@@ -20,7 +20,7 @@ from functools import partial
 from itertools import chain, repeat
 from typing import Final, cast
 
-from kafka08.metrics import Family, Sample, Timings, meter
+from kafka08.metrics import Family, Labels, Sample, Timings, meter
 from kafka08.network.server_connection import (
     RequestHandler,
     RequestHandlers,
@@ -58,9 +58,10 @@ KEY_MASK: Final = KEYS_MAX - 1
 class RequestTimes:
     """The times of one kind of request, in ms."""
 
-    __slots__ = ("local", "queue", "remote", "send", "total")
+    __slots__ = ("labels", "local", "queue", "remote", "send", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.labels = Labels(request=name)
         self.total = Timings()
         self.queue = Timings()
         self.local = Timings()
@@ -75,7 +76,8 @@ class RequestTimes:
 class RequestMetrics:
     """Times the requests of a broker, all of its listeners together.
 
-    counts        requests by the low byte of their API key; the Dispatcher counts them
+    counts        requests by the low byte of their API key, which Dispatchers count; without those
+                  that others count, see `counted_by`
     takes_times   whether requests are timed; see `is_frequent`
     times         request name → RequestTimes; stays empty unless `takes_times`
     """
@@ -84,7 +86,21 @@ class RequestMetrics:
         self.counts = [0] * KEYS_MAX
         self.times: dict[str, RequestTimes] = {}
         self._runtime = runtime
+        self._others: list[Callable[[], Mapping[int, int]]] = []
         self.takes_times = takes_times
+
+    def counted_by(self, counts: Callable[[], Mapping[int, int]]) -> None:
+        """Add what `counts` returns, API key → requests, whenever they are read."""
+        self._others.append(counts)
+
+    def totals(self) -> dict[int, int]:
+        """API key (its low byte) → all requests, without those that never came."""
+        found = {key: count for key, count in enumerate(self.counts) if count}
+        for counts in self._others:
+            for key, count in counts().items():
+                if count:
+                    found[key] = found.get(key, 0) + count
+        return dict(sorted(found.items()))
 
     def handlers(self, handle: RequestHandler) -> RequestHandlers:
         """For the requests of one listener: `handle`, and now and then one that measures too."""
@@ -162,7 +178,7 @@ class RequestMetrics:
             name = "FetchFollower" if is_follower else "FetchConsumer"
         times = self.times.get(name)
         if times is None:
-            times = self.times[name] = RequestTimes()
+            times = self.times[name] = RequestTimes(name)
         return times
 
     def families(self) -> Iterator[Family]:
@@ -173,8 +189,7 @@ class RequestMetrics:
             "Requests handled, by API.",
             [
                 ({"request": NAMES.get(key, "Unknown")}, count)
-                for key, count in enumerate(self.counts)
-                if count
+                for key, count in self.totals().items()
             ],
         )
         for number, part in enumerate(PARTS):
@@ -186,8 +201,8 @@ class RequestMetrics:
             )
 
     def _samples(self, number: int) -> Iterator[Sample]:
-        for name, times in sorted(self.times.items()):
-            yield from times.parts()[number].samples({"request": name})
+        for _, times in sorted(self.times.items()):
+            yield from times.parts()[number].samples(times.labels)
 
 
 def is_frequent(payload: memoryview) -> bool:

@@ -21,6 +21,7 @@ cdef class LeaderState:
     cdef public object log, append_queue, maximal_isr
     cdef public bint is_leader, is_internal
     cdef public int64_t high_watermark, messages_in, bytes_in, bytes_out
+    cdef public int64_t produce_requests, fetch_requests
 
 
 def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_max):
@@ -138,6 +139,7 @@ cdef int append_at(
     end_offset = tail.end_offset
     partition.messages_in += end_offset - place.base_offset
     partition.bytes_in += place.size
+    partition.produce_requests += 1
     if len(partition.maximal_isr) > 1:
         if partition.high_watermark >= place.base_offset:
             (<object>partition).maybe_raise_high_watermark()
@@ -168,6 +170,17 @@ def partitions_to_read(list partitions, list offsets, list limits, bint is_follo
         ):
             to_read.append(i)
     return high_watermarks, to_read
+
+
+cdef int count_fetches(list partitions, list sizes, bint is_follower) except -1:
+    cdef LeaderState partition
+    cdef Py_ssize_t i
+    for i in range(len(partitions)):
+        partition = <LeaderState?>partitions[i]
+        partition.fetch_requests += 1
+        if not is_follower:
+            partition.bytes_out += <int64_t>sizes[i]
+    return 0
 
 
 cdef bint append_plain(

@@ -270,6 +270,8 @@ class LeaderState:
     messages_in: int
     bytes_in: int
     bytes_out: int
+    produce_requests: int
+    fetch_requests: int
 
 class FollowerState:
     partition: Any
@@ -312,5 +314,9 @@ def read_fetched(
 ) -> tuple[list[T], list[int], list[int], list[Buffer]] | None: ...
 def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[int]) -> bytes: ...
 def write_fetched(
-    payload: memoryview, high_watermarks: list[int], sizes: list[int]
+    payload: memoryview,
+    high_watermarks: list[int],
+    sizes: list[int],
+    partitions: list[L] | None = None,
+    is_follower: bool = False,
 ) -> list[bytes]: ...

@@ -102,6 +102,8 @@ class LeaderState:
     high_watermark           consumers may read the messages below it
     messages_in, bytes_in    counts of all appends, in the bytes of the producers
     bytes_out                count of all reads by consumers
+    produce_requests         count of the sets of Produce requests that were appended
+    fetch_requests           count of the responses to Fetch requests
     """
 
     log: Any
@@ -113,6 +115,8 @@ class LeaderState:
     messages_in: int
     bytes_in: int
     bytes_out: int
+    produce_requests: int
+    fetch_requests: int
 
     __slots__ = tuple(__annotations__)
 
@@ -224,6 +228,7 @@ def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> 
     if base_offset >= 0:
         partition.messages_in += tail.end_offset - base_offset
         partition.bytes_in += len(data)
+        partition.produce_requests += 1
         if len(partition.maximal_isr) > 1:
             if partition.high_watermark >= base_offset:
                 partition.maybe_raise_high_watermark()

@@ -13,10 +13,14 @@ codec. Source: kafka.api.ProducerRequest, FetchRequest 0.8.2.2 and 0.10.2.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct, error
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafka08.kernel.types import LENGTH, MAX_SET_BYTES, Buffer
+
+if TYPE_CHECKING:
+    from kafka08.kernel._python_append import LeaderState
 
 T = TypeVar("T")
 
@@ -146,15 +150,24 @@ def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[
     return bytes(answer)
 
 
-def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[int]) -> list[bytes]:
+def write_fetched(
+    payload: memoryview,
+    high_watermarks: list[int],
+    sizes: list[int],
+    partitions: Sequence[LeaderState] | None = None,
+    is_follower: bool = False,
+) -> list[bytes]:
     """The encoded response to a Fetch request that `read_fetch` has read, without its sets: the
-    bytes before each set that is not empty, and those after the last one.
+    bytes before each set that is not empty, and those after the last one. The `partitions`, if
+    given, count the request, and the bytes of their sets unless a follower gets them.
 
     ValueError if a list has another length than the request has partitions; OverflowError if the
     response does not fit a frame.
     """
     if len(high_watermarks) != len(sizes):
         raise ValueError(f"{len(high_watermarks)} high watermarks for {len(sizes)} sizes")
+    if partitions is not None and len(partitions) != len(sizes):
+        raise ValueError(f"{len(partitions)} partitions for {len(sizes)} sizes")
     pieces: list[bytes] = []
     piece = bytearray(4) + payload[CORRELATION_ID]
     results = list(zip(high_watermarks, sizes, strict=True))[::-1]
@@ -189,6 +202,10 @@ def write_fetched(payload: memoryview, high_watermarks: list[int], sizes: list[i
     if total > MAX_SET_BYTES:
         raise OverflowError(f"a response of {total} bytes does not fit a frame")
     pieces[0] = LENGTH.pack(total) + pieces[0][LENGTH.size :]
+    for partition, size in zip(partitions or (), sizes, strict=partitions is not None):
+        partition.fetch_requests += 1
+        if not is_follower:
+            partition.bytes_out += size
     return pieces
 
 

@@ -215,16 +215,20 @@ def write_produced(payload, list base_offsets, list times_ms):
         PyBuffer_Release(&view)
 
 
-def write_fetched(payload, list high_watermarks, list sizes):
+def write_fetched(
+    payload, list high_watermarks, list sizes, list partitions=None, bint is_follower=False
+):
     cdef Py_buffer view
     cdef Body body
     cdef int32_t topics, count, topic, i
-    cdef Py_ssize_t n = 0, partitions = len(sizes), at = 0, start = 0, copied
+    cdef Py_ssize_t n = 0, count_all = len(sizes), at = 0, start = 0, copied
     cdef int64_t total = 0, size
     cdef uint8_t* buffer = NULL
     cdef list cuts = []
-    if len(high_watermarks) != partitions:
+    if len(high_watermarks) != count_all:
         raise ValueError("as many high watermarks as sizes")
+    if partitions is not None and len(partitions) != count_all:
+        raise ValueError("as many partitions as sizes")
     PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
     try:
         open_body(&body, &view)
@@ -232,7 +236,7 @@ def write_fetched(payload, list high_watermarks, list sizes):
         if body.at < 0:
             raise ValueError("not a request")
         # A partition has 16 bytes in the request and 18 in the response.
-        buffer = <uint8_t*>calloc(1, view.len + 2 * partitions + 32)
+        buffer = <uint8_t*>calloc(1, view.len + 2 * count_all + 32)
         if buffer == NULL:
             raise MemoryError
         memcpy(buffer + 4, body.data + REQUEST_CORRELATION_ID, 4)
@@ -246,7 +250,7 @@ def write_fetched(payload, list high_watermarks, list sizes):
         at += 4
         for topic in range(topics):
             copied = copy_topic(&body, buffer + at, &count)
-            if copied < 0 or count < 0 or count > partitions - n:
+            if copied < 0 or count < 0 or count > count_all - n:
                 raise ValueError("the request has other partitions")
             at += copied
             for i in range(count):
@@ -264,7 +268,7 @@ def write_fetched(payload, list high_watermarks, list sizes):
                 if size:
                     total += size
                     cuts.append(at)
-        if n != partitions or body.at < 0:
+        if n != count_all or body.at < 0:
             raise ValueError("the request has other partitions")
         total += at - 4
         if total > MAX_SET_BYTES:
@@ -276,6 +280,8 @@ def write_fetched(payload, list high_watermarks, list sizes):
         for cut in cuts:
             pieces.append(PyBytes_FromStringAndSize(<const char*>buffer + start, cut - start))
             start = cut
+        if partitions is not None:
+            count_fetches(partitions, sizes, is_follower)
         return pieces
     finally:
         free(buffer)

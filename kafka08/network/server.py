@@ -407,6 +407,12 @@ class SocketServer:
         """Open connections."""
         return len(self._by_age)
 
+    def queued(self) -> tuple[int, int]:
+        """(connections with received requests that wait for their next turn, connections with
+        responses that wait for room in their socket)."""
+        requests = sum(connection.scheduled for connection in self._by_age)
+        return requests, sum(bool(connection.outbox) for connection in self._by_age)
+
     def start(self) -> None:
         """Begin to accept."""
         self._accepting = self.runtime.when_acceptable(self._listener)

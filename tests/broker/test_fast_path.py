@@ -9,6 +9,7 @@ import pytest
 
 from kafka08.broker.fallback import Fallback
 from kafka08.broker.fast_path import Method
+from kafka08.broker.traffic import traffic_of
 from kafka08.errors import ProtocolError, UnknownMemberId
 from kafka08.levels import Level
 from kafka08.network.server_connection import ResponseFrame, ServerConnection
@@ -106,7 +107,7 @@ def draw_fetch(draw: random.Random, world: World, version: int) -> FetchRequest:
 @pytest.mark.parametrize("seed", range(4))
 def test_both_ways_give_the_same_answers(tmp_path: Path, level: Level, seed: int) -> None:
     """Two brokers, one without a fast path, get the same requests on several connections. Their
-    responses, HWs, ISRs and logs stay equal, and the fast path answered many of them."""
+    responses, HWs, ISRs, counts and logs stay equal, and the fast path answered many of them."""
     fast, slow = make_world(tmp_path / "fast", level), make_world(tmp_path / "slow", level)
     slow.handle._fast_path.clear()
     ways = fast.handle._fast_path
@@ -240,9 +241,7 @@ def states(world: World) -> list[tuple[object, ...]]:
             partition.topic_partition,
             partition.high_watermark,
             partition.isr,
-            partition.messages_in,
-            partition.bytes_in,
-            partition.bytes_out,
+            traffic_of([partition]),
             partition.log.log_end if partition.log is not None else None,
             [(f.log_end_offset, f.last_caught_up) for f in partition.followers.values()],
         )

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from kafka08.broker.partition import Partition
+from kafka08.broker.traffic import Traffic, traffic_of
 from kafka08.errors import (
+    InvalidMessage,
+    MessageSizeTooLarge,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeaderForPartition,
+    OffsetOutOfRange,
     UnknownError,
 )
 from kafka08.log.config import LogConfig
@@ -36,6 +40,44 @@ def leading(
 def append(partition: Partition, count: int, required_acks: int = 1) -> None:
     messages = [(None, b"m%d" % number) for number in range(count)]
     partition.append(bytearray(message_set.encode(messages)), required_acks)
+
+
+@pytest.mark.parametrize(
+    ("error", "rejected", "failed"),
+    [
+        (MessageSizeTooLarge(), 100, 0),
+        (InvalidMessage(), 0, 0),
+        (NotLeaderForPartition(), 0, 0),
+        (NotEnoughReplicas(), 0, 1),
+        (ZeroDivisionError(), 0, 1),
+    ],
+)
+def test_a_refused_set_has_failed_unless_its_client_is_to_blame(
+    tmp_path: Path, error: Exception, rejected: int, failed: int
+) -> None:
+    """As 0.10.2.2 counts; the bytes of a set with too large a message are counted."""
+    partition = leading(tmp_path)
+    partition.count_refused(error, 100)
+    counted = traffic_of([partition])
+    expected = Traffic(bytes_rejected=rejected, failed_produce_requests=failed, produce_requests=1)
+    assert expected == counted
+
+
+def test_traffic_of_several_partitions_is_their_sum(tmp_path: Path) -> None:
+    """Of none it is nothing."""
+    partitions = [leading(tmp_path / name) for name in "ab"]
+    for partition in partitions:
+        append(partition, 3)
+    partitions[0].count_unread(OffsetOutOfRange())
+    partitions[1].count_unread(UnknownError())
+    found = traffic_of(partitions)
+    assert (6, 2, 2, 1) == (
+        found.messages_in,
+        found.produce_requests,
+        found.fetch_requests,
+        found.failed_fetch_requests,
+    )
+    assert Traffic() == traffic_of([])
 
 
 def test_the_high_watermark_is_the_least_log_end_of_the_isr(tmp_path: Path) -> None:

@@ -141,3 +141,18 @@ def test_all_waits_for_a_key_can_be_ended() -> None:
     assert [1, 0] == [wait.finished for wait in waits]
     purgatory.expire("a")
     assert 1 == len(purgatory)
+
+
+def test_those_that_time_out_are_counted() -> None:
+    """Not those that are satisfied, abandoned or ended by another event."""
+    runtime, purgatory = setup()
+    waits = [Note() for _ in range(4)]
+    for number, wait in enumerate(waits):
+        purgatory.add(wait, [number], 100)
+    waits[0].satisfied = True
+    purgatory.check_and_complete(0)
+    purgatory.abandon(waits[1])
+    purgatory.expire(2)
+    assert 0 == purgatory.expired
+    runtime.advance(1)
+    assert (1, 1) == (purgatory.expired, waits[3].finished)

@@ -92,6 +92,16 @@ def test_what_came_in_is_counted_at_the_leader_alone(cluster: EmbeddedCluster) -
     assert 0 == follower.value(f"{name}_messagesin_total")
 
 
+def test_sets_and_fetches_are_counted_by_topic(cluster: EmbeddedCluster) -> None:
+    """Each set of a Produce request, each partition of a follower's Fetch; nothing has failed."""
+    leader, _ = scrapes(cluster)
+    name = "kafka_server_brokertopicmetrics"
+    assert MESSAGES == leader.value(f"{name}_totalproducerequests_total", topic="t")
+    assert MESSAGES <= leader.value(f"{name}_totalfetchrequestspersec", topic="t")
+    for kind in ("produce", "fetch"):
+        assert 0 == leader.value(f"{name}_failed{kind}requestspersec")
+
+
 @pytest.mark.parametrize("partitions", [(0,), (0, 1)], ids=["one", "two"])
 def test_what_consumers_read_is_counted_and_what_followers_copy_is_not(
     cluster: EmbeddedCluster, partitions: tuple[int, ...]
@@ -145,6 +155,13 @@ def test_the_rest_of_what_boards_ask_for_is_there(cluster: EmbeddedCluster) -> N
         "kafka_server_kafkaserver_brokerstate",
         "kafka_server_sessionexpirelistener_zookeeperexpirespersec",
         "kafka_server_delayedoperationpurgatory_purgatorysize",
+        "kafka_server_delayedoperationpurgatory_numdelayedoperations",
+        "kafka_server_delayedproducemetrics_expirespersec",
+        "kafka_server_delayedfetchmetrics_expires_total",
+        "kafka_server_brokertopicmetrics_bytesrejectedpersec",
+        "kafka_network_requestchannel_requestqueuesize",
+        "kafka_network_requestchannel_responsequeuesize",
+        "kafka_log_logcleaner_cleaner_recopy_percent",
         "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent",
         "kafka_server_replicafetchermanager_maxlag",
         "kafka08_event_loop_lag_ms_count",

@@ -79,6 +79,8 @@ def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
         "messages_in": 0,
         "bytes_in": 0,
         "bytes_out": 0,
+        "produce_requests": 0,
+        "fetch_requests": 0,
     }
     for name, value in (values | fields).items():
         setattr(leader, name, value)

@@ -29,6 +29,7 @@ from kafka08.protocol.produce import (
     ProduceTopicResponse,
 )
 from tests.kernel.conftest import native_or_skip
+from tests.kernel.tails import a_leader
 
 NAMES = ("a", "bc", "ü", "topic-with-a-longer-name")
 KNOWN = {name.encode(): {number: f"{name}-{number}" for number in range(5)} for name in NAMES}
@@ -216,11 +217,27 @@ def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[in
 
 
 def test_an_answer_that_no_frame_holds_is_refused(kernel: ModuleType) -> None:
-    """Sizes that add up to more than an int32 counts."""
+    """Sizes that add up to more than an int32 counts. Nothing is counted as sent."""
     partitions = [FetchPartition(n, 0, 1) for n in range(3)]
     payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
+    leaders = [a_leader(kernel, None) for _ in range(3)]
     with pytest.raises(OverflowError):
-        kernel.write_fetched(payload, [0, 0, 0], [1 << 30, 1 << 30, 0])
+        kernel.write_fetched(payload, [0, 0, 0], [1 << 30, 1 << 30, 0], leaders)
+    assert not any(leader.fetch_requests or leader.bytes_out for leader in leaders)
+
+
+@pytest.mark.parametrize("is_follower", [False, True])
+def test_partitions_count_what_is_sent(kernel: ModuleType, is_follower: bool) -> None:
+    """Each a request, and its bytes unless a follower gets them; there must be as many as sizes."""
+    partitions = [FetchPartition(n, 0, 1) for n in range(3)]
+    payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
+    leaders = [a_leader(kernel, None, bytes_out=5, fetch_requests=1) for _ in range(3)]
+    kernel.write_fetched(payload, [0, 0, 0], [7, 0, 9], leaders, is_follower)
+    assert [2, 2, 2] == [leader.fetch_requests for leader in leaders]
+    sent = [0, 0, 0] if is_follower else [7, 0, 9]
+    assert [5 + size for size in sent] == [leader.bytes_out for leader in leaders]
+    with pytest.raises(ValueError, match="partitions"):
+        kernel.write_fetched(payload, [0, 0, 0], [7, 0, 9], leaders[:2])
 
 
 @given(fetch_requests(), st.data())

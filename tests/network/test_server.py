@@ -22,6 +22,7 @@ from kafka08.log.slices import LogSlice
 from kafka08.network import server
 from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
 from kafka08.network.server_connection import (
+    REQUESTS_MAX,
     FileSlice,
     GeneratedBytes,
     ResponseFrame,
@@ -43,7 +44,8 @@ def frame(payload: bytes) -> bytes:
 class Served:
     """A SocketServer whose handler understands: `file N` (a slice of N bytes), `slices N` (N slices
     that are copied), `made N` and its kin (N bytes that are made), `park`, `bad`, `bug`, `quit`
-    (without an answer), `wake` (answers all parked), `big N`; anything else is echoed."""
+    (without an answer), `wake` (answers all parked), `big N`, `queued` (connections whose requests
+    wait for a turn); anything else is echoed."""
 
     def __init__(self, directory: Path, **limits: Any) -> None:
         self.data = os.urandom(3 << 20)
@@ -107,7 +109,7 @@ class Served:
 
     def waits_for_room(self) -> bool:
         """Whether a client has not taken yet what was answered."""
-        return bool(self.ask(lambda: any(c.outbox for c in self.server._by_age)))
+        return bool(self.ask(self.server.queued)[1])
 
     def close(self) -> None:
         self.ask(self._stop.set)
@@ -136,6 +138,8 @@ class Served:
             for parked in self.parked:
                 parked.send_response(frame(b"woken"))
             self.parked.clear()
+        if word == b"queued":
+            return frame(b"%d" % self.server.queued()[0])
         if word == b"bad":
             raise ProtocolError("this cannot be")
         if word == b"quit":
@@ -247,6 +251,31 @@ def test_thousands_of_pipelined_requests_are_answered_in_order(served: Served) -
         for number in range(count):
             assert b"%d" % number == read(client)
         sender.join(DEADLINE)
+
+
+def test_requests_that_wait_for_another_turn_are_counted(served: Served) -> None:
+    """Of two connections that have more than a turn's requests, the second one to get its turn
+    sees the first one waiting."""
+    requests = [*[b"a"] * (REQUESTS_MAX - 1), b"queued", b"last"]
+    held, sent = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        sent.wait(DEADLINE)
+
+    holder = threading.Thread(target=served.ask, args=(hold,))
+    with served.connect() as one, served.connect() as other:
+        for client in (one, other):
+            client.sendall(frame(b"a"))
+            read(client)
+        holder.start()
+        held.wait(DEADLINE)
+        for client in (one, other):
+            client.sendall(b"".join(map(frame, requests)))
+        sent.set()
+        holder.join(DEADLINE)
+        answers = [[read(client) for _ in requests][-2] for client in (one, other)]
+    assert [b"0", b"1"] == sorted(answers)
 
 
 @small_buffer

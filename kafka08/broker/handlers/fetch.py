@@ -205,11 +205,10 @@ def complete(
 def respond(
     broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: FetchReader
 ) -> ResponseFrame | NoResponse:
-    """The response with all sets, which are counted if it goes to a consumer."""
+    """The response with all sets, which are counted."""
 
     def with_sets(sets: Sets) -> ResponseFrame:
-        if request.replica_id < 0:
-            broker.replica_manager.count_out(sets)
+        broker.replica_manager.count_out(sets, is_follower=request.replica_id >= 0)
         return encode(sets, call)
 
     return reading.finish(reads, call, with_sets)
@@ -240,6 +239,8 @@ def read_all(
                 refused.add(topic_partition, error)
             else:
                 report(error, topic_partition, partition.offset, call)
+            if (known := broker.replica_manager.find(topic_partition)) is not None:
+                known.count_unread(error)
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, code_of(error), NO_HIGH_WATERMARK, None
             )
