@@ -77,6 +77,8 @@ __all__ = [
     "messages",
     "murmur2",
     "new_buffer",
+    "new_keyed_message",
+    "new_producer_record",
     "partitions_to_read",
     "read_fetch",
     "read_fetched",

@@ -1,5 +1,5 @@
-# Message sets that grow message by message, and murmur2, by which producers choose partitions. Part
-# of _native.pyx; the docstrings are in _python_builder.py.
+# Messages of the producers, message sets that grow message by message, and murmur2, by which
+# producers choose partitions. Part of _native.pyx; the docstrings are in _python_builder.py.
 
 
 cdef extern from *:
@@ -7,8 +7,36 @@ cdef extern from *:
     static PyObject* kafka08_instance(PyTypeObject* cls, PyObject* args) {
         return cls->tp_new(cls, args, NULL);
     }
+
+    static PyObject* kafka08_four(
+        PyTypeObject* cls, PyObject* first, PyObject* second, PyObject* third, PyObject* fourth
+    ) {
+        PyObject* made = cls->tp_alloc(cls, 4);
+        if (made == NULL) return NULL;
+    #if PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject*)made)->ob_hash = -1;  /* not known yet, as every new tuple's */
+    #endif
+        PyTuple_SET_ITEM(made, 0, Py_NewRef(first));
+        PyTuple_SET_ITEM(made, 1, Py_NewRef(second));
+        PyTuple_SET_ITEM(made, 2, Py_NewRef(third));
+        PyTuple_SET_ITEM(made, 3, Py_NewRef(fourth));
+        return made;
+    }
     """
     object kafka08_instance(type cls, tuple args)
+    object kafka08_four(type cls, object first, object second, object third, object fourth)
+
+
+def new_producer_record(type cls, topic, value=None, key=None, partition=None):
+    if not issubclass(cls, tuple):
+        raise TypeError(f"{cls} is no tuple")
+    return kafka08_four(cls, topic, value, key, partition)
+
+
+def new_keyed_message(type cls, topic, message, key=None, partition_key=None):
+    if not issubclass(cls, tuple):
+        raise TypeError(f"{cls} is no tuple")
+    return kafka08_four(cls, topic, message, key, partition_key)
 
 
 cdef class Place:

@@ -210,6 +210,13 @@ class OffsetMap:
 
 # Building
 
+def new_producer_record(
+    cls: type[Any], topic: str, value: Any = None, key: Any = None, partition: int | None = None
+) -> Any: ...
+def new_keyed_message(
+    cls: type[Any], topic: str, message: Any, key: Any = None, partition_key: Any = None
+) -> Any: ...
+
 class Place:
     owner: Any
     index: int

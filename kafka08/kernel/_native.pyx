@@ -9,7 +9,7 @@ _conversion.pxi  converts messages between magic 0 and 1
 _messages.pxi  iterates over the messages of a set, and decompresses wrappers
 _columns.pxi   converts sets to Arrow buffers and back
 _compaction.pxi  the cleaner: the last offset of each key, and the messages to retain
-_builder.pxi   sets that grow message by message; murmur2
+_builder.pxi   messages of the producers; sets that grow message by message; murmur2
 _requests.pxi  reads Fetch requests for many partitions; writes Produce and Fetch responses
 _append.pxi    appends the sets of Produce requests to their logs
 _follow.pxi    appends the sets of a Fetch response to a follower's logs

@@ -6,7 +6,7 @@ _python_conversion  converts messages between magic 0 and 1
 _python_messages  iterates over the messages of a set, and decompresses wrappers
 _python_columns   converts sets to Arrow buffers and back
 _python_compaction  the cleaner: the last offset of each key, and the messages to retain
-_python_builder   sets that grow message by message
+_python_builder   messages of the producers; sets that grow message by message
 _python_requests  reads Produce and Fetch requests for many partitions; writes their responses
 _python_append    appends the sets of Produce requests to their logs
 _python_follow    appends the sets of a Fetch response to a follower's logs
@@ -27,7 +27,12 @@ from kafka08.kernel._python_append import (
     append_set,
     partitions_to_read,
 )
-from kafka08.kernel._python_builder import Place, SetBuilder
+from kafka08.kernel._python_builder import (
+    Place,
+    SetBuilder,
+    new_keyed_message,
+    new_producer_record,
+)
 from kafka08.kernel._python_columns import build_from_columns, column_batches
 from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_conversion import convert

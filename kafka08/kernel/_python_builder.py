@@ -1,4 +1,5 @@
-"""Message sets that grow message by message: the Python twin of `_builder.pxi`."""
+"""Messages of the producers, and message sets that grow message by message: the Python twin of
+`_builder.pxi`."""
 
 from __future__ import annotations
 
@@ -14,6 +15,21 @@ from kafka08.kernel.types import (
     TIMESTAMP_BYTES,
     Buffer,
 )
+
+
+def new_producer_record(
+    cls: type[Any], topic: str, value: Any = None, key: Any = None, partition: int | None = None
+) -> Any:
+    """`ProducerRecord.__new__`: a named tuple of these fields. What `typing` generates takes twice
+    as long, which is a fifth of the CPU of a send."""
+    return tuple.__new__(cls, (topic, value, key, partition))
+
+
+def new_keyed_message(
+    cls: type[Any], topic: str, message: Any, key: Any = None, partition_key: Any = None
+) -> Any:
+    """The same for `KeyedMessage`."""
+    return tuple.__new__(cls, (topic, message, key, partition_key))
 
 
 class Place:

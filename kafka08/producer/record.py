@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kafka08 import kernel
+
 
 class KeyedMessage(NamedTuple):
     """A message for `topic`. Source: kafka.producer.KeyedMessage 0.8.2.2.
@@ -31,6 +33,10 @@ class ProducerRecord(NamedTuple):
     value: Any = None
     key: Any = None
     partition: int | None = None
+
+
+KeyedMessage.__new__ = staticmethod(kernel.new_keyed_message)  # type: ignore[assignment]
+ProducerRecord.__new__ = staticmethod(kernel.new_producer_record)  # type: ignore[assignment]
 
 
 class RecordMetadata(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections import namedtuple
 from types import ModuleType
 from typing import Any
 
@@ -39,6 +40,29 @@ def test_it_grows_to_what_build_set_makes(
     assert len(kernel.build_set(accepted)) == size
     if len(accepted) < len(pairs):
         assert any(len(kernel.build_set([pair])) > capacity - size for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("new_producer_record", ("topic", "value", "key", "partition")),
+        ("new_keyed_message", ("topic", "message", "key", "partition_key")),
+    ],
+)
+def test_messages_are_named_tuples(kernel: ModuleType, name: str, fields: tuple[str, ...]) -> None:
+    """Of the given class, with its hash, by position or by name, and with its defaults."""
+    new = getattr(kernel, name)
+    cls: Any = namedtuple("cls", fields, defaults=(None, None))  # type: ignore[misc]
+    for values in (("t", b"v"), ("t", b"v", b"k"), ("t", b"v", b"k", 3)):
+        expected = cls(*values)
+        for made in (new(cls, *values), new(cls, **dict(zip(fields, values, strict=False)))):
+            assert (cls, expected, hash(expected)) == (type(made), made, hash(made))
+    for wrong in ((), ("t", 1, 2, 3, 4)):
+        with pytest.raises(TypeError):
+            new(cls, *wrong)
+    for other in (list, object):
+        with pytest.raises(TypeError):
+            new(other, "t", b"v")
 
 
 def test_places_and_callbacks(kernel: ModuleType) -> None:
