@@ -14,7 +14,6 @@ kafka.log.Log 0.8.2.2 and 0.10.2.2.
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -39,6 +38,7 @@ from kafka08.log.files import (
     sync_directory,
 )
 from kafka08.log.loader import load_segments
+from kafka08.log.log_segments import LogSegments
 from kafka08.log.names import parse_partition_directory, segment_files
 from kafka08.log.offset_lookup import offset_at_time, offsets_before
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
@@ -48,7 +48,7 @@ from kafka08.log.time_index import TimestampOffset
 from kafka08.log.unsynced import UnsyncedChanges
 from kafka08.metrics import Timings
 from kafka08.protocol import message_set
-from kafka08.runtime.disk import Disk, Syncable
+from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Log:
         self.flush_times = Timings()
         """The durations of its fsyncs in ms; a LogManager has one for all of its logs."""
         make_directories(disk, self.directory)
-        self._segments, log_end_offset = load_segments(
+        segments, log_end_offset = load_segments(
             self.directory,
             self._open_segment,
             recovery_point=recovery_point,
@@ -123,8 +123,9 @@ class Log:
             may_have_gaps=config.compact or was_cleaned,
             disk=disk,
         )
-        self._bases = [segment.base_offset for segment in self._segments]
-        self.active_segment = self._segments[-1]
+        self._segments = LogSegments(self.name, segments, self._background)
+        self._base_offsets = self._segments.base_offsets
+        self.active_segment = self._segments.active
         self.active_segment.activate(config.segment_index_bytes)
         self.active_segment.take_limits(config)
         self.active_segment.end_offset = log_end_offset
@@ -156,7 +157,7 @@ class Log:
     @property
     def log_start_offset(self) -> int:
         """The lowest offset that may be read."""
-        return self._bases[0]
+        return self._base_offsets[0]
 
     @property
     def log_end_offset(self) -> int:
@@ -172,7 +173,7 @@ class Log:
     @property
     def size(self) -> int:
         """Bytes of messages in all segments."""
-        return sum(segment.size for segment in self._segments)
+        return self._segments.size
 
     @property
     def segment_count(self) -> int:
@@ -182,15 +183,12 @@ class Log:
     @property
     def segment_facts(self) -> list[SegmentFacts]:
         """The segments for retention policies, oldest first."""
-        return [
-            SegmentFacts(segment.base_offset, segment.size, segment.newest_ms)
-            for segment in self._segments
-        ]
+        return self._segments.facts
 
     @property
     def sealed_segments(self) -> list[LogSegment]:
         """The segments that accept no more appends, oldest first; a cleaner may replace them."""
-        return self._segments[:-1]
+        return self._segments.sealed
 
     @property
     def active_base_offset(self) -> int:
@@ -199,7 +197,7 @@ class Log:
 
     def base_offset_of(self, offset: int) -> int:
         """The base offset of the segment of `offset`; the log start if it is below."""
-        return self._bases[max(0, bisect_right(self._bases, offset) - 1)]
+        return self._segments.segment_of(offset).base_offset
 
     @property
     def is_closed(self) -> bool:
@@ -365,17 +363,17 @@ class Log:
         log_end_offset = active.end_offset
         if offset == log_end_offset:
             return LogSlice(offset, active.base_offset, active.file, active.size, 0)
-        if not self._bases[0] <= offset < log_end_offset:
+        if not self._base_offsets[0] <= offset < log_end_offset:
             raise OffsetOutOfRange(
                 f"Request for offset {offset} but we only have log segments in the range "
-                f"{self._bases[0]} to {log_end_offset}."
+                f"{self._base_offsets[0]} to {log_end_offset}."
             )
         if max_bytes < 0:
             raise UnknownError(f"Invalid max size for log read ({max_bytes})")
         if offset >= active.base_offset:
             segment, position = active, active.position_of(offset)
         else:
-            segment, position = self._locate(offset)
+            segment, position = self._segments.locate(offset)
         if position is None:
             return LogSlice(log_end_offset, active.base_offset, active.file, active.size, 0)
         end = segment.size
@@ -409,16 +407,6 @@ class Log:
             )
         return offset_at_time(self._segments, time_ms)
 
-    def _locate(self, offset: int) -> tuple[LogSegment, int | None]:
-        """The segment and position of the first entry at or above `offset`; None if the rest of
-        the log is empty."""
-        number = bisect_right(self._bases, offset) - 1
-        for segment in self._segments[number:]:
-            position = segment.position_of(offset)
-            if position is not None:
-                return segment, position
-        return self.active_segment, None
-
     # Flushing
 
     def begin_flush(self) -> PendingFlush | None:
@@ -426,13 +414,8 @@ class Log:
         up_to = self.log_end_offset
         if up_to <= self.recovery_point and not self._unsynced.was_cut:
             return None
-        first = max(0, bisect_right(self._bases, self.recovery_point) - 1)
-        last = len(self._bases) if self._unsynced.was_cut else bisect_left(self._bases, up_to)
-        files: list[Syncable] = [
-            file
-            for segment in self._segments[first:last]
-            for file in (segment.file, *(index.opened() for index in segment.indexes))
-        ]
+        end = None if self._unsynced.was_cut else up_to
+        files = self._segments.files_to_sync(self.recovery_point, end)
         files += self._unsynced.directories()
         began, mark = self._clock.monotonic(), self._unsynced.mark()
 
@@ -464,7 +447,7 @@ class Log:
             self.roll()
         if count:
             self.sealed_changes += 1
-        self._delete_segments(0, count)
+            self._delete_segments(0, count)
         return count
 
     def replace_segments(self, old: Sequence[LogSegment], cleaned: CleanedSegment) -> None:
@@ -474,16 +457,12 @@ class Log:
         After a crash at any point the next load finds the old ones or the new one. The same holds
         after a StorageError, but this log must not be used any more.
         """
-        start = self._segments.index(old[0])
-        end = start + len(old)
-        assert self._segments[start:end] == list(old), f"{self.name}: {old} are not adjacent"
-        assert end < len(self._segments), f"{self.name}: the active segment cannot be replaced"
+        start = self._segments.number_of_adjacent(old)
         assert old[0].base_offset == cleaned.base_offset, f"{self.name}: {old[0]} is not the first"
         cleaned.begin_swap()
-        self._delete_segments(start, end)
+        self._delete_segments(start, start + len(old))
         cleaned.finish_swap()
         self._segments.insert(start, self._open_segment(cleaned.base_offset))
-        self._bases.insert(start, cleaned.base_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything at or above `offset`, which becomes the LEO unless that is lower already.
@@ -500,11 +479,11 @@ class Log:
             )  # fmt: skip
             return
         logger.info("Truncating log %s to offset %d.", self.name, offset)
-        if self._bases[0] > offset:
+        if self.log_start_offset > offset:
             self.truncate_fully_and_start_at(offset)
             return
-        keep = bisect_right(self._bases, offset)
-        position = self._segments[keep - 1].position_of(offset)
+        keep = self._segments.number_of(offset) + 1
+        position = self._segments.segment_of(offset).position_of(offset)
         self._unsynced.begin_truncation()
         if keep < len(self._segments):
             self.sealed_changes += 1
@@ -512,7 +491,7 @@ class Log:
             # A power failure must not restore the old segments after messages written later.
             sync_directory(self.disk, self.directory)
         self._crash(crashpoints.TRUNCATE_SEGMENTS_DELETED)
-        self.active_segment = self._segments[-1]
+        self.active_segment = self._segments.active
         self.active_segment.truncate_to(
             offset, position, self.config.segment_index_bytes, self._clock.time_ms(), self._crash
         )
@@ -549,12 +528,7 @@ class Log:
         Background.close_soon frees the pages of its files."""
         self._closed = True
         self.active_segment.takes_plain_sets = False
-        for segment in self._segments:
-            segment.forget()
-            segment.file.close_by(self._background.close_soon)
-        if renamed is None:
-            for segment in reversed(self._segments):
-                segment.remove_files()
+        self._segments.remove_all(with_files=renamed is None)
         with storage_errors("delete", self.directory):
             if renamed is None:
                 self.disk.remove_tree(self.directory)
@@ -562,22 +536,7 @@ class Log:
                 self.disk.rename(self.directory, renamed)
 
     def _delete_segments(self, start: int, end: int) -> None:
-        """Take segments[start:end] out of the log, rename their files, delete them later.
-
-        A tail is deleted from its end and a head from its start, so that a crash leaves no gap.
-        0.8.2.2 truncates from the start of the tail."""
-        segments = self._segments[start:end]
-        if end == len(self._segments):
-            segments.reverse()
-        for segment in segments:
-            logger.info(
-                "Scheduling log segment %d for log %s for deletion.", segment.base_offset, self.name
-            )
-            segment.mark_deleted(self._crash)
-            segment.file.close_by(self._background.close_soon)
-            self._background.run_later(self.config.file_delete_delay_ms, segment.remove_files)
-        del self._segments[start:end]
-        del self._bases[start:end]
+        self._segments.delete(start, end, self.config.file_delete_delay_ms, self._crash)
 
     def _add_segment(self, base_offset: int) -> None:
         segment = self._open_segment(base_offset)
@@ -586,7 +545,6 @@ class Log:
         segment.end_offset = self.log_end_offset
         self.active_segment.takes_plain_sets = False
         self._segments.append(segment)
-        self._bases.append(base_offset)
         self.active_segment = segment
         self._unsynced.note_creation()
 
