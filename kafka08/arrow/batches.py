@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka08 import kernel
+from kafka08.arrow.checked_set import CheckedSet
 from kafka08.arrow.ranges import OffsetRange
-from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage
 from kafka08.protocol.message_set import fetched_unpacker
 
@@ -33,7 +33,7 @@ class BatchBuilder:
         self._timestamp_types = "timestampType" in schema.names
         self._constants: dict[str, pa.Array] = {}
 
-    def batches(self, sets: Iterable[FetchedSet]) -> Iterator[pa.RecordBatch]:
+    def batches(self, sets: Iterable[CheckedSet]) -> Iterator[pa.RecordBatch]:
         """Yields batches of the messages of `sets` in the range, in order. InvalidMessage, naming
         partition and offset, for damage inside a message or a compressed set."""
         for fetched in sets:
@@ -47,7 +47,7 @@ class BatchBuilder:
                     f"{damage}"
                 ) from damage
 
-    def _columns(self, fetched: FetchedSet) -> Iterator[kernel.Columns]:
+    def _columns(self, fetched: CheckedSet) -> Iterator[kernel.Columns]:
         return kernel.column_batches(
             fetched.data,
             fetched.offset,
@@ -55,8 +55,7 @@ class BatchBuilder:
             fetched_unpacker(fetched.max_bytes),
             self._keys,
             self._values,
-            # The reader has checked the outer CRCs; those inside wrappers remain.
-            verify_crc=kernel.has_compressed(fetched.data),
+            verify_crc=fetched.has_wrappers,  # the others are checked
             max_bytes=BATCH_BYTES,
             timestamps=self._timestamps,
             timestamp_types=self._timestamp_types,

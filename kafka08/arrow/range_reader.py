@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from kafka08 import kernel
+from kafka08.arrow.checked_set import CheckedSet
 from kafka08.arrow.data_loss import DataLost, Loss, report
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ReadSettings
@@ -83,9 +84,9 @@ class RangeReader:
         self._lent = ExitStack()
         self._connection: Connection | None = None
 
-    def __iter__(self) -> Iterator[FetchedSet]:
+    def __iter__(self) -> Iterator[CheckedSet]:
         """Yields sets; their messages from their `offset` on, below the range's end, belong to the
-        range. Their entries are complete and their outer CRCs are correct.
+        range.
 
         Raises DataLost, InvalidMessage (a damaged message, with its offset), MessageTooLarge, and
         the last error after poll_timeout_ms without progress.
@@ -103,7 +104,7 @@ class RangeReader:
         finally:
             self._disconnect()
 
-    def _next_set(self) -> tuple[FetchedSet, int] | None:
+    def _next_set(self) -> tuple[CheckedSet, int] | None:
         """The set at `position` and the offset behind it; None if the range has no more
         messages."""
         deadline = self._clock.monotonic() + self._settings.poll_timeout_ms / 1000
@@ -268,7 +269,7 @@ def passes(error: KafkaError) -> bool:
     return is_retriable_at_leader(error) or isinstance(error, ProtocolError)
 
 
-def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int] | None:
+def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[CheckedSet, int] | None:
     """`fetched` up to its first damaged entry, and the offset behind its last complete one; None if
     its first entry is damaged and behind the range.
 
@@ -285,7 +286,12 @@ def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[FetchedSet, int]
         raise InvalidMessage(
             f"{fetched.topic_partition} at {fetched.source}, offset {offset}: {error}"
         ) from error
-    return fetched, max(fetched.offset, summary.last_offset + 1)
+    checked = CheckedSet(
+        *(fetched.topic_partition, fetched.offset, fetched.data, fetched.max_bytes),
+        *(fetched.source, fetched.high_watermark),
+        has_wrappers=summary.codec != 0,
+    )
+    return checked, max(fetched.offset, summary.last_offset + 1)
 
 
 def _place_of(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kafka08 import kernel
 from kafka08.arrow.batches import BATCH_BYTES, BatchBuilder
+from kafka08.arrow.checked_set import CheckedSet
 from kafka08.arrow.ranges import OffsetRange
-from kafka08.consumer.fetched import FetchedSet
 from kafka08.errors import InvalidMessage
 from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
 from kafka08.protocol import compression, message_set
@@ -33,11 +33,11 @@ SCHEMA = pa.schema(
 )
 
 
-def fetched(data: bytes, offset: int = 0) -> FetchedSet:
-    return FetchedSet(T0, offset, data, 1 << 20, "b1:9092")
+def fetched(data: bytes, offset: int = 0) -> CheckedSet:
+    return CheckedSet(T0, offset, data, 1 << 20, "b1:9092")
 
 
-def built(schema: Any, wanted: OffsetRange, *sets: FetchedSet) -> list[dict[str, Any]]:
+def built(schema: Any, wanted: OffsetRange, *sets: CheckedSet) -> list[dict[str, Any]]:
     return [
         row for batch in BatchBuilder(schema, wanted).batches(sets) for row in batch.to_pylist()
     ]

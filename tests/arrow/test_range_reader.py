@@ -62,6 +62,15 @@ def test_every_cut_of_compressed_sets(start: int, until: int, fetch_bytes: int) 
     assert rows(made.reader(OffsetRange("t", 0, start, until), settings)) == expected(start, until)
 
 
+def test_sets_tell_whether_they_have_wrappers(cluster: LogCluster) -> None:
+    """So that CRCs inside of wrappers are checked there, and no others twice."""
+    settings = replace(SETTINGS, fetch_bytes=400)
+    sets = list(cluster.reader(OffsetRange("t", 0, 0, 100), settings))
+    compressed = [any(entry.attributes for entry in kernel.entries(s.data)) for s in sets]
+    assert [fetched.has_wrappers for fetched in sets] == compressed
+    assert set(compressed) == {True, False}
+
+
 def test_empty_range_opens_no_connection(cluster: LogCluster) -> None:
     """An empty range is read without a request."""
     assert rows(cluster.reader(OffsetRange("t", 0, 7, 7), leader=1)) == []
