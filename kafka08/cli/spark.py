@@ -115,9 +115,9 @@ def read(
     **_: object,
 ) -> None:
     """Copy messages of TOPIC to files: topic, partition, offset, key and value of each."""
-    from kafka08.spark.transfer import plan_read, read_to_files
+    from kafka08.spark.transfer import java_options, plan_read, read_to_files
 
-    place = spark_place()
+    master, conf = spark_place()
     options = kafka_options()
     if ranges and group:
         raise click.UsageError("use one of --range and --group")
@@ -142,7 +142,8 @@ def read(
     if dry_run:
         return
     as_text = file_format != "parquet" if text is None else text
-    with spark_session(*place) as session, bar("reading") as progress:
+    conf = {**java_options(master, size), **conf}
+    with spark_session(master, conf) as session, bar("reading") as progress:
         read_to_files(
             session, options, planned, output, file_format, as_text=as_text, progress=progress
         )

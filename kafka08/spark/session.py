@@ -38,9 +38,12 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # Starts in half the CPU time; the driver only plans, or its session is short.
+    # Starts in half the CPU time; the driver only plans, or its session is short: see FULL_SPEED.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+FULL_SPEED: Final[Mapping[str, str]] = {"spark.driver.extraJavaOptions": ""}
+"""For a long session on this machine, where the driver's Java also runs the tasks: it then also
+uses its optimizing compiler."""
 LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

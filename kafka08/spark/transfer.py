@@ -18,9 +18,17 @@ from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange, ranges_to_json
 from kafka08.arrow.resolve import NothingCommitted, Resolver
 from kafka08.errors import ConfigError
+from kafka08.spark.session import FULL_SPEED, is_local
 from kafka08.spark.sink import check_types
 
-__all__ = ["SparkSession", "open_files", "plan_read", "read_to_files", "write_to_topic"]
+__all__ = [
+    "SparkSession",
+    "java_options",
+    "open_files",
+    "plan_read",
+    "read_to_files",
+    "write_to_topic",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +48,10 @@ FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """With these options CSV files are read back exactly, except that a key or value equal to nullValue
 becomes null."""
 TEXT_COLUMNS: Final = ("key", "value")
+LONG_READ: Final = 5_000_000
+"""A read of more offsets costs less with FULL_SPEED. CPU seconds of Java for messages of 100 B into
+Parquet, on a loaded machine: 15.5 for the first 3 M and 4.5 for each further 3 M; without 12.6 and
+8.2."""
 REPLACED_BY_RANGES: Final = frozenset(
     {
         "subscribe",
@@ -67,6 +79,12 @@ def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:
         raise DataLost(lost.facts, "Use --range to read the offsets that exist") from None
     except NothingCommitted as nothing:
         raise NothingCommitted(nothing.facts, "Use --range to say where to start") from None
+
+
+def java_options(master: str, offsets: int) -> Mapping[str, str]:
+    """The properties with which a read of so many `offsets` on `master` is fastest, as far as they
+    are not those of any session."""
+    return FULL_SPEED if is_local(master) and offsets > LONG_READ else {}
 
 
 def read_to_files(

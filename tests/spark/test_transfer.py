@@ -11,7 +11,15 @@ from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import NothingCommitted
 from kafka08.errors import ConfigError
-from kafka08.spark.transfer import open_files, plan_read, read_to_files, write_to_topic
+from kafka08.spark.session import properties
+from kafka08.spark.transfer import (
+    LONG_READ,
+    java_options,
+    open_files,
+    plan_read,
+    read_to_files,
+    write_to_topic,
+)
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Pair, Topics, rows_of
 
@@ -38,6 +46,19 @@ def test_advice_is_the_commands(brokers: Topics) -> None:
         plan_read({**options, **group})
     assert "failOnDataLoss" not in str(lost.value)
     assert "committedFallback" not in str(nothing.value)
+
+
+def test_long_reads_here_use_javas_optimizing_compiler() -> None:
+    """A short one starts faster without it; on a cluster the driver's Java runs no tasks."""
+    name = "spark.driver.extraJavaOptions"
+    of_any = properties("local[2]", {})[name]
+    assert "TieredStopAtLevel" in of_any
+    for master, offsets, expected in (
+        ("local[2]", LONG_READ, of_any),
+        ("local[2]", LONG_READ + 1, ""),
+        ("spark://h:7077", 2 * LONG_READ, of_any),
+    ):
+        assert properties(master, java_options(master, offsets))[name] == expected
 
 
 def test_a_column_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
