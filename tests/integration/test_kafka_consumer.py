@@ -134,6 +134,14 @@ def test_a_paused_partition_waits(cluster: EmbeddedCluster, topic: str) -> None:
         assert numbers(found + read(consumer, 10)) == list(range(40))
 
 
+def test_asking_for_a_topic_waits_for_its_leaders(cluster: EmbeddedCluster) -> None:
+    """Brokers create it because it is asked for, and elect its leaders a moment later."""
+    with consumer_of(cluster) as consumer:
+        found = consumer.partitions_for("made-by-asking")
+    assert [one.partition for one in found] == list(range(len(found)))
+    assert all(one.leader >= 0 for one in found)
+
+
 def test_lag_is_known_after_a_fetch(cluster: EmbeddedCluster, topic: str) -> None:
     """Lag follows from the high watermark of the Fetch response."""
     fill(cluster, topic, 40)

@@ -22,6 +22,7 @@ from kafka08.errors import (
 )
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.leave_group import LeaveGroupRequest
+from kafka08.protocol.metadata import MetadataResponse, TopicMetadata
 from kafka08.simulation.cluster import BROKER_PORT, Hosts, SimBroker
 from kafka08.simulation.network import Network, NetworkSettings
 from kafka08.simulation.runtime import World
@@ -289,6 +290,27 @@ def test_a_failure_ends_with_the_assignment_that_it_concerns(simulated: Simulate
             is_stalled_by(consumer, None)
 
     simulated.run(test)
+
+
+def test_a_broker_that_does_not_know_the_topic_yet_moves_nothing(simulated: Simulated) -> None:
+    """It has just started. The member asks again after a second, and stays as it is."""
+    assigned: list[list[TopicPartition]] = []
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            consumer.subscribe(["t"], on_assigned=assigned.append)
+            read(consumer)
+            cluster = consumer._poller.cluster
+            knows_nothing = MetadataResponse(
+                [], [TopicMetadata(UnknownTopicOrPartition.code, "t", [])]
+            )
+            cluster._metadata = cluster.metadata.updated(knows_nothing)
+            for _ in range(5):
+                consumer.poll(1.0)
+            assert cluster.metadata.knows("t"), "it has asked again"
+
+    simulated.run(test)
+    assert assigned == [[A, B]]
 
 
 def poll_in_vain(consumer: KafkaConsumer) -> None:

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 from kafka08.client import log_offsets
 from kafka08.client.metadata import PartitionInfo
-from kafka08.client.retry import RetryPolicy
+from kafka08.client.retry import RetryPolicy, retry
 from kafka08.consumer.polling.committer import fetch_committed
 from kafka08.consumer.polling.poller import Poller
-from kafka08.errors import KafkaError
+from kafka08.errors import KafkaError, LeaderNotAvailable
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-COMMITTED: RetryPolicy = RetryPolicy(tries=50, backoff_ms=100)
-"""About 5 s: a coordinator may take that long to load its partition of the offsets topic."""
+PATIENCE: Final = RetryPolicy(tries=50, backoff_ms=100)
+"""About 5 s: a coordinator may take that long to load its partition of the offsets topic, and a
+topic that was just created to have leaders."""
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -46,7 +47,7 @@ class BrokerQueries:
         self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         return self._ask(
-            lambda: fetch_committed(self._cluster, self._group, list(partitions), COMMITTED),
+            lambda: fetch_committed(self._cluster, self._group, list(partitions), PATIENCE),
             timeout_s,
         )
 
@@ -75,7 +76,16 @@ class BrokerQueries:
         }
 
     def partitions(self, topic: str, timeout_s: float) -> tuple[PartitionInfo, ...]:
-        return self._ask(lambda: self._cluster.refresh([topic]).partitions(topic), timeout_s)
+        def patiently() -> tuple[PartitionInfo, ...]:
+            return retry(
+                lambda: self._cluster.refresh([topic]).partitions(topic),
+                PATIENCE,
+                self._runtime,
+                what=f"asking for the partitions of {topic}",
+                passes=lambda error: isinstance(error, LeaderNotAvailable),
+            )
+
+        return self._ask(patiently, timeout_s)
 
     def _ask(self, question: Callable[[], T], timeout_s: float) -> T:
         outcome: list[tuple[T | None, KafkaError | None]] = []

@@ -122,8 +122,8 @@ class GroupMember:
         self._joined_topics: Sequence[str] = ()
         self._shrunk_since = inf
         """Since when a topic has fewer partitions than in these counts."""
-        self._compared: tuple[ClusterMetadata, float] | None = None
-        """The metadata that was last compared with them, and when."""
+        self._noticed: ClusterMetadata | None = None
+        """The metadata that `notice_metadata` saw last."""
         self._is_logged = False
         self._task: Task | None = None
         self._is_leaving = False
@@ -226,38 +226,44 @@ class GroupMember:
         self._on_change()
 
     def metadata_changed(self) -> None:
-        """New metadata arrived. Rejoin if the subscribed topics have changed or, at the leader, if
-        a topic has another number of partitions than the assignment was computed from."""
+        """The watcher has new metadata. Rejoin if the subscribed topics have changed or, at the
+        leader, if a topic has another number of partitions than the assignment was computed
+        from."""
         metadata, now = self._cluster.metadata, self._runtime.monotonic()
         topics = self._topics(metadata)
         with self._condition:
-            self._compared = metadata, now
-            counts = self._counts or {}
-            changes = [
-                len(metadata.topics[topic].partitions) - count
-                for topic, count in counts.items()
-                if topic in metadata.topics
-            ]
-            has_shrunk = any(change < 0 for change in changes)
-            self._shrunk_since = min(self._shrunk_since, now) if has_shrunk else inf
+            changes = self._changes(metadata)
+            self._shrunk_since = (
+                min(self._shrunk_since, now) if min(changes, default=0) < 0 else inf
+            )
             if not (
                 topics != self._joined_topics
-                or any(change > 0 for change in changes)
+                or max(changes, default=0) > 0
                 or now - self._shrunk_since >= MISSING_CHECK_S
             ):
-                if has_shrunk:
-                    self._condition.notify_all()  # the watcher looks again soon
                 return
             self._membership.rejoin()
         self._on_change()
 
     def notice_metadata(self) -> None:
-        """As `metadata_changed`, if another part has asked for metadata: a fetch of a topic that is
-        gone, for instance. Cheap otherwise, for it is called at each poll."""
-        if self._compared is None or self._cluster.metadata is self._compared[0]:
+        """If another part has got metadata in which a topic has shrunk, a fetch of one that is gone
+        for instance, let the watcher ask soon. Cheap otherwise, for it is called at each poll."""
+        metadata = self._cluster.metadata
+        if metadata is self._noticed:
             return
-        if self._runtime.monotonic() - self._compared[1] >= MISSING_CHECK_S:
-            self.metadata_changed()
+        self._noticed = metadata
+        with self._condition:
+            if min(self._changes(metadata), default=0) < 0:
+                self._shrunk_since = min(self._shrunk_since, self._runtime.monotonic())
+                self._condition.notify_all()
+
+    def _changes(self, metadata: ClusterMetadata) -> list[int]:
+        """How many partitions each topic has more than in the counts of the assignment."""
+        return [
+            len(metadata.topics[topic].partitions) - count
+            for topic, count in (self._counts or {}).items()
+            if topic in metadata.topics
+        ]
 
     def stop(self) -> None:
         """Leave the group and end the threads. Does not wait for that."""
@@ -425,7 +431,6 @@ class GroupMember:
         with self._condition:
             self._counts = counts
             self._shrunk_since = inf
-            self._compared = cluster, self._runtime.monotonic()
             self._membership.assigned(shares)
             self._condition.notify_all()
 
