@@ -443,12 +443,20 @@ class ConnectionFailed(ClientError):
     """A broker could not be reached, or the connection broke before the answer came."""
 
 
+class NoApiVersions(ConnectionFailed):
+    """A broker ended the connection when it was asked for its API versions, as those of 0.8 do."""
+
+
 class RequestTimeout(ClientError):
     """No answer within the time allowed; the request may or may not have been carried out."""
 
 
 class NoBrokersAvailable(ClientError):
     """None of the brokers named could be asked for metadata."""
+
+
+class NoBrokerSaysVersions(NoBrokersAvailable):
+    """The same, and each one gave NoApiVersions."""
 
 
 class MessageTooLarge(ClientError):

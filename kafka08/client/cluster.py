@@ -33,7 +33,9 @@ from kafka08.errors import (
     ConsumerCoordinatorNotAvailable,
     InvalidTopic,
     KafkaError,
+    NoApiVersions,
     NoBrokersAvailable,
+    NoBrokerSaysVersions,
     NotCoordinatorForConsumer,
     ProtocolError,
 )
@@ -236,6 +238,7 @@ class ClusterClient:
         candidates = sorted(addresses.union(self._bootstrap))
         self._runtime.random.shuffle(candidates)
         failures = []
+        kind: type[NoBrokersAvailable] = NoBrokerSaysVersions
         for host, port in candidates:
             try:
                 with self._pool.connection(host, port) as connection:
@@ -247,11 +250,13 @@ class ClusterClient:
                     raise Closed("the client is closed") from error
                 self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
                 failures.append(f"{host}:{port}: {error}")
+                if not isinstance(error, NoApiVersions):
+                    kind = NoBrokersAvailable
             else:
                 self.is_reached = True
                 yield answer
         if len(failures) == len(candidates):
-            raise NoBrokersAvailable("no broker answered: " + "; ".join(failures))
+            raise kind("no broker answered: " + "; ".join(failures))
 
     def _warn(self, text: str) -> None:
         """Log it; at debug level if that was done within WARN_SECONDS. Callers try again and again

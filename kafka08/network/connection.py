@@ -15,7 +15,13 @@ from math import inf
 from typing import Final
 
 from kafka08.config import INT_MAX
-from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
+from kafka08.errors import (
+    ConnectionFailed,
+    KafkaError,
+    NoApiVersions,
+    ProtocolError,
+    RequestTimeout,
+)
 from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec, growing_buffer
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -284,7 +290,7 @@ class Connection(Closeable):
             self.read_response()
         except (OSError, KafkaError) as error:
             self.close()
-            raise ConnectionFailed(
+            raise NoApiVersions(
                 f"{self} did not return its API versions: {error}. Brokers from 0.9 on do"
             ) from error
         except BaseException:

@@ -171,3 +171,22 @@ def test_an_import_of_nothing_is_misuse(kafka08: Commands, tmp_path: Path) -> No
     done = kafka08.refused("offsets", "import", file, "--execute")
     assert (2, b"") == (done.code, done.out)
     assert f"Error: {file}: no offsets in it" in done.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("offsets", "reset", "readers", "--topic", "TOPIC", "--to", "2020-01-01T00:00"),
+        ("consume", "TOPIC", "--group", "readers", "--override", "consumer.timeout.ms=1500"),
+    ],
+)
+def test_brokers_of_0_8_are_not_taken_for_dead(
+    kafka08: Commands, inspect: Inspector, command: tuple[str, ...]
+) -> None:
+    """A command without ZooKeeper that needs a broker of 0.9 or later says so. Those of 0.8 end the
+    connection when they are asked for their versions, which looked as if none was running."""
+    topic = inspect.create_topic(f"of-0-8-{command[0]}")
+    del kafka08.environ["KAFKA08_ZOOKEEPER"]
+    done = kafka08(*(topic if word == "TOPIC" else word for word in command), code=1)
+    assert "Try: if these are brokers of 0.8" in done.err
+    assert "give --zookeeper" in done.err
