@@ -9,6 +9,7 @@ import click
 
 from kafka08.cli.options import example, json_option, zookeeper_option
 from kafka08.cli.stderr_logging import show
+from kafka08.listing import counted
 
 FILE = click.Path(dir_okay=False)
 
@@ -91,7 +92,8 @@ def doctor(
             show(str(finding))
         groups = len({*snapshot.groups, *snapshot.coordinated})
         click.echo(
-            f"{len(CHECKS)} checks of {len(snapshot.brokers)} brokers, {partitions} partitions, "
-            f"{groups} groups: {problems} problems, {len(findings) - problems} notes."
+            f"{counted(len(CHECKS), 'check')} of {counted(len(snapshot.brokers), 'broker')}, "
+            f"{counted(partitions, 'partition')}, {counted(groups, 'group')}: "
+            f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'note')}."
         )
     sys.exit(1 if problems else 0)

@@ -51,6 +51,8 @@ def report(output: Path, seconds: float, log_dirs: tuple[str, ...], zookeeper: s
     """
     from kafka08.pages import page_of, read_report
 
+    if not output.parent.is_dir():
+        raise click.BadParameter(f"there is no directory {output.parent}.", param_hint="'--output'")
     earlier = read_report(output)
     if earlier is not None and earlier.connect != zookeeper:
         click.echo(
@@ -105,10 +107,12 @@ def read_overview(
 
 
 def replace(path: Path, text: str) -> None:
-    """Replace the file atomically: readers get the old page or the new one. OSError as `open`."""
+    """Replace the file atomically: readers get the old page or the new one. OSError names it."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         partial.unlink(missing_ok=True)

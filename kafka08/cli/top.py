@@ -10,7 +10,7 @@ import termios
 import time
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -46,8 +46,8 @@ KEYS: Final = {
 def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
     """Watch a cluster: brokers, topics by rate, groups by lag with Burrow's verdict.
 
-    Keys: b, t, g change the page, enter opens a group, s sorts, / filters, space pauses, q ends.
-    Without a terminal it works as with --once.
+    Keys: b, t, g change the page, enter opens a group, s sorts, / filters, space pauses, q or
+    Ctrl-C ends. Without a terminal it works as with --once.
     """
     from kafka08.exporter import Watch
 
@@ -79,7 +79,7 @@ def show(summary: Summary, *, as_json: bool) -> None:
 
 
 def live(watch: Watch, interval: float, connect: str) -> None:
-    """Run until q is pressed."""
+    """Run until q or Ctrl-C is pressed, which is no failure: neither leaves anything undone."""
     from rich.console import Console
     from rich.live import Live
 
@@ -90,6 +90,7 @@ def live(watch: Watch, interval: float, connect: str) -> None:
     watch.add(Background(watch.read, name="look").result())
     summary = watch.summary()
     with (
+        suppress(KeyboardInterrupt),
         PeriodicReader(watch, interval) as looks,
         keyboard(looks.ended) as read_key,
         Live(console=console, screen=True, auto_refresh=False) as view,

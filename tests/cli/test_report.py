@@ -26,3 +26,12 @@ def test_the_second_report_compares_with_the_first(
     assert with_messages > 0
     assert 0 == without
     assert [page] == [path for path in tmp_path.iterdir() if "report.html" in path.name]
+
+
+def test_a_directory_that_is_not_there_is_named_before_the_cluster_is_read(
+    kafka08: Commands, tmp_path: Path
+) -> None:
+    """As misuse, and not as the name of a partial file."""
+    output = tmp_path / "none" / "report.html"
+    done = kafka08("report", "--output", output, code=2)
+    assert f"no directory {output.parent}." in done.err

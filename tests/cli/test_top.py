@@ -209,7 +209,7 @@ class Terminal:
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
                 if select.select([self.descriptor], [], [], 0.1)[0]:
-                    os.read(self.descriptor, 65536)
+                    self.text += os.read(self.descriptor, 65536).decode(errors="replace")
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
@@ -232,6 +232,20 @@ def test_it_runs_in_a_terminal_and_ends_with_q(cluster: EmbeddedCluster) -> None
         terminal.press("\x1b")
         terminal.press("q")
         assert 0 == terminal.close()
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(terminal.descriptor)
+
+
+def test_ctrl_c_ends_it_as_q_does(cluster: EmbeddedCluster) -> None:
+    """With exit code 0, and without a word below the screen that was there before."""
+    terminal = Terminal([*command(cluster), "--interval", "0.5"])
+    try:
+        terminal.await_text("q quit")
+        terminal.press("\x03")
+        terminal.await_text("\x1b[?1049l")
+        assert 0 == terminal.close()
+        assert "Aborted" not in terminal.text
     finally:
         with contextlib.suppress(OSError):
             os.close(terminal.descriptor)
