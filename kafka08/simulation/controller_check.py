@@ -1,4 +1,8 @@
-"""The rule that a cluster which could have a controller has one.
+"""Two rules about controllers.
+
+1. A cluster that could have a controller has one.
+2. The leader epoch of a partition never falls in the metadata of a broker: it does if the broker
+   obeys a former controller.
 
 /controller may be absent for a while: its session must expire, and the next election takes some
 requests. It must not be absent for MISSING_SECONDS while one broker could have been elected all the
@@ -15,16 +19,18 @@ from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import HOST, SimZooKeeper
+from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 
-CHECK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 0.1
 MISSING_SECONDS: Final = 20.0
 """More than an election takes on the slowest network of a run."""
 
 
 class ControllerCheck:
-    """Checks twice a second.
+    """Checks ten times a second.
 
+    partitions     those of rule 2
     on_violation   called with a sentence that describes the violation
     """
 
@@ -33,21 +39,27 @@ class ControllerCheck:
         scheduler: Scheduler,
         zookeeper: SimZooKeeper,
         brokers: Sequence[SimBroker],
+        partitions: Sequence[TopicPartition],
         on_violation: Callable[[str], object],
     ) -> None:
         self._scheduler = scheduler
         self._zookeeper = zookeeper
         self._brokers = brokers
+        self._partitions = partitions
         self._on_violation = on_violation
+        self._known: dict[tuple[SimBroker, TopicPartition], tuple[Process, int]] = {}
+        """The leader epoch that a process knows."""
         self._eligible: dict[Process, float] = {}
         """Since when a process could have been elected without an election."""
         self._check_periodically()
 
     def _check_periodically(self) -> None:
-        self._check()
+        self._check_presence()
+        self._check_metadata()
         self._scheduler.call_later(CHECK_SECONDS, self._check_periodically)
 
-    def _check(self) -> None:
+    def _check_presence(self) -> None:
+        """Rule 1."""
         now = self._scheduler.now
         if self._zookeeper.server.find(paths.CONTROLLER) is not None:
             self._eligible.clear()
@@ -65,6 +77,24 @@ class ControllerCheck:
                     f"there was no controller for {now - since:.0f} s, though {process.name} was "
                     "registered and connected"
                 )
+
+    def _check_metadata(self) -> None:
+        """Rule 2."""
+        for broker in self._brokers:
+            process = broker.process
+            if process is None or process.is_dead:
+                continue
+            for tp in self._partitions:
+                state = broker.known_state(tp)
+                if state is None:
+                    continue
+                before = self._known.get((broker, tp))
+                if before is not None and before[0] is process and state.leader_epoch < before[1]:
+                    self._on_violation(
+                        f"{process.name}: the leader epoch of {tp} in its metadata fell from "
+                        f"{before[1]} to {state.leader_epoch}"
+                    )
+                self._known[broker, tp] = (process, state.leader_epoch)
 
     def _is_eligible(self, broker: SimBroker, connected: set[Process]) -> bool:
         process, network = broker.process, self._zookeeper.network

@@ -18,6 +18,7 @@ from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.workload import TOPIC
 from kafka08.simulation.zookeeper import ADDRESS, AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
+from kafka08.zk import nodes, paths
 
 CLOCK_STEP_MS: Final = 60_000
 STOP_SECONDS: Final = 60.0
@@ -244,8 +245,8 @@ class Faults:
         self._begin(process, f"{process.name} is suspended", suspend, [AtNextWrite.AFTER])
 
     def _draw_process(self) -> Process | None:
-        """A running process: a broker, a member or another client, one as likely as the other,
-        though there are more clients."""
+        """A running process: the controller, a broker, a member or another client, one as likely
+        as the other, though there are more clients."""
         running = [
             one
             for one in self._hosts.processes
@@ -254,12 +255,21 @@ class Faults:
         brokers = {one.host for one in self._brokers}
         members = {one.host for one in self._members}
         roles = [
+            [one for one in running if one.host == self._controller_host()],
             [one for one in running if one.host in brokers],
             [one for one in running if one.host in members],
             [one for one in running if one.host not in brokers | members],
         ]
         found = [role for role in roles if role]
         return self._random.choice(self._random.choice(found)) if found else None
+
+    def _controller_host(self) -> str | None:
+        """The host of the controller; None if there is none."""
+        znode = self._world.zookeeper.server.find(paths.CONTROLLER)
+        if znode is None or znode.data is None:
+            return None
+        broker_id = nodes.decode_controller(znode.data.decode()).broker_id
+        return next((one.host for one in self._brokers if one.id == broker_id), None)
 
     def _resume(self, process: Process) -> None:
         if process in self._suspended:
@@ -269,9 +279,13 @@ class Faults:
                 process.resume()
 
     def _cut(self) -> None:
-        """Between two hosts or around one host, in one direction or both."""
+        """Between two hosts or around one host, in one direction or both. Around a host it may
+        begin with a write to ZooKeeper: what the host then sends to the others arrives when the
+        cut ends, as the requests of a former controller do."""
         hosts = self._host_names()
         servers = [ZOOKEEPER_HOST, *(broker.host for broker in self._brokers)]
+        if (controller := self._controller_host()) is not None:
+            servers.append(controller)
         one = self._random.choice(servers if self._random.random() < 0.5 else hosts)
         others = [name for name in (hosts if one in servers else servers) if name != one]
         if self._random.random() < 0.5:
@@ -279,11 +293,19 @@ class Faults:
         ways = [(one, other) for other in others]
         back = [(other, one) for other in others]
         ways = self._random.choice([ways, back, ways + back])
-        for source, target in ways:
-            self._world.network.cut(source, target)
-        shown = ", ".join(f"{source} > {target}" for source, target in ways)
-        self._note(f"cut: {shown}")
-        self._later(lambda: self._mend(ways))
+        what = "cut: " + ", ".join(f"{source} > {target}" for source, target in ways)
+
+        def cut(seconds: float) -> None:
+            for source, target in ways:
+                self._world.network.cut(source, target)
+            self._later(lambda: self._mend(ways), seconds)
+
+        process = next((p for p in self._hosts.processes if p.host == one and not p.is_dead), None)
+        if process is None or len(others) == 1:
+            self._note(what)
+            cut(self._seconds)
+        else:
+            self._begin(process, what, cut, [AtNextWrite.AFTER])
 
     def _mend(self, ways: Sequence[tuple[str, str]]) -> None:
         self._say(f"end of cut: {', '.join(f'{source} > {target}' for source, target in ways)}")

@@ -59,6 +59,8 @@ STEPS_MAX: Final = 20_000_000
 START_SECONDS: Final = 60.0
 RECOVERY_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 120.0
+LATE_SECONDS: Final = 600.0
+"""The longest time in which a broker appends what waits in its buffers, a sync for each message."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,13 @@ class Run:
         """A sentence for each violation."""
         is_safe = plan.profile == SAFE
         ZooKeeperChecks(self.zookeeper, self._on_violation, is_safe=is_safe)
-        ControllerCheck(self.scheduler, self.zookeeper, self.brokers, self._on_violation)
+        ControllerCheck(
+            self.scheduler,
+            self.zookeeper,
+            self.brokers,
+            self.target.partitions,
+            self._on_violation,
+        )
         self.handed: Deliveries | GroupHistory = (
             GroupHistory(self._on_violation, is_safe=is_safe)
             if plan.coordinated
@@ -420,7 +428,7 @@ class Run:
         self._await(
             "readers to end", RECOVERY_SECONDS, lambda: all(one.has_ended for one in self.readers)
         )
-        self.director.sleep(LEFTOVER_SECONDS)
+        self._await_late_requests()
         for process in self.hosts.processes:
             is_broker = process.name.startswith("broker-")
             if not (is_broker or process.is_dead or process is self.director.process):
@@ -429,6 +437,26 @@ class Run:
             self._check_leftovers(broker.host, broker.shutdown(STOP_SECONDS))
         self._check_rules()
         self._check_logs()
+
+    def _await_late_requests(self) -> None:
+        """Wait until no log has grown for a while: requests with acks 0 may wait in the buffers of
+        a broker when their client has ended. A broker that stops first would lack them."""
+        latest = self.scheduler.now + LATE_SECONDS
+        before: dict[tuple[int, TopicPartition], int] | None = None
+        while (ends := self._log_ends()) != before:
+            if self.scheduler.now > latest:
+                raise Violation(f"logs grew for {LATE_SECONDS:g} s after the last client had ended")
+            before = ends
+            self.director.sleep(LEFTOVER_SECONDS)
+
+    def _log_ends(self) -> dict[tuple[int, TopicPartition], int]:
+        """The log end offset of each replica, by broker id and partition."""
+        return {
+            (broker.id, tp): partition.log.log_end_offset
+            for broker in self.brokers
+            for tp in self.target.partitions
+            if (partition := broker.partition(tp)) is not None and partition.log is not None
+        }
 
     def _check_leftovers(self, name: str, leftovers: list[str]) -> None:
         if leftovers:

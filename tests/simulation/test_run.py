@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from kafka08.profile import CLASSIC, SAFE
+from kafka08.simulation.plan import Fault, draw_plan, with_faults
 from kafka08.simulation.run import simulate
 
 SEEDS = [1, 5, 9, 13, 17, 18, 2080]
@@ -37,6 +39,13 @@ def test_a_run_under_the_classic_profile_comes_right(seed: int) -> None:
 def test_what_was_found_stays_mended(seed: int, profile: str) -> None:
     """Runs that found a defect of this project, each with the commit that mended it."""
     assert simulate(seed, profile=profile).verdict is None
+
+
+def test_brokers_stop_when_late_requests_are_appended() -> None:
+    """An async producer with acks 0 fills the buffers of a broker that syncs each message; a
+    follower that stops before their end has a shorter log."""
+    plan = with_faults(draw_plan(112, SAFE), 112, [Fault.SUSPEND, Fault.ELECT, Fault.KILL])
+    assert simulate(112, plan=replace(plan, replication_factor=2)).verdict is None
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
