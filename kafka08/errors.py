@@ -10,12 +10,12 @@
     ├── StorageError                the disk failed; a broker that meets it stops
     ├── ClientError                 raised by clients, never sent on the wire
     │   ├── ConnectionFailed        a broker cannot be reached, or a connection was lost
-    │   ├── RequestTimeout          no answer within the time given
-    │   ├── NoBrokersAvailable      none of the bootstrap brokers answered
+    │   ├── RequestTimeout          no response within the timeout
+    │   ├── NoBrokersAvailable      no bootstrap broker answered
     │   ├── MessageTooLarge         one message is larger than the largest fetch or request allowed
     │   │   └── RecordTooLarge      the request: a producer's own limits
     │   ├── ConsumerTimeout         nothing arrived within consumer.timeout.ms
-    │   ├── CommitFailed            the group goes on without the member that committed
+    │   ├── CommitFailed            the member is no longer in the group; nothing was stored
     │   ├── PollIntervalExceeded    a member did not poll for max.poll.interval.ms
     │   ├── NoOffsetForPartition    nothing is committed, and auto.offset.reset is none
     │   ├── FetchFailed             a partition could not be fetched for long
@@ -26,13 +26,13 @@
     │   ├── ProducerClosed
     │   ├── BufferExhausted         buffer.memory stayed full for max.block.ms
     │   ├── QueueFull               the asynchronous producer's queue had no room in time
-    │   ├── FailedToSend            what was not sent after all retries
+    │   ├── FailedToSend            messages that were not acknowledged after all retries
     │   └── Closed                  a connector or connection is used after its end
-    ├── ZooKeeperError              what ZooKeeper refused or did not answer
+    ├── ZooKeeperError              ZooKeeper refused a request or did not answer
     │   ├── NodeExists, NoNode, BadVersion
     │   ├── ZooKeeperUnreachable    no session within zookeeper.connection.timeout.ms
     │   ├── SessionLost             the session ended (or is suspended) while it was needed
-    │   └── BrokerIdTaken           /brokers/ids/<id> belongs to somebody else
+    │   └── BrokerIdTaken           /brokers/ids/<id> belongs to another live broker
     ├── AdminError                  a topic command that cannot be done; nothing was changed
     └── MigrationError              a step of an offset migration that refused, with its reasons
 
@@ -436,11 +436,11 @@ class StorageError(KafkaError):
 
 
 class ClientError(KafkaError):
-    """Base of what clients raise on their own account."""
+    """Base of the errors of clients, which are never sent on the wire."""
 
 
 class ConnectionFailed(ClientError):
-    """A broker could not be reached, or the connection broke before the answer came."""
+    """A broker could not be reached, or the connection broke before the response arrived."""
 
 
 class NoApiVersions(ConnectionFailed):
@@ -448,11 +448,11 @@ class NoApiVersions(ConnectionFailed):
 
 
 class RequestTimeout(ClientError):
-    """No answer within the time allowed; the request may or may not have been carried out."""
+    """No response within the timeout; the broker may or may not have executed the request."""
 
 
 class NoBrokersAvailable(ClientError):
-    """None of the brokers named could be asked for metadata."""
+    """No bootstrap broker answered a Metadata request."""
 
 
 class NoBrokerSaysVersions(NoBrokersAvailable):
@@ -472,7 +472,7 @@ class ConsumerTimeout(ClientError):
 
 
 class CommitFailed(ClientError):
-    """The group goes on without the member that committed; nothing was stored."""
+    """The member is no longer in the group, or not in this generation; nothing was stored."""
 
 
 class PollIntervalExceeded(ClientError):
@@ -513,7 +513,7 @@ class ProducerClosed(ClientError):
 
 
 class BufferExhausted(ClientError):
-    """The new producer's buffer.memory stayed full for max.block.ms; the record was not taken."""
+    """The new producer's buffer.memory stayed full for max.block.ms; the record is not sent."""
 
 
 class QueueFull(ClientError):
@@ -521,7 +521,7 @@ class QueueFull(ClientError):
 
 
 class FailedToSend(ClientError):
-    """Some messages were not acknowledged after all retries; `messages` holds them."""
+    """Some messages were not acknowledged after all retries; `messages` has them."""
 
     def __init__(self, text: str, messages: tuple[object, ...] = ()) -> None:
         super().__init__(text)
@@ -542,15 +542,15 @@ class ZooKeeperError(KafkaError):
 
 
 class ZooKeeperUnreachable(ZooKeeperError):
-    """No server let us begin a session in time; says what became of each."""
+    """No server accepted a session in time; the text has the reason of each."""
 
 
 class NodeExists(ZooKeeperError):
-    """The znode is already there."""
+    """The znode exists already."""
 
 
 class NoNode(ZooKeeperError):
-    """The znode is not there."""
+    """The znode does not exist."""
 
 
 class BadVersion(ZooKeeperError):
@@ -558,7 +558,7 @@ class BadVersion(ZooKeeperError):
 
 
 class SessionLost(ZooKeeperError):
-    """The ZooKeeper session is over or suspended, so nothing that needs it may go on."""
+    """The ZooKeeper session has ended or is suspended; a write in flight may be done."""
 
 
 class BrokerIdTaken(ZooKeeperError):
@@ -566,7 +566,7 @@ class BrokerIdTaken(ZooKeeperError):
 
 
 class AdminError(KafkaError):
-    """An administrative command that cannot be done; nothing was changed."""
+    """An administrative request that cannot be done; nothing was changed."""
 
 
 class MigrationError(KafkaError):
