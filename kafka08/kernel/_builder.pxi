@@ -39,7 +39,7 @@ def new_keyed_message(type cls, topic, message, key=None, partition_key=None):
     return kafka08_four(cls, topic, message, key, partition_key)
 
 
-cdef class Place:
+cdef class MessageRef:
     cdef readonly object owner
     cdef readonly int64_t index
 
@@ -52,7 +52,7 @@ cdef class Place:
 cdef class SetBuilder:
     cdef object built
     cdef object owner
-    cdef type place_type
+    cdef type ref_type
     cdef readonly list callbacks
     cdef readonly int64_t count
     cdef readonly int64_t size
@@ -60,9 +60,9 @@ cdef class SetBuilder:
     cdef readonly int64_t max_timestamp_ms
     cdef int magic
 
-    def __init__(self, int64_t capacity, owner, type place_type, int magic=0):
-        if not issubclass(place_type, Place):
-            raise TypeError("place_type must be a Place")
+    def __init__(self, int64_t capacity, owner, type ref_type, int magic=0):
+        if not issubclass(ref_type, MessageRef):
+            raise TypeError("ref_type must be a MessageRef")
         if not 0 <= capacity <= MAX_SET_BYTES:
             raise refuse_size()
         check_magic(magic)
@@ -70,7 +70,7 @@ cdef class SetBuilder:
         self.max_timestamp_ms = NO_TIMESTAMP
         self.built = PyByteArray_FromStringAndSize(NULL, capacity)
         self.owner = owner
-        self.place_type = place_type
+        self.ref_type = ref_type
         self.callbacks = []
         self.capacity = capacity
 
@@ -83,7 +83,7 @@ cdef class SetBuilder:
         cdef uint8_t* at
         # Created first, because this may run the garbage collector and with it other threads. From
         # the capacity check on, no other thread can run: the append is atomic without a lock.
-        cdef Place place = <Place>kafka08_instance(self.place_type, ())
+        cdef MessageRef ref = <MessageRef>kafka08_instance(self.ref_type, ())
         if ENTRY_HEADER_BYTES + message_size > self.capacity - self.size:
             return None
         entry = <uint8_t*>PyByteArray_AS_STRING(self.built) + self.size
@@ -95,13 +95,13 @@ cdef class SetBuilder:
             while len(self.callbacks) < self.count:
                 self.callbacks.append(None)
             self.callbacks.append(callback)
-        place.owner = self.owner
-        place.index = self.count
+        ref.owner = self.owner
+        ref.index = self.count
         if timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = timestamp_ms
         self.count += 1
         self.size += ENTRY_HEADER_BYTES + message_size
-        return place
+        return ref
 
     @cython.critical_section
     def finish(self):

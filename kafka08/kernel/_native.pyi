@@ -58,7 +58,6 @@ def recover(
     max_timestamp_ms: int = -1,
     max_timestamp_offset: int = -1,
 ) -> RecoverResult: ...
-def has_compressed(data: Buffer) -> bool: ...
 def runs(data: Buffer) -> list[Run]: ...
 
 # Entries
@@ -217,7 +216,7 @@ def new_keyed_message(
     cls: type[Any], topic: str, message: Any, key: Any = None, partition_key: Any = None
 ) -> Any: ...
 
-class Place:
+class MessageRef:
     owner: Any
     index: int
     def __init__(self, owner: Any, index: int) -> None: ...
@@ -228,7 +227,7 @@ class SetBuilder:
     count: int
     max_timestamp_ms: int
     def __init__(
-        self, capacity: int, owner: Any, place_type: type[Place], magic: int = 0
+        self, capacity: int, owner: Any, ref_type: type[MessageRef], magic: int = 0
     ) -> None: ...
     @property
     def size(self) -> int: ...

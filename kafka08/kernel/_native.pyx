@@ -55,7 +55,7 @@ cdef extern from "unistd.h" nogil:
 cdef extern from *:
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 14
+INTERFACE = 15
 NAME = "native"
 
 kafka08_crc32_select(NULL)

@@ -28,7 +28,7 @@ from kafka08.kernel._python_append import (
     partitions_to_read,
 )
 from kafka08.kernel._python_builder import (
-    Place,
+    MessageRef,
     SetBuilder,
     new_keyed_message,
     new_producer_record,
@@ -56,7 +56,6 @@ from kafka08.kernel._python_sets import (
     crc32,
     entries,
     find_offset,
-    has_compressed,
     new_buffer,
     recover,
     runs,

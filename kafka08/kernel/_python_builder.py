@@ -32,7 +32,7 @@ def new_keyed_message(
     return tuple.__new__(cls, (topic, message, key, partition_key))
 
 
-class Place:
+class MessageRef:
     """A reference to message `index` of the set that `owner` is building."""
 
     __slots__ = ("index", "owner")
@@ -47,16 +47,18 @@ class SetBuilder:
 
     Thread-safe: threads may append while another one calls `finish`.
 
-    owner       the `owner` of the places
-    place_type  the type that `append` returns: a subclass of Place, whose __init__ is not called
+    owner       the `owner` of the references
+    ref_type    what `append` returns: a subclass of MessageRef, whose __init__ is not called
     callbacks   by message; shorter than the set if the last messages have none
     count, size the number of messages, and their bytes
     max_timestamp_ms  the largest timestamp appended: that of a wrapper around the set
     """
 
-    def __init__(self, capacity: int, owner: Any, place_type: type[Place], magic: int = 0) -> None:
-        if not issubclass(place_type, Place):
-            raise TypeError("place_type must be a Place")
+    def __init__(
+        self, capacity: int, owner: Any, ref_type: type[MessageRef], magic: int = 0
+    ) -> None:
+        if not issubclass(ref_type, MessageRef):
+            raise TypeError("ref_type must be a MessageRef")
         if not 0 <= capacity <= MAX_SET_BYTES:
             raise OverflowError(f"a message set may have at most {MAX_SET_BYTES} bytes")
         check_magic(magic)
@@ -67,7 +69,7 @@ class SetBuilder:
         self._magic = magic
         self._built: bytearray | None = bytearray()
         self._owner = owner
-        self._place_type = place_type
+        self._ref_type = ref_type
         self._lock = threading.Lock()
         self._size = 0
 
@@ -82,9 +84,9 @@ class SetBuilder:
         callback: Any = None,
         timestamp_ms: int = NO_TIMESTAMP,
     ) -> Any:
-        """Add a message and its callback, and return its place. Returns None, and adds nothing, if
-        there is no room or the set is finished. TypeError if key or value is not bytes. Magic 0
-        drops the timestamp."""
+        """Add a message and its callback, and return a reference to it. Returns None, and adds
+        nothing, if there is no room or the set is finished. TypeError if key or value is not bytes.
+        Magic 0 drops the timestamp."""
         size = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES + TIMESTAMP_BYTES * self._magic
         size += sum(memoryview(field).nbytes for field in (key, value) if field is not None)
         with self._lock:
@@ -95,11 +97,11 @@ class SetBuilder:
             if callback is not None:
                 self.callbacks.extend([None] * (self.count - len(self.callbacks)))
                 self.callbacks.append(callback)
-            place = self._place_type.__new__(self._place_type)
-            place.owner, place.index = self._owner, self.count
+            ref = self._ref_type.__new__(self._ref_type)
+            ref.owner, ref.index = self._owner, self.count
             self.count += 1
             self._size += size
-            return place
+            return ref
 
     def finish(self) -> bytearray:
         """Return the set; nothing can be added after that. ValueError the second time."""

@@ -325,16 +325,6 @@ def recover(
     )
 
 
-def has_compressed(data: Buffer) -> bool:
-    """Whether a complete entry of the set is compressed. Reads headers only; stops at an invalid
-    size."""
-    view = memoryview(data)
-    try:
-        return any(view[at + ATTRIBUTES_POSITION] & CODEC_MASK for at, _, _ in walk(view))
-    except CorruptMessage:
-        return False
-
-
 def runs(data: Buffer) -> list[Run]:
     """The set's complete entries as runs: one for consecutive plain entries, one for each wrapper.
 

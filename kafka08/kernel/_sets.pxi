@@ -416,27 +416,6 @@ def recover(
     )
 
 
-def has_compressed(data):
-    cdef Py_buffer view
-    cdef const uint8_t* entry
-    cdef const uint8_t* end
-    cdef int64_t message_size
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        entry = <const uint8_t*>view.buf
-        end = entry + view.len
-        while end - entry >= ENTRY_HEADER_BYTES:
-            message_size = <int32_t>load32(entry + 8)
-            if not MIN_MESSAGE_BYTES <= message_size <= end - entry - ENTRY_HEADER_BYTES:
-                return False
-            if entry[ATTRIBUTES_POSITION] & CODEC_MASK:
-                return True
-            entry += ENTRY_HEADER_BYTES + message_size
-        return False
-    finally:
-        PyBuffer_Release(&view)
-
-
 def runs(data):
     cdef Py_buffer view
     cdef const uint8_t* entry

@@ -59,7 +59,7 @@ LOG_APPEND_TIME: Final = 1
 """The broker set the timestamp."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
-INTERFACE: Final = 14
+INTERFACE: Final = 15
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

@@ -97,9 +97,9 @@ class RecordBatch:
         self._event: Event | None = None
         self.is_done = False
 
-    def open(self, place_type: type[kernel.Place]) -> None:
-        """Accept records, up to `reserved` bytes; `append` returns `place_type`s."""
-        self._builder = kernel.SetBuilder(self.reserved, self, place_type)
+    def open(self, ref_type: type[kernel.MessageRef]) -> None:
+        """Accept records, up to `reserved` bytes; `append` returns `ref_type`s."""
+        self._builder = kernel.SetBuilder(self.reserved, self, ref_type)
         self.append = self._builder.append
         self.is_open = True
 

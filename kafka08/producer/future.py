@@ -15,7 +15,7 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 logger = logging.getLogger(__name__)
 
 
-class RecordFuture(kernel.Place):
+class RecordFuture(kernel.MessageRef):
     """The result of one record; like concurrent.futures.Future, without cancelling.
 
     Created by the kernel: record `index` of the batch `owner`. Any number of threads may wait.

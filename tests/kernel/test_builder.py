@@ -20,7 +20,7 @@ PAIRS = st.lists(st.tuples(FIELD, FIELD), max_size=20)
 
 
 def builder(kernel: ModuleType, capacity: int = 1000, owner: object = "owner") -> Any:
-    class Mine(kernel.Place):  # type: ignore[name-defined,misc]
+    class Mine(kernel.MessageRef):  # type: ignore[name-defined,misc]
         __slots__ = ()
 
     return kernel.SetBuilder(capacity, owner, Mine)
@@ -72,7 +72,7 @@ def test_places_and_callbacks(kernel: ModuleType) -> None:
     assert [(place.owner, place.index) for place in places] == [([1], n) for n in range(5)]
     assert type(places[0]).__name__ == "Mine"
     assert building.callbacks == [None, "a", None, None, "b"]
-    assert (kernel.Place("o", 7).owner, kernel.Place("o", 7).index) == ("o", 7)
+    assert (kernel.MessageRef("o", 7).owner, kernel.MessageRef("o", 7).index) == ("o", 7)
 
 
 def test_a_finished_set_takes_nothing(kernel: ModuleType) -> None:
@@ -100,7 +100,7 @@ def test_what_is_no_bytes_is_refused(kernel: ModuleType) -> None:
     with pytest.raises(TypeError):
         kernel.SetBuilder(1, None, dict)
     with pytest.raises(OverflowError):
-        kernel.SetBuilder(1 << 31, None, kernel.Place)
+        kernel.SetBuilder(1 << 31, None, kernel.MessageRef)
 
 
 def test_a_finished_set_keeps_nobody_alive(kernel: ModuleType) -> None:

@@ -210,16 +210,6 @@ def test_scan_refuses_an_impossible_size(kernel: ModuleType) -> None:
         kernel.scan(pack(">qi", 3, 5), 10)
 
 
-def test_has_compressed(kernel: ModuleType) -> None:
-    """Whole entries only; broken sizes are left for `validate` to name."""
-    mixed = plain(THREE) + wrapper(9, b"inner")
-    assert kernel.has_compressed(mixed)
-    assert not kernel.has_compressed(mixed[:-1])
-    assert not kernel.has_compressed(plain(THREE))
-    assert not kernel.has_compressed(b"")
-    assert not kernel.has_compressed(pack(">qi", 0, -1) + bytes(20))
-
-
 def test_runs(kernel: ModuleType) -> None:
     """Plain entries come together, wrappers alone, the partial one not at all."""
     first, second = plain(THREE), wrapper(9, b"inner")

@@ -256,7 +256,7 @@ def test_wrapper_with_a_timestamp(kernel: ModuleType) -> None:
 
 def test_builder_with_timestamps(kernel: ModuleType) -> None:
     """The capacity counts them, and the largest is known for the wrapper."""
-    builder = kernel.SetBuilder(118, None, kernel.Place, 1)
+    builder = kernel.SetBuilder(118, None, kernel.MessageRef, 1)
     assert builder.max_timestamp_ms == -1
     for i, (key, value) in enumerate(THREE):
         assert builder.append(key, value, None, 1000 + i).index == i
@@ -264,7 +264,7 @@ def test_builder_with_timestamps(kernel: ModuleType) -> None:
     assert builder.max_timestamp_ms == 1002
     assert plain(THREE, 0, 1) == builder.finish()
     with pytest.raises(ValueError, match="magic 2"):
-        kernel.SetBuilder(118, None, kernel.Place, 2)
+        kernel.SetBuilder(118, None, kernel.MessageRef, 2)
 
 
 def test_build_from_columns_with_timestamps(kernel: ModuleType) -> None:

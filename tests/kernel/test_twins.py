@@ -70,10 +70,6 @@ def recover(kernel: ModuleType, data: bytes) -> Any:
     )
 
 
-def compressed(kernel: ModuleType, data: bytes) -> Any:
-    return kernel.has_compressed(data)
-
-
 def runs(kernel: ModuleType, data: bytes) -> Any:
     return kernel.runs(data)
 
@@ -205,7 +201,6 @@ CALLS = [
     number,
     scan,
     recover,
-    compressed,
     runs,
     entries,
     messages,

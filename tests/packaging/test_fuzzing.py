@@ -40,5 +40,5 @@ class _Other:
     def __getattr__(self, name: str) -> object:
         return getattr(kernel, name)
 
-    def has_compressed(self, _data: bytes) -> str:
+    def runs(self, _data: bytes) -> str:
         return "perhaps"
