@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka08.exporter.summary import (
+    NOT_REGISTERED,
     BrokerRow,
     GroupPartitionRow,
     GroupRow,
@@ -205,7 +206,10 @@ def style_of(value: object) -> str:
 def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, Text]:
     bad = "bold red"
     first = Text(no_wrap=True, overflow="ellipsis")
-    first.append(f"{at}  {len(summary.brokers)} brokers  ")
+    missing = sum(row.address == NOT_REGISTERED for row in summary.brokers)
+    first.append(f"{at}  {len(summary.brokers) - missing} brokers  ")
+    if missing:
+        first.append(f"{missing} not registered  ", style=bad)
     first.append(
         f"controller {'none' if summary.controller is None else summary.controller}  ",
         style=bad if summary.controller is None else "",

@@ -6,16 +6,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kafka08.exporter.histories import Histories, lag_of
 from kafka08.exporter.verdict import worst
 from kafka08.exporter.view import ClusterView
 from kafka08.structs import TopicPartition
 
+NOT_REGISTERED: Final = "not registered"
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """per_second   messages into the partitions that it leads; None in the first view"""
+    """A registered broker, or one that has replicas.
+
+    address      NOT_REGISTERED without a registration
+    per_second   messages into the partitions that it leads; None in the first view
+    """
 
     broker: int
     address: str
@@ -134,18 +141,20 @@ def _brokers(view: ClusterView, before: ClusterView | None) -> tuple[BrokerRow, 
         messages[partition.leader] += came.get(tp, 0)
         for broker_id in partition.replicas:
             replicas[broker_id] += 1
-            out_of_sync[broker_id] += broker_id not in partition.isr
+            in_sync = broker_id in partition.isr and broker_id in view.brokers
+            out_of_sync[broker_id] += not in_sync
     return tuple(
         BrokerRow(
             broker_id,
-            f"{broker.host}:{broker.port}",
+            NOT_REGISTERED if broker is None else f"{broker.host}:{broker.port}",
             broker_id == view.controller,
             leaders[broker_id],
             replicas[broker_id],
             out_of_sync[broker_id],
             None if seconds is None else messages[broker_id] / seconds,
         )
-        for broker_id, broker in sorted(view.brokers.items())
+        for broker_id in sorted(view.brokers.keys() | replicas.keys())
+        for broker in [view.brokers.get(broker_id)]
     )
 
 

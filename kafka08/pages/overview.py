@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kafka08.doctor import Finding
 from kafka08.doctor.snapshot import LogDirectoryFacts
-from kafka08.exporter.summary import BrokerRow, Summary
+from kafka08.exporter.summary import Summary
 from kafka08.exporter.view import ClusterView
 from kafka08.pages.trends import Trends
 from kafka08.pages.view_json import partitions_as_json
@@ -58,17 +58,10 @@ def overview_of(facts: Overview) -> dict[str, Any]:
 
 
 def brokers_of(facts: Overview) -> list[dict[str, Any]]:
-    """A row for each registered broker, then for each that only has replicas."""
-    view = facts.view
-    replicas = Counter(replica for p in view.partitions.values() for replica in p.replicas)
-    absent = [
-        BrokerRow(broker, "", False, 0, count, count, None)
-        for broker, count in sorted(replicas.items())
-        if broker not in view.brokers
-    ]
+    """A row for each broker that is registered or has replicas."""
     return [
-        asdict(row) | {"is_alive": row.broker in view.brokers}
-        for row in (*facts.summary.brokers, *absent)
+        asdict(row) | {"is_alive": row.broker in facts.view.brokers}
+        for row in facts.summary.brokers
     ]
 
 

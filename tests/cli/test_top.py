@@ -16,13 +16,14 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from kafka08.admin import AdminClient
 from kafka08.cli.top import first_key, show
-from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, name_of, render
+from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, head, name_of, render
 from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import Summary, group_partitions, summary_of
@@ -69,6 +70,23 @@ def test_without_a_look_before_there_is_no_rate() -> None:
     """Without an earlier refresh the rate is unknown, not 0."""
     only = view(0)
     assert {None} == {row.per_second for row in summary_of(only, None, Histories()).topics}
+
+
+def test_a_dead_broker_has_a_row() -> None:
+    """A broker that has replicas and is not registered is listed, and the head counts it."""
+    both = view(0)
+    alone = replace(both, brokers={1: both.brokers[1]})
+    shown = summary_of(alone, None, Histories())
+    one, dead = shown.brokers
+    assert ("kafka1:9092", 6, 0) == (one.address, one.leaders, one.out_of_sync)
+    assert ("not registered", 0, 6, 6) == (
+        dead.address,
+        dead.leaders,
+        dead.replicas,
+        dead.out_of_sync,
+    )
+    first, _ = head(Screen(), shown, 0, "12:00:00")
+    assert "1 brokers  1 not registered" in first.plain
 
 
 def keys(screen: Screen, *pressed: str, names: list[str]) -> Screen:
