@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,6 +58,7 @@ class LogStandIn:
     """The part of an empty log that partitions and checkpoints use."""
 
     log_end_offset = log_start_offset = recovery_point = 0
+    active_segment = SimpleNamespace(end_offset=0)
     is_being_cleaned = False
 
     def __init__(self, path: Path, config: LogConfig) -> None:

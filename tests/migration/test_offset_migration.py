@@ -330,7 +330,7 @@ def test_an_unknown_partition_is_named(cluster: StoreCluster, migration: OffsetM
     """A broker that does not learn of it in time."""
     cluster.refuse(TPS[2], *[3] * 1000)
     [refusal] = migration.plan().refusals
-    assert "[t,2]: offsets of group g" in refusal
+    assert "the coordinator of group g does not know [t,2] yet" in refusal
 
 
 def test_there_is_a_way_back_without_a_leader(

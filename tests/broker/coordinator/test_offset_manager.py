@@ -264,8 +264,10 @@ def test_a_disk_that_fails_under_a_load_halts(
 ) -> None:
     """A disk error during a load halts the broker, as any other. (The partition used to load for
     ever while its groups waited.)"""
+    coordinator.lead(1)
+    coordinator.commit("a", 0, 7)
+    coordinator.follow(1)
     monkeypatch.setattr(Log, "read", failing(StorageError("read error")))
-    monkeypatch.setattr(Log, "log_end_offset", 1)
     with pytest.raises(Halted):
         coordinator.lead(1)
 
