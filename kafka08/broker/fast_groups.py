@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import partial
 from struct import Struct
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.broker.call import send
 from kafka08.broker.coordinator.group_events import NO_MEMBER_ID, Join, JoinResult
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.protocol.codec import REQUEST_HEADER, encode_frame
-from kafka08.protocol.compiler import TUPLE_DECODERS, TUPLE_ENCODERS
+from kafka08.protocol.compiler import TUPLE_DECODERS, TUPLE_ENCODERS, Decode
 from kafka08.protocol.heartbeat import HeartbeatRequest
 from kafka08.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from kafka08.protocol.sync_group import SyncGroupRequest
@@ -40,8 +40,7 @@ write_joined: Final = TUPLE_ENCODERS[JoinGroupResponse]
 
 
 class FastGroups:
-    """Handles payloads of these requests. A bytes copy of a payload is quicker to read, and what is
-    kept of it need not be copied again. Never switches."""
+    """Handles payloads of these requests. Never switches."""
 
     def __init__(self, broker: BrokerContext) -> None:
         self._coordinator = broker.group_coordinator
@@ -49,8 +48,7 @@ class FastGroups:
     def join(self, payload: memoryview, link: ServerConnection) -> Fallback | None:
         """JoinGroup of a member. Its response follows, maybe at once."""
         try:
-            _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
-            fields, _ = read_join(bytes(payload), HEADER_BYTES + max(client, 0))
+            correlation_id, fields = decode(payload, read_join)
         except struct_error:
             return FALL_BACK
         name, session_ms, rebalance_ms, member_id, protocol_type, protocols = fields
@@ -81,8 +79,7 @@ class FastGroups:
     def sync(self, payload: memoryview, link: ServerConnection) -> Fallback | None:
         """SyncGroup. Its response follows, maybe at once."""
         try:
-            _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
-            fields, _ = read_sync(bytes(payload), HEADER_BYTES + max(client, 0))
+            correlation_id, fields = decode(payload, read_sync)
         except struct_error:
             return FALL_BACK
         name, generation, member_id, assignments = fields
@@ -96,8 +93,7 @@ class FastGroups:
     def heartbeat(self, payload: memoryview, _link: ServerConnection) -> bytes | Fallback:
         """Heartbeat: the response."""
         try:
-            _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
-            fields, _ = read_heartbeat(bytes(payload), HEADER_BYTES + max(client, 0))
+            correlation_id, fields = decode(payload, read_heartbeat)
         except struct_error:
             return FALL_BACK
         name, generation, member_id = fields
@@ -107,6 +103,14 @@ class FastGroups:
         error_code = found.heartbeat(member_id, generation)
         size = HEARTBEAT_RESPONSE.size - SIZE_BYTES
         return HEARTBEAT_RESPONSE.pack(size, correlation_id, error_code)
+
+
+def decode(payload: memoryview, read: Decode) -> tuple[int, Any]:
+    """The correlation id of a request, and its fields; struct.error if it is malformed. A bytes
+    copy is quicker to read, and what is kept of it need not be copied again."""
+    _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
+    fields, _ = read(bytes(payload), HEADER_BYTES + max(client, 0))
+    return correlation_id, fields
 
 
 def respond_to_join(link: ServerConnection, correlation_id: int, result: JoinResult) -> None:

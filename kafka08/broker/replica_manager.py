@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -350,7 +351,7 @@ class ReplicaManager:
             if partition is not None
         ]
         self._configure(sorted({partition.topic_partition.topic for partition in wanted}))
-        for partition in (partition for turn in self._turns(wanted) for partition in turn):
+        for partition in chain.from_iterable(self._turns(wanted)):
             topic_partition = partition.topic_partition
             created = self._create_log(topic_partition)
             if created.log_end_offset and topic_partition not in self._checkpointed:

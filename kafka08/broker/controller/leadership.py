@@ -27,7 +27,7 @@ from kafka08.zk import paths
 from kafka08.zk.operations import Check
 from kafka08.zk.store import ClusterStore
 
-PARTITIONS_AT_ONCE: Final = 1000
+PARTITIONS_PER_BURST: Final = 1000
 """Partitions of one burst of reads or writes. Encoding or decoding as many states takes some 20 ms;
 then other greenlets run, since the burst waits for ZooKeeper."""
 MAX_ROUNDS: Final = 20
@@ -74,8 +74,8 @@ class Leadership:
         """The existing states; those that cannot be decoded are left out."""
         wanted = list(partitions)
         states: dict[TopicPartition, LeaderAndIsr] = {}
-        for first in range(0, len(wanted), PARTITIONS_AT_ONCE):
-            states |= self._store.leader_and_isr(wanted[first : first + PARTITIONS_AT_ONCE])
+        for first in range(0, len(wanted), PARTITIONS_PER_BURST):
+            states |= self._store.leader_and_isr(wanted[first : first + PARTITIONS_PER_BURST])
         return states
 
     def check_office(
@@ -192,9 +192,9 @@ class Leadership:
     ) -> Written:
         items = list(states.items())
         written: dict[TopicPartition, LeaderAndIsr | ZooKeeperError] = {}
-        for first in range(0, len(items), PARTITIONS_AT_ONCE):
+        for first in range(0, len(items), PARTITIONS_PER_BURST):
             with while_in_office():
-                burst = dict(items[first : first + PARTITIONS_AT_ONCE])
+                burst = dict(items[first : first + PARTITIONS_PER_BURST])
                 written |= write(burst, self._in_office)
         return written
 

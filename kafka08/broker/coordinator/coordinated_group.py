@@ -45,7 +45,7 @@ again must not fill a disk."""
 class CoordinatedGroup:
     """One group of this broker.
 
-    group       the state machine; whoever passes it an event passes its actions to `perform`
+    group       the state machine; a caller that passes it an event passes its actions to `perform`
     partition   of the offsets topic, which stores the group
     append      appends the group's record; see OffsetManager.append_group
     remove      removes the group after its last member has left (0.9)
