@@ -22,9 +22,9 @@ def main() -> int:
     lags = lag_by_topic(facts.partitions)
     for topic in lags:
         print(topic.topic, topic.lag_text)
-    for what in facts.unanswered:
+    for what in facts.failed_requests:
         print("not known:", what, file=sys.stderr)
-    is_known = bool(lags) and not facts.unanswered
+    is_known = bool(lags) and not facts.failed_requests
     return int(not is_known or sum(topic.lag for topic in lags) > arguments.above)
 
 

@@ -32,6 +32,9 @@ from kafka08.errors import AdminError
 Racks: TypeAlias = Mapping[int, str | None]
 """Broker → rack; a broker with an unknown rack has None, or is missing."""
 NO_RACKS: Final[Racks] = MappingProxyType({})
+PARTITIONS_MAX: Final = 100_000
+"""The most partitions of a topic. The znode with the replicas of more exceeds 1 MB, which ZooKeeper
+refuses by default; and a mistyped count must not cost the memory of this machine."""
 
 
 class RandomSource(Protocol):
@@ -58,12 +61,17 @@ def assign_replicas(
     shift         distance of the first follower; None: drawn from `rng`
     racks         broker → rack, for all brokers or for none
 
-    AdminError if a count is not positive, there are too few brokers, or only some of them have a
-    rack.
+    AdminError if a count is not positive, the topic gets more than PARTITIONS_MAX, there are too
+    few brokers, or only some of them have a rack.
     """
     count = len(brokers)
     if partitions <= 0:
         raise AdminError("number of partitions must be larger than 0")
+    if first_partition + partitions > PARTITIONS_MAX:
+        raise AdminError(
+            f"number of partitions must be at most {PARTITIONS_MAX}, not "
+            f"{first_partition + partitions}: ZooKeeper has the replicas of a topic in one znode"
+        )
     if replication_factor <= 0:
         raise AdminError("replication factor must be larger than 0")
     if replication_factor > count:

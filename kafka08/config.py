@@ -216,7 +216,7 @@ class Config:
             logger.warning("Property %s is accepted but has no effect here", name)
 
     def _hint(self, unknown: str) -> str:
-        """Which levels have the key, or which key was probably meant."""
+        """Returns the levels that have the key, or the key that was probably meant."""
         keys = self.keys
         if unknown not in keys:
             return did_you_mean(unknown, [name for name, key in keys.items() if key.exists])
@@ -326,6 +326,14 @@ def parse_port(text: str, source: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= PORT_MAX):
         raise ConfigError(f"{source}: the port must be a number from 1 to {PORT_MAX}")
     return int(text)
+
+
+def check_host(host: str, source: str) -> None:
+    """ConfigError with `source`, the place of the text, for a name that no host can have."""
+    try:
+        host.encode("idna")
+    except UnicodeError as error:
+        raise ConfigError(f"{source}: {host!r} cannot be the name of a host") from error
 
 
 def _logical_lines(lines: Iterable[str]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Former names of public methods and functions, which keep working for one release."""
+"""Former names of public functions, parameters and attributes, which work for one more release."""
 
 from __future__ import annotations
 
@@ -21,3 +21,34 @@ def renamed(old: str, new: F) -> F:
         return new(*args, **kwargs)
 
     return cast("F", alias)
+
+
+def renamed_parameter(old: str, new: str) -> Callable[[F], F]:
+    """The decorated function also takes its keyword `new` under the former name `old`, with a
+    DeprecationWarning."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if old in kwargs:
+                name = f"{function.__module__}.{function.__qualname__}"
+                text = f"{old} of {name} is renamed to {new}; the old name goes in the next release"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return cast("F", wrapper)
+
+    return decorate
+
+
+def renamed_attribute(old: str, new: str) -> Any:
+    """A property: the attribute `new` under its former name `old`, with a DeprecationWarning."""
+
+    def read(self: object) -> Any:
+        owner = type(self).__name__
+        text = f"{owner}.{old} is renamed to {owner}.{new}; the old name goes in the next release"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(read)

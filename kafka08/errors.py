@@ -11,7 +11,7 @@
     ├── ClientError                 raised by clients, never sent on the wire
     │   ├── ConnectionFailed        a broker cannot be reached, or a connection was lost
     │   ├── RequestTimeout          no response within the timeout
-    │   ├── NoBrokersAvailable      no bootstrap broker answered
+    │   ├── NoBrokersAvailable      no bootstrap broker responded
     │   ├── MessageTooLarge         one message is larger than the largest fetch or request allowed
     │   │   └── RecordTooLarge      the request: a producer's own limits
     │   ├── ConsumerTimeout         nothing arrived within consumer.timeout.ms
@@ -28,7 +28,7 @@
     │   ├── QueueFull               the asynchronous producer's queue had no room in time
     │   ├── FailedToSend            messages that were not acknowledged after all retries
     │   └── Closed                  a connector or connection is used after its end
-    ├── ZooKeeperError              ZooKeeper refused a request or did not answer
+    ├── ZooKeeperError              ZooKeeper refused a request or did not respond
     │   ├── NodeExists, NoNode, BadVersion
     │   ├── ZooKeeperUnreachable    no session within zookeeper.connection.timeout.ms
     │   ├── SessionLost             the session ended (or is suspended) while it was needed
@@ -69,9 +69,12 @@ class ApiError(KafkaError):
     refresh_metadata: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        detail = super().__str__()
-        sentence = (type(self).__doc__ or "").split("\n", maxsplit=1)[0]
-        return f"{type(self).__name__} ({self.code}): {detail or sentence}"
+        return f"{type(self).__name__} ({self.code}): {self.detail}"
+
+    @property
+    def detail(self) -> str:
+        """The text without name and code."""
+        return super().__str__() or (type(self).__doc__ or "").split("\n", maxsplit=1)[0]
 
 
 class UnknownError(ApiError):
@@ -138,7 +141,7 @@ class BrokerNotAvailable(ApiError):
 
 
 class ReplicaNotAvailable(ApiError):
-    """A replica is not alive; in Metadata answers the leader can still be used."""
+    """A replica is not alive; in a Metadata response the leader can still be used."""
 
     code = 9
 
@@ -406,7 +409,7 @@ def error_of(code: int, detail: str = "") -> ApiError | None:
 
 
 def code_of(error: Exception | None) -> int:
-    """What an answer says of `error`: its code, UnknownError's if it has none, 0 for None."""
+    """The error code of a response with `error`: UnknownError's if it has none, 0 for None."""
     if error is None:
         return NO_ERROR
     return error.code if isinstance(error, ApiError) else UnknownError.code
@@ -452,7 +455,7 @@ class RequestTimeout(ClientError):
 
 
 class NoBrokersAvailable(ClientError):
-    """No bootstrap broker answered a Metadata request."""
+    """No bootstrap broker responded to a Metadata request."""
 
 
 class NoBrokerSaysVersions(NoBrokersAvailable):

@@ -1,4 +1,4 @@
-"""What the extras of this package bring. The plain install is the clients."""
+"""The extras of this package and their libraries. The plain install is the clients."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
@@ -160,8 +160,8 @@ class Histogram:
 
 
 def quantiles(values: Iterable[float], shares: Iterable[float]) -> list[float]:
-    """For each share (0 to 1) the smallest of `values` that this share of them does not exceed; 0.0
-    for each without values."""
+    """Returns for each share (0 to 1) the smallest of `values` that this share of them does not
+    exceed; 0.0 for each without values."""
     ascending = sorted(values)
     last = len(ascending) - 1
     return [
@@ -210,12 +210,18 @@ class Mean:
         self._windows: deque[list[float]] = deque(maxlen=RATE_WINDOWS)
 
     def add(self, value: float, now: float) -> None:
+        """Count a value, at `now` in monotonic seconds."""
+        self.add_all((value,), now)
+
+    def add_all(self, values: Sequence[float], now: float) -> None:
+        """The same for several values, at least one."""
+        largest = max(values)
         if not self._windows or now - self._windows[-1][0] >= RATE_WINDOW_SECONDS:
-            self._windows.append([now, 0.0, 0.0, value])
+            self._windows.append([now, 0.0, 0.0, largest])
         window = self._windows[-1]
-        window[1] += 1
-        window[2] += value
-        window[3] = max(window[3], value)
+        window[1] += len(values)
+        window[2] += sum(values)
+        window[3] = max(window[3], largest)
 
     def mean(self, now: float) -> float:
         """0.0 without a value."""

@@ -8,7 +8,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 
 
 class RateLimiter:
-    """At most `rate` operations a second, evenly; None: no limit. Thread-safe.
+    """Limits operations to `rate` a second, evenly; None: no limit. Thread-safe.
 
     slices   the number of bursts per second
     """

@@ -54,6 +54,9 @@ class Broker(NamedTuple):
         return f"id:{self.id},host:{self.host},port:{self.port}"
 
 
+NOT_REGISTERED: Final = "not registered"
+"""Tables show this as the address of a broker without a registration in ZooKeeper."""
+
 _ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")
 _PORT_MAX: Final = 65_535
 

@@ -30,14 +30,14 @@ MESSAGE_FORMAT: Final = "message.format.version"
 POLICIES: Final = ("delete", "compact")
 BOTH_POLICIES: Final = ("compact,delete", "delete,compact")
 CODECS: Final = ("uncompressed", "snappy", "lz4", "gzip", "producer")
-"""Of compression.type."""
+"""The values of compression.type."""
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 THROTTLED: Final = (
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )
 REPLICAS: Final = re.compile(r"\s*([0-9]+:[0-9]+)?\s*(,\s*([0-9]+:[0-9]+)?\s*)*|\s*\*\s*(,.*)?")
-"""Of THROTTLED: partition:broker, … or *."""
+"""A value of a THROTTLED key: partition:broker, … or *."""
 
 
 @dataclass(frozen=True, slots=True)

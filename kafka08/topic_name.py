@@ -1,4 +1,4 @@
-"""Which topic names are legal. Source: kafka.common.Topic 0.8.2.2."""
+"""The rules for topic names. Source: kafka.common.Topic 0.8.2.2."""
 
 from __future__ import annotations
 

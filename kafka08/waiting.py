@@ -12,7 +12,7 @@ _announce: Announce = lambda _: _NOTHING  # noqa: E731 - replaced as a whole
 
 
 def announce_with(announce: Announce) -> None:
-    """From now on every wait for a peer runs inside `announce(who)`, in any thread; `str(who)` is
+    """Run every wait for a peer inside `announce(peer)` from now on, in any thread; `str(peer)` is
     for people."""
     global _announce
     _announce = announce

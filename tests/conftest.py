@@ -1,8 +1,8 @@
 """Fixtures that several rooms use: one real ZooKeeper for the run, a chroot for each test.
 
 `scripts/test` runs two workers of pytest-xdist. The tests of a room stay together on one of them,
-because they share what is slow to start: a Spark session, a cluster of the JVM's. So do rooms that
-take the same ports.
+because they share what is slow to start, a cluster for instance. So do rooms that take the same
+ports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafka08.zk.client import ZkClient
 TESTS = Path(__file__).parent
 SAME_WORKER = {"docs": "cli"}
 """Both run `kafka08 up`, which takes 2181 and 9092 where they are free."""
-LONGEST_FIRST = ("interop", "spark", "cli", "integration", "compose", "embedded", "migration")
+LONGEST_FIRST = ("interop", "cli", "integration", "compose", "embedded", "migration")
 """The rooms that take longest, so that neither worker is left with one at the end."""
 PAGES = ("tests/docs/test_pages.py", "tests/compose/", "tests/demo/test_demo.py")
 """Tests of what a reader runs: a tier of their own, `scripts/test-pages`."""
@@ -67,11 +67,14 @@ class Rooms(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
 
 def group_of(nodeid: str) -> str:
-    """What stays together: a room, a module of interop, or a test that is in no room."""
+    """What stays together: a room, or a part of one that has a tier of its own."""
     room, _, rest = nodeid.removeprefix("tests/").partition("/")
     if room == "interop":
-        # The longest room, module by module: none needs what another has started.
+        # Module by module: none needs what another has started.
         return f"{room}/{rest.partition('::')[0]}"
+    if room == "spark":
+        # One worker has the brokers of the JVM, the other ours.
+        return f"{room}/{'jvm' if '[jvm' in rest else 'ours'}"
     return SAME_WORKER.get(room, room)
 
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from kafka08.protocol.layout import (
     Array,
-    Blob,
+    Boolean,
+    Bytes,
     Flag,
     Integer,
     Layout,
     Record,
-    Text,
-    Truth,
+    String,
     layout_of,
     strict,
 )
@@ -36,12 +36,12 @@ def _values(layout: Layout) -> st.SearchStrategy[Any]:
             return st.integers(-half, half - 1)
         case Flag():
             return st.integers(0, 1)
-        case Truth():
+        case Boolean():
             return st.booleans()
-        case Text():
+        case String():
             text = st.text(max_size=40)
             return st.just(layout.null) | text if layout.nullable else text
-        case Blob():
+        case Bytes():
             data = st.binary(max_size=100)
             return st.none() | data if layout.nullable else data
         case Array():

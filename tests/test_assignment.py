@@ -20,7 +20,8 @@ from kafka08.errors import AdminError
 
 
 def test_the_example_of_the_source() -> None:
-    """AdminTest.testReplicaAssignment of 0.8.2.2: ten partitions, three replicas, five brokers."""
+    """The assignment equals AdminTest.testReplicaAssignment of 0.8.2.2: ten partitions, three
+    replicas, five brokers."""
     expected = {
         0: (0, 1, 2),
         1: (1, 2, 3),
@@ -40,7 +41,7 @@ SIX = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 
 
 def test_the_example_of_the_source_for_racks() -> None:
-    """AdminUtils 0.10.2.2: one broker of each rack in turn is 0, 3, 1, 5, 4, 2."""
+    """One broker of each rack in turn is 0, 3, 1, 5, 4, 2, as in AdminUtils 0.10.2.2."""
     expected = {
         0: (0, 3, 1),
         1: (3, 1, 5),
@@ -58,7 +59,7 @@ def test_the_example_of_the_source_for_racks() -> None:
     data=st.data(),
 )
 def test_each_rack_has_a_replica_or_at_most_one(racks: dict[int, str], data: st.DataObject) -> None:
-    """And each broker at most one; leaders are dealt out evenly."""
+    """Each broker has at most one, and leaders are distributed evenly."""
     factor = data.draw(st.integers(1, len(racks)))
     draw = random.Random(data.draw(st.integers()))
     partitions = 2 * len(racks)
@@ -74,7 +75,7 @@ def test_each_rack_has_a_replica_or_at_most_one(racks: dict[int, str], data: st.
 
 
 def test_racks_of_some_brokers_alone_are_refused() -> None:
-    """By name; a broker that creates a topic by itself then disregards them."""
+    """The error names the brokers; a broker that creates a topic by itself ignores the racks."""
     with pytest.raises(AdminError, match=r"brokers 2, 3 have no broker\.rack"):
         assign_replicas([1, 2, 3], 1, 1, racks={1: "a", 2: None}, rng=random.Random(1))
     assert {} == racks_if_all_known([1, 2], {1: "a", 2: None})
@@ -90,7 +91,7 @@ def test_start_and_shift_are_drawn_in_this_order() -> None:
     assert drawn == assign_replicas([1, 2, 3, 4], 6, 2, start_index=start, shift=shift)
 
 
-def test_added_partitions_go_on_from_the_old_count() -> None:
+def test_added_partitions_continue_from_the_old_count() -> None:
     """Start and shift are the id of the first replica of partition 0, used as an index."""
     existing = {0: (1, 2), 1: (2, 1)}
     added = assign_added_partitions([1, 2, 3], existing, 4)
@@ -108,12 +109,14 @@ def test_added_partitions_must_be_more() -> None:
     ("partitions", "factor", "text"),
     [
         (0, 1, "number of partitions must be larger than 0"),
+        (2_000_000_000, 1, "at most 100000, not 2000000000"),
         (1, 0, "replication factor must be larger than 0"),
         (1, 3, "replication factor: 3 larger than available brokers: 2"),
     ],
 )
 def test_impossible_counts_are_refused(partitions: int, factor: int, text: str) -> None:
-    """The messages are 0.8.2.2's."""
+    """The messages are 0.8.2.2's, but for a count that no znode can hold: it would take this
+    machine's memory before ZooKeeper refused it."""
     with pytest.raises(AdminError, match=text):
         assign_replicas([1, 2], partitions, factor, rng=random.Random(1))
 
@@ -136,7 +139,7 @@ def test_every_assignment_is_sound_and_even(
 
 
 def test_a_manual_assignment_is_parsed() -> None:
-    """Colons between replicas, commas between partitions, blanks allowed."""
+    """Colons separate replicas, commas partitions; blanks are allowed."""
     assert parse_assignment("0:1, 1:2,2:0") == {0: (0, 1), 1: (1, 2), 2: (2, 0)}
 
 

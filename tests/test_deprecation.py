@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
+from kafka08.cli.options import RenamedOption
 from kafka08.consumer import SimpleConsumer
 from kafka08.doctor import SnapshotReader
+from kafka08.errors import ConfigError
 from kafka08.exporter import ClusterReader
+from kafka08.groups import Member
 from kafka08.log import OffsetCheckpoint
+from kafka08.migration import OffsetMigration
 from kafka08.producer import partitioners
 from kafka08.structs import TopicPartition
+from kafka08.zk.migration_protocol import OffsetStorage, Order
 
 
 def test_the_former_name_works_and_warns(tmp_path: Path) -> None:
@@ -24,8 +30,8 @@ def test_the_former_name_works_and_warns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("owner", [ClusterReader, OffsetCheckpoint, SimpleConsumer, SnapshotReader])
-def test_methods_that_were_called_read_have_a_verb_of_their_own(owner: type) -> None:
-    """And keep the former name for one release."""
+def test_former_read_methods_have_distinct_names(owner: type) -> None:
+    """The former name works for one release."""
     alias = owner.read  # type: ignore[attr-defined]
     assert alias.__wrapped__.__name__ in {
         "read_view",
@@ -36,8 +42,47 @@ def test_methods_that_were_called_read_have_a_verb_of_their_own(owner: type) -> 
 
 
 def test_the_former_module_of_the_new_producers_partitioning() -> None:
-    """The same partition, with a warning."""
+    """It returns the same partition, with a warning."""
     from kafka08.producer.hash_partitioner import partition_for_key
 
     with pytest.warns(DeprecationWarning, match="partition_for_key is renamed"):
         assert partition_for_key(b"k", 7) == partitioners.partition_for_key(b"k", 7)
+
+
+def test_the_former_name_of_a_parameter() -> None:
+    """The function gets its value; the warning has both names and the caller's line."""
+    with (
+        pytest.warns(
+            DeprecationWarning, match="answer_patience_s .* confirmation_timeout_s"
+        ) as warned,
+        pytest.raises(ConfigError, match="no/group"),
+    ):
+        OffsetMigration(group="no/group", answer_patience_s=1)  # type: ignore[call-arg]
+    assert warned[0].filename == __file__
+
+
+def test_the_former_name_of_an_attribute() -> None:
+    """It has the same value, with a warning."""
+    order = Order(1, OffsetStorage.DUAL)
+    with pytest.warns(DeprecationWarning, match=r"Member\.answer is renamed to Member\.confirmed"):
+        assert Member("g_a", None, 1, confirmed=order).answer is order
+
+
+def test_the_former_name_of_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the same type and default, and is not in the help; the warning goes to stderr."""
+
+    @click.command()
+    @click.option("--new", cls=RenamedOption, former="--old", type=int, default=7)
+    def command(new: int) -> None:
+        click.echo(repr(new))
+
+    for words, value, warning in (
+        (["--old", "5"], 5, "--old is renamed to --new"),
+        (["--new", "6"], 6, ""),
+        ([], 7, ""),
+    ):
+        command.main(words, standalone_mode=False)
+        out, err = capsys.readouterr()
+        assert (f"{value}\n", warning) == (out, err[: len(warning)])
+        assert bool(err) == bool(warning)
+    assert "--old" not in command.get_help(click.Context(command))

@@ -60,8 +60,8 @@ def test_pages_that_are_cited_exist(path: Path) -> None:
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda p: str(p.relative_to(ROOT))
 )
-def test_a_test_says_what_it_holds_us_to(path: Path) -> None:
-    """Its docstring has the property; the name alone seldom has all of it."""
+def test_every_test_has_a_docstring(path: Path) -> None:
+    """The docstring has the property, which the name alone seldom has completely."""
     without = [
         f"{path}:{node.lineno} {node.name}"
         for node in ast.walk(ast.parse(path.read_text()))

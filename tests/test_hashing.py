@@ -42,7 +42,7 @@ def test_the_smallest_int_has_the_absolute_value_zero() -> None:
 
 
 def test_a_fetcher_is_numbered_in_32_bits() -> None:
-    """31 times the hash of "pages" does not fit an int: Java goes on with -995751748."""
+    """31 times the hash of "pages" overflows an int: Java continues with -995751748."""
     assert hashing.java_string_hash("pages") == 106426308
     assert hashing.fetcher_of(TopicPartition("pages", 0), 1000) == 748
     assert hashing.fetcher_of(TopicPartition("pages", 1), 1000) == 747

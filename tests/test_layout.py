@@ -229,8 +229,8 @@ def test_no_import_crosses_a_wall(path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
-def test_no_door_that_nobody_uses(room: str) -> None:
-    """What a row of MAY_IMPORT allows is imported somewhere in the room."""
+def test_no_unused_permission(room: str) -> None:
+    """Each import that a row of MAY_IMPORT permits occurs in the room."""
     used = {
         entry for path in sources() if room_of(path) == room for *_, entry in rooms_imported(path)
     }
@@ -304,7 +304,7 @@ def reaches_files(node: ast.Name | ast.Attribute) -> bool:
     ],
 )
 def test_the_ban_on_files_knows_a_path_from_a_disk(code: str, is_found: bool) -> None:
-    """By the name of what has the method."""
+    """The test distinguishes them by the name of the variable."""
     node = ast.parse(code, mode="eval").body
     assert isinstance(node, ast.Name | ast.Attribute)
     assert is_found == reaches_files(node)

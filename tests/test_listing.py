@@ -5,8 +5,8 @@ from __future__ import annotations
 from kafka08.listing import counted, some_of
 
 
-def test_what_fits_is_all_there() -> None:
-    """Nothing is counted that could be named."""
+def test_a_list_that_fits_is_complete() -> None:
+    """A list counts names only if they do not fit."""
     assert some_of([]) == ""
     assert some_of(range(5)) == "0, 1, 2, 3, 4"
 

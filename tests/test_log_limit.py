@@ -41,7 +41,7 @@ def complain(peer: str, number: int = 0) -> None:
 
 
 def test_the_first_lines_are_written_and_the_others_counted(written: Written) -> None:
-    """At the end of the interval; then it starts over."""
+    """The count is written at the end of the interval, which then starts again."""
     for number in range(1000):
         complain("h", number)
     assert written.lines == [f"bad request {number}" for number in range(LINES_MAX)]

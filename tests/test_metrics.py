@@ -37,12 +37,12 @@ from kafka08.metrics import (
 def test_a_quantile_is_a_value_that_was_there(
     values: list[float], share: float, expected: float
 ) -> None:
-    """Of any order, of one, of none."""
+    """A quantile is one of the values, in any order, of one value, and of none."""
     assert [expected] == quantiles(values, (share,))
 
 
 def test_timings_keep_their_count_and_sum_and_only_the_newest_values() -> None:
-    """However many there were."""
+    """Count and sum are exact however many values there were."""
     timings = Timings()
     for number in range(RECENT_MAX + 10):
         timings.add(float(number))
@@ -59,16 +59,16 @@ def test_a_rate_that_has_just_begun_is_spread_over_a_window() -> None:
     assert 60.0 / RATE_WINDOW_SECONDS == rate.per_second(1000.001)
 
 
-def test_a_rate_forgets_what_is_older_than_its_windows() -> None:
-    """And its total does not."""
+def test_a_rate_forgets_events_behind_its_windows() -> None:
+    """Its total does not forget them."""
     rate = Rate()
     rate.add(60.0, now=0.0)
     assert 0.0 == rate.per_second(2 * RATE_WINDOW_SECONDS + 1)
     assert 60.0 == rate.total
 
 
-def test_a_steady_rate_is_what_it_is() -> None:
-    """Ten a second for a minute."""
+def test_a_steady_rate_is_exact() -> None:
+    """Ten events a second for a minute give a rate of ten."""
     rate = Rate()
     for second in range(61):
         rate.add(10.0, now=float(second))
@@ -139,8 +139,8 @@ def test_timings_are_a_summary() -> None:
     assert 1.0 == values["took_ms_count", None]
 
 
-def test_others_get_their_turn_between_samples() -> None:
-    """Of a family with a sample for each of thousands of partitions."""
+def test_other_greenlets_run_between_samples() -> None:
+    """A family with a sample for each of thousands of partitions yields between them."""
     pauses: list[int] = []
     made: list[Sample] = []
     for sample in with_pauses(

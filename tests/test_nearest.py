@@ -6,14 +6,14 @@ from kafka08.nearest import NAMES_MAX, did_you_mean, nearest
 
 
 def test_the_most_alike_is_found_whatever_the_case() -> None:
-    """One letter too few, too many or exchanged."""
+    """A name with one letter too few, too many or exchanged finds the right one."""
     names = ["zookeeper.connect", "zookeeper.sync.time.ms", "Words"]
     assert "zookeeper.connect" == nearest("zookeper.connect", names)
     assert "Words" == nearest("wrods", names)
 
 
 def test_nothing_is_suggested_where_nothing_is_alike() -> None:
-    """Then a sentence ends where it ended."""
+    """The sentence ends without a suggestion then."""
     assert nearest("pages", ["clicks", "words"]) is None
     assert "" == did_you_mean("pages", ["clicks"])
     assert "; did you mean clicks?" == did_you_mean("click", ["clicks"])

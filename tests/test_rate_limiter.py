@@ -25,7 +25,7 @@ def test_messages_go_at_the_rate() -> None:
 
 
 def test_a_slow_rate_goes_one_by_one() -> None:
-    """And without a rate nothing waits."""
+    """Without a rate no call waits."""
     assert [RateLimiter(r, MockClock()).slice_of(10) for r in (0.5, 2.5, 50.0)] == [1, 2, 10]
     free = RateLimiter(None, MockClock())
     assert (free.slice_of(10), free.wait_s(10)) == (10, 0)

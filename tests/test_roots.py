@@ -64,8 +64,8 @@ ROOTS = {
     "broker/registration.py RegistrationKeeper.start spawn": "registers again",
     "broker/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the next round "
     "begins",
-    "broker/replica_manager.py ReplicaManager.wake_fetches call_soon": "the purgatory guards each "
-    "operation",
+    "broker/replica_manager.py ReplicaManager.wake_followers call_soon": "the purgatory guards "
+    "each operation",
     "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "
     "series goes on",
     "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",

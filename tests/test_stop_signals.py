@@ -32,7 +32,7 @@ def handlers() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", ALL)
 def test_a_signal_is_held(number: signal.Signals) -> None:
-    """Until somebody asks, also when other handlers are in place by then."""
+    """It is held until a program asks for it, even if other handlers are installed by then."""
     hold_stop_signals()
     assert not stop_was_requested()
     os.kill(os.getpid(), number)
@@ -41,7 +41,7 @@ def test_a_signal_is_held(number: signal.Signals) -> None:
 
 
 def test_the_second_interrupt_acts_at_once() -> None:
-    """For an import that hangs."""
+    """A second Ctrl-C ends an import that hangs."""
     hold_stop_signals()
     os.kill(os.getpid(), signal.SIGTERM)
     os.kill(os.getpid(), signal.SIGINT)
@@ -49,8 +49,8 @@ def test_the_second_interrupt_acts_at_once() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_what_nohup_ignores_stays_ignored() -> None:
-    """A terminal that closes does not stop such a program."""
+def test_signals_ignored_by_nohup_stay_ignored() -> None:
+    """Closing the terminal does not stop such a program."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     hold_stop_signals()
     os.kill(os.getpid(), signal.SIGHUP)
@@ -60,7 +60,7 @@ def test_what_nohup_ignores_stays_ignored() -> None:
 
 @pytest.mark.parametrize("module", ["kafka08.cli", "kafka08.broker.main"])
 def test_entry_points_import_nothing_before(module: str) -> None:
-    """What they import at their top is little: the signals are not held before that is done."""
+    """Their first imports are small, because signals are not held before these are done."""
     program = f"import sys, {module}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

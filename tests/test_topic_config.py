@@ -100,7 +100,7 @@ def test_a_value_that_cannot_work_names_key_value_and_range() -> None:
 
 
 def test_unknown_keys_are_refused_in_kafkas_words() -> None:
-    """kafka.log.LogConfig.validateNames."""
+    """The errors are those of kafka.log.LogConfig.validateNames."""
     with pytest.raises(ConfigError, match=r'Unknown configuration "retention"\.'):
         check_names(["retention"])
 
@@ -117,9 +117,11 @@ def test_unknown_keys_are_refused_in_kafkas_words() -> None:
         ("yes", False, False),
     ],
 )
-def test_who_may_lose_messages(text: str | None, default: bool, allowed: bool) -> None:
-    """An override in any case, as Scala's toBoolean; the broker's default without one, and for one
-    that says neither."""
+def test_unclean_elections_by_topic_and_broker(
+    text: str | None, default: bool, allowed: bool
+) -> None:
+    """An override has any case, as for Scala's toBoolean; without a valid one the broker's default
+    applies."""
     overrides = {} if text is None else {UNCLEAN_ELECTIONS: text}
     assert unclean_elections_allowed("t", overrides, default) is allowed
 

@@ -9,7 +9,7 @@ from kafka08.topic_name import fault_of
 
 @pytest.mark.parametrize("name", ["a", "A-b_c.9", "...", "_", "x" * 255])
 def test_legal_names(name: str) -> None:
-    """Letters, digits, dot, underscore and dash, up to 255 of them."""
+    """A name has letters, digits, dots, underscores and dashes, up to 255 of them."""
     assert fault_of(name) is None
 
 
@@ -28,5 +28,5 @@ def test_legal_names(name: str) -> None:
     ],
 )
 def test_illegal_names(name: str, fault: str) -> None:
-    """As kafka.common.Topic refuses them."""
+    """The names that kafka.common.Topic refuses are refused."""
     assert fault in (fault_of(name) or "")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-PATIENCE_S: Final = 90.0
+TIMEOUT_S: Final = 90.0
 """A limit for what takes milliseconds: only a test that fails anyway waits so long."""
 FIRST_PAUSE_S: Final = 0.002
 LONGEST_PAUSE_S: Final = 0.1
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def until(
     condition: Callable[[], T | None],
     what: str = "",
-    seconds: float = PATIENCE_S,
+    seconds: float = TIMEOUT_S,
     *,
     explain: Callable[[], str] | None = None,
 ) -> T:

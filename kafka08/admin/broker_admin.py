@@ -44,7 +44,7 @@ from kafka08.topic_name import fault_of
 
 CREATE_TOPICS_KEY: Final = 19
 PROBE_MS: Final = 5000
-"""How long to wait for the list of supported requests: a broker of 0.9 does not answer."""
+"""How long to wait for the list of supported requests: a broker of 0.9 does not respond."""
 CONTROLLER_TRIES: Final = 20
 CONTROLLER_PAUSE_SECONDS: Final = 0.5
 MARGIN_MS: Final = 10_000
@@ -176,13 +176,13 @@ class BrokerAdmin(Closeable):
             )
 
     def _serves_topic_requests(self) -> bool:
-        """Whether the brokers are of 0.10.1 or later. NoBrokersAvailable if none answers."""
+        """Whether the brokers are of 0.10.1 or later. NoBrokersAvailable if none responds."""
         if self._serves is None:
             try:
-                answer: Any = self._probe.ask_any(ApiVersionsRequest())
-                self._serves = CREATE_TOPICS_KEY in {api.key for api in answer.apis}
+                response: Any = self._probe.ask_any(ApiVersionsRequest())
+                self._serves = CREATE_TOPICS_KEY in {api.key for api in response.apis}
             except NoBrokersAvailable:
-                # A broker of 0.8 closes the connection, one of 0.9 does not answer.
+                # A broker of 0.8 closes the connection, one of 0.9 does not respond.
                 self._cluster.ask_any(MetadataRequest(None))
                 self._serves = False
         return self._serves

@@ -41,7 +41,7 @@ class BrokerDescription:
         return f"{self.registration.host}:{self.registration.port}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; the fields of the registration are null for an unregistered broker."""
+        """The row for JSON; the fields of the registration are null for an unregistered broker."""
         found = self.registration
         return {
             "broker": self.broker_id,

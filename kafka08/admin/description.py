@@ -36,11 +36,12 @@ class TopicDescription:
 
     @property
     def replication_factor(self) -> int:
-        """Of its first partition; all have the same. 0 for a topic without partitions."""
+        """The replication factor of the first partition, which all partitions share; 0 for a topic
+        without partitions."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The description for JSON."""
         return asdict(self) | {"config": dict(self.config)}
 
 

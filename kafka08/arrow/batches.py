@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafka08 import kernel
 from kafka08.arrow.checked_set import CheckedSet
 from kafka08.arrow.ranges import OffsetRange
-from kafka08.errors import InvalidMessage
+from kafka08.errors import ConfigError, InvalidMessage
 from kafka08.protocol.message_set import fetched_unpacker
 
 MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
@@ -32,10 +32,12 @@ class BatchBuilder:
         self._timestamps = "timestamp" in schema.names
         self._timestamp_types = "timestampType" in schema.names
         self._constants: dict[str, pa.Array] = {}
+        self._required = [field.name for field in schema if not field.nullable]
 
     def batches(self, sets: Iterable[CheckedSet]) -> Iterator[pa.RecordBatch]:
         """Yields batches of the messages of `sets` in the range, in order. InvalidMessage, naming
-        partition and offset, for damage inside a message or a compressed set."""
+        partition and offset, for damage inside a message or a compressed set; ConfigError for a
+        null where the schema has none."""
         for fetched in sets:
             try:
                 for columns in self._columns(fetched):
@@ -63,7 +65,21 @@ class BatchBuilder:
 
     def _batch(self, columns: kernel.Columns) -> pa.RecordBatch:
         arrays = [self._array(name, columns) for name in self._schema.names]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        for name in self._required:
+            self._check_present(name, batch.column(name), columns)
+        return batch
+
+    def _check_present(self, name: str, array: pa.Array, columns: kernel.Columns) -> None:
+        """ConfigError, with the first offset, if the column has a null: Spark would fail without a
+        reason."""
+        if array.null_count:
+            row = array.is_null().index(pa.scalar(True)).as_py()
+            offset = memoryview(columns.offsets).cast("B").cast("q")[row]
+            raise ConfigError(
+                f"schema: {name} is NOT NULL, but null in {self._wanted.topic_partition} at offset "
+                f"{offset}: leave NOT NULL out"
+            )
 
     def _array(self, name: str, columns: kernel.Columns) -> pa.Array:
         match name:

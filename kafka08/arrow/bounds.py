@@ -1,8 +1,9 @@
-"""Where a read starts and ends, as its options say. Pure; `resolve` turns bounds into offsets."""
+"""Bounds: the start and end of a read, as its options give them. Pure; `resolve` turns bounds into
+offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
@@ -78,6 +79,7 @@ def take_start(options: OptionText, *, streaming: bool, segment_grain: bool) -> 
         case "committed":
             return Committed(None if fallback == "error" else Extreme[fallback.upper()])
     assert text is not None
+    _check_object(text, "startingOffsets", ["earliest", *latest, "committed"])
     offsets = numbers_from_json(text, "startingOffsets", low=EARLIEST_OFFSET)
     if not streaming and LATEST_OFFSET in offsets.values():
         raise ConfigError("startingOffsets: -1 (latest) is for streams; a batch cannot start there")
@@ -96,10 +98,19 @@ def take_end(options: OptionText, *, segment_grain: bool) -> Bound:
         case "earliest":
             raise ConfigError("endingOffsets: a query cannot end at earliest")
     assert text is not None
+    _check_object(text, "endingOffsets", ["latest"])
     offsets = numbers_from_json(text, "endingOffsets", low=EARLIEST_OFFSET)
     if EARLIEST_OFFSET in offsets.values():
         raise ConfigError("endingOffsets: -2 (earliest) cannot be where a query ends")
     return Offsets(offsets)
+
+
+def _check_object(text: str, option: str, words: Sequence[str]) -> None:
+    """Reject a text that is neither one of the option's `words` nor meant as JSON."""
+    if not text.lstrip().startswith("{"):
+        raise ConfigError(
+            f'{option}: {text!r} is not {", ".join(words)} or offsets like {{"topic":{{"0":23}}}}'
+        )
 
 
 def _take_times(options: OptionText, which: str, segment_grain: bool) -> Times | None:

@@ -1,4 +1,4 @@
-"""CheckedSet: what a read of a range passes on, with what the check of its CRCs found out."""
+"""CheckedSet: a fetched set of a range, and the result of its CRC check."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ def committed_only(
     response = _ask(cluster, group, committed_request(group, partitions, storage), storage)
     assert isinstance(response, OffsetFetchResponse)
     return {
-        tp: answer.offset
-        for tp, answer in committed_results(response).items()
-        if answer.offset != NO_OFFSET
+        tp: result.offset
+        for tp, result in committed_results(response).items()
+        if result.offset != NO_OFFSET
     }
 
 

@@ -39,7 +39,7 @@ def resolved(address: ClusterAddress, settings: ReadSettings) -> ClusterAddress:
     """The same cluster by its brokers' addresses, and whether they tell their versions; asks
     ZooKeeper and the brokers for what is not known.
 
-    NoBrokersAvailable if no broker is registered there, or none answers.
+    NoBrokersAvailable if no broker is registered there, or none responds.
     """
     if not address.bootstrap:
         address = replace(address, bootstrap=_registered(address.zookeeper))
@@ -80,15 +80,15 @@ def _is_of_0_8(host: str, port: int, settings: ReadSettings) -> bool:
     """Whether the broker closes connections that ask for versions, and no others. False of one that
     is down: it may be of any release when it is back."""
     for _ in range(2):
-        if _answers(host, port, settings, negotiates=True):
+        if _responds(host, port, settings, negotiates=True):
             return False
-        if not _answers(host, port, settings, negotiates=False):
+        if not _responds(host, port, settings, negotiates=False):
             return False
     return True
 
 
-def _answers(host: str, port: int, settings: ReadSettings, *, negotiates: bool) -> bool:
-    """Whether the broker answers on a new connection, which asks for its versions or does not."""
+def _responds(host: str, port: int, settings: ReadSettings, *, negotiates: bool) -> bool:
+    """Whether the broker responds on a new connection, which asks for its versions or does not."""
     with Connection(
         host,
         port,
@@ -134,7 +134,7 @@ def new_cluster(address: ClusterAddress, settings: ReadSettings) -> ClusterClien
 
 
 def new_fetch_pool(address: ClusterAddress, settings: ReadSettings) -> ConnectionPool:
-    """Connections for fetches, which take answers as large as the largest message allowed. The
+    """Connections for fetches, which take responses as large as the largest message allowed. The
     caller closes it."""
     return ConnectionPool(
         lambda host, port: Connection(

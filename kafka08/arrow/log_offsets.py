@@ -11,6 +11,8 @@ from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import LeaderNotAvailable, NoBrokersAvailable, UnknownTopicOrPartition
+from kafka08.listing import counted
+from kafka08.nearest import did_you_mean
 from kafka08.structs import INTERNAL_TOPICS, TopicPartition
 
 
@@ -50,6 +52,8 @@ class LogOffsets:
         self, subscription: Subscription, must_exist: bool
     ) -> tuple[TopicPartition, ...]:
         metadata = self._listed()
+        if must_exist:
+            _check_topics(_topics(subscription, metadata), metadata)
         found = sorted(
             TopicPartition(topic, info.partition)
             for topic in _topics(subscription, metadata)
@@ -60,7 +64,12 @@ class LogOffsets:
             return tuple(found)
         missing = sorted(set(subscription.partitions) - set(found))
         if missing and must_exist:
-            raise UnknownTopicOrPartition(", ".join(map(str, missing)))
+            counts = {tp: len(metadata.partitions(tp.topic)) for tp in missing}
+            raise UnknownTopicOrPartition(
+                "; ".join(
+                    f"{tp}: the topic has {counted(counts[tp], 'partition')}" for tp in missing
+                )
+            )
         return tuple(tp for tp in subscription.partitions if tp not in missing)
 
     def existing(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
@@ -122,6 +131,18 @@ class LogOffsets:
         whose messages have no timestamps."""
         found = log_offsets.messages_at(self._cluster, times)
         return {tp: None if message is None else message[0] for tp, message in found.items()}
+
+
+def _check_topics(names: Iterable[str], metadata: ClusterMetadata) -> None:
+    """UnknownTopicOrPartition names those that no broker knows."""
+    missing = [name for name in names if name not in metadata.topics]
+    if missing:
+        raise UnknownTopicOrPartition(
+            "; ".join(
+                f"topic {name} does not exist{did_you_mean(name, metadata.topics)}"
+                for name in missing
+            )
+        )
 
 
 def _there(wanted: Set[TopicPartition], metadata: ClusterMetadata) -> set[TopicPartition]:

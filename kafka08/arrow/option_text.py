@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kafka08.config import LONG_MAX
 from kafka08.errors import ConfigError
+from kafka08.nearest import did_you_mean
 from kafka08.structs import TopicPartition
 
 DURATION: Final = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
@@ -103,9 +104,11 @@ class OptionText:
     def finish(self) -> None:
         """Reject unknown options: a misspelt limit must not read everything."""
         if self._left:
+            unknown = sorted(self._left)
+            meant = did_you_mean(unknown[0], set(self._known)) if len(unknown) == 1 else ""
             raise ConfigError(
-                f"unknown option{'s' * (len(self._left) > 1)} {', '.join(sorted(self._left))}; "
-                f"valid are {', '.join(sorted(set(self._known)))} and kafka.*"
+                f"unknown option{'s' * (len(unknown) > 1)} {', '.join(unknown)}; "
+                f"valid are {', '.join(sorted(set(self._known)))} and kafka.*{meant}"
             )
 
 

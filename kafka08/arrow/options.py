@@ -79,7 +79,7 @@ class ReadOptions:
     split_by_bytes   the share of min_partitions is by bytes, which are measured; else by offsets
     min_offsets_per_trigger, max_offsets_per_trigger, max_trigger_delay_ms   of a stream
     include_headers   add the column `headers`, which is null: 0.8 has none
-    push_filters  let Spark pass filters on topic, partition and offset to the reader
+    push_filters  let Spark pass filters on topic, partition, offset and timestamp to the reader
     group         its committed offsets are used (kafka.group.id); "" without one
     storage       the store from which the group's offsets are read
     commit_to     the store to which a stream commits for the group; None: it does not commit

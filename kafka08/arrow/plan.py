@@ -164,8 +164,8 @@ def move_to_borders(
 def rate_limit(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], limit: int
 ) -> dict[TopicPartition, int]:
-    """Where a batch of about `limit` offsets ends: each partition gets a share of the limit in
-    proportion to its new offsets, rounded down, but up if below one."""
+    """Returns the end of a batch of about `limit` offsets: each partition gets a share of the limit
+    in proportion to its new offsets, rounded down, but up if below one."""
     new = {tp: max(0, end - start.get(tp, end)) for tp, end in latest.items()}
     total = sum(new.values())
     ends = {}

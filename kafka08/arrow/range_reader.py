@@ -143,19 +143,19 @@ class RangeReader:
         response = connection.read_response()
         assert isinstance(response, FetchResponse)
         source = str(connection)
-        answer = fetch_results(response).get(self._tp)
-        if answer is None:
+        result = fetch_results(response).get(self._tp)
+        if result is None:
             raise ProtocolError(f"{source} left {self._tp} out of its response")
         detail = f"{self._tp} at {source}, offset {self.position}"
-        if (error := error_of(answer.error_code, detail)) is not None:
+        if (error := error_of(result.error_code, detail)) is not None:
             raise error
         return FetchedSet(
             self._tp,
             self.position,
-            answer.message_set,
+            result.message_set,
             self._fetch_bytes,
             source,
-            answer.high_watermark,
+            result.high_watermark,
         )
 
     def _send_ahead(self, offset: int) -> None:
@@ -254,12 +254,12 @@ class RangeReader:
         def ask(connection: Connection) -> int:
             response = connection.send(offsets_request({self._tp: which}))
             assert isinstance(response, OffsetsResponse)
-            answer = offsets_results(response)[self._tp]
-            if (error := error_of(answer.error_code, str(self._tp))) is not None:
+            result = offsets_results(response)[self._tp]
+            if (error := error_of(result.error_code, str(self._tp))) is not None:
                 raise error
-            if not answer.offsets:
+            if not result.offsets:
                 raise ProtocolError(f"{connection} returned no offset of {self._tp}")
-            return answer.offsets[0]
+            return result.offsets[0]
 
         return self._cluster.at_leader(self._tp, ask)
 

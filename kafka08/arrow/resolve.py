@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from kafka08.arrow.bounds import SEGMENT_GRAIN, Bound, Committed, Extreme, Offsets, Times
@@ -25,6 +26,8 @@ from kafka08.errors import (
     UnsupportedVersion,
 )
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
+
+logger = logging.getLogger(__name__)
 
 Numbers = Mapping[TopicPartition, int]
 
@@ -93,6 +96,22 @@ class Resolver:
         )
         report(losses, fail=self.options.settings.fail_on_data_loss)
         return kept
+
+    def since(self, ranges: Sequence[OffsetRange], time_ms: int) -> list[OffsetRange]:
+        """`ranges` from their partition's first message at or after `time_ms` on, without those
+        that have none; unchanged where brokers cannot find messages by their timestamps."""
+        if not self.options.address.negotiates:
+            return list(ranges)
+        try:
+            first = self.log_offsets.first_since({r.topic_partition: time_ms for r in ranges})
+        except (UnsupportedVersion, UnsupportedForMessageFormat) as error:
+            logger.info("All messages are read, not those of a time: %s", error)
+            return list(ranges)
+        return [
+            r._replace(from_offset=max(r.from_offset, start))
+            for r in ranges
+            if (start := first[r.topic_partition]) is not None and start < r.until_offset
+        ]
 
     def tasks(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
         """`ranges` split as the options say, with cuts moved to near segment borders."""

@@ -110,7 +110,7 @@ def _fetch(
     *,
     negotiates: bool,
 ) -> dict[TopicPartition, Buffer]:
-    """What lies in each partition from this offset on; nothing where its leader refuses."""
+    """Returns the messages of each partition from this offset on; none if its leader refuses."""
 
     def ask(
         connection: Connection, offsets: Mapping[TopicPartition, int]
@@ -122,8 +122,8 @@ def _fetch(
         response = connection.send(request)
         assert isinstance(response, FetchResponse)
         return {
-            tp: b"" if answer.error_code else answer.message_set
-            for tp, answer in fetch_results(response).items()
+            tp: b"" if result.error_code else result.message_set
+            for tp, result in fetch_results(response).items()
         }
 
     return cluster.ask_leaders(wanted, ask)

@@ -140,7 +140,7 @@ def take_settings(text: OptionText) -> tuple[ClusterAddress, ReadSettings, str, 
 
 
 def address_of(keys: ReaderKeys) -> ClusterAddress:
-    """Where the cluster of a read is."""
+    """Returns the address of a read's cluster."""
     return address_of_keys(
         keys.bootstrap_servers, keys.zookeeper_connect, asks_versions=keys.api_version_request
     )

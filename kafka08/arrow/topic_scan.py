@@ -250,7 +250,7 @@ def _end(end: str | datetime | Mapping[TopicPartition, int]) -> Bound:
 
 
 def _time(given: datetime, name: str) -> Times:
-    """Milliseconds are what messages have: rounded up, for no earlier message is meant."""
+    """Rounds up to the milliseconds of messages, so that no earlier message is included."""
     if given.tzinfo is None:
         raise ConfigError(f"{name}: {given!r} has no time zone; give it one: tzinfo=timezone.utc")
     time_ms = -((_EPOCH - given) // timedelta(milliseconds=1))
@@ -264,5 +264,5 @@ def _offsets(given: Mapping[TopicPartition, int], name: str) -> dict[TopicPartit
     offsets = {TopicPartition(*tp): offset for tp, offset in given.items()}
     for tp, offset in offsets.items():
         if offset < 0 and offset not in {EARLIEST_OFFSET, LATEST_OFFSET}:
-            raise ConfigError(f"{name}: {tp} has {offset}, which is no offset")
+            raise ConfigError(f"{name}: {tp} has {offset}, which is not an offset")
     return offsets

@@ -4,7 +4,9 @@ Decompressing, numbering and recompressing a large set takes so long that it is 
 must know its offsets before (inner offsets are absolute), so while such a job runs nothing else may
 be appended: later appends queue here. When the job is done, leadership and log end are checked
 again, since both may have changed. The fsync of flush.messages is also such a job: the appends that
-it covers are acknowledged after it, and so are later ones. A partition has a queue only while an
+it covers are acknowledged after it, and so are later ones; until then the HW stays below them, even
+if followers have them already: they must be on the leader's disk, too, before a consumer reads them
+(0.8.2.2 lets followers raise the HW during the fsync). A partition has a queue only while an
 append is in it. For other work in threads see ARCHITECTURE.md, "Threads and greenlets".
 """
 
@@ -57,13 +59,17 @@ class QueuedAppend:
 
 
 class AppendQueue:
-    """Created by a partition's first append that `needs_queue`; dropped after the last one."""
+    """Created by a partition's first append that `needs_queue`; dropped after the last one.
+
+    high_watermark_max   first offset that an fsync under way has to bring to the disk
+    """
 
     def __init__(self, partition: Partition, runtime: BrokerRuntime) -> None:
         self._partition = partition
         self._runtime = runtime
         self._waiting: deque[QueuedAppend] = deque()
         self._busy = False
+        self.high_watermark_max = LONG_MAX
 
     def submit(self, data: bytearray, required_acks: int, done: AppendDone) -> None:
         """Append after everything in the queue. Never switches."""
@@ -150,6 +156,7 @@ class AppendQueue:
 
         def flushed(_: object, error: BaseException | None) -> None:
             self._busy = False
+            self.high_watermark_max = LONG_MAX
             try:
                 if error is None:
                     flush.complete()
@@ -160,6 +167,7 @@ class AppendQueue:
                 self._run_next()
 
         self._busy = True
+        self.high_watermark_max = info.first_offset
         self._runtime.run_native_later(flushed, flush.sync)
 
     def _acknowledge(self, append: QueuedAppend, info: AppendInfo) -> None:

@@ -2,7 +2,7 @@
 
     append            a set for each of several partitions: the part of a ProduceRequest that
                       FastProduce has not appended
-    append_internal   one set for an internal topic, by the OffsetManager
+    append_internal   records of the OffsetManager, as one set for an internal topic
     await_acks        only the wait for the replicas
 
 Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
@@ -25,13 +25,14 @@ from kafka08.broker.delayed_produce import (
 from kafka08.broker.halt import halt_on
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import ApiError, InvalidTopic, StorageError
+from kafka08.kernel.types import Messages
+from kafka08.protocol.message_set import encode
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import INTERNAL_TOPICS, NO_OFFSET, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.broker.call import Call
-    from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import AppendInfo
 
@@ -88,21 +89,27 @@ class Appender:
     def append_internal(
         self,
         topic_partition: TopicPartition,
-        message_set: bytearray,
+        records: Messages,
         *,
+        codec: int,
         required_acks: int,
         timeout_ms: float,
         done: Callable[[AppendResult], object],
     ) -> None:
-        """The same for one set of the broker itself, for an internal topic. `message_set` is
-        writable."""
-
+        """The same for records of the broker itself, as one set of an internal topic, compressed
+        with `codec` unless that is 0; from 0.10.2 on with the time of the append."""
         manager = self._replica_manager
         partition = manager.find(topic_partition)
-        if partition is not None:
-            result = self._append_plain(partition, message_set, required_acks)
-            if result is not None:
+        if partition is not None and not codec:
+            now_ms = self._runtime.time_ms()
+            base_offset = kernel.append_records(partition, records, required_acks, now_ms)
+            if base_offset >= 0:
+                assert partition.log is not None
+                segment = partition.log.active_segment
+                if segment.index_is_due:
+                    segment.index_last_set()
                 manager.wake_fetches((topic_partition,))
+                result = AppendResult(base_offset, segment.end_offset)
                 is_alone = len(partition.maximal_isr) == 1
                 if required_acks in {0, 1} or (required_acks < 0 and is_alone):
                     done(result)
@@ -116,11 +123,20 @@ class Appender:
             else:
                 done(result)
 
-        result = self._append_one(topic_partition, message_set, required_acks, note, internal=True)
-        if result is not None:
-            if result.error is None:
+        message_set = self._encode(topic_partition, records, codec)
+        appended = self._append_one(
+            topic_partition, message_set, required_acks, note, internal=True
+        )
+        if appended is not None:
+            if appended.error is None:
                 manager.wake(topic_partition)
-            note(topic_partition, result)
+            note(topic_partition, appended)
+
+    def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
+        """The records as a set in the topic's format."""
+        magic = self._replica_manager.log_manager.config_of(topic_partition.topic).magic
+        timestamps = [self._runtime.time_ms()] * len(records) if magic else None
+        return bytearray(encode(records, codec, magic=magic, timestamps=timestamps))
 
     def _await_internal(
         self,
@@ -140,21 +156,6 @@ class Appender:
 
         pending = {topic_partition: result.next_offset}
         self.await_acks(required_acks, pending, timeout_ms, acknowledged, None)
-
-    def _append_plain(
-        self, partition: Partition, message_set: bytearray, required_acks: int
-    ) -> AppendResult | None:
-        """The result, if the set goes to the end of the log as it is; else None."""
-        base_offset = kernel.append_set(
-            partition, message_set, required_acks, self._runtime.time_ms()
-        )
-        if base_offset < 0:
-            return None
-        assert partition.log is not None
-        segment = partition.log.active_segment
-        if segment.index_is_due:
-            segment.index_last_set()
-        return AppendResult(base_offset, segment.end_offset)
 
     def _append_one(
         self,

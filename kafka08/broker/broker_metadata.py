@@ -44,7 +44,7 @@ def configured_broker_id(
 def claim_broker_id(
     config: BrokerConfig, new_id: Callable[[], int], now: float, disk: Disk
 ) -> BrokerConfig:
-    """From 0.9 on."""
+    """Read or write the broker id in the log directories, from 0.9 on."""
     stored = {Path(name): read_id(disk, Path(name)) for name in config.log_directories}
     found = sorted({broker_id for broker_id in stored.values() if broker_id is not None})
     if len(found) > 1:

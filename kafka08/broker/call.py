@@ -89,6 +89,10 @@ class Call:
     def peer(self) -> str:
         return self._link.peer
 
+    def check_controller(self, controller_epoch: int) -> None:
+        """StaleControllerEpoch for a request over a connection that the controller has given up."""
+        self._broker.controller_connection.check(controller_epoch, self._link.number)
+
     @property
     def cause(self) -> dict[str, str]:
         """`extra` for a log line that the client causes (log_limit.py)."""

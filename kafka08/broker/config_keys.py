@@ -210,7 +210,7 @@ class BrokerKeys(LaterKeys):
     )
     replica_fetch_max_bytes: int = key(1 << 20, low=0, doc="Fetch size of a follower.")
     replica_fetch_min_bytes: int = key(
-        1, doc="Bytes at which the leader answers a follower's fetch."
+        1, doc="Bytes at which the leader responds to a follower's fetch."
     )
     replica_fetch_wait_max_ms: int = key(
         500, doc="How long a follower's fetch may wait at the leader."

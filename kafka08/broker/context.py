@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafka08.broker.controller_connection import ControllerConnection
 from kafka08.structs import PLAINTEXT
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class BrokerContext:
     topic_waits: TopicWaits
     cluster_id: str | None = None
     listener: str = PLAINTEXT
+    controller_connection: ControllerConnection = field(default_factory=ControllerConnection)
 
     @property
     def request_prefix(self) -> bytes:

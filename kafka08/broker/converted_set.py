@@ -168,7 +168,7 @@ class ConvertedSet(GeneratedBytes):
         return None
 
     def _convert_rest(self) -> bytes:
-        """As `_convert`; empty after an entry that cannot be converted."""
+        """Like `_convert`; empty after an entry that cannot be converted."""
         try:
             return self._convert()
         except InvalidMessage:

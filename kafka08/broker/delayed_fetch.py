@@ -108,3 +108,34 @@ class DelayedFetch(DelayedOperation):
 
     def complete(self) -> None:
         self._done()
+
+
+class DelayedFollowerFetch(DelayedOperation):
+    """The same for a follower that has everything and waits for any number of bytes.
+
+    offsets   its partitions and their LEOs; any other number for what may be read already
+    """
+
+    __slots__ = ("_done", "_offsets", "_replica_manager")
+
+    def __init__(
+        self,
+        replica_manager: ReplicaManager,
+        offsets: Mapping[TopicPartition, int],
+        done: Callable[[], object],
+    ) -> None:
+        self._replica_manager = replica_manager
+        self._offsets = offsets
+        self._done = done
+
+    def is_satisfied(self) -> bool:
+        return any(map(self.is_satisfied_by, self._offsets))
+
+    def is_satisfied_by(self, key: TopicPartition) -> bool:
+        partition = self._replica_manager.find(key)
+        if partition is None or not partition.is_leader or partition.log is None:
+            return True  # A, B
+        return partition.log.active_segment.end_offset != self._offsets[key]  # C, D
+
+    def complete(self) -> None:
+        self._done()

@@ -28,7 +28,8 @@ class AppendResult:
     """The result for one partition's set. Never changed.
 
     base_offset   offset of its first message; NO_OFFSET if the set was empty or not appended
-    next_offset   the offset after its last message, which replicas must reach
+    next_offset   the offset after its last message, which replicas must reach; NO_OFFSET if the
+                  wait for them is over
     error         why it was not appended, or an error after the append; None: success
     log_append_time_ms    this broker's timestamp (LogAppendTime); -1 if there is none
     """

@@ -178,7 +178,9 @@ class Dispatcher:
             if self._takes_times and not is_frequent(payload):
                 handle = partial(self._handle, number, payload)
                 return self._requests.measure(payload, link, handle)
-            return self._handle(number, payload, link)
+            fast_path = self._group_path.get(number)
+            if fast_path is None:
+                return self._decode(payload, link)
         try:
             response = fast_path(payload, link)
         except StorageError as error:
@@ -191,7 +193,7 @@ class Dispatcher:
     def _handle(
         self, number: int, payload: memoryview, link: ServerConnection
     ) -> ResponseFrame | None:
-        """The response to one of the less frequent requests."""
+        """The response to a request whose times are taken."""
         fast_path = self._group_path.get(number)
         if fast_path is not None:
             try:

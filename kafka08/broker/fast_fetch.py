@@ -1,13 +1,14 @@
 """FastFetch: Fetch of any number of partitions, without objects for topics and partitions.
 
-The kernel reads the request and writes the response around the sets, which stay in their files. A
-partition without new messages costs one comparison. handlers.fetch handles a request with
+The kernel reads the request and writes the response around the sets, which stay in their files;
+small sets for a follower are copied into it. A partition without new messages costs one comparison.
+handlers.fetch handles a request with
 
     an unknown or repeated partition
     a partition that this broker does not lead, or whose response is an error
     a follower that is not a replica of a partition
     a DEBUGGING_CONSUMER
-    a set that the size limit of the response has cut (version 3)
+    a first message that alone exceeds a size limit (version 3)
     versions 0 and 1, from level 0.10.2 on, with a compressed set of magic 1, or with many or large
     sets, which must be examined for conversion
 """
@@ -25,13 +26,14 @@ from kafka08.broker.converted_set import (
     DownConverted,
     DownConverter,
 )
-from kafka08.broker.delayed_fetch import DelayedFetch
+from kafka08.broker.delayed_fetch import DelayedFetch, DelayedFollowerFetch
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import ApiError
+from kafka08.kernel.types import NOT_AT_THE_END
 from kafka08.levels import Level
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
-from kafka08.structs import ORDINARY_CONSUMER
+from kafka08.structs import NO_OFFSET, ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
@@ -41,8 +43,13 @@ if TYPE_CHECKING:
     from kafka08.structs import TopicPartition
 
 VERSION_LOW_BYTE: Final = 3
+COPIED_BYTES_MAX: Final = 128 << 10
+"""The sets of a response to a follower are copied up to this size: one system call sends them all,
+and wakes the follower once."""
 Complete = Callable[[memoryview, "ServerConnection"], object]
 """Completes a parked request through handlers.fetch."""
+Ends = tuple[list[int], list[int], list[int]]
+"""What `kernel.partitions_to_read` returns."""
 
 
 class Wanted(NamedTuple):
@@ -101,7 +108,6 @@ class FastFetch:
         version = payload[VERSION_LOW_BYTE]
         wants_magic_0 = self._has_magic_1 and version < MAGIC_1_VERSION
         wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, fields[0] >= 0, *fields)
-        manager = self._replica_manager
         if wanted.follows:
             follower = wanted.replica_id
             for partition in wanted.partitions:
@@ -109,28 +115,119 @@ class FastFetch:
                     return FALL_BACK
         elif wanted.replica_id != ORDINARY_CONSUMER:
             return FALL_BACK
-        reads = read(wanted)
+        ends = find_ends(wanted)
+        if ends is None:
+            return FALL_BACK
+        if (
+            wanted.follows
+            and wanted.min_bytes == 1
+            and wanted.max_wait_ms > 0
+            and NOT_AT_THE_END not in ends[2]
+        ):
+            return self._follow(payload, link, wanted, ends)
+        reads = read(wanted, ends)
         if reads is None:
             return FALL_BACK
         if wanted.follows:
-            manager.record_follower_fetches(wanted.partitions, wanted.offsets, wanted.replica_id)
+            self._record(wanted)
         if wanted.max_wait_ms <= 0 or sum(reads.sizes) >= wanted.min_bytes:
             return self._respond(payload, wanted, reads) or FALL_BACK
         self._park(bytes(payload), link, wanted, reads)
         return None
 
-    def _park(self, payload: bytes, link: ServerConnection, wanted: Wanted, reads: Reads) -> None:
-        """Wait for more data; after the wait, read everything again."""
+    def _follow(
+        self, payload: memoryview, link: ServerConnection, wanted: Wanted, ends: Ends
+    ) -> ResponseFrame | Fallback | None:
+        """The same for a follower that waits for any number of bytes, as most do, and has nearly
+        everything.
+
+        It waits until the end of this turn even if there are some, if the fetch acknowledges a
+        produce: the next request of that producer mostly lies behind, and is appended in this
+        turn."""
+        high_watermarks, to_read, positions = ends
+        reads = None
+        if to_read and wanted.is_limited:
+            # The handler, which cuts sets at the limit, must find nothing recorded.
+            reads = read(wanted, ends)
+            if reads is None:
+                return FALL_BACK
+        acknowledges = self._record(wanted)
+        if not to_read or acknowledges:
+            self._park_follower(bytes(payload), link, wanted, ends)
+            return None
+        response = answer_follower(payload, wanted, positions, high_watermarks)
+        if response is not None:
+            return response
+        reads = reads or read(wanted, ends)
+        if reads is None:
+            return FALL_BACK
+        if not any(reads.sizes):
+            self._park(bytes(payload), link, wanted, reads)
+            return None
+        return self._respond(payload, wanted, reads) or FALL_BACK
+
+    def _record(self, wanted: Wanted) -> bool:
+        """Whether that completes a delayed produce."""
+        return self._replica_manager.record_follower_fetches(
+            wanted.partitions, wanted.offsets, wanted.replica_id
+        )
+
+    def _park_follower(
+        self,
+        payload: bytes,
+        link: ServerConnection,
+        wanted: Wanted,
+        ends: Ends,
+    ) -> None:
+        """Wait until one of the partitions is longer. If some are already, wait until this turn
+        ends; the response has the HWs of `ends` then, as an immediate one."""
+        high_watermarks, to_read, positions = ends
+        marks = high_watermarks if to_read else None
 
         def done() -> None:
-            view = memoryview(payload)
-            found = read(wanted)
-            response = None if found is None else self._respond(view, wanted, found)
+            response = answer_follower(memoryview(payload), wanted, positions, marks)
             if response is None:
-                self._complete(view, link)
+                self._answer_later(payload, link, wanted, marks)
             else:
                 link.send_response(response)
 
+        offsets = {
+            partition.topic_partition: offset
+            for partition, offset in zip(wanted.partitions, wanted.offsets, strict=True)
+        }
+        for number in to_read:
+            offsets[wanted.partitions[number].topic_partition] = NO_OFFSET
+        waits = self._replica_manager.follower_fetch_purgatory
+        wait = DelayedFollowerFetch(self._replica_manager, offsets, done)
+        waits.watch(wait, offsets, wanted.max_wait_ms)
+        link.on_close = partial(waits.abandon, wait)
+        if to_read:
+            self._replica_manager.wake_followers(
+                [wanted.partitions[number].topic_partition for number in to_read]
+            )
+
+    def _answer_later(
+        self,
+        payload: bytes,
+        link: ServerConnection,
+        wanted: Wanted,
+        high_watermarks: list[int] | None = None,
+    ) -> None:
+        """Answer a parked request: read everything again. The response has these HWs, if given."""
+        view = memoryview(payload)
+        ends = find_ends(wanted)
+        found = None if ends is None else read(wanted, ends)
+        if found is not None and high_watermarks is not None:
+            found = found._replace(high_watermarks=high_watermarks)
+        response = None if found is None else self._respond(view, wanted, found)
+        if response is None:
+            self._complete(view, link)
+        else:
+            link.send_response(response)
+
+    def _park(self, payload: bytes, link: ServerConnection, wanted: Wanted, reads: Reads) -> None:
+        """Wait for more data."""
+        done = partial(self._answer_later, payload, link, wanted)
         names = [partition.topic_partition for partition in wanted.partitions]
         starts: dict[TopicPartition, LogOffset | int] = dict(
             zip(names, wanted.offsets, strict=True)
@@ -186,13 +283,38 @@ class FastFetch:
         return sets
 
 
-def read(wanted: Wanted) -> Reads | None:
+def find_ends(wanted: Wanted) -> Ends | None:
+    """None if this broker does not lead one of the partitions."""
+    return kernel.partitions_to_read(
+        wanted.partitions, wanted.offsets, wanted.limits, wanted.follows
+    )
+
+
+def answer_follower(
+    payload: memoryview,
+    wanted: Wanted,
+    positions: list[int],
+    high_watermarks: list[int] | None = None,
+) -> bytes | None:
+    """The frame with copies of the sets; None if it would be large, needs a look at files, or
+    another format. Then the sets stay in their files, or the handler must take it."""
+    if wanted.wants_magic_0:
+        return None
+    return kernel.answer_follower(
+        payload,
+        wanted.partitions,
+        wanted.offsets,
+        wanted.limits,
+        positions,
+        min(COPIED_BYTES_MAX, wanted.max_bytes - 1),
+        high_watermarks,
+    )
+
+
+def read(wanted: Wanted, ends: Ends) -> Reads | None:
     """Read every partition; None if one of them needs the handler."""
     follows, left = wanted.follows, wanted.max_bytes
-    found = kernel.partitions_to_read(wanted.partitions, wanted.offsets, wanted.limits, follows)
-    if found is None:
-        return None
-    high_watermarks, to_read = found
+    high_watermarks, to_read, _ = ends
     sizes = [0] * len(high_watermarks)
     slices: dict[int, LogSlice] = {}
     for number in to_read:
@@ -205,8 +327,8 @@ def read(wanted: Wanted) -> Reads | None:
             return None  # the handler gets the same error and responds with it
         size = read_slice.size
         if wanted.is_limited:
-            if size >= min(limit, left):
-                return None
+            if size >= min(limit, left) and not read_slice.has_whole_entry:
+                return None  # the handler knows whether that message may exceed the limits
             left -= size
         sizes[number] = size
         slices[number] = read_slice

@@ -9,34 +9,33 @@ from __future__ import annotations
 
 from functools import partial
 from struct import Struct
-from struct import error as struct_error
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from kafka08.broker.call import send
 from kafka08.broker.coordinator.group_events import NO_MEMBER_ID, Join, JoinResult
 from kafka08.broker.fallback import FALL_BACK, Fallback
-from kafka08.protocol.codec import REQUEST_HEADER, encode_frame
-from kafka08.protocol.compiler import TUPLE_DECODERS, TUPLE_ENCODERS, Decode
+from kafka08.kernel import pack_fields, unpack_fields
 from kafka08.protocol.heartbeat import HeartbeatRequest
 from kafka08.protocol.join_group import JoinGroupRequest, JoinGroupResponse
+from kafka08.protocol.layout import form_of
 from kafka08.protocol.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.network.server_connection import ServerConnection
 
-HEADER_BYTES: Final = REQUEST_HEADER.size
-"""Of a request, without the client id."""
+CORRELATION_ID: Final = 4
+"""Its position in a request."""
+HEADER: Final = b"iS"
+"""From there on: the correlation id, and the client id."""
+JOIN: Final = HEADER + form_of(JoinGroupRequest)
+SYNC: Final = HEADER + form_of(SyncGroupRequest)
+HEARTBEAT: Final = HEADER + form_of(HeartbeatRequest)
+JOINED: Final = b"i" + form_of(JoinGroupResponse)
 SIZE_BYTES: Final = 4
 SYNC_RESPONSE: Final = Struct(">iihi")
 """Size of the frame, correlation id, error code, size of the assignment, which follows."""
 HEARTBEAT_RESPONSE: Final = Struct(">iih")
 """Size of the frame, correlation id, error code."""
-
-read_join: Final = TUPLE_DECODERS[JoinGroupRequest]
-read_sync: Final = TUPLE_DECODERS[SyncGroupRequest]
-read_heartbeat: Final = TUPLE_DECODERS[HeartbeatRequest]
-write_joined: Final = TUPLE_ENCODERS[JoinGroupResponse]
 
 
 class FastGroups:
@@ -47,11 +46,19 @@ class FastGroups:
 
     def join(self, payload: memoryview, link: ServerConnection) -> Fallback | None:
         """JoinGroup of a member. Its response follows, maybe at once."""
-        try:
-            correlation_id, fields = decode(payload, read_join)
-        except struct_error:
+        fields = unpack_fields(payload, JOIN, CORRELATION_ID)
+        if fields is None:
             return FALL_BACK
-        name, session_ms, rebalance_ms, member_id, protocol_type, protocols = fields
+        (
+            correlation_id,
+            _,
+            name,
+            session_ms,
+            rebalance_ms,
+            member_id,
+            protocol_type,
+            protocols,
+        ) = fields
         coordinator = self._coordinator
         found = coordinator.loaded(name)
         if (
@@ -70,7 +77,7 @@ class FastGroups:
                 rebalance_ms,
                 session_ms,
                 protocol_type,
-                tuple(protocols),
+                protocols,
                 reply,
             )
         )
@@ -78,11 +85,10 @@ class FastGroups:
 
     def sync(self, payload: memoryview, link: ServerConnection) -> Fallback | None:
         """SyncGroup. Its response follows, maybe at once."""
-        try:
-            correlation_id, fields = decode(payload, read_sync)
-        except struct_error:
+        fields = unpack_fields(payload, SYNC, CORRELATION_ID)
+        if fields is None:
             return FALL_BACK
-        name, generation, member_id, assignments = fields
+        correlation_id, _, name, generation, member_id, assignments = fields
         found = self._coordinator.loaded(name)
         if found is None:
             return FALL_BACK
@@ -92,11 +98,10 @@ class FastGroups:
 
     def heartbeat(self, payload: memoryview, _link: ServerConnection) -> bytes | Fallback:
         """Heartbeat: the response."""
-        try:
-            correlation_id, fields = decode(payload, read_heartbeat)
-        except struct_error:
+        fields = unpack_fields(payload, HEARTBEAT, CORRELATION_ID)
+        if fields is None:
             return FALL_BACK
-        name, generation, member_id = fields
+        correlation_id, _, name, generation, member_id = fields
         found = self._coordinator.loaded(name)
         if found is None:
             return FALL_BACK
@@ -105,16 +110,11 @@ class FastGroups:
         return HEARTBEAT_RESPONSE.pack(size, correlation_id, error_code)
 
 
-def decode(payload: memoryview, read: Decode) -> tuple[int, Any]:
-    """The correlation id of a request, and its fields; struct.error if it is malformed. A bytes
-    copy is quicker to read, and what is kept of it need not be copied again."""
-    _, _, correlation_id, client = REQUEST_HEADER.unpack_from(payload)
-    fields, _ = read(bytes(payload), HEADER_BYTES + max(client, 0))
-    return correlation_id, fields
-
-
 def respond_to_join(link: ServerConnection, correlation_id: int, result: JoinResult) -> None:
+    """A response that does not fit its fields, which names of bytes that are no UTF-8 can make too
+    long, closes the connection."""
     fields = (
+        correlation_id,
         result.error_code,
         result.generation,
         result.protocol,
@@ -122,7 +122,12 @@ def respond_to_join(link: ServerConnection, correlation_id: int, result: JoinRes
         result.member_id,
         result.members,
     )
-    send(link, encode_frame, write_joined, fields, correlation_id)
+    try:
+        frame = pack_fields(JOINED, fields, True)
+    except (ValueError, OverflowError) as error:
+        link.finish(f"the response to its request cannot be encoded: {error}")
+    else:
+        link.send_response(frame)
 
 
 def respond_to_sync(

@@ -113,11 +113,11 @@ class FastPath:
             return FALL_BACK
         body = bytes(payload[REQUEST_HEADER.size + max(client, 0) :])
         question = self._request_prefix + bytes(payload[VERSION]) + body
-        answer = self._metadata_cache.cached_response(question)
-        if answer is None:
+        response = self._metadata_cache.cached_response(question)
+        if response is None:
             return FALL_BACK
-        size = CORRELATION_ID.size + len(answer)
-        return FRAME_AND_CORRELATION_ID.pack(size, correlation_id) + answer
+        size = CORRELATION_ID.size + len(response)
+        return FRAME_AND_CORRELATION_ID.pack(size, correlation_id) + response
 
     def _complete_fetch(self, payload: memoryview, link: ServerConnection) -> None:
         """Complete a parked Fetch that FastFetch can no longer answer."""

@@ -16,7 +16,7 @@ With acks -1 the response is encoded at once, and sent when the replicas have al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -37,6 +37,7 @@ from kafka08.errors import ApiError
 from kafka08.kernel.types import NO_TIMESTAMP, Buffer
 from kafka08.protocol.codec import decode_header
 from kafka08.protocol.produce import ProduceRequest
+from kafka08.structs import NO_OFFSET
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
@@ -73,34 +74,26 @@ class FastProduce:
         request = kernel.append_produced(payload, self._partitions, now_ms, PARTITIONS_AT_ONCE)
         if request is None:
             return FALL_BACK
-        acks, timeout_ms, found, base_offsets, unappended, due, response = request
+        acks, timeout_ms, found, base_offsets, unappended, due, response, pending = request
         for segment in due:
             segment.index_last_set()
+        appended = None
         if response is not None:
-            names = [one.topic_partition for one in found]
-            self._replica_manager.wake_fetches(names)
-            if acks != ALL_IN_SYNC:
-                return response if acks else b""
-            times_ms = [NO_TIMESTAMP] * len(found)
-            appended = Appended(names, base_offsets, log_ends(found), times_ms)
+            self._replica_manager.wake_fetches([one.topic_partition for one in found])
         else:
             appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
             self._replica_manager.wake_fetches(appended.names)
             if len(appended.names) < len(found):
                 return Fallback(appended.results())
             response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
-            if acks != ALL_IN_SYNC:
-                return response if acks else b""
-        pending = {
-            tp: end_offset
-            for tp, end_offset, partition in zip(
-                appended.names, appended.end_offsets, found, strict=True
-            )
-            if partition.high_watermark < end_offset
-        }
+            if acks == ALL_IN_SYNC:
+                pending = appended.pending(found)
+        if acks == 0:
+            return b""
         if not pending:
             return response
-        return self._wait(payload, link, timeout_ms, pending, appended, response)
+        results = partial(results_of, found, base_offsets) if appended is None else appended.results
+        return self._wait(payload, link, timeout_ms, pending, results, response)
 
     def _wait(
         self,
@@ -108,10 +101,11 @@ class FastProduce:
         link: ServerConnection,
         timeout_ms: int,
         pending: dict[TopicPartition, int],
-        appended: Appended,
+        results: Callable[[], AppendResults],
         response: bytes,
     ) -> ResponseFrame | None:
-        """Park the request until the replicas have everything before the `pending` offsets."""
+        """Park the request until the replicas have everything before the `pending` offsets.
+        `results`: for its response if one of them has an error then."""
         head = bytes(payload[:HEAD_BYTES])
 
         def done(errors: AppendErrors) -> None:
@@ -119,7 +113,7 @@ class FastProduce:
                 header = decode_header(head)
                 request = ProduceRequest(ALL_IN_SYNC, timeout_ms, [], version=header.version)
                 call = Call(self._broker, link, header, request, produce.refuse)
-                produce.finish(request, with_errors(appended.results(), errors), call)
+                produce.finish(request, with_errors(results(), errors), call)
             else:
                 link.send_response(response)
 
@@ -130,13 +124,12 @@ class FastProduce:
         return None
 
 
-def log_ends(partitions: Sequence[Partition]) -> list[int]:
-    """The LEOs of partitions that have a log."""
-    ends = []
-    for partition in partitions:
-        assert partition.log is not None
-        ends.append(partition.log.active_segment.end_offset)
-    return ends
+def results_of(found: Sequence[Partition], base_offsets: Sequence[int]) -> AppendResults:
+    """The results of sets that the kernel has appended."""
+    return {
+        partition.topic_partition: AppendResult(base_offset, NO_OFFSET)
+        for partition, base_offset in zip(found, base_offsets, strict=True)
+    }
 
 
 class Appended(NamedTuple):
@@ -153,6 +146,14 @@ class Appended(NamedTuple):
         return {
             tp: AppendResult(base_offset, end_offset, log_append_time_ms=time_ms)
             for tp, base_offset, end_offset, time_ms in zip(*self, strict=True)
+        }
+
+    def pending(self, found: Sequence[Partition]) -> dict[TopicPartition, int]:
+        """The end offsets that the HWs of their partitions have not reached."""
+        return {
+            tp: end_offset
+            for tp, end_offset, partition in zip(self.names, self.end_offsets, found, strict=True)
+            if partition.high_watermark < end_offset
         }
 
 

@@ -1,20 +1,19 @@
 """FetchFrame: a follower's Fetch request, encoded once and sent many times.
 
 While the partitions and their order stay the same, only offsets and sizes change; they are
-written into the frame in place.
+written into the frame in place, offsets after an append by `kernel.append_fetched`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from struct import Struct
-from typing import Final, Generic, TypeVar
+from typing import Final
 
+from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.structs import TopicPartition
-
-T = TypeVar("T")
 
 OFFSET_AND_SIZE: Final = Struct(">qi")
 CORRELATION_ID: Final = Struct(">i")
@@ -29,8 +28,8 @@ COUNT_BYTES: Final = 4
 NUMBER_BYTES: Final = 4
 
 
-class FetchFrame(Generic[T]):
-    """The frame of `request`; `asked` has something for each of its partitions.
+class FetchFrame:
+    """The frame of `request`; `asked` has each of its partitions, which gets its `frame_position`.
 
     by_name   the same by topic name as bytes and number, for kernel.append_fetched
     """
@@ -39,29 +38,28 @@ class FetchFrame(Generic[T]):
         self,
         request: FetchRequest,
         client_id: str,
-        asked: Mapping[TopicPartition, T],
+        asked: Mapping[TopicPartition, PartitionFetchState],
         *,
         has_limit: bool,
     ) -> None:
-        self.by_name: dict[bytes, dict[int, T]] = {}
+        self.by_name: dict[bytes, dict[int, PartitionFetchState]] = {}
         self._frame = bytearray(encode_request(request, 0, client_id))
-        self._positions: dict[TopicPartition, int] = {}
         at = HEADER_BYTES + len(client_id.encode()) + FIELDS_BYTES + LIMIT_BYTES * has_limit
         for topic in request.topics:
             name = topic.topic.encode()
             at += NAME_LENGTH_BYTES + len(name) + COUNT_BYTES
             numbers = self.by_name[name] = {}
             for item in topic.partitions:
-                tp = TopicPartition(topic.topic, item.partition)
-                numbers[item.partition] = asked[tp]
-                self._positions[tp] = at + NUMBER_BYTES
+                followed = asked[TopicPartition(topic.topic, item.partition)]
+                followed.frame_position = at + NUMBER_BYTES
+                numbers[item.partition] = followed
                 at += NUMBER_BYTES + OFFSET_AND_SIZE.size
         assert at == len(self._frame), "the layout of a Fetch request"
 
-    def put(self, topic_partition: TopicPartition, offset: int, max_bytes: int) -> None:
-        """Change an offset or a size."""
-        position = self._positions[topic_partition]
-        OFFSET_AND_SIZE.pack_into(self._frame, position, offset, max_bytes)
+    def put(self, followed: PartitionFetchState) -> None:
+        """Write the fetch offset and size that this partition has now."""
+        at = followed.frame_position
+        OFFSET_AND_SIZE.pack_into(self._frame, at, followed.position, followed.max_bytes)
 
     def numbered(self, correlation_id: int) -> bytearray:
         """The frame with this id; valid until the next call of any method."""

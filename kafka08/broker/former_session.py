@@ -33,7 +33,7 @@ VERSION: Final = 1
 FILE_BYTES_MAX: Final = 16 << 10
 """A connect string and some numbers; a longer file is not a session file."""
 PASSWORD_BYTES: Final = 16
-PATIENCE_SECONDS: Final = 2.0
+TIMEOUT_SECONDS: Final = 2.0
 """How long taking over the former session may take: its timeout would end it, too."""
 
 
@@ -70,7 +70,7 @@ class FormerSession:
 
     def end(self, runtime: BrokerRuntime, zk: ZkClient) -> None:
         """Close the session in the file, if `zk` belongs to the same ensemble. Switches, for at
-        most PATIENCE_SECONDS; logs failures."""
+        most TIMEOUT_SECONDS; logs failures."""
         found = self._read(zk.connect)
         if found is None or found[0] == zk.session_id:
             return
@@ -87,12 +87,12 @@ class FormerSession:
         successor.add_state_listener(on_state)
         successor.start()
         try:
-            if not settled.wait(PATIENCE_SECONDS):
+            if not settled.wait(TIMEOUT_SECONDS):
                 logger.warning(
                     "Cannot close the former ZooKeeper session 0x%x within %g s; its znodes stay "
                     "until it times out",
                     session_id,
-                    PATIENCE_SECONDS,
+                    TIMEOUT_SECONDS,
                 )
             else:
                 logger.info("Closed the former ZooKeeper session 0x%x of this broker", session_id)

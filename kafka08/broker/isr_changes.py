@@ -101,19 +101,19 @@ class IsrChanges:
         """Write one burst; returns the changes whose outcome is unknown."""
         unknown: Pending = {}
         conflicts: Pending = {}
-        answers = self._attempt({tp: change for tp, (_, change) in todo.items()})
+        outcomes = self._attempt({tp: change for tp, (_, change) in todo.items()})
         for tp, item in todo.items():
-            answer = answers[tp]
-            if isinstance(answer, LeaderAndIsr):
-                self._end(*item, answer)
-            elif isinstance(answer, BadVersion | NoNode):
+            outcome = outcomes[tp]
+            if isinstance(outcome, LeaderAndIsr):
+                self._end(*item, outcome)
+            elif isinstance(outcome, BadVersion | NoNode):
                 conflicts[tp] = item
             else:
                 logger.warning(
                     "It is unknown whether the new ISR of %s was written: %s. Writing it again in "
                     "%g s",
                     tp,
-                    answer,
+                    outcome,
                     RETRY_SECONDS,
                 )
                 unknown[tp] = item
@@ -163,7 +163,7 @@ class IsrChanges:
 
 
 def is_wanted(partition: Partition, change: LeaderAndIsr) -> bool:
-    """Whether the controller has sent nothing newer since the change was begun."""
+    """Whether the controller has sent nothing newer since the change began."""
     return partition.is_leader and partition.isr_change is change
 
 

@@ -118,6 +118,7 @@ class Partition(LeaderState):
     isr_change        the state with the new ISR that is being written; None without a change
     followers         broker id → FollowerReplica, for the other replicas that are assigned or in
                       the ISR. At the end of a reassignment some are in the ISR only
+    epoch_start       LEO when this broker began to lead in its leader epoch
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
                       leading
@@ -135,19 +136,19 @@ class Partition(LeaderState):
         "broker_id",
         "bytes_rejected",
         "controller_epoch",
+        "epoch_start",
         "failed_fetch_requests",
         "failed_produce_requests",
         "followers",
-        "isr",
         "isr_change",
         "leader",
         "leader_epoch",
         "least_in_sync",
-        "reached_in_sync",
         "replicas",
-        "topic_partition",
         "zk_version",
     )
+
+    topic_partition: TopicPartition
 
     def __init__(
         self, topic_partition: TopicPartition, broker_id: int, least_in_sync: int = 1
@@ -168,6 +169,7 @@ class Partition(LeaderState):
         self.isr_change: LeaderAndIsr | None = None
         self.followers: dict[int, FollowerReplica] = {}
         self.log: Log | None = None
+        self.epoch_start = 0
         self.high_watermark = 0
         self.messages_in = self.bytes_in = self.bytes_out = self.bytes_rejected = 0
         self.produce_requests = self.failed_produce_requests = 0
@@ -191,33 +193,44 @@ class Partition(LeaderState):
 
     def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Become the leader. Followers' positions are unknown until they fetch. True if this raised
-        the HW (an ISR of one is in sync with itself)."""
+        the HW (an ISR of one is in sync with itself). What this broker has just appended as a
+        follower is on disk before that, if flush.messages requires it."""
         assert self.log is not None, f"{self} leads without a log"
-        self._obey(state, replicas, now)
+        self._apply(state, replicas, now)
         self.leader = self.broker_id
         self.is_leader = True
+        self.epoch_start = self.log.log_end_offset
+        flush = self.log.owed_flush()
+        if flush is not None:
+            flush.run()
         self._take_isr(state.isr)
         return self.maybe_raise_high_watermark()
 
     def make_follower(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Become a follower of `state.leader`. True if that is another leader than before, so that
         the log must be truncated to the HW and fetched again from there."""
-        self._obey(state, replicas, now)
+        self._apply(state, replicas, now)
         self.is_leader = False
         self.isr = self.maximal_isr = ()
         changed = self.leader != state.leader
         self.leader = state.leader
         return changed
 
+    def stop_following_leader(self) -> None:
+        """Copy from no leader until the next LeaderAndIsr request, even if that names the leader
+        that was followed last. Does nothing if this broker leads."""
+        if not self.is_leader:
+            self.leader = NO_LEADER
+
     def end_leadership(self) -> None:
-        """Lead no more, and follow nobody. The epoch stays, so that a LeaderAndIsr request with the
-        epoch of the next leader is still obeyed."""
+        """Stop leading, and follow no broker. The epoch stays, so that the LeaderAndIsr request of
+        the next leader still has a higher one."""
         self.is_leader = False
         self.leader = NO_LEADER
         self.isr = self.maximal_isr = ()
 
-    def _obey(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> None:
-        assert state.leader_epoch > self.leader_epoch, f"{self} obeys a stale {state}"
+    def _apply(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> None:
+        assert state.leader_epoch > self.leader_epoch, f"{self} got a stale {state}"
         self.leader_epoch = state.leader_epoch
         self.controller_epoch = state.controller_epoch
         self.zk_version = state.zk_version
@@ -255,12 +268,8 @@ class Partition(LeaderState):
     def min_insync_replicas(self) -> int:
         """The least size of the ISR for acks=-1: the topic's override, or `reached_in_sync`."""
         assert self.log is not None
-        of_topic = self.log.config.min_insync_replicas
-        return self.reached_in_sync if of_topic is None else of_topic
-
-    def has_enough_in_sync(self) -> bool:
-        """Whether the ISR is large enough for acks=-1."""
-        return len(self.isr) >= self.min_insync_replicas
+        of_topic = self.log.active_segment.min_in_sync
+        return self.reached_in_sync if of_topic < 0 else of_topic
 
     def check_append(self, required_acks: int) -> Log:
         """The log to append to. NotLeaderForPartition, or NotEnoughReplicas when acks are -1 and
@@ -289,14 +298,14 @@ class Partition(LeaderState):
         return info
 
     def count_in(self, count: int, size: int) -> None:
-        """So many messages were appended as the leader, of so many bytes, as the producer sent
-        them: the log may keep them in fewer or more."""
+        """Count messages that were appended as the leader, with their bytes as the producer sent
+        them: the log may store fewer or more."""
         self.messages_in += count
         self.bytes_in += size
         self.produce_requests += 1
 
     def count_refused(self, error: Exception, size: int) -> None:
-        """A set of so many bytes, as the producer sent it, was not appended."""
+        """Count a set of `size` bytes, as the producer sent it, that was not appended."""
         self.produce_requests += 1
         if isinstance(error, MessageSizeTooLarge):
             self.bytes_rejected += size
@@ -310,9 +319,12 @@ class Partition(LeaderState):
             self.failed_fetch_requests += 1
 
     def maybe_raise_high_watermark(self) -> bool:
-        """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher."""
+        """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher. Not
+        above messages whose fsync, by flush.messages, is under way."""
         assert self.log is not None
         high_watermark, lowest = self.high_watermark, self.log.active_segment.end_offset
+        if self.append_queue is not None:
+            lowest = min(lowest, self.append_queue.high_watermark_max)
         if len(self.maximal_isr) > 1:
             for broker_id in self.maximal_isr:
                 follower = self.followers.get(broker_id)  # None for this broker
@@ -372,13 +384,16 @@ class Partition(LeaderState):
 
     def joins_isr(self, broker_id: int) -> bool:
         """Whether a follower that has just fetched must enter the ISR: this broker leads, no change
-        is pending, the follower is not in it, and its LEO has reached the HW."""
+        is pending, the follower is not in it, and its LEO has reached the HW and `epoch_start`."""
         # 0.8: the HW, not the leader's LEO, so a follower joins before it has the newest messages.
+        # A new leader's HW may be old, so the messages before its epoch may be committed; 0.8.2.2
+        # takes followers without them (KAFKA-7128).
         return (
             self.is_leader
             and self.isr_change is None
             and broker_id not in self.isr
-            and self.followers[broker_id].log_end_offset >= self.high_watermark
+            and self.followers[broker_id].log_end_offset
+            >= max(self.high_watermark, self.epoch_start)
         )
 
     def out_of_sync_replicas(

@@ -41,12 +41,13 @@ class PartitionFetchState(FollowerState):
 
     @property
     def log(self) -> Log:
+        """The local replica's log, which every followed partition has."""
         assert self.partition.log is not None, f"{self.partition} is followed without a log"
         return self.partition.log
 
     @property
     def position(self) -> int:
-        """The next offset to fetch."""
+        """The next offset to fetch: the log end, or less while the log may differ above it."""
         log = self.partition.log
         assert log is not None, f"{self.partition} is followed without a log"
         end = log.active_segment.end_offset

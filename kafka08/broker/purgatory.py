@@ -11,22 +11,25 @@ Source: kafka.server.RequestPurgatory 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable, Sequence
-from functools import partial
-from typing import Any
+import math
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Any, Final
 
 from kafka08.broker.timer import Timer, TimerTask
 
 logger = logging.getLogger(__name__)
 
+EMPTY_QUEUES_MAX: Final = 8
+"""Timeouts of which a queue is kept while nothing waits so long: clients use few different ones."""
+
 
 class DelayedOperation:
     """Base of the requests that wait. Subclasses document their conditions."""
 
-    __slots__ = ("keys", "task")
+    __slots__ = ("keys", "queue")
 
-    keys: Sequence[Hashable]
-    task: TimerTask | None
+    keys: Collection[Hashable]
+    queue: TimeoutQueue | None
 
     def is_satisfied(self) -> bool:
         """Whether it can complete. May record what it has seen; never switches."""
@@ -42,6 +45,52 @@ class DelayedOperation:
         raise NotImplementedError
 
 
+class TimeoutQueue:
+    """Operations that wait equally long, so that the first one added is the first to time out: they
+    need one task of the timer, not one each. `time_out` is called with each that is due."""
+
+    __slots__ = ("_alarm", "_due", "_monotonic", "_time_out", "_timer", "delay_ms")
+
+    def __init__(
+        self, timer: Timer, delay_ms: float, time_out: Callable[[DelayedOperation], object]
+    ) -> None:
+        self.delay_ms = delay_ms
+        self._timer = timer
+        self._monotonic = timer.monotonic
+        self._time_out = time_out
+        self._due: dict[DelayedOperation, int] = {}
+        """When each is due, as Timer counts. In this order."""
+        self._alarm: TimerTask | None = None
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, operation: DelayedOperation) -> None:
+        """It is due in `delay_ms`."""
+        self._due[operation] = math.ceil(self._monotonic() * 1000 + self.delay_ms)
+        if self._alarm is None:
+            self._alarm = self._timer.add(self.delay_ms, self._ring)
+
+    def remove(self, operation: DelayedOperation) -> None:
+        """The alarm stays: the operations of a busy broker come and go faster than it rings."""
+        del self._due[operation]
+
+    def cancel(self) -> None:
+        """Give up the alarm of an empty queue."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        now = self._monotonic() * 1000
+        while self._due and next(iter(self._due.values())) <= now:
+            self._time_out(next(iter(self._due)))
+        if self._due and self._alarm is None:
+            first = next(iter(self._due.values()))
+            self._alarm = self._timer.add(max(0.0, first - now), self._ring)
+
+
 class Purgatory:
     """All operations of one kind, by key. Nothing here switches.
 
@@ -52,6 +101,8 @@ class Purgatory:
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._queues: dict[float, TimeoutQueue] = {}
+        """By timeout in ms."""
         self.count = 0
         self.expired = 0
 
@@ -63,9 +114,11 @@ class Purgatory:
         """The number of operations."""
         return self.count
 
-    def add(self, operation: DelayedOperation, keys: Sequence[Hashable], timeout_ms: float) -> bool:
+    def add(
+        self, operation: DelayedOperation, keys: Collection[Hashable], timeout_ms: float
+    ) -> bool:
         """Complete it now if it is satisfied (True), else watch it for at most `timeout_ms`."""
-        operation.task = None
+        operation.queue = None
         if operation.is_satisfied():
             operation.complete()
             return True
@@ -73,7 +126,7 @@ class Purgatory:
         return False
 
     def watch(
-        self, operation: DelayedOperation, keys: Sequence[Hashable], timeout_ms: float
+        self, operation: DelayedOperation, keys: Collection[Hashable], timeout_ms: float
     ) -> None:
         """`add` an operation of which the caller knows that it is not satisfied."""
         operation.keys = keys
@@ -83,7 +136,12 @@ class Purgatory:
                 self._watchers[key] = {operation: None}
             else:
                 watchers[operation] = None
-        operation.task = self._timer.add(timeout_ms, partial(self._time_out, operation))
+        queue = self._queues.get(timeout_ms)
+        if queue is None:
+            queue = TimeoutQueue(self._timer, timeout_ms, self._time_out)
+            self._queues[timeout_ms] = queue
+        operation.queue = queue
+        queue.add(operation)
         self.count += 1
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -103,28 +161,30 @@ class Purgatory:
         completed = 0
         for operation in satisfied:
             # Completing one may send a response and so, in the end, complete another.
-            if operation.task is not None:
+            if operation.queue is not None:
                 self._end(operation)
                 completed += 1
         return completed
 
-    def check_and_complete_all(self, keys: Iterable[Hashable]) -> None:
+    def check_and_complete_all(self, keys: Iterable[Hashable]) -> int:
         """`check_and_complete` for all of these keys."""
         watchers = self._watchers
+        completed = 0
         if watchers:
             for key in keys:
                 if key in watchers:
-                    self.check_and_complete(key)
+                    completed += self.check_and_complete(key)
+        return completed
 
     def expire(self, key: Hashable) -> None:
         """Complete every operation for `key` now, as if it had timed out."""
         for operation in list(self._watchers.get(key, ())):
-            if operation.task is not None:
+            if operation.queue is not None:
                 self._end(operation)
 
     def abandon(self, operation: DelayedOperation) -> None:
         """Remove it without completing it. Harmless if it is over."""
-        if operation.task is not None:
+        if operation.queue is not None:
             self._forget(operation)
 
     def _time_out(self, operation: DelayedOperation) -> None:
@@ -140,9 +200,13 @@ class Purgatory:
             logger.exception("Uncaught exception while completing a delayed operation")
 
     def _forget(self, operation: DelayedOperation) -> None:
-        assert operation.task is not None
-        operation.task.cancel()
-        operation.task = None
+        queue = operation.queue
+        assert queue is not None
+        operation.queue = None
+        queue.remove(operation)
+        if not queue and len(self._queues) > EMPTY_QUEUES_MAX:
+            queue.cancel()
+            del self._queues[queue.delay_ms]
         self.count -= 1
         for key in operation.keys:
             watchers = self._watchers.get(key)

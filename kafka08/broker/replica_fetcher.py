@@ -79,15 +79,23 @@ RESPONSE_BYTES: Final = 16 * 1024 * 1024
 partitions take their turn in the next request."""
 ROOM_BYTES: Final = 1024 * 1024
 """Memory for responses, which lasts; a larger one gets its own."""
+ALIKE_MAX: Final = 16
+"""Requests in the same order, where the leader limits the response as a whole. Another order means
+another frame. But the first message of a partition may be so large that it is sent only if it is
+the first of all, so partitions with news must not always stand before it."""
 REFUSED_BYTES: Final = 64 * 1024
 """Expected size of a partition's response after an error: most are refused again, but many that
 succeed at once must not exceed one response."""
 
 
 class ReplicaFetcher:
-    """Follows partitions led by `leader`. Only `run` and `round` switch.
+    """Follows partitions led by `leader`. Only `run` and `round` switch. `len` is the number of
+    followed partitions.
 
-    name   also the client id: ReplicaFetcherThread-<fetcher id>-<leader id>
+    name         also the client id: ReplicaFetcherThread-<fetcher id>-<leader id>
+    log_manager  truncates logs and writes their recovery points
+    store        ZooKeeper; read for a topic's unclean.leader.election.enable alone
+    fetcher_id   from 0, less than num.replica.fetchers
     """
 
     def __init__(
@@ -110,14 +118,16 @@ class ReplicaFetcher:
         self._followed: dict[TopicPartition, PartitionFetchState] = {}
         self._changed = runtime.event()
         self._stopped = False
-        self._frame: FetchFrame[PartitionFetchState] | None = None
+        self._frame: FetchFrame | None = None
         self._framed: tuple[list[TopicPartition], int] = ([], 0)
         """The partitions and the wait of `_frame`."""
         self._moved: list[TopicPartition] = []
-        """Partitions whose offset or size differs from `_frame`."""
+        """Partitions whose offset or size may differ from `_frame`."""
         self._again: dict[TopicPartition, PartitionFetchState] | None = None
         """All partitions, if the last request was for all of them and nothing in its response
         speaks against the next one being so too."""
+        self._alike = 0
+        """Requests since `_put_last`."""
         self._connection = Connection(
             leader.host,
             leader.port,
@@ -130,7 +140,8 @@ class ReplicaFetcher:
         )
 
     def lags(self) -> dict[TopicPartition, int]:
-        """partition → messages that were still missing after the leader's last response."""
+        """partition → messages below the leader's HW that were still missing after its last
+        response; 0 before the first."""
         return {tp: followed.lag for tp, followed in self._followed.items()}
 
     def __len__(self) -> int:
@@ -164,7 +175,8 @@ class ReplicaFetcher:
         self._connection.abort()
 
     def run(self) -> None:
-        """Fetch until stopped. Switches."""
+        """Fetch until stopped; errors are logged, and the next round follows after a pause. A log
+        that cannot be written halts the broker. Switches."""
         logger.info("[%s], Starting", self.name)
         try:
             while not self._stopped:
@@ -178,8 +190,9 @@ class ReplicaFetcher:
         logger.info("[%s], Stopped", self.name)
 
     def round(self) -> None:
-        """Send one request and process its response, or wait until there is something to fetch.
-        Switches."""
+        """Send one request and process its response, or wait until there is something to fetch: at
+        most replica.fetch.wait.max.ms at the leader. A failed connection is logged, with a pause of
+        CONNECTION_BACKOFF_SECONDS. Switches."""
         self._changed.clear()
         if self._followed and not self._connection.is_open and not self._connect():
             return
@@ -195,17 +208,17 @@ class ReplicaFetcher:
             if len(wanted) < len(ready):
                 wait_ms = 0
         try:
-            answers = self._exchange(wanted, wait_ms)
+            responses = self._exchange(wanted, wait_ms)
         except (ClientError, ProtocolError) as error:
             for asked in wanted.values():
                 asked.expected_bytes = asked.max_bytes
             self._back_off(error)
             return
-        if not answers:
+        if not responses:
             return
-        self._settle_ends(wanted, answers)
+        self._settle_ends(wanted, responses)
         refused = GroupedErrors()
-        for tp, data in answers.items():
+        for tp, data in responses.items():
             if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused)
         for partitions, reason in refused:
@@ -218,29 +231,23 @@ class ReplicaFetcher:
         of the other partitions. A request for the same partitions reuses the last frame with the
         changed offsets and sizes. Switches. Raises like Connection.send."""
         connection, version = self._connection, self._versions.fetch
-        names = list(wanted)
-        self._again, frame = None, self._frame
-        if frame is None or self._framed != (names, wait_ms):
-            request = self._request(wanted, wait_ms)
-            limited = version >= LIMITED_VERSION
-            frame = self._frame = FetchFrame(request, self.name, wanted, has_limit=limited)
-            self._framed = names, wait_ms
+        if wanted is self._again and self._frame is not None:
+            frame = self._frame
         else:
-            for tp in self._moved:
-                frame.put(tp, wanted[tp].position, wanted[tp].max_bytes)
-        self._moved = []
+            frame = self._frame_of(wanted, wait_ms)
+        self._again = None
         correlation_id = connection.take_correlation_id()
         data = frame.numbered(correlation_id)
         connection.write_frame(data, correlation_id, FetchRequest, version=version)
         payload = connection.read_payload()
         max_bytes, now_ms = self._config.replica_fetch_max_bytes, self._runtime.time_ms()
-        taken = kernel.append_fetched(payload, version, frame.by_name, max_bytes, now_ms)
+        taken = kernel.append_fetched(payload, version, frame.by_name, max_bytes, now_ms, data)
         if taken is None:
             response = connection.decode(FetchRequest, payload, version)
             assert isinstance(response, FetchResponse)
             found = by_partition(response.topics)
-            answers = {tp: data for tp, data in found.items() if tp in wanted}
-            self._moved = []
+            responses = {tp: data for tp, data in found.items() if tp in wanted}
+            appended: list[PartitionFetchState] = []
         else:
             left, appended, due = taken
             try:
@@ -248,19 +255,42 @@ class ReplicaFetcher:
                     segment.index_last_set()
             except StorageError as error:
                 halt_on(error, self._runtime)
-            answers = {}
+            responses = {}
             for followed, code, high_watermark, message_set in left:
                 tp = followed.topic_partition
-                answers[tp] = FetchPartitionResponse(
+                responses[tp] = FetchPartitionResponse(
                     tp.partition, code, high_watermark, message_set
                 )
-            self._moved = [followed.topic_partition for followed in appended]
-        self._moved += answers
-        if version >= LIMITED_VERSION:
-            self._put_last(tp for tp in self._moved if tp not in answers or answers[tp].message_set)
-        elif not answers and wanted == self._followed and len(payload) <= RESPONSE_BYTES:
+        self._moved = list(responses)
+        self._alike += 1
+        if version >= LIMITED_VERSION and (
+            responses
+            or self._alike >= ALIKE_MAX
+            or len(payload) > self._config.replica_fetch_response_max_bytes - max_bytes
+        ):
+            self._alike = 0
+            self._put_last(followed.topic_partition for followed in appended)
+            self._put_last(tp for tp, partition in responses.items() if partition.message_set)
+        elif not responses and wanted == self._followed and len(payload) <= RESPONSE_BYTES:
             self._again = wanted  # each partition is expected to have as many bytes as now
-        return answers
+        return responses
+
+    def _frame_of(
+        self, wanted: dict[TopicPartition, PartitionFetchState], wait_ms: int
+    ) -> FetchFrame:
+        """The frame of a request for these: the last one with changed offsets and sizes, if that
+        was for the same partitions."""
+        names, frame = list(wanted), self._frame
+        if frame is None or self._framed != (names, wait_ms):
+            limited = self._versions.fetch >= LIMITED_VERSION
+            request = self._request(wanted, wait_ms)
+            frame = self._frame = FetchFrame(request, self.name, wanted, has_limit=limited)
+            self._framed = names, wait_ms
+        else:
+            for tp in self._moved:
+                frame.put(wanted[tp])
+        self._moved = []
+        return frame
 
     def _connect(self) -> bool:
         """Connect before the request is built; False if that fails. Connecting switches, and a
@@ -321,7 +351,7 @@ class ReplicaFetcher:
     def _settle_ends(
         self,
         wanted: Mapping[TopicPartition, PartitionFetchState],
-        answers: dict[TopicPartition, FetchPartitionResponse],
+        responses: dict[TopicPartition, FetchPartitionResponse],
     ) -> None:
         """Compare the logs above their HW with the new leader's messages. Equal messages stay, and
         the next request continues behind them; at a difference the log is truncated. All logs at
@@ -330,9 +360,9 @@ class ReplicaFetcher:
         unreadable: dict[TopicPartition, CorruptLog] = {}
         try:
             for tp, followed in wanted.items():
-                if tp in answers and followed.is_followed:
+                if tp in responses and followed.is_followed:
                     try:
-                        self._settle(tp, followed, answers, cuts)
+                        self._settle(tp, followed, responses, cuts)
                     except CorruptLog as error:
                         unreadable[tp] = error
             if cuts:
@@ -345,35 +375,37 @@ class ReplicaFetcher:
         for tp, problem in unreadable.items():
             logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
             self._pause(wanted[tp])
-            del answers[tp]
+            del responses[tp]
 
     def _settle(
         self,
         tp: TopicPartition,
         followed: PartitionFetchState,
-        answers: dict[TopicPartition, FetchPartitionResponse],
+        responses: dict[TopicPartition, FetchPartitionResponse],
         cuts: dict[TopicPartition, int],
     ) -> None:
         """Reduce the response to what must be appended, remove it if the comparison must continue,
         or note where to truncate."""
-        data = answers[tp]
+        data = responses[tp]
         if data.error_code:
             return
         start, end = followed.unsettled, followed.log.log_end_offset
         if start is None or start >= end:
             followed.unsettled = None
             return
-        same = _same_entries(followed.log, start, data.message_set)
-        if same is None:
-            cuts[tp] = start
-        elif same.last_offset + 1 == end:
+        same, differ = _same_entries(followed.log, start, data.message_set)
+        equal_end = same.last_offset + 1 if same.count else start
+        if differ:
+            cuts[tp] = equal_end
+        elif equal_end == end:
             followed.unsettled = None
-            rest = memoryview(data.message_set)[same.size :]
-            answers[tp] = replace(data, message_set=rest)
         elif same.count:
-            followed.unsettled = same.last_offset + 1
+            followed.unsettled = equal_end
             followed.max_bytes = self._config.replica_fetch_max_bytes
-            del answers[tp]
+            del responses[tp]
+            return
+        rest = memoryview(data.message_set)[same.size :]
+        responses[tp] = replace(data, message_set=rest)
 
     def _take(
         self,
@@ -526,9 +558,9 @@ class ReplicaFetcher:
         )
         assert isinstance(response, OffsetsResponse)
         for topic in response.topics:
-            for answer in topic.partitions:
-                check(answer.error_code, f"{tp} from broker {self._leader.id}")
-                for offset in answer.found:
+            for partition in topic.partitions:
+                check(partition.error_code, f"{tp} from broker {self._leader.id}")
+                for offset in partition.found:
                     return offset
         raise ProtocolError(f"broker {self._leader.id} returned no offset of {tp}")
 
@@ -540,16 +572,28 @@ class ReplicaFetcher:
         partition.high_watermark = min(partition.high_watermark, followed.position)
 
 
-def _same_entries(log: Log, offset: int, message_set: Buffer) -> kernel.SetSummary | None:
-    """The complete entries from `offset` on that the log and a fetched set have in common; an empty
-    summary if the first one is cut. None if they differ or the set is empty. CorruptLog if the
-    log's entries there are damaged."""
-    if offset < log.log_start_offset:
-        return None
-    own = log.read(offset, len(message_set)).bytes()
-    if not own or own != memoryview(message_set)[: len(own)]:
-        return None
+def _same_entries(log: Log, offset: int, message_set: Buffer) -> tuple[kernel.SetSummary, bool]:
+    """(the complete entries from `offset` on that the log and a fetched set have in common, whether
+    the log has something else behind them). An empty set differs: the leader's log ends there.
+    CorruptLog if the common entries are damaged."""
+    begins_later = offset < log.log_start_offset
+    own = b"" if begins_later else log.read(offset, len(message_set)).bytes()
+    equal = _common_length(own, memoryview(message_set))
     try:
-        return kernel.validate(own, NO_LIMIT)
+        return kernel.validate(own[:equal], NO_LIMIT), not own or equal < len(own)
     except ValueError as error:
         raise CorruptLog(f"{log.name} from offset {offset} on: {error}") from error
+
+
+def _common_length(one: bytes, other: memoryview) -> int:
+    """How many bytes at the beginning are equal."""
+    equal, end = 0, min(len(one), len(other))
+    if one[:end] == other[:end]:
+        return end
+    while end - equal > 1:
+        middle = (equal + end) // 2
+        if one[equal:middle] == other[equal:middle]:
+            equal = middle
+        else:
+            end = middle
+    return equal

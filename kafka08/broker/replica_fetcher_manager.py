@@ -98,14 +98,14 @@ class ReplicaFetcherManager:
                 fetcher.stop()
                 del self._fetchers[source]
 
-    def follow_no_more(self) -> None:
+    def begin_shutdown(self) -> None:
         """Follow no new partitions: this broker is about to stop, and fetching would return it to
         ISRs that it has just left. Followed partitions continue."""
         self._closing = True
 
     def shutdown(self) -> None:
-        """Stop all fetchers for good. Switches."""
-        self.follow_no_more()
+        """Stop all fetchers for good; waits STOP_SECONDS for each, then kills it. Switches."""
+        self.begin_shutdown()
         ending = list(self._fetchers.values())
         self._fetchers.clear()
         for fetcher, _ in ending:

@@ -14,7 +14,7 @@ kafka.server.ReplicaManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -136,6 +136,9 @@ class ReplicaManager:
         """Partitions that changed in this turn, for `_complete_follower_fetches`."""
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.rlock()
+        self._led_elsewhere: dict[TopicPartition, PartitionStateInfo] = {}
+        """Partitions of other leaders, by the UpdateMetadata requests since the last LeaderAndIsr
+        request began."""
         self._stopping = False
         self._checkpoints = {
             directory: OffsetCheckpoint(
@@ -213,11 +216,15 @@ class ReplicaManager:
     def wake_fetches(self, topic_partitions: Collection[TopicPartition]) -> None:
         """The same after an append, which alone completes no delayed produce."""
         if self.follower_fetch_purgatory.count:
-            if not self._grown:
-                self._runtime.call_soon(self._complete_follower_fetches)
-            self._grown.update(dict.fromkeys(topic_partitions))
+            self.wake_followers(topic_partitions)
         if self.fetch_purgatory.count:
             self.fetch_purgatory.check_and_complete_all(topic_partitions)
+
+    def wake_followers(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """The same at the end of this turn, for followers alone."""
+        if not self._grown:
+            self._runtime.call_soon(self._complete_follower_fetches)
+        self._grown.update(dict.fromkeys(topic_partitions))
 
     def _complete_follower_fetches(self) -> None:
         """At the end of a turn of the event loop. Each response has what all connections appended
@@ -227,9 +234,10 @@ class ReplicaManager:
 
     def record_follower_fetches(
         self, partitions: Sequence[Partition], offsets: Sequence[int], broker_id: int
-    ) -> None:
+    ) -> bool:
         """Record a follower's fetch offsets: it has everything before them. It must be a replica of
-        all these partitions. All HWs are moved before any operation is completed."""
+        all these partitions. All HWs are moved before any operation is completed. True if a
+        delayed produce was."""
         now = self._runtime.monotonic()
         moved: list[TopicPartition] = []
         raised: list[TopicPartition] = []
@@ -241,13 +249,13 @@ class ReplicaManager:
                 self._isr_changes.begin(partition, (*partition.isr, broker_id))
             if is_new:
                 moved.append(partition.topic_partition)
-        for waits, changed in (
-            (self.fetch_purgatory, raised),
-            (self.produce_purgatory, raised),
-            (self.counted_produce_purgatory, moved),
-        ):
-            if changed and waits.count:
-                waits.check_and_complete_all(changed)
+        acknowledged = 0
+        if raised:
+            self.fetch_purgatory.check_and_complete_all(raised)
+            acknowledged = self.produce_purgatory.check_and_complete_all(raised)
+        if moved and self.counted_produce_purgatory.count:
+            acknowledged += self.counted_produce_purgatory.check_and_complete_all(moved)
+        return acknowledged > 0
 
     def shrink_isrs(self) -> None:
         """Start to remove stuck or slow followers from the ISRs. Switches."""
@@ -299,6 +307,7 @@ class ReplicaManager:
         with self._state_change_lock:
             if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
                 return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
+            self._led_elsewhere.clear()
             self._ensure_logs(request.partition_states)
             errors: dict[TopicPartition, int] = {}
             accepted = [
@@ -454,6 +463,9 @@ class ReplicaManager:
             listener = self._listeners.get(state.topic)
             if listener is not None:
                 listener.on_leadership(state.partition)
+            newer = self._led_elsewhere.get(partition.topic_partition)
+            if newer is not None:
+                self._end_leadership(partition.topic_partition, newer)
 
     def _make_followers(
         self, states: list[tuple[Partition, PartitionStateInfo]], leaders: Mapping[int, Broker]
@@ -499,10 +511,15 @@ class ReplicaManager:
             self._followers.stop_following(
                 {TopicPartition(item.topic, item.partition) for item in request.partitions}
             )
-            if request.delete_partitions:
-                for item in request.partitions:
-                    self._delete(TopicPartition(item.topic, item.partition))
+            for item in request.partitions:
+                topic_partition = TopicPartition(item.topic, item.partition)
+                if request.delete_partitions:
+                    self._delete(topic_partition)
                     self._runtime.sleep(0)
+                elif partition := self._partitions.get(topic_partition):
+                    # A controller that dies now does not delete it. 0.8.2.2 then copies nothing
+                    # when the partition comes back under the same leader.
+                    partition.stop_following_leader()
         return StopReplicaResponse(
             0, [PartitionError(item.topic, item.partition, 0) for item in request.partitions]
         )
@@ -532,7 +549,9 @@ class ReplicaManager:
 
         It also ends a leadership that another broker has taken over. The controller announces that
         with LeaderAndIsr or StopReplica, but if it dies before it has sent them, a broker that is
-        no longer a replica gets neither: 0.8.2.2 then accepts messages for ever, and loses them."""
+        no longer a replica gets neither: 0.8.2.2 then accepts messages for ever, and loses them.
+        That is so, too, if the leadership is that of a LeaderAndIsr request which is still being
+        carried out: 0.8.2.2 does one after the other."""
         if self._is_stale(request.controller_epoch, request.controller_id, "UpdateMetadata"):
             raise StaleControllerEpoch(
                 f"UpdateMetadata of controller {request.controller_id} with controller epoch "
@@ -541,10 +560,12 @@ class ReplicaManager:
         self._metadata_cache.update(request)
         for state in request.partition_states:
             if state.leader not in (NO_LEADER, LEADER_DURING_DELETE, self.broker_id):
-                self._end_leadership(TopicPartition(state.topic, state.partition), state)
+                topic_partition = TopicPartition(state.topic, state.partition)
+                self._led_elsewhere[topic_partition] = state
+                self._end_leadership(topic_partition, state)
 
     def _end_leadership(self, topic_partition: TopicPartition, state: PartitionStateInfo) -> None:
-        """Of a partition that `state`'s leader leads under a later epoch."""
+        """Stop leading a partition that `state`'s leader leads under a later epoch."""
         partition = self._partitions.get(topic_partition)
         if (
             partition is None

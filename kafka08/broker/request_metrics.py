@@ -7,7 +7,7 @@
     total          the sum
 
 Every request is counted, by the Dispatcher. Of the three APIs that make up nearly all traffic some
-are timed, one in TIMED_EVERY or, on a busy broker, about 100 a second; of the others each one.
+are timed, one in TIMED_EVERY or, on a busy broker, about 25 a second; of the others each one.
 Reading a clock for every Produce would cost too much.
 The names are those of kafka.network.RequestMetrics 0.8.2.2, whose response queue does not exist
 here: the event loop sends a response as soon as it has it.
@@ -34,7 +34,7 @@ TIMED_EVERY: Final = 15
 TIMED_EVERY_MAX: Final = 4095
 """Odd, as all between them, so that it is not always the first of those that a client sends
 together."""
-PERIOD_S: Final = (0.005, 0.02)
+PERIOD_S: Final = (0.02, 0.08)
 """From one timed request to the next; outside of it their distance doubles or halves."""
 FREQUENT: Final = frozenset({0, 1, 3})
 """Produce, Fetch, Metadata."""
@@ -140,19 +140,19 @@ class RequestMetrics:
         start = monotonic()
         queued = max(0.0, start - getattr(link, "last_read", start))
         timed = TimedConnection(link, monotonic)
-        answer = handle(cast(ServerConnection, timed))
+        response = handle(cast(ServerConnection, timed))
         handled = monotonic()
         times.queue.add(queued * 1000)
         times.local.add((handled - start) * 1000)
-        if answer is None and timed.responded_at is None:
+        if response is None and timed.responded_at is None:
             timed.on_response = lambda at: self._await_sent(
                 times, timed, start - queued, handled, at
             )
-        elif answer is not None and not answer:
+        elif response is not None and not response:
             times.total.add((handled - start + queued) * 1000)  # acks 0: there is no response
         else:
             self._await_sent(times, timed, start - queued, handled, handled)
-        return answer
+        return response
 
     def _await_sent(
         self, times: RequestTimes, link: TimedConnection, began: float, handled: float, at: float
@@ -227,6 +227,10 @@ class TimedConnection:
     @property
     def peer(self) -> str:
         return self._link.peer
+
+    @property
+    def number(self) -> int:
+        return self._link.number
 
     @property
     def ending(self) -> bool:

@@ -414,7 +414,7 @@ class KafkaServer:
         self._stopping = True
         self._log("shutting down")
         if self._fetchers is not None:
-            self._fetchers.follow_no_more()
+            self._fetchers.begin_shutdown()
         if self._started and self.config.controlled_shutdown_enable:
             self._log_errors_of(self._controlled_shutdown)
         if self._registration is not None:

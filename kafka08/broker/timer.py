@@ -98,9 +98,13 @@ class TimingWheel:
 
 
 class Timer:
-    """Calls in the hub, never early, at most about a millisecond late. Nothing here switches."""
+    """Calls in the hub, never early, at most about a millisecond late. Nothing here switches.
+
+    monotonic   its clock, in seconds
+    """
 
     def __init__(self, runtime: BrokerRuntime) -> None:
+        self.monotonic = runtime.monotonic
         self._runtime = runtime
         self._heap: list[Slot] = []
         self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._now_ms(), self._heap)

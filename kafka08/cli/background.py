@@ -1,8 +1,8 @@
-"""Work in a thread of its own, which no signal interrupts.
+"""Work in a background thread, which no signal interrupts.
 
-A signal's exception is raised in the main thread, wherever that is at the time: also inside a
-library that takes it for an error of its own and goes on. So a command that asks ZooKeeper for as
-long as it runs does it here, and its main thread only waits.
+A signal raises its exception in the main thread, wherever that is: also inside a library that
+mistakes it for its own error and continues. So a command that uses ZooKeeper for as long as it runs
+does that here, and its main thread only waits.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Background(Generic[T]):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def result(self, patience_s: float | None = None) -> T:
-        """What the work returned, or raises what it raised. Waits for its end; after `patience_s`
-        it raises Unfinished."""
-        self._thread.join(patience_s)
+    def result(self, timeout_s: float | None = None) -> T:
+        """Wait for the end of the work, and return its result or raise its error. Raises Unfinished
+        after `timeout_s`."""
+        self._thread.join(timeout_s)
         if self._thread.is_alive():
             raise Unfinished
         if self._error is not None:

@@ -25,13 +25,13 @@ from kafka08.cli.signals import handles_stop_signals
 from kafka08.cli.table import show_json, show_table
 from kafka08.levels import Level
 from kafka08.listing import some_of
+from kafka08.structs import NOT_REGISTERED
 
 if TYPE_CHECKING:
     from kafka08.admin import BrokerDescription
 
 PING_TIMEOUT_MS: Final = 3000
 COLUMNS: Final = ("broker", "address", "controller", "leaders", "replicas", "out of sync")
-NOT_REGISTERED: Final = "not registered"
 
 
 @click.group(cls=Commands, epilog=example("kafka08 broker start server.properties"))
@@ -72,7 +72,7 @@ def start_broker(
 @json_option("One JSON list.")
 def ping(bootstrap: str, as_json: bool) -> None:
     """Ask each broker of the list (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 unless all
-    answer.
+    response.
 
     Prints its host:port and the numbers of brokers and topics that it knows: 0 and 0 before the
     first topic of a cluster, since a broker of 0.8 does not know the others until then.
@@ -81,7 +81,7 @@ def ping(bootstrap: str, as_json: bool) -> None:
     from kafka08.errors import KafkaError
 
     silent = 0
-    answers: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
     for host, port in parse_bootstrap(bootstrap):
         client = ClusterClient(
             [(host, port)], timeout_ms=PING_TIMEOUT_MS, connect_timeout_ms=PING_TIMEOUT_MS
@@ -90,17 +90,17 @@ def ping(bootstrap: str, as_json: bool) -> None:
             known = client.refresh()
         except KafkaError as error:
             silent += 1
-            answers.append({"address": f"{host}:{port}", "error": str(error)})
-            click.echo(f"{host}:{port} does not answer: {error}", err=True)
+            results.append({"address": f"{host}:{port}", "error": str(error)})
+            click.echo(f"{host}:{port} does not respond: {error}", err=True)
         else:
             brokers, topics = len(known.brokers), len(known.topics)
-            answers.append({"address": f"{host}:{port}", "brokers": brokers, "topics": topics})
+            results.append({"address": f"{host}:{port}", "brokers": brokers, "topics": topics})
             if not as_json:
                 click.echo(f"{host}:{port} brokers {brokers} topics {topics}")
         finally:
             client.close()
     if as_json:
-        show_json(answers)
+        show_json(results)
     sys.exit(1 if silent else 0)
 
 

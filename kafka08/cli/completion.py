@@ -11,7 +11,7 @@ from kafka08.cli.options import example
 
 BASH_END: Final = "\n    return 0\n"
 NO_BLANK: Final = "\n    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null"
-"""The value of `KEY=` follows without a blank. (click's script puts one behind whatever it offers;
+"""The value of `KEY=` follows without a blank. (click's script puts one behind every completion;
 bash 3 has no compopt.)"""
 
 

@@ -16,7 +16,7 @@ from kafka08.cli.options import legal_topic
 
 Source = Callable[[click.Context], Collection[str]]
 
-PATIENCE_S: Final = 1.5
+TIMEOUT_S: Final = 1.5
 """A shell waits for the values: those that take longer are not offered."""
 NEW_NAMES: Final = {"kafka08 topic create"}
 """Commands whose argument is a new name."""
@@ -53,31 +53,31 @@ def source_of(parameter: click.Parameter) -> Source | None:
 
 def complete(source: Source, context: click.Context, incomplete: str) -> list[CompletionItem]:
     """The values that begin with `incomplete`; in a list such as `1,2` its last part counts. Empty
-    if the cluster does not answer within PATIENCE_S."""
+    if the cluster does not respond within TIMEOUT_S."""
     head, comma, last = incomplete.rpartition(",")
-    values = within(PATIENCE_S, partial(source, context))
+    values = within(TIMEOUT_S, partial(source, context))
     return [CompletionItem(f"{head}{comma}{v}") for v in sorted(values) if v.startswith(last)]
 
 
 def within(seconds: float, ask: Callable[[], Collection[str]]) -> Collection[str]:
     """The result, or nothing if it takes longer or fails: Tab must not print an error."""
     logging.disable()
-    answer: list[Collection[str]] = []
+    found: list[Collection[str]] = []
 
     def run() -> None:
         try:
-            answer.append(ask())
+            found.append(ask())
         except Exception:  # noqa: BLE001 - the root of a thread; Tab shows no errors
             pass
 
     asking = threading.Thread(target=run, name="completion", daemon=True)
     asking.start()
     asking.join(seconds)
-    return answer[0] if answer else ()
+    return found[0] if found else ()
 
 
 def topics(context: click.Context) -> Collection[str]:
-    """From ZooKeeper if its address is known, else from the brokers."""
+    """Topic names from ZooKeeper if its address is known, else from the brokers."""
     if context.command_path in NEW_NAMES:
         return ()
     zookeeper, bootstrap = (context.params.get(name) for name in ("zookeeper", "bootstrap"))

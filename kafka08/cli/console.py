@@ -14,7 +14,7 @@ from kafka08.cli.signals import handles_stop_signals, stop_event
 PORT = 9080
 INTERVAL_SECONDS = 5.0
 STOP_SECONDS = 1.0
-"""What is being read when the command is stopped may take so long to end."""
+"""When the command is stopped, a read in progress may take this long to end."""
 TOKEN = "KAFKA08_CONSOLE_TOKEN"
 TOKEN_CHARACTERS_MIN = 16
 

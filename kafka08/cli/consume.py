@@ -44,7 +44,9 @@ def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str
     """Refuses a text that `consume_partition.start_of` cannot parse."""
     if value in {"earliest", "latest"} or re.fullmatch(r"-?\d+", value) or is_time(value):
         return value
-    raise click.BadParameter(f"{value!r} is not N, -N, earliest, latest or @TIME", param=parameter)
+    raise click.BadParameter(
+        f"{value!r} is not N, -N, earliest, latest or @TIME, a time since 1970", param=parameter
+    )
 
 
 def format_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -66,7 +68,9 @@ def until_text(_: click.Context, parameter: click.Parameter, value: str | None) 
     """Refuses a text that `consume_polling.end_of` cannot parse."""
     if value is None or value == "end" or value.isdecimal() or is_time(value):
         return value
-    raise click.BadParameter(f"{value!r} is not N, @TIME or end", param=parameter)
+    raise click.BadParameter(
+        f"{value!r} is not N, @TIME or end; a time is since 1970", param=parameter
+    )
 
 
 @click.command(epilog=example("kafka08 consume words --group readers --from-beginning"))
@@ -301,7 +305,7 @@ def read_source(
     from kafka08.consumer import Blacklist, Whitelist
 
     if sum(choice is not None for choice in (topic, whitelist, blacklist)) != 1:
-        raise click.UsageError("give one of: TOPIC, --whitelist, --blacklist")
+        raise click.UsageError("Give one of TOPIC, --whitelist and --blacklist.")
     if whitelist == "":
         raise click.UsageError("--whitelist '' matches no topic")
     if topic is not None:

@@ -16,6 +16,7 @@ from kafka08.cli.message_output import check_reader, write_all
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.skipping import DamageSkipper
+from kafka08.cli.times import no_times, parse_ms
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
 from kafka08.consumer.fetched import offset_behind
@@ -109,15 +110,23 @@ def fetch_config() -> ConsumerConfig:
 
 
 def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
-    """`start_of` for the log at the leader. UnknownTopicOrPartition for a missing partition, which
-    the request does not create."""
-    from kafka08.client.log_offsets import log_ends, log_starts
+    """`start_of` for the log at the leader, or for @TIME the first message at or after that time,
+    the log's end if there is none. UnknownTopicOrPartition for a missing partition, which the
+    request does not create."""
+    from kafka08.client.log_offsets import log_ends, log_starts, offsets_at
 
     metadata = cluster.refresh()
     check_topic_exists(tp.topic, metadata.topics)
     numbers = [info.partition for info in metadata.partitions(tp.topic)]
     if tp.partition not in numbers:
         raise UnknownTopicOrPartition(f"{tp}: the topic has {counted(len(numbers), 'partition')}")
+    if wanted.startswith("@"):
+        offsets, untimed = offsets_at(cluster, [tp], parse_ms(wanted.removeprefix("@")))
+        if untimed:
+            click.echo(
+                f"Warning: {no_times(tp)}. Give --offset earliest or a number instead", err=True
+            )
+        return offsets[tp]
     return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])
 
 

@@ -6,24 +6,23 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka08.cli.consume_partition import start_of as offset_of
-from kafka08.cli.failures import check_topic_exists
+from kafka08.cli.consume_partition import find_start
 from kafka08.cli.message_output import MessageOutput
 from kafka08.cli.options import read_client_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
 from kafka08.cli.skipping import DamageSkipper
-from kafka08.cli.times import parse_time
 from kafka08.config import INT_MAX, LONG_MAX
-from kafka08.errors import ConfigError, InvalidMessage, UnknownTopicOrPartition, WokenUp
+from kafka08.errors import ConfigError, InvalidMessage, WokenUp
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
+    from kafka08.client import ClusterClient
     from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig, MessageBatch
     from kafka08.consumer.subscription import TopicFilter
 
@@ -89,12 +88,22 @@ def consume_range(
     stopping: threading.Event,
 ) -> None:
     """Print the messages of `tp` from `wanted` to `until`, without a group."""
+    from kafka08.client import ClusterClient
     from kafka08.consumer import KafkaConsumer
 
     config, idle_limit_ms = read_consumer_config({"group.id": ""})
+    with closing(
+        ClusterClient(
+            config.bootstrap,
+            client_id=config.client_id,
+            negotiates=True,
+        )
+    ) as cluster:
+        start = find_start(cluster, tp, wanted)
+        end = find_end(cluster, tp, until)
+        if stop_at_end:
+            end = min(end, find_end(cluster, tp, "end"))
     with leaving_soon(KafkaConsumer(config)) as consumer:
-        start = start_of(consumer, tp, wanted)
-        end = end_of(consumer, tp, "end" if stop_at_end and until is None else until)
         consumer.assign([tp])
         consumer.seek(tp, start)
         printer = PollingPrinter(
@@ -118,7 +127,7 @@ def consume_range(
 
 @contextmanager
 def leaving_soon(consumer: KafkaConsumer) -> Iterator[KafkaConsumer]:
-    """Closes it at the end of the block: whoever stopped the command waits for that."""
+    """Closes it at the end of the block, within the time that a user waits after Ctrl-C."""
     try:
         yield consumer
     finally:
@@ -143,31 +152,13 @@ def read_consumer_config(options: dict[str, str]) -> tuple[KafkaConsumerConfig, 
     return KafkaConsumerConfig(properties), idle_limit_ms
 
 
-def start_of(consumer: KafkaConsumer, tp: TopicPartition, wanted: str) -> int:
-    """The start offset: as in consume_partition, or for @TIME the first message at or after that
-    time, the log end if there is none."""
-    topics = consumer.list_topics()
-    check_topic_exists(tp.topic, topics)
-    if tp.partition >= len(topics[tp.topic]):
-        raise UnknownTopicOrPartition(
-            f"{tp}: the topic has {counted(len(topics[tp.topic]), 'partition')}"
-        )
-    if not wanted.startswith("@"):
-        start, end = consumer.beginning_offsets([tp])[tp], consumer.end_offsets([tp])[tp]
-        return offset_of(wanted, tp, start, end)
-    found = consumer.offsets_for_times({tp: parse_time(wanted)})[tp]
-    return consumer.end_offsets([tp])[tp] if found is None else found.offset
-
-
-def end_of(consumer: KafkaConsumer, tp: TopicPartition, until: str | None) -> int:
+def find_end(cluster: ClusterClient, tp: TopicPartition, until: str | None) -> int:
     """The offset to stop before."""
     if until is None:
         return LONG_MAX
     if until.isdecimal():
         return int(until)
-    if until == "end":
-        return consumer.end_offsets([tp])[tp]
-    return start_of(consumer, tp, until)
+    return find_start(cluster, tp, "latest" if until == "end" else until)
 
 
 class PollingPrinter:
@@ -219,7 +210,7 @@ class PollingPrinter:
             if most <= 0:
                 return
             try:
-                batch = self._consumer.poll_batch(self._patience_s, most, PRINTED_AT_ONCE.max_bytes)
+                batch = self._consumer.poll_batch(self._timeout_s, most, PRINTED_AT_ONCE.max_bytes)
             except InvalidMessage as error:
                 self._skipping.retry_or_skip(error, self._consumer.skip_damaged)
                 continue
@@ -241,7 +232,7 @@ class PollingPrinter:
                 self._output.check_reader()
 
     @property
-    def _patience_s(self) -> float:
+    def _timeout_s(self) -> float:
         return self._idle_limit_s if self._idle_limit_s >= 0 else 1.0
 
     def _wake_up_at_stop(self) -> None:

@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 
 from kafka08.errors import (
     ConfigError,
+    ConsumerCoordinatorNotAvailable,
     ConsumerRebalanceFailed,
     InvalidMessage,
     KafkaError,
@@ -40,6 +41,8 @@ ADVICE: Final[dict[type[Exception], str]] = {
     NoBrokersAvailable: "check that a broker is running at that address, or give other ones with "
     "--bootstrap",
     LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
+    ConsumerCoordinatorNotAvailable: "find the group's partition, which may have no leader: "
+    "kafka08 topic describe __consumer_offsets",
     UnknownTopicOrPartition: "list the existing topics: kafka08 topic list",
     NotEnoughReplicas: "find the missing replicas: kafka08 topic describe",
     RequestTimedOut: "find the replicas that lag: kafka08 topic describe",
@@ -73,8 +76,16 @@ def report(error: Exception) -> int:
     return MISUSE if isinstance(error, ConfigError) else FAILED
 
 
-def no_such_group(name: str, known: Collection[str] = ()) -> KafkaError:
-    """The error for an unknown group, probably a mistyped name of the `known` ones."""
+def no_such_group(
+    name: str, known: Collection[str] = (), *, has_zookeeper: bool = True
+) -> KafkaError:
+    """The error for an unknown group, probably a mistyped name of the `known` ones.
+    `has_zookeeper`: whether it was looked for there."""
+    if not has_zookeeper:
+        return KafkaError(
+            f"there is no group {name} that a broker knows: no member, and no offset in Kafka"
+            f"{did_you_mean(name, known)}. To look for it in ZooKeeper, give --zookeeper"
+        )
     return KafkaError(
         f"there is no group {name}: no member, and no offset in either store; kafka08 group list "
         f"shows the known groups{did_you_mean(name, known)}"

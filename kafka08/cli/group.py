@@ -59,12 +59,13 @@ def kind_option(function: Function) -> Function:
 @cluster_options
 def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
     """List the groups in ZooKeeper and those that brokers coordinate (from 0.9 on), with their live
-    members."""
-    from kafka08.cli.group_view import warn_of_unanswered
+    members. Exits 1 if a broker did not respond, so that its groups are missing."""
+    from kafka08.cli.group_view import note_zookeeper_is_not_read, warn_of_failed_requests
     from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
     with open_reader() as reader:
-        in_zookeeper = reader.groups() if reader.has_zookeeper else []
+        has_zookeeper = reader.has_zookeeper
+        in_zookeeper = reader.groups() if has_zookeeper else []
         coordinated = reader.coordinated_groups()
     rows: list[tuple[Any, ...]] = [
         (g.name, ZOOKEEPER, None, g.members, list(g.topics)) for g in in_zookeeper
@@ -79,7 +80,10 @@ def list_(as_json: bool, bootstrap: str | None, zookeeper: str | None) -> None:
         click.echo(json.dumps(as_objects(LIST_COLUMNS, rows)))
     else:
         show_table(LIST_COLUMNS, [(*row[:-1], ",".join(row[-1])) for row in rows])
-    warn_of_unanswered(coordinated.unanswered)
+    warn_of_failed_requests(coordinated.failed_requests)
+    if not has_zookeeper:
+        note_zookeeper_is_not_read(coordinated)
+    sys.exit(1 if coordinated.failed_requests else 0)
 
 
 @group.command(epilog=example("kafka08 group describe readers"))
@@ -95,14 +99,14 @@ def describe(
     The lag of a partition without a committed offset counts from the log's start. An offset in
     Kafka expires unless it is committed again.
     """
-    from kafka08.cli.group_view import show_group, warn_of_unanswered
+    from kafka08.cli.group_view import show_group, warn_of_failed_requests
 
     view = read_group(name, kind, with_times=True)
     if as_json:
         click.echo(json.dumps(view.as_dict()))
     else:
         show_group(view)
-        warn_of_unanswered(view.unanswered)
+        warn_of_failed_requests(view.failed_requests)
     warn_of_never_committed(view.partitions)
 
 
@@ -188,7 +192,7 @@ def open_reader() -> GroupReader:
 def read_group(name: str, kind: str | None, *, with_times: bool = False) -> GroupView:
     """The group, of the given kind or of the one with members; KafkaError if there is none.
     `with_times`: with the times of its commits to Kafka."""
-    from kafka08.cli.group_view import note_other_kind, warn_of_unanswered
+    from kafka08.cli.group_view import note_other_kind, warn_of_failed_requests
     from kafka08.errors import KafkaError
     from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
@@ -202,7 +206,7 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
             except KafkaError as error:
                 if facts is None or not facts.exists:
                     raise
-                warn_of_unanswered([f"group {name} at a coordinator: {error}"])
+                warn_of_failed_requests([f"group {name} at a coordinator: {error}"])
         in_zookeeper = facts is not None and facts.in_zookeeper
         if coordinated is not None and coordinated.group.is_simple and in_zookeeper:
             coordinated = None  # the ZooKeeper group's offsets in Kafka
@@ -211,7 +215,7 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
         if not in_zookeeper and coordinated is None:
             known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
             known += [g.name for g in reader.coordinated_groups().groups]
-            raise no_such_group(name, known)
+            raise no_such_group(name, known, has_zookeeper=reader.has_zookeeper)
         view = chosen_view(facts if in_zookeeper else None, coordinated)
         if with_times:
             view.commits = reader.commits(name, view.partitions)
@@ -221,8 +225,8 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
 
 
 def chosen_view(facts: GroupFacts | None, coordinated: CoordinatedFacts | None) -> GroupView:
-    """Of two groups of one name the one with members; that of ZooKeeper if both have some, or if
-    none has and it has znodes. Offsets in Kafka alone belong to either."""
+    """The one with members of two groups with one name; that of ZooKeeper if both have
+    some, or if none has and it has znodes. Offsets in Kafka alone belong to either."""
     from kafka08.groups.views import CoordinatedGroupView, ZooKeeperGroupView
 
     if facts is None:

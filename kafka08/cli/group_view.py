@@ -10,6 +10,7 @@ import click
 
 from kafka08.cli.table import show_table
 from kafka08.groups.commit_times import RETENTION_MS, KafkaCommit
+from kafka08.groups.coordinated import CoordinatedGroups
 from kafka08.groups.views import (
     COORDINATOR,
     STATE,
@@ -18,6 +19,7 @@ from kafka08.groups.views import (
     GroupView,
     ZooKeeperGroupView,
 )
+from kafka08.listing import counted
 
 MEMBER_COLUMNS: Final = ("member", "subscribes", "owns")
 COORDINATED_MEMBER_COLUMNS: Final = ("member", "client", "host", "subscribes", "owns")
@@ -78,10 +80,24 @@ def _show_coordinated_members(view: CoordinatedGroupView) -> None:
         click.echo()
 
 
-def warn_of_unanswered(reasons: Sequence[str]) -> None:
+def warn_of_failed_requests(reasons: Sequence[str]) -> None:
     """Print on stderr what is unknown, and why."""
     for what in reasons:
         click.echo(f"Unknown: {what}", err=True)
+
+
+def note_zookeeper_is_not_read(listed: CoordinatedGroups) -> None:
+    """Say on stderr that a list made without ZooKeeper leaves its groups out, if there are brokers
+    of 0.8, which know no other groups, or if nothing was found."""
+    if listed.old_brokers:
+        old = counted(listed.old_brokers, "broker")
+        click.echo(
+            f"Groups in ZooKeeper are not listed, and the cluster has {old} of 0.8, which have no "
+            "others. Give --zookeeper.",
+            err=True,
+        )
+    elif not listed.groups:
+        click.echo("Groups in ZooKeeper are not listed; --zookeeper shows them too.", err=True)
 
 
 def note_other_kind(name: str, shown: str) -> None:

@@ -17,8 +17,8 @@ CONNECTIONS_MAX: Final = 64
 
 
 def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option: str) -> str:
-    """Serve `app` from now on, in threads that do not keep the process alive; the address, with the
-    port that was taken for 0. ConfigError, which names `option`, if it cannot be had."""
+    """Serve `app` from now on, in threads that do not keep the process alive. Returns the address,
+    with the port that replaced 0. ConfigError, which names `option`, if it is not free."""
     from socketserver import ThreadingMixIn
     from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -44,23 +44,23 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
                 self.places.release()
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """Nothing: a client that goes away before it has its answer is no error of ours."""
+            """Nothing: a client that goes away before it has its response is no error of ours."""
 
     class Handler(WSGIRequestHandler):
         timeout = REQUEST_SECONDS_MAX
 
         def log_message(self, *_: object) -> None:
-            """Nothing: a line for each request helps nobody."""
+            """Logs no line for a request."""
 
         def get_stderr(self) -> Any:
-            """Nor does the traceback of a client that went away."""
+            """Logs no traceback of a client that disconnected either."""
             return NullStream()
 
     wsgi: WSGIApplication = app
     try:
         server = Server((host, port), Handler)
-    except OSError as error:
-        reason = error.strerror or error
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that no host can have
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"{option}: cannot listen on {host}:{port}: {reason}") from error
     server.set_app(wsgi)
     threading.Thread(target=server.serve_forever, name="http server", daemon=True).start()

@@ -7,7 +7,7 @@ from collections import deque
 
 
 class MessageLimit:
-    """Hands out parts of `limit`, of at most `part` messages each; None: no limit. Thread-safe.
+    """Distributes parts of `limit`, of at most `part` messages each; None: no limit. Thread-safe.
 
     A stream that takes a part gives back what it did not use, so the used parts add up to the limit
     exactly. Waiting streams are served in order of arrival: a stream without messages cannot keep

@@ -49,9 +49,9 @@ class MessageOutput:
             if self._count >= SINGLE_MESSAGES:
                 self.at_once = min(2 * self.at_once, self._most)
 
-    def check_reader(self, patience_ms: int = 0) -> None:
+    def check_reader(self, timeout_ms: int = 0) -> None:
         """BrokenPipeError if the reader is gone, so that `| head` ends also in a quiet topic."""
-        check_reader(self._descriptor, patience_ms)
+        check_reader(self._descriptor, timeout_ms)
 
     def _await_reader(self, stopping: threading.Event) -> None:
         pause_s = SHORTEST_PAUSE_S
@@ -66,16 +66,16 @@ class MessageOutput:
 
     def _unread(self) -> int:
         """The number of unread bytes in the pipe."""
-        answer = fcntl.ioctl(self._descriptor, termios.FIONREAD, struct.pack("i", 0))
-        return int(struct.unpack("i", answer)[0])
+        found = fcntl.ioctl(self._descriptor, termios.FIONREAD, struct.pack("i", 0))
+        return int(struct.unpack("i", found)[0])
 
 
-def check_reader(descriptor: int, patience_ms: int = 0) -> None:
+def check_reader(descriptor: int, timeout_ms: int = 0) -> None:
     """BrokenPipeError if the reader of this end's pipe is gone, or goes in the next
-    `patience_ms`."""
+    `timeout_ms`."""
     poll = select.poll()
     poll.register(descriptor, 0)
-    if any(event & select.POLLERR for _, event in poll.poll(patience_ms)):
+    if any(event & select.POLLERR for _, event in poll.poll(timeout_ms)):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 

@@ -10,7 +10,7 @@ import click
 
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.http_server import serve_http
-from kafka08.cli.options import example, interval_option, zookeeper_option
+from kafka08.cli.options import Number, RenamedOption, example, interval_option, zookeeper_option
 from kafka08.cli.signals import handles_stop_signals, stop_event
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 15.0
 PROBE_INTERVAL_SECONDS = 1.0
-PROBE_PATIENCE_SECONDS = 10.0
+PROBE_TIMEOUT_SECONDS = 10.0
 STOP_SECONDS = 2.0
 """The longest wait for a read in progress when the command is stopped."""
 
@@ -35,15 +35,17 @@ STOP_SECONDS = 2.0
 )
 @click.option(
     "--probe-interval",
-    type=click.FloatRange(0.05, 3600.0),
+    type=Number(0.05, 3600.0),
     default=PROBE_INTERVAL_SECONDS,
     show_default=True,
     help="Seconds between two messages of the probe.",
 )
 @click.option(
-    "--probe-patience",
-    type=click.FloatRange(0.1, 600.0),
-    default=PROBE_PATIENCE_SECONDS,
+    "--probe-timeout",
+    cls=RenamedOption,
+    former="--probe-patience",
+    type=Number(0.1, 600.0),
+    default=PROBE_TIMEOUT_SECONDS,
     show_default=True,
     help="A message of the probe that is not read within this time is lost.",
 )
@@ -55,7 +57,7 @@ def metrics(
     interval: float,
     topic: str | None,
     probe_interval: float,
-    probe_patience: float,
+    probe_timeout: float,
     zookeeper: str,
 ) -> None:
     """Show the metrics of a cluster of any kind: brokers, partitions, groups in both stores.
@@ -77,7 +79,7 @@ def metrics(
             exporter = Exporter(reader, THREADS)
             exporter.refresh()
             if topic is not None:
-                probe = stack.enter_context(open_probe(exporter, topic, probe_patience))
+                probe = stack.enter_context(open_probe(exporter, topic, probe_timeout))
                 if listen is not None:
                     THREADS.spawn(probe.run, probe_interval, name="probe")
                 else:
@@ -101,7 +103,7 @@ def metrics(
         click.echo(text, nl=False)
 
 
-def open_probe(exporter: Exporter, topic: str, patience: float) -> Probe:
+def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:
     """A probe whose metrics `exporter` includes from its next refresh on."""
     from kafka08.errors import NoBrokersAvailable
     from kafka08.exporter import Probe
@@ -110,7 +112,7 @@ def open_probe(exporter: Exporter, topic: str, patience: float) -> Probe:
     if exporter.view is None or not exporter.view.brokers:
         raise NoBrokersAvailable("--probe: no broker is registered in ZooKeeper")
     bootstrap = ",".join(f"{b.host}:{b.port}" for b in exporter.view.brokers.values())
-    probe = Probe(bootstrap, topic, patience_s=patience, runtime=THREADS)
+    probe = Probe(bootstrap, topic, timeout_s=timeout, runtime=THREADS)
     exporter.more = probe.families
     return probe
 

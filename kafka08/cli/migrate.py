@@ -22,6 +22,11 @@ from kafka08.cli.migration_output import (
     show_verification,
 )
 from kafka08.cli.options import (
+    DURATION,
+    RATE,
+    SECONDS_MAX,
+    Number,
+    RenamedOption,
     admin_bootstrap_option,
     dry_run_option,
     example,
@@ -47,16 +52,18 @@ max_disagreement_option = click.option(
     help="Refuse if the two stores are more than N messages apart.",
 )
 group_json_option = json_option("One JSON object per group.")
-answer_option = click.option(
-    "--answer-seconds",
-    type=click.FloatRange(0),
+confirmation_option = click.option(
+    "--confirmation-seconds",
+    cls=RenamedOption,
+    former="--answer-seconds",
+    type=Number(0, SECONDS_MAX),
     default=60.0,
     show_default=True,
-    help="How long to wait until live kafka08 members have answered.",
+    help="How long to wait until live kafka08 members have confirmed a step.",
 )
 seconds_option = click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=DURATION,
     help="How long to watch live members; default: two of their commit intervals.",
 )
 allow_idle_option = click.option(
@@ -81,7 +88,7 @@ def group_options(function: Function) -> Function:
         click.option(
             "--groups-per-second",
             "rate",
-            type=click.FloatRange(0, min_open=True),
+            type=RATE,
             help="Limit the number of groups per second.",
         ),
         click.option("--all", "every", is_flag=True, help="All groups in ZooKeeper."),
@@ -129,7 +136,7 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
 
 @migrate.command(epilog=example("kafka08 migrate start readers"))
 @max_disagreement_option
-@answer_option
+@confirmation_option
 @dry_run_option
 @group_json_option
 @group_options
@@ -138,7 +145,7 @@ def start(
     context: click.Context,
     /,
     max_disagreement: int | None,
-    answer_seconds: float,
+    confirmation_seconds: float,
     dry_run: bool,
     as_json: bool,
     **where: Any,
@@ -155,7 +162,7 @@ def start(
             groups,
             limiter,
             max_disagreement=max_disagreement,
-            answer_patience_s=answer_seconds,
+            confirmation_timeout_s=confirmation_seconds,
             named=where["groups"],
         )
         alone = len(groups) == 1
@@ -211,6 +218,7 @@ def verify(
 ) -> None:
     """Watch both stores while the group runs; exits 1 with all problems."""
     from kafka08.migration import Watching
+    from kafka08.migration.fleet import is_pattern
     from kafka08.migration.report import write_report
 
     watching = Watching(seconds, allow_idle=allow_idle, retention_ms=retention_minutes * 60_000)
@@ -221,7 +229,7 @@ def verify(
             continue
         bad += show_verification(found, as_json, "Verified: both stores agree")
         if report is not None:
-            several = len(where["groups"]) != 1 or where["every"]
+            several = where["every"] or [*map(is_pattern, where["groups"])] != [False]
             path = report.with_name(f"{report.name}-{found.group}.md") if several else report
             for written in write_report(found, path):
                 click.echo(f"Wrote {written}", err=True)
@@ -231,14 +239,14 @@ def verify(
 @migrate.command(epilog=example("kafka08 migrate finish readers"))
 @seconds_option
 @allow_idle_option
-@answer_option
+@confirmation_option
 @dry_run_option
 @group_json_option
 @group_options
 def finish(
     seconds: float | None,
     allow_idle: bool,
-    answer_seconds: float,
+    confirmation_seconds: float,
     dry_run: bool,
     as_json: bool,
     **where: Any,
@@ -251,7 +259,7 @@ def finish(
         preview(preview_finish, where, as_json, "commit to Kafka alone")
     bad = 0
     watching = Watching(seconds, allow_idle=allow_idle)
-    steps = run_step(lambda migration: migration.finish(watching), where, answer_seconds)
+    steps = run_step(lambda migration: migration.finish(watching), where, confirmation_seconds)
     for outcome in steps:
         bad += show_error(outcome)
         if outcome.result is not None:
@@ -268,11 +276,13 @@ def finish(
     help="newest: no message is read twice; snapshot: both stores as before the migration, for a "
     "stopped group.",
 )
-@answer_option
+@confirmation_option
 @dry_run_option
 @group_json_option
 @group_options
-def rollback(to: Any, answer_seconds: float, dry_run: bool, as_json: bool, **where: Any) -> None:
+def rollback(
+    to: Any, confirmation_seconds: float, dry_run: bool, as_json: bool, **where: Any
+) -> None:
     """Make members continue from ZooKeeper's offsets, and have live members commit there."""
     from kafka08.migration.preview import preview_rollback
 
@@ -280,7 +290,7 @@ def rollback(to: Any, answer_seconds: float, dry_run: bool, as_json: bool, **whe
         return preview_rollback(migration, to) if dry_run else migration.rollback(to)
 
     bad = 0
-    for outcome in run_step(step, where, answer_seconds):
+    for outcome in run_step(step, where, confirmation_seconds):
         bad += show_error(outcome)
         if outcome.result is not None:
             bad += show_rollback(outcome.group, outcome.result, as_json, dry_run=dry_run)
@@ -329,7 +339,7 @@ def forget(dry_run: bool, as_json: bool, **where: Any) -> None:
 @click.argument("group")
 @click.option(
     "--period",
-    type=click.FloatRange(0, min_open=True),
+    type=DURATION,
     default=10.0,
     show_default=True,
     help="Seconds between two copies.",
@@ -404,14 +414,14 @@ def opened(
 
 
 def run_step(
-    step: Callable[[OffsetMigration], T], where: dict[str, Any], answer_seconds: float = 60.0
+    step: Callable[[OffsetMigration], T], where: dict[str, Any], confirmation_seconds: float = 60.0
 ) -> Iterator[Outcome[T]]:
     """The outcome of a step for each group, as soon as it is known."""
     from kafka08.migration.fleet import each_group
 
     with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
         for outcome in each_group(
-            connections, groups, limiter, step, answer_patience_s=answer_seconds
+            connections, groups, limiter, step, confirmation_timeout_s=confirmation_seconds
         ):
             yield outcome
             tick()

@@ -30,8 +30,8 @@ PLAN_COLUMNS = (
     "time left",
     "to do",
 )
-MEMBER_COLUMNS = ("member", "kafka08", "configured", "commits to", "answered step")
-HANDOVER_COLUMNS = ("topic", "partition", "goes on at")
+MEMBER_COLUMNS = ("member", "kafka08", "configured", "commits to", "confirmed step")
+HANDOVER_COLUMNS = ("topic", "partition", "continues at")
 NOTHING = "No offsets are committed."
 
 
@@ -114,7 +114,7 @@ def show_status(status: Status, as_json: bool) -> None:
             m.is_ours,
             None if m.configured is None else m.configured.value,
             None if m.storage is None else m.storage.value,
-            None if m.answer is None else m.answer.step,
+            None if m.confirmed is None else m.confirmed.step,
         )
         for m in status.members
     ]
@@ -184,7 +184,8 @@ def show_verification(found: Verification, as_json: bool, success: str) -> bool:
 
 
 def show_rollback(group: str, done: Rollback, as_json: bool, *, dry_run: bool = False) -> bool:
-    """What was written, or with `dry_run` would be; returns whether there are problems."""
+    """Print the offsets that were written, or with `dry_run` would be. Returns whether there are
+    problems."""
     if as_json:
         stores = {"zookeeper": done.to_zookeeper, "kafka": done.to_kafka}
         written = [

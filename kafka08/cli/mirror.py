@@ -106,7 +106,7 @@ def mirror(
     """Copy topics of one cluster to another until stopped; keys and their order are kept.
 
     It commits only messages that the target has acknowledged: after a crash it copies some messages
-    again and loses none. While the target does not answer, it waits. SIGTERM and Ctrl-C commit the
+    again and loses none. While the target does not respond, it waits. SIGTERM and Ctrl-C commit the
     copied messages and leave the group. It does not copy offsets of consumer groups; `kafka08
     migrate mirror` does, within a cluster.
     """
@@ -155,7 +155,7 @@ def read_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
     from kafka08.consumer import Blacklist, Whitelist
 
     if (whitelist is None) == (blacklist is None):
-        raise click.UsageError("give one of: --whitelist, --blacklist")
+        raise click.UsageError("Give one of --whitelist and --blacklist.")
     if whitelist == "":
         raise click.UsageError("--whitelist '' matches no topic")
     return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)

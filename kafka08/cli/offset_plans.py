@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ import click
 from kafka08.cli.lag import warn_of_never_committed
 from kafka08.cli.options import cluster_places
 from kafka08.cli.table import as_objects, show_table
+from kafka08.cli.times import no_times, parse_ms
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ store_option = click.option(
     help="Members that read both stores continue from the larger offset: a rewind needs both. "
     "Default: both; kafka without --zookeeper, and for a group that only a coordinator knows.",
 )
+OTHER_TARGETS: Final = "Use --to with earliest, an offset or -N instead"
 TARGETS: Final = "earliest|latest|TIME|OFFSET|+N|-N"
 TARGET_HELP: Final = (
     "TIME as 2026-01-31T12:00[+01:00]; +N and -N shift by N messages, or from the log's start in a "
@@ -71,15 +72,22 @@ def read_csv(file: Path) -> dict[TopicPartition, int]:
     from kafka08.structs import TopicPartition
 
     wanted = {}
-    with file.open(newline="") as lines:
-        for number, row in enumerate(csv.reader(lines), 1):
-            if not row:
-                continue
-            if len(row) != 3 or not (row[1].isdecimal() and row[2].isdecimal()):
-                raise click.BadParameter(
-                    f"{file}, line {number}: {','.join(row)!r} is not topic,partition,offset"
-                )
-            wanted[TopicPartition(row[0], int(row[1]))] = int(row[2])
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            for number, row in enumerate(csv.reader(lines), 1):
+                if not row:
+                    continue
+                if len(row) != 3 or not (row[1].isdecimal() and row[2].isdecimal()):
+                    raise click.BadParameter(
+                        f"{file}, line {number}: {','.join(row)!r} is not topic,partition,offset"
+                    )
+                wanted[TopicPartition(row[0], int(row[1]))] = int(row[2])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise click.BadParameter(f"{file}: not a file of --export: {error}") from error
+    if not wanted:
+        raise click.BadParameter(
+            f"{file}: no offsets in it; a file of --export has lines like pages,0,120"
+        )
     return wanted
 
 
@@ -94,10 +102,11 @@ def parse_target(text: str) -> tuple[Target, int]:
     if text.isdecimal():
         return Target.OFFSET, int(text)
     try:
-        return Target.TIMESTAMP, round(datetime.fromisoformat(text).timestamp() * 1000)
+        return Target.TIMESTAMP, parse_ms(text)
     except ValueError:
         raise click.BadParameter(
-            f"{text!r} is not earliest, latest, a time, an offset, +N or -N", param_hint="--to"
+            f"{text!r} is not earliest, latest, a time since 1970, an offset, +N or -N",
+            param_hint="--to",
         ) from None
 
 
@@ -131,6 +140,10 @@ def carry_out(
         )
     else:
         show(PLAN_COLUMNS, rows, as_json, partitions=[c.facts for c in plan.changes])
+    for tp in plan.untimed:
+        click.echo(
+            f"Warning: {no_times(tp)}. Its new offset is the log's end. {OTHER_TARGETS}", err=True
+        )
     for refusal in plan.refusals:
         click.echo(f"Refused: {plan.group}: {refusal}", err=True)
     if plan.refusals:

@@ -27,10 +27,12 @@ from kafka08.listing import counted, some_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kafka08.errors import KafkaError
     from kafka08.groups.facts import PartitionOffsets
     from kafka08.groups.lag import TopicLag
     from kafka08.migration.connections import Connections
     from kafka08.migration.facts import GroupFacts
+    from kafka08.migration.group_offsets import GroupOffsets
 
 COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
 LAG_COLUMNS = ("topic", "partitions", "never committed", "largest", "lag")
@@ -58,7 +60,7 @@ def get(
         of_group = GroupOffsets(connections, group)
         facts = of_group.facts(topics)
         if not of_group.is_known(facts):
-            raise no_such_group(group, of_group.known_groups())
+            raise not_found(of_group)
     rows = [offsets_row(p, as_json) for p in facts.partitions]
     headings = (*COLUMNS, "never committed") if as_json else COLUMNS
     show(headings, rows, as_json, facts.unknown, facts.partitions)
@@ -85,7 +87,7 @@ def lag(
         of_group = GroupOffsets(connections, group)
         facts = of_group.facts()
         if not of_group.is_known(facts):
-            raise no_such_group(group, of_group.known_groups())
+            raise not_found(of_group)
     topics = lag_by_topic(facts.partitions)
     rows = [lag_row(row, as_json) for row in topics]
     nothing = () if rows else ("its lag: the group has no offset of an existing partition",)
@@ -106,6 +108,13 @@ def lag(
     if total <= fail_above:
         click.echo(f"--fail-above {fail_above} fails: the lag is only a lower bound", err=True)
     sys.exit(1)
+
+
+def not_found(of_group: GroupOffsets) -> KafkaError:
+    """The error for a group that does not exist."""
+    return no_such_group(
+        of_group.group, of_group.known_groups(), has_zookeeper=of_group.has_zookeeper
+    )
 
 
 def lag_row(lag: TopicLag, as_json: bool) -> tuple[object, ...]:
@@ -224,7 +233,9 @@ def export(
     with connect() as connections:
         found, unlisted = exported(connections, groups, with_kafka=both)
     unknown = {f.group: f.unknown_offsets if both else f.faults for f in found}
-    unknown |= {f.group: (str(no_such_group(f.group)),) for f in found if groups and f.is_empty}
+    for f in found:
+        if groups and f.is_empty:
+            unknown[f.group] = (str(no_such_group(f.group, has_zookeeper=bool(zookeeper))),)
     facts = [f for f in found if not unknown[f.group]]
     lines = [line + "\n" for line in to_jvm_lines(facts, store)] if form == "jvm" else []
     text = "".join(lines) if form == "jvm" else to_json(facts)
@@ -250,6 +261,7 @@ def exported(
 ) -> tuple[list[GroupFacts], tuple[str, ...]]:
     """The groups meant, all if none is named; and which could not be listed, and why. `with_kafka`:
     also those that only a coordinator knows."""
+    from kafka08.cli.group_view import note_zookeeper_is_not_read
     from kafka08.groups.coordinator_reader import may_coordinate
     from kafka08.migration.fleet import choose_groups, find_groups, read_groups
     from kafka08.migration.group_offsets import GroupOffsets
@@ -258,14 +270,18 @@ def exported(
     if not connections.has_zookeeper:
         listed = connections.groups.groups()
         known = [group.name for group in listed.groups]
+        if listed.old_brokers and not known and not groups:
+            why = "groups in ZooKeeper, and brokers of 0.8 have no others; give --zookeeper"
+            return [], (*listed.failed_requests, why)
+        note_zookeeper_is_not_read(listed)
         names = choose_groups(groups, known, "that has a coordinator") if groups else known
-        return [GroupOffsets(connections, name).facts() for name in names], listed.unanswered
+        return [GroupOffsets(connections, name).facts() for name in names], listed.failed_requests
     names = find_groups(connections, groups, every=not groups)
     unlisted: tuple[str, ...] = ()
     if not groups and with_kafka and may_coordinate(connections.store):
         listed = connections.groups.groups()
         names = list(dict.fromkeys([*names, *(group.name for group in listed.groups)]))
-        unlisted = listed.unanswered
+        unlisted = listed.failed_requests
     batches = read_groups(
         connections, names, RateLimiter(None, connections.runtime), everywhere=True
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -19,6 +20,51 @@ Names = TypeVar("Names", str, tuple[str, ...], None)
 NEITHER: Final = (
     "Give --bootstrap (env var: 'KAFKA08_BOOTSTRAP') or --zookeeper (env var: 'KAFKA08_ZOOKEEPER')."
 )
+
+
+SECONDS_MAX: Final = 10_000_000
+"""A third of a year; much longer waits overflow the system's."""
+
+
+class Number(click.FloatRange):
+    """A number in a range. That of click takes nan, which is neither below nor above anything."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+RATE: Final = Number(0.001, 1_000_000_000)
+"""Operations per second."""
+DURATION: Final = Number(0, SECONDS_MAX, min_open=True)
+"""Seconds, more than 0."""
+
+
+class RenamedOption(click.Option):
+    """An option that also works under the name `former`, which help does not show, with a warning
+    on stderr."""
+
+    def __init__(self, *names: Any, former: str, **settings: Any) -> None:
+        super().__init__(*names, **settings)
+        self._former = former
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        parser.add_option(self, [self._former], dest=self._former)
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> Any:
+        if self._former in opts:
+            new = self.opts[0]
+            click.echo(
+                f"{self._former} is renamed to {new}; the old name goes in the next release",
+                err=True,
+            )
+            opts = {**opts, str(self.name): opts[self._former]}
+        return super().consume_value(ctx, opts)
 
 
 def zookeeper_option(function: Function) -> Function:
@@ -167,7 +213,7 @@ def interval_option(default: float, *, at_least: float) -> Callable[[Function], 
     """--interval SECONDS, of a command that reads a cluster periodically."""
     return click.option(
         "--interval",
-        type=click.FloatRange(at_least, 3600.0),
+        type=Number(at_least, 3600.0),
         default=default,
         show_default=True,
         help="Seconds between two reads of the cluster.",

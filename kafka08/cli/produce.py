@@ -9,22 +9,25 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Final, cast
 
 import click
+from click.core import ParameterSource
 
 from kafka08.cli.json_lines import BadLine, record_of
 from kafka08.cli.key_splitter import KeySplitter
 from kafka08.cli.lines import line_batches
 from kafka08.cli.options import (
+    RATE,
     client_bootstrap_option,
     config_options,
     example,
     json_option,
     legal_topic,
     read_client_config,
+    read_config,
 )
 from kafka08.cli.progress import Progress
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
-from kafka08.errors import FailedToSend, KafkaError
+from kafka08.errors import ConfigError, FailedToSend, KafkaError
 from kafka08.listing import counted
 from kafka08.producer.record import ProducerRecord
 from kafka08.rate_limiter import RateLimiter
@@ -70,12 +73,20 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
     "form",
     type=click.Choice(["text", "json"]),
     default="text",
-    help="json: objects as `consume --format json` prints them; key and partition are kept.",
+    help="json: objects as `consume --format json` prints them; key, partition and timestamp are "
+    "kept.",
 )
-@click.option("--new-producer", is_flag=True, help="Use KafkaProducer and its keys, as for json.")
 @click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), help="The most messages per second."
+    "--new-producer",
+    is_flag=True,
+    help="Use KafkaProducer and its keys, as for json: brokers from 0.10 on store timestamps.",
 )
+@click.option(
+    "--old-producer",
+    is_flag=True,
+    help="Use 0.8's Producer and its keys: messages have no timestamps.",
+)
+@click.option("--rate", type=RATE, help="The most messages per second.")
 @json_option("One JSON object at the end: topic, sent.")
 @click.option("--progress", is_flag=True, help="Print the progress each second, on stderr.")
 @handles_stop_signals
@@ -86,12 +97,17 @@ def produce(
     ignore_error: bool,
     form: str,
     new_producer: bool,
+    old_producer: bool,
     rate: float | None,
     as_json: bool,
     progress: bool,
     **_: object,
 ) -> None:
     """Send each line of the input as one message to TOPIC, as soon as it arrives.
+
+    As in Kafka's console producers, brokers from 0.9 on get the lines from KafkaProducer and those
+    of 0.8 from the old Producer. A key that only the old one has (request.required.acks) selects
+    it, and so do --old-producer and, in a list of brokers of both ages, one of 0.8.
 
     Unlike 0.8's producers it waits for the leader's acknowledgement (request.required.acks=1): with
     0.8's default of 0 a message that no broker accepted is lost silently. It stops at the first
@@ -102,9 +118,12 @@ def produce(
         raise click.UsageError("--key-separator is for lines of text; JSON has its own keys")
     if ignore_error and key_separator is None:
         raise click.UsageError("--ignore-error needs --key-separator")
+    if old_producer and (new_producer or form == "json"):
+        other = "--new-producer" if new_producer else "--format json, which KafkaProducer sends"
+        raise click.UsageError(f"Give only one of --old-producer and {other}.")
     splitter = KeySplitter(key_separator, ignore_error=ignore_error)
-    make = record_sender if new_producer or form == "json" else line_sender
-    sender = make(topic, splitter, form)
+    takes_new = new_producer or form == "json" or not (old_producer or chooses_old_producer())
+    sender = (record_sender if takes_new else line_sender)(topic, splitter, form)
     limiter, shown = RateLimiter(rate, slices=SLICES_PER_SECOND), Progress(progress)
     with closing(sender), closing(open_input(path)) as source:
         batches = line_batches(source)
@@ -133,15 +152,33 @@ def produce(
 
 
 def await_answer(bootstrap: list[tuple[str, int]]) -> None:
-    """NoBrokersAvailable if none of them answers: with an empty input no request would tell."""
+    """NoBrokersAvailable if none of them responds: with an empty input no request would tell."""
     from kafka08.client import ClusterClient
 
     with closing(ClusterClient(bootstrap)) as client:
         client.refresh()
 
 
+def chooses_old_producer() -> bool:
+    """Whether the running command, whose user names no producer, uses the old one."""
+    from kafka08.client import parse_bootstrap
+    from kafka08.producer.choice import name_old_producer, need_old_producer
+
+    context = click.get_current_context()
+    given = read_config(context.params["config_file"], context.params["overrides"], {})
+    if name_old_producer(given):
+        return True
+    is_typed = context.get_parameter_source("bootstrap") is ParameterSource.COMMANDLINE
+    if "bootstrap.servers" in given and not is_typed:
+        return False
+    bootstrap = context.params["bootstrap"]
+    if bootstrap is None:
+        return True  # its configuration says what is missing
+    return need_old_producer(parse_bootstrap(bootstrap, "metadata.broker.list"))
+
+
 def line_sender(topic: str, splitter: KeySplitter, _: str) -> LineSender:
-    from kafka08.producer import Producer, ProducerConfig
+    from kafka08.producer import Producer, ProducerConfig, StringEncoder
 
     defaults = {
         "request.required.acks": "1",
@@ -150,16 +187,31 @@ def line_sender(topic: str, splitter: KeySplitter, _: str) -> LineSender:
     config = ProducerConfig(
         read_client_config("bootstrap", "metadata.broker.list", defaults=defaults)
     )
+    for key, encoder in (
+        ("serializer.class", config.encoder()),
+        ("key.serializer.class", config.key_encoder()),
+    ):
+        if isinstance(encoder, StringEncoder):
+            raise takes_text(key)
     return LineSender(Producer(config), topic, splitter)
+
+
+def takes_text(key: str) -> ConfigError:
+    """The error for an encoder or serializer of text."""
+    return ConfigError(f"{key}: it takes str, and a line is bytes; leave the key out")
 
 
 def record_sender(topic: str, splitter: KeySplitter, form: str) -> RecordSender:
     from kafka08.producer import KafkaProducer, KafkaProducerConfig
+    from kafka08.producer.serializers import serialize_string
 
     defaults = {"retries": "3", "max.in.flight.requests.per.connection": "1"}
     config = KafkaProducerConfig(
         read_client_config("bootstrap", "bootstrap.servers", defaults=defaults)
     )
+    for name, serializer in zip(("key", "value"), config.serializers(), strict=True):
+        if serializer is serialize_string:
+            raise takes_text(f"{name}.serializer")
     return RecordSender(KafkaProducer(config), topic, splitter, form)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.background import Background
-from kafka08.cli.options import example, zookeeper_option
+from kafka08.cli.options import Number, example, zookeeper_option
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ LOOK_SECONDS = 1.0
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.0, 3600.0),
+    type=Number(0.0, 3600.0),
     default=2.0,
     show_default=True,
     help="How long to watch the cluster, reading it once a second.",

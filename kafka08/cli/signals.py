@@ -88,7 +88,7 @@ class StopRequest:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """For a wait: raises Stopped out of it, or before it if the signal came earlier."""
+        """Around a wait: a signal raises Stopped in it, or before it if the signal came earlier."""
         self._waiting = True
         try:
             if self._came:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kafka08.cli.options import example, json_option
+from kafka08.cli.options import DURATION, example, json_option
 from kafka08.cli.table import show_json
 from kafka08.profile import PROFILES, SAFE
 from kafka08.simulation.plan import Fault, Plan, draw_plan, with_coordinator, with_faults
@@ -26,6 +26,7 @@ LEVELS = ("0.10.2", "0.9.0")
 """Those that have groups with a coordinator."""
 KINDS = {kind.name.lower().replace("_", "-"): kind for kind in Fault}
 NO_FAULTS = "none"
+PLAN_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(epilog=example("kafka08 simulate --seed 7 --runs 20"))
@@ -37,7 +38,7 @@ NO_FAULTS = "none"
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, min_open=True),
+    type=DURATION,
     help="Start runs for this long, instead of a number.",
 )
 @click.option(
@@ -59,7 +60,15 @@ NO_FAULTS = "none"
     help="Faults of these kinds alone, in every run: "
     f"{', '.join(sorted(KINDS))}; none: no faults. Default: drawn from the seed.",
 )
-@click.option("--replay", is_flag=True, help="Print all events, line by line.")
+@click.option(
+    "--replay",
+    "replayed",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="",
+    callback=lambda context, option, text: text and PLAN_FILE.convert(text, option, context),
+    help="Print all events, line by line; with FILE, of the run that --shrink wrote there.",
+)
 @click.option(
     "--shrink",
     is_flag=True,
@@ -68,8 +77,9 @@ NO_FAULTS = "none"
 @click.option(
     "--plan",
     "plan_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Run the plan in this file, written by --shrink, with --seed.",
+    metavar="FILE",
+    type=PLAN_FILE,
+    help="Run the plan that --shrink wrote to FILE, without printing its events.",
 )
 @click.option(
     "--timeline",
@@ -84,7 +94,7 @@ def simulate(
     profile: str,
     coordinated: bool,
     faults: list[str] | None,
-    replay: bool,
+    replayed: Path | str | None,
     shrink: bool,
     plan_file: Path | None,
     timeline: Path | None,
@@ -96,35 +106,43 @@ def simulate(
     line per run; a run that breaks a rule prints the rule, and the command that repeats the run.
     Exits 1 if there was one.
     """
-    if replay and as_json:
-        raise click.UsageError("use one of --replay and --json")
-    if plan_file is not None and (coordinated or faults is not None):
-        raise click.UsageError("--plan has its own faults and members: leave out the other options")
-    if plan_file is not None and seed is None:
-        raise click.UsageError("--plan needs the --seed of its run")
+    if replayed is not None and as_json:
+        raise click.UsageError("Give only one of --replay and --json.")
+    if replayed and plan_file is not None:
+        raise click.UsageError("Give only one of --replay FILE and --plan FILE.")
+    plan_file = Path(replayed) if replayed else plan_file
+    if plan_file is not None and (
+        coordinated or any(option is not None for option in (seed, runs, minutes, faults))
+    ):
+        raise click.UsageError(
+            "the file of a plan has its seed, faults and members: leave out the other options"
+        )
     if timeline is not None and not timeline.absolute().parent.is_dir():
         raise click.BadParameter(
             f"the directory {timeline.absolute().parent} does not exist", param_hint="--timeline"
         )
     # The logs of brokers about faults belong to the run, not to this command.
     logging.getLogger().setLevel(logging.CRITICAL + 1)
-    given = None if plan_file is None else _read_plan(plan_file)
+    given: Plan | None = None
+    if plan_file is not None:
+        seed, given = _read_plan(plan_file)
     count = failed = 0
     shown: tuple[int, Plan] | None = None
     for one in _seeds(seed, runs, minutes):
         plan = given or _draw(one, profile, faults, coordinated=coordinated)
-        outcome = run_seed(one, plan=plan, on_line=click.echo if replay else None)
+        outcome = run_seed(one, plan=plan, on_line=None if replayed is None else click.echo)
         count += 1
         failed += outcome.verdict is not None
         if as_json:
             show_json(asdict(outcome))
         else:
             options = [
-                f"--profile {profile}",
+                f"--seed {one} --profile {profile}",
                 *(["--coordinated"] if coordinated else []),
                 *([f"--faults {','.join(faults) or NO_FAULTS}"] if faults is not None else []),
+                "--replay",
             ]
-            _show(outcome, " ".join(options) if given is None else f"--plan {plan_file}")
+            _show(outcome, f"--replay {plan_file}" if given else " ".join(options))
         if outcome.verdict is not None and shrink:
             plan = _shrink(plan, outcome, as_json=as_json)
         if outcome.verdict is not None or not failed:
@@ -156,13 +174,15 @@ def _kinds(text: str | None) -> list[str] | None:
 
 
 def _show(outcome: Outcome, how: str) -> None:
+    """`how`: the options that repeat the run."""
     click.echo(_line(outcome))
     if outcome.verdict is not None:
         click.echo(f"    {outcome.verdict}")
-        click.echo(f"    kafka08 simulate --seed {outcome.seed} {how} --replay")
+        click.echo(f"    kafka08 simulate {how}")
 
 
-def _read_plan(file: Path) -> Plan:
+def _read_plan(file: Path) -> tuple[int, Plan]:
+    """The seed and the plan in the file."""
     try:
         return Plan.from_json(file.read_text())
     except ValueError as error:
@@ -179,7 +199,7 @@ def _shrink(plan: Plan, outcome: Outcome, *, as_json: bool) -> Plan:
         lambda: time.process_time() < end,
     ).shrink()
     file = Path(f"simulate-{outcome.seed}.json")
-    file.write_text(shrunk.plan.to_json())
+    file.write_text(shrunk.plan.to_json(outcome.seed))
     if not as_json:
         small = shrunk.plan
         click.echo(
@@ -189,7 +209,7 @@ def _shrink(plan: Plan, outcome: Outcome, *, as_json: bool) -> Plan:
         )
         for line in shrunk.outcome.story[1:]:
             click.echo(f"    {line}")
-        click.echo(f"    kafka08 simulate --seed {outcome.seed} --plan {file} --replay")
+        click.echo(f"    kafka08 simulate --replay {file}")
     return shrunk.plan
 
 

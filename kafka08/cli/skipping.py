@@ -15,7 +15,9 @@ Skipped: TypeAlias = tuple[TopicPartition, int]
 
 
 class DamageSkipper:
-    """For the reader of one stream or partition.
+    """Skips damaged messages of one stream or partition. It reads a message a second time before it
+    skips it, because the damage may have happened in transit. Each skipped one is reported on
+    stderr.
 
     A message is read a second time before it is skipped: it may have been damaged in transit. Each
     skipped one is reported on stderr.

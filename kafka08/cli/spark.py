@@ -120,7 +120,7 @@ def read(
     master, conf = spark_place()
     options = kafka_options()
     if ranges and group:
-        raise click.UsageError("use one of --range and --group")
+        raise click.UsageError("Give only one of --range and --group.")
     if ranges:
         options["offsetRanges"] = json.dumps([[topic, *parse_range(text)] for text in ranges])
     else:
@@ -224,9 +224,11 @@ def spark_place() -> tuple[str, dict[str, str]]:
         if not name.startswith("spark."):
             raise ConfigError(f"--conf {name}: the names of Spark's properties start with spark.")
     if "spark.master" in conf:
-        raise click.UsageError("use --master instead of --conf spark.master")
+        raise click.UsageError("Give --master instead of --conf spark.master.")
     if master and cores:
-        raise click.UsageError("use one of --master and --cores; see --conf spark.cores.max=N")
+        raise click.UsageError(
+            "Give only one of --master and --cores; see --conf spark.cores.max=N."
+        )
     return master or f"local[{cores or DEFAULT_CORES}]", conf
 
 

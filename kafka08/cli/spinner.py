@@ -42,7 +42,7 @@ class Spinner:
 
     @contextmanager
     def wait_for(self, who: object) -> Iterator[None]:
-        """For a wait, in any thread."""
+        """Show a wait, in any thread."""
         key = object()
         self._waits[key] = time.monotonic(), who
         if self._thread is None:

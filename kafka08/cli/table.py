@@ -62,8 +62,8 @@ def terminal_width() -> int | None:
 def layout(
     headings: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> tuple[list[str], list[str]]:
-    """The lines of the headings and those of the rows, each column as wide as what is in it; `-`
-    for None. With a `width` the longest cells are shortened in the middle until a line fits; if
+    """The lines of the headings and those of the rows, each column as wide as its cells; `-` for
+    None. With a `width` the longest cells are shortened in the middle until a line fits; if
     that is not enough, headings are broken at blanks, and then columns of `-` alone are left out.
     A line may stay too long even so."""
     cells = [["-" if v is None else str(v) for v in row] for row in rows]

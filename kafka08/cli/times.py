@@ -1,22 +1,42 @@
-"""Points in time as arguments of `kafka08 consume`."""
+"""Points in time as arguments of commands."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
+from kafka08.config import LONG_MAX
+from kafka08.structs import TopicPartition
 
-def parse_time(text: str) -> int:
-    """`@ms` or `@2026-11-22T10:00`, in ms since 1970. ValueError for other texts."""
-    time = text.removeprefix("@")
-    if time.isdecimal():
-        return int(time)
-    return round(datetime.fromisoformat(time).timestamp() * 1000)
+
+def parse_ms(text: str) -> int:
+    """`1795341600000` or `2026-11-22T10:00[+01:00]`, in ms since 1970. ValueError for other texts,
+    and for times before 1970: brokers take some of their numbers for other questions."""
+    try:
+        time_ms = int(text) if text.isdecimal() else _of_iso(text)
+    except OverflowError as error:  # the year 1, in some time zones
+        raise ValueError(f"{text!r} is not a time since 1970") from error
+    if not 0 <= time_ms <= LONG_MAX:
+        raise ValueError(f"{text!r} is not a time since 1970")
+    return time_ms
+
+
+def _of_iso(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def is_time(text: str) -> bool:
-    """Whether it is `@` and a time."""
+    """Whether it is `@` and a time for `parse_ms`."""
     try:
-        parse_time(text)
+        parse_ms(text.removeprefix("@"))
     except ValueError:
         return False
     return text.startswith("@")
+
+
+def no_times(tp: TopicPartition) -> str:
+    """Why a time finds nothing in a partition that has messages."""
+    return (
+        f"{tp}: none of its messages has a timestamp, so a time finds none. Clients before 0.10 "
+        "wrote them, or the old Producer (kafka08 produce --old-producer), or the topic's "
+        "message.format.version is below 0.10"
+    )

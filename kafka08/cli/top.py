@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 5.0
 CPU_SHARE_MAX = 0.1
-"""Of a core."""
+"""The largest share of a core that it uses."""
 IDLE_SECONDS = 3600.0
 KEYS: Final = {
     "\x1b[A": "up",
@@ -211,7 +211,7 @@ class ReadKey:
 
 
 def first_key(text: str) -> tuple[str, str]:
-    """The first key in what a terminal sent, and the rest. Pure."""
+    """The first key of a terminal's input, and the rest of it. Pure."""
     for sequence, name in KEYS.items():
         if text.startswith(sequence):
             return name, text[len(sequence) :]

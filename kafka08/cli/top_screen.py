@@ -1,4 +1,4 @@
-"""The screen of `kafka08 top`: what is shown, and what a key does. No terminal, no cluster."""
+"""The screen of `kafka08 top`: its rows, and the effect of each key. No terminal, no cluster."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka08.exporter.summary import (
-    NOT_REGISTERED,
     BrokerRow,
     GroupPartitionRow,
     GroupRow,
     Summary,
     TopicRow,
 )
+from kafka08.structs import NOT_REGISTERED
 
 BROKERS, TOPICS, GROUPS, LOGS = "brokers", "topics", "groups", "logs"
 PAGES: Final = {"b": BROKERS, "t": TOPICS, "g": GROUPS, "l": LOGS}
 HELP: Final = "b t g l page  ↑↓  enter open  esc back  s sort  / filter  space pause  q quit"
 FIXED_LINES: Final = 5
-"""Of a screen that are not rows: two of the head, the table's head and rule, the help."""
+"""Lines of a screen that are not rows: two of the head, the table's head and rule, the help."""
 NAME_WIDTH: Final = 8
-"""What of a name is shown however narrow the terminal is."""
+"""Characters of a name that are shown however narrow the terminal is."""
 UP, DOWN, ENTER, ESCAPE, BACKSPACE = "up", "down", "enter", "escape", "backspace"
 COLOURS: Final = {"OK": "green", "WARN": "yellow"}
 
@@ -56,7 +56,7 @@ ROW_TYPES: Final[dict[str, type[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What somebody looks at.
+    """The state of the screen.
 
     page       brokers, topics, groups or logs
     group      the group whose partitions are shown; None: the page is
@@ -143,7 +143,7 @@ class Screen:
 
 
 def name_of(row: Any) -> str:
-    """What a filter looks at, and what opens the row."""
+    """The name of a row, which the filter searches, and which opens the row."""
     if isinstance(row, GroupPartitionRow):
         return f"{row.topic}-{row.partition}"
     return str(astuple(row)[0])
@@ -198,7 +198,7 @@ def render(
 
 
 def style_of(value: object) -> str:
-    """Of a verdict."""
+    """The style of a verdict."""
     verdicts = {"OK", "WARN", "STOP", "STALL", "REWIND"}
     return COLOURS.get(str(value), "bold red") if value in verdicts else ""
 
@@ -217,7 +217,7 @@ def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, T
     for what, number in (
         ("under-replicated", summary.under_replicated),
         ("offline", summary.offline),
-        ("unanswered", len(summary.unanswered)),
+        ("failed requests", len(summary.failed_requests)),
     ):
         first.append(f"{what} {number}  ", style=bad if number else "")
     what = screen.page if screen.group is None else f"group {screen.group}"

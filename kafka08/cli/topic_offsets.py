@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,6 +19,7 @@ from kafka08.cli.options import (
     legal_topic,
 )
 from kafka08.cli.table import as_objects, show_table
+from kafka08.cli.times import parse_ms
 from kafka08.errors import KafkaError, UnknownTopicOrPartition
 from kafka08.listing import counted
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
@@ -35,7 +35,7 @@ TIMES: Final = {
     str(LATEST_OFFSET): LATEST_OFFSET,
 }
 
-Answer = list[int] | KafkaError
+Result = list[int] | KafkaError
 """Offsets, descending, or the error."""
 
 
@@ -43,14 +43,12 @@ def time_of(_: click.Context, parameter: click.Parameter, value: str | None) -> 
     """A time as in the Offsets request."""
     if value is None or value in TIMES:
         return None if value is None else TIMES[value]
-    if value.isdecimal():
-        return int(value)
     try:
-        return round(datetime.fromisoformat(value).timestamp() * 1000)
+        return parse_ms(value)
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is not earliest, latest, a time as 2026-01-31T12:00[+01:00], or "
-            "milliseconds since 1970",
+            f"{value!r} is not earliest, latest, a time since 1970 as 2026-01-31T12:00[+01:00], or "
+            "its milliseconds",
             param=parameter,
         ) from None
 
@@ -109,29 +107,29 @@ def offsets(
     offset is unknown.
     """
     if as_json and form == "jvm":
-        raise click.UsageError("use one of --json and --format jvm")
+        raise click.UsageError("Give only one of --json and --format jvm.")
     if max_offsets > 1 and time_ms is None:
         raise click.UsageError("--offsets needs --time")
     if form == "jvm" and time_ms is None:
         time_ms = LATEST_OFFSET
     times = [EARLIEST_OFFSET, LATEST_OFFSET] if time_ms is None else [time_ms]
-    answers = ask(names, partitions, times, max_offsets)
+    results = ask(names, partitions, times, max_offsets)
     if time_ms is None:
-        show(BOUNDS, [(*tp, *bounds(*of_tp)) for tp, of_tp in answers.items()], as_json)
+        show(BOUNDS, [(*tp, *bounds(*of_tp)) for tp, of_tp in results.items()], as_json)
     elif form == "jvm":
-        for (topic, partition), [answer] in answers.items():
-            if isinstance(answer, list):
-                click.echo(f"{topic}:{partition}:{','.join(map(str, answer))}")
+        for (topic, partition), [result] in results.items():
+            if isinstance(result, list):
+                click.echo(f"{topic}:{partition}:{','.join(map(str, result))}")
     else:
         what = "offset" if max_offsets == 1 else "offsets"
-        cells = [(*tp, cell(answer, max_offsets, as_json)) for tp, [answer] in answers.items()]
+        cells = [(*tp, cell(result, max_offsets, as_json)) for tp, [result] in results.items()]
         show((*BOUNDS[:2], what), cells, as_json)
-    sys.exit(report_unknown(answers))
+    sys.exit(report_unknown(results))
 
 
 def ask(
     names: Sequence[str], partitions: Sequence[int] | None, times: Sequence[int], max_offsets: int
-) -> dict[TopicPartition, list[Answer]]:
+) -> dict[TopicPartition, list[Result]]:
     """partition → the offsets for each of `times`."""
     from kafka08.client import ClusterClient
     from kafka08.client.log_offsets import offsets_or_errors
@@ -142,7 +140,7 @@ def ask(
         found = [
             offsets_or_errors(cluster, dict.fromkeys(wanted, time), max_offsets) for time in times
         ]
-    return {tp: [answers[tp] for answers in found] for tp in wanted}
+    return {tp: [of_time[tp] for of_time in found] for tp in wanted}
 
 
 def wanted_partitions(
@@ -164,19 +162,19 @@ def wanted_partitions(
     return wanted
 
 
-def bounds(start: Answer, end: Answer) -> tuple[int | None, int | None, int | None]:
+def bounds(start: Result, end: Result) -> tuple[int | None, int | None, int | None]:
     """Log start, log end, and the number of offsets between them; None if unknown."""
     first, last = (a[0] if isinstance(a, list) and a else None for a in (start, end))
     return first, last, None if first is None or last is None else last - first
 
 
-def cell(answer: Answer, max_offsets: int, as_json: bool) -> int | str | list[int] | None:
+def cell(result: Result, max_offsets: int, as_json: bool) -> int | str | list[int] | None:
     """The offset, or several; None if there is none before that time, or it is unknown."""
-    if not isinstance(answer, list):
+    if not isinstance(result, list):
         return None
     if max_offsets == 1:
-        return answer[0] if answer else None
-    return answer if as_json else ",".join(map(str, answer)) or None
+        return result[0] if result else None
+    return result if as_json else ",".join(map(str, result)) or None
 
 
 def show(headings: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
@@ -186,11 +184,11 @@ def show(headings: Sequence[str], rows: Sequence[Sequence[object]], as_json: boo
         show_table(headings, rows, if_none="There are no topics.")
 
 
-def report_unknown(answers: Mapping[TopicPartition, Sequence[Answer]]) -> int:
+def report_unknown(results: Mapping[TopicPartition, Sequence[Result]]) -> int:
     """Print on stderr which offsets are unknown, and why; returns the exit code."""
     unknown = {
         tp: next((a for a in of_tp if not isinstance(a, list)), None)
-        for tp, of_tp in answers.items()
+        for tp, of_tp in results.items()
     }
     failed = {tp: error for tp, error in unknown.items() if error is not None}
     for tp, error in failed.items():

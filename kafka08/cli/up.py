@@ -121,11 +121,11 @@ def broker_command(verb: Verb, text: str) -> None:
             report_none_runs(directory)
             sys.exit(1)
         await_ready(directory)
-        answer = ask(directory.path, verb, broker)
+        said = ask(directory.path, verb, broker)
         if as_json:
-            show_json({"broker": broker, "done": answer})
+            show_json({"broker": broker, "done": said})
         else:
-            click.echo(answer)
+            click.echo(said)
 
 
 broker_command("restart", "Stop the broker ID cleanly, if it runs, and start it again.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka08.config import parse_port
+from kafka08.config import check_host, parse_port
 from kafka08.errors import ConfigError
 
 
@@ -28,4 +28,5 @@ def _parse_address(part: str, key: str) -> tuple[str, int]:
         raise ConfigError(f"{key}: {part!r}: put an IPv6 address in brackets, as [::1]:9092")
     if not colon or not host:
         raise ConfigError(f"{key}: {part!r} is not of the form host:port")
+    check_host(host, key)
     return host, parse_port(port, f"{key}: {part!r}")

@@ -71,7 +71,7 @@ class ClusterClient:
     connect_timeout_ms  longest wait for a connection
     retry_policy        for `ask_leaders` and `at_leader`
     negotiates          whether connections ask brokers for their API versions
-    is_reached          whether any broker has ever answered
+    is_reached          whether any broker has ever responded
     """
 
     def __init__(
@@ -230,10 +230,10 @@ class ClusterClient:
 
         NoBrokersAvailable has the error of each of them.
         """
-        return next(self._answers(request))
+        return next(self._responses(request))
 
-    def _answers(self, request: Request) -> Iterator[Response]:
-        """The responses of known brokers, in random order; NoBrokersAvailable if none answers."""
+    def _responses(self, request: Request) -> Iterator[Response]:
+        """The responses of known brokers, in random order; NoBrokersAvailable if none responds."""
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
         self._runtime.random.shuffle(candidates)
@@ -242,7 +242,7 @@ class ClusterClient:
         for host, port in candidates:
             try:
                 with self._pool.connection(host, port) as connection:
-                    answer = connection.send(request)
+                    response = connection.send(request)
             except Closed:
                 raise
             except (ClientError, ProtocolError) as error:
@@ -254,9 +254,9 @@ class ClusterClient:
                     kind = NoBrokersAvailable
             else:
                 self.is_reached = True
-                yield answer
+                yield response
         if len(failures) == len(candidates):
-            raise kind("no broker answered: " + "; ".join(failures))
+            raise kind("no broker responded: " + "; ".join(failures))
 
     def _warn(self, text: str) -> None:
         """Log it; at debug level if that was done within WARN_SECONDS. Callers try again and again
@@ -299,15 +299,15 @@ class ClusterClient:
             for broker, of_broker in self._by_leader(open_, failures).items():
                 try:
                     with self.connection(broker) as connection:
-                        answers = ask(connection, of_broker)
+                        outcomes = ask(connection, of_broker)
                 except KafkaError as error:
                     failures.update(dict.fromkeys(of_broker, error))
                     continue
-                for tp, answer in answers.items():
-                    if isinstance(answer, ApiError):
-                        failures[tp] = answer
+                for tp, outcome in outcomes.items():
+                    if isinstance(outcome, ApiError):
+                        failures[tp] = outcome
                     else:
-                        results[tp] = answer
+                        results[tp] = outcome
                         del open_[tp]
             if failures:
                 raise _worst(failures.values(), passes)
@@ -333,13 +333,13 @@ class ClusterClient:
         # has sent it both. So does a cluster that never had a topic, whose controller sends
         # nothing: an empty response is accepted unless topics are known.
         """
-        for response in self._answers(MetadataRequest(None)):
+        for response in self._responses(MetadataRequest(None)):
             assert isinstance(response, MetadataResponse)
             if response.brokers:
                 return response
         if any(map(self._metadata.knows, self._metadata.topics)):
             raise NoBrokersAvailable(
-                "the brokers that answered have just started and list no brokers and no topics; "
+                "the brokers that responded have just started and list no brokers and no topics; "
                 "try again"
             )
         return response

@@ -45,13 +45,13 @@ def error_codes(response: Response, storage: StorageName) -> dict[TopicPartition
     """partition → error code of an OffsetFetch or OffsetCommit response; NO_ERROR where nothing is
     committed, in either store."""
     if isinstance(response, OffsetCommitResponse):
-        return {tp: answer.error_code for tp, answer in commit_results(response).items()}
+        return {tp: result.error_code for tp, result in commit_results(response).items()}
     assert isinstance(response, OffsetFetchResponse)
     # 0.8: version 0 returns error 3 and offset -1 for a missing znode.
     none_stored = UnknownTopicOrPartition.code if storage == "zookeeper" else NO_ERROR
     return {
-        tp: NO_ERROR if answer.error_code == none_stored else answer.error_code
-        for tp, answer in committed_results(response).items()
+        tp: NO_ERROR if result.error_code == none_stored else result.error_code
+        for tp, result in committed_results(response).items()
     }
 
 
@@ -78,8 +78,8 @@ def committed_in_kafka(
         raise UnknownTopicOrPartition(
             f"the coordinator of group {group} does not know {min(unknown)} yet"
         )
-    answers = committed_results(response)
-    return {tp: answers[tp].offset if tp in answers else NO_OFFSET for tp in partitions}
+    results = committed_results(response)
+    return {tp: results[tp].offset if tp in results else NO_OFFSET for tp in partitions}
 
 
 def offsets_found(
@@ -94,13 +94,13 @@ def offsets_found(
     check(response.error_code, f"group {group}")
     found = {}
     for topic in response.topics:
-        for answer in topic.partitions:
-            if answer.error_code in OF_THE_GROUP:
-                check(answer.error_code, f"group {group}")
-            if answer.error_code == NO_ERROR and answer.offset != NO_OFFSET:
-                tp = TopicPartition(topic.topic, answer.partition)
+        for result in topic.partitions:
+            if result.error_code in OF_THE_GROUP:
+                check(result.error_code, f"group {group}")
+            if result.error_code == NO_ERROR and result.offset != NO_OFFSET:
+                tp = TopicPartition(topic.topic, result.partition)
                 if tp in partitions:
-                    found[tp] = answer.offset
+                    found[tp] = result.offset
     return found
 
 

@@ -3,7 +3,7 @@
 A request is about one group, and a broker answers the requests of a connection in order. So those
 to one coordinator are written ahead of the responses: a thousand groups cost about as much waiting
 as one. A group whose coordinator moves, loads or is just being found is asked about again with the
-others that are left, until `patience_s` is over; its last error is then its result.
+others that are left, until `timeout_s` is over; its last error is then its result.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 Check: TypeAlias = Callable[[], None]
 Find: TypeAlias = Callable[[Sequence[str]], Mapping[str, Broker | KafkaError]]
 """Groups → the coordinator of each, or why it is unknown. Called again for those whose coordinator
-did not answer, which may have moved."""
+did not respond, which may have moved."""
 
-PATIENCE_S: Final = 15.0
+TIMEOUT_S: Final = 15.0
 """The first question of all makes the offsets topic, and a coordinator may have to load."""
 BACKOFF_S: Final = 0.2
 IN_FLIGHT_MAX: Final = 50
@@ -68,9 +68,9 @@ Ask: TypeAlias = Callable[[str, VersionRanges], Question]
 class Coordinators:
     """Sends its requests through `cluster`, which the caller closes. Thread-safe if `find` is.
 
-    patience_s      how long groups are asked about again
+    timeout_s       how long groups are asked about again
     find            None: the brokers are asked, which creates a missing offsets topic, and their
-                    answers are remembered
+                    responses are remembered
     requests_sent   to coordinators
     """
 
@@ -79,12 +79,12 @@ class Coordinators:
         cluster: ClusterClient,
         clock: Clock,
         *,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = TIMEOUT_S,
         find: Find | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._find = find or self._look_up
         self._known: dict[str, Broker] = {}
         self.requests_sent = 0
@@ -153,7 +153,7 @@ class Coordinators:
     ) -> dict[str, R | KafkaError]:
         """The result of each group, or the error that it met."""
         results: dict[str, R | KafkaError] = {}
-        give_up_at = self._clock.monotonic() + self._patience_s
+        give_up_at = self._clock.monotonic() + self._timeout_s
         left = list(groups)
         while left:
             results.update(self._round(left, ask, result, check))
@@ -177,10 +177,12 @@ class Coordinators:
             else:
                 by_broker.setdefault(found, []).append(group)
         for broker, names in by_broker.items():
-            for group, answer in zip(names, self._answers(broker, names, ask, check), strict=True):
+            for group, response in zip(
+                names, self._responses(broker, names, ask, check), strict=True
+            ):
                 self.requests_sent += 1
-                results[group] = answered = _result_of(group, answer, result)
-                if isinstance(answered, KafkaError):
+                results[group] = outcome = _result_of(group, response, result)
+                if isinstance(outcome, KafkaError):
                     self._known.pop(group, None)
         return results
 
@@ -190,20 +192,20 @@ class Coordinators:
         unknown = [group for group in groups if group not in found]
         if not unknown:
             return found
-        for group, answer in zip(unknown, self._answers_of_any(unknown), strict=True):
-            found[group] = coordinator = _result_of(group, answer, coordinator_of)
+        for group, response in zip(unknown, self._responses_of_any(unknown), strict=True):
+            found[group] = coordinator = _result_of(group, response, coordinator_of)
             if isinstance(coordinator, Broker):
                 self._known[group] = coordinator
         return found
 
-    def _answers_of_any(self, groups: Sequence[str]) -> list[Response | KafkaError]:
-        """ConsumerMetadata of each group from the first broker that answers; where there was none,
+    def _responses_of_any(self, groups: Sequence[str]) -> list[Response | KafkaError]:
+        """ConsumerMetadata of each group from the first broker that responds; where there was none,
         why."""
         try:
             for broker in self._cluster.brokers():
-                answers = list(self._answers(broker, groups, _who_coordinates))
-                if not isinstance(answers[0], ClientError | ProtocolError):
-                    return answers
+                responses = list(self._responses(broker, groups, _who_coordinates))
+                if not isinstance(responses[0], ClientError | ProtocolError):
+                    return responses
             # None is known yet, or those that were are gone: one question to an address that was
             # given; the others wait for the next round.
             first = self._cluster.ask_any(ConsumerMetadataRequest(groups[0]))
@@ -213,20 +215,20 @@ class Coordinators:
         later = ConsumerCoordinatorNotAvailable("no broker is known yet that could be asked")
         return [first, *[later] * (len(groups) - 1)]
 
-    def _answers(
+    def _responses(
         self, broker: Broker, groups: Sequence[str], ask: Ask, check: Check = lambda: None
     ) -> Iterator[Response | KafkaError]:
-        """The answers of a broker, in order; where there was none, why."""
-        answered = 0
+        """The responses of a broker, in order; where there was none, why."""
+        count = 0
         try:
             with self._cluster.connection(broker) as connection:
                 for response in _pipeline(connection, groups, ask, check):
                     yield response
-                    answered += 1
+                    count += 1
         except Closed:
             raise
         except (ClientError, ProtocolError, UnsupportedVersion) as error:
-            for _ in range(len(groups) - answered):
+            for _ in range(len(groups) - count):
                 yield error
 
 
@@ -255,12 +257,12 @@ def _who_coordinates(group: str, _: VersionRanges) -> Question:
 
 
 def _result_of(
-    group: str, answer: Response | KafkaError, result: Callable[[str, Response], R]
+    group: str, response: Response | KafkaError, result: Callable[[str, Response], R]
 ) -> R | KafkaError:
-    if isinstance(answer, KafkaError):
-        return answer
+    if isinstance(response, KafkaError):
+        return response
     try:
-        return result(group, answer)
+        return result(group, response)
     except KafkaError as error:
         return error
 

@@ -6,13 +6,19 @@ The functions retry errors that may pass. They raise what ClusterClient.ask_lead
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.requests import offsets_request, offsets_results
 from kafka08.client.retry import is_retriable_at_leader
-from kafka08.errors import ApiError, KafkaError, OffsetOutOfRange, error_of
+from kafka08.errors import (
+    ApiError,
+    KafkaError,
+    OffsetOutOfRange,
+    UnsupportedVersion,
+    error_of,
+)
 from kafka08.network.connection import Connection
 from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.structs import (
@@ -71,8 +77,8 @@ def segment_starts(
     cluster: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, list[int]]:
     """partition → base offsets of all segments, ascending, then the log's end."""
-    answers = _ask(cluster, dict.fromkeys(partitions, LATEST_OFFSET), SEGMENTS_MAX)
-    return {tp: sorted(set(offsets)) for tp, offsets in answers.items()}
+    found = _ask(cluster, dict.fromkeys(partitions, LATEST_OFFSET), SEGMENTS_MAX)
+    return {tp: sorted(set(offsets)) for tp, offsets in found.items()}
 
 
 def offsets_or_errors(
@@ -80,7 +86,7 @@ def offsets_or_errors(
 ) -> dict[TopicPartition, list[int] | KafkaError]:
     """partition → up to `max_offsets` offsets before its time (in ms, EARLIEST_OFFSET or
     LATEST_OFFSET), descending, or the error. A partition without a leader, or a broker that does
-    not answer, does not affect the others."""
+    not respond, does not affect the others."""
     found: dict[TopicPartition, list[int] | KafkaError] = {}
     by_leader: dict[Broker, dict[TopicPartition, int]] = {}
     for tp, time_ms in times.items():
@@ -113,11 +119,11 @@ def _bounds(
     which: int,
     replica_id: int = ORDINARY_CONSUMER,
 ) -> dict[TopicPartition, int]:
-    answers = _ask(cluster, dict.fromkeys(partitions, which), 1, replica_id)
-    for tp, offsets in answers.items():
+    found = _ask(cluster, dict.fromkeys(partitions, which), 1, replica_id)
+    for tp, offsets in found.items():
         if not offsets:
             raise OffsetOutOfRange(f"{tp}: its leader has no offset at time {which}")
-    return {tp: offsets[0] for tp, offsets in answers.items()}
+    return {tp: offsets[0] for tp, offsets in found.items()}
 
 
 def _ask(
@@ -135,11 +141,26 @@ def _ask(
         response = connection.send(request)
         assert isinstance(response, OffsetsResponse)
         return {
-            tp: error_of(answer.error_code, f"{tp} at {connection}") or list(answer.offsets)
-            for tp, answer in offsets_results(response).items()
+            tp: error_of(result.error_code, f"{tp} at {connection}") or list(result.offsets)
+            for tp, result in offsets_results(response).items()
         }
 
     return cluster.ask_leaders(times, ask, passes=is_retriable_at_leader) if times else {}
+
+
+def offsets_at(
+    cluster: ClusterClient, partitions: Collection[TopicPartition], time_ms: int
+) -> tuple[dict[TopicPartition, int], list[TopicPartition]]:
+    """partition → its first message with a timestamp at or after the time, the log's end if there
+    is none; and the partitions with messages of which none has a timestamp. Raises as
+    `messages_at`."""
+    found = messages_at(cluster, dict.fromkeys(partitions, time_ms))
+    missing = [tp for tp, message in found.items() if message is None]
+    starts, ends = log_starts(cluster, missing), log_ends(cluster, missing)
+    filled = [tp for tp in missing if starts[tp] < ends[tp]]
+    any_time = messages_at(cluster, dict.fromkeys(filled, 0))
+    offsets = {tp: ends[tp] if one is None else one[0] for tp, one in found.items()}
+    return offsets, [tp for tp in filled if any_time[tp] is None]
 
 
 def messages_at(
@@ -153,13 +174,19 @@ def messages_at(
         connection: Connection, of_broker: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, tuple[int, int] | ApiError | None]:
         request = offsets_request(of_broker)
-        request.version = connection.versions.highest(OffsetsRequest, 1, 1)
+        try:
+            request.version = connection.versions.highest(OffsetsRequest, 1, 1)
+        except UnsupportedVersion as error:
+            raise UnsupportedVersion(
+                f"{connection}: brokers before 0.10.1 find no message by its timestamp; give "
+                "offsets, earliest or latest"
+            ) from error
         response = connection.send(request)
         assert isinstance(response, OffsetsResponse)
         return {
-            tp: error_of(answer.error_code, f"{tp} at {connection}")
-            or (None if answer.offset == NO_OFFSET else (answer.offset, answer.timestamp_ms))
-            for tp, answer in offsets_results(response).items()
+            tp: error_of(result.error_code, f"{tp} at {connection}")
+            or (None if result.offset == NO_OFFSET else (result.offset, result.timestamp_ms))
+            for tp, result in offsets_results(response).items()
         }
 
     return cluster.ask_leaders(times, ask, passes=is_retriable_at_leader) if times else {}

@@ -1,4 +1,4 @@
-"""When messages were written, by the timestamps that magic 1 (0.10.0) gives them."""
+"""Finds when messages were written, by the timestamps of magic 1 (0.10.0)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def message_times(
     response = cluster.send(leader, request)
     assert isinstance(response, FetchResponse)
     times = {
-        tp: first_timestamp(answer.message_set)
-        for tp, answer in fetch_results(response).items()
-        if answer.error_code == NO_ERROR and len(answer.message_set)
+        tp: first_timestamp(result.message_set)
+        for tp, result in fetch_results(response).items()
+        if result.error_code == NO_ERROR and len(result.message_set)
     }
     return {tp: time_ms if time_ms >= 0 else None for tp, time_ms in times.items()}

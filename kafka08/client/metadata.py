@@ -64,8 +64,8 @@ class ClusterMetadata:
         """
         brokers = {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in response.brokers}
         topics = {} if all_topics else dict(self.topics)
-        for answer in response.topics:
-            topics[answer.topic] = _topic_info(answer, self.topics.get(answer.topic))
+        for topic in response.topics:
+            topics[topic.topic] = _topic_info(topic, self.topics.get(topic.topic))
         return ClusterMetadata(brokers or self.brokers, topics)
 
     def knows(self, topic: str) -> bool:
@@ -99,14 +99,14 @@ class ClusterMetadata:
         return self.brokers[info.leader]
 
 
-def _topic_info(answer: TopicMetadata, known: TopicInfo | None) -> TopicInfo:
-    error = error_for(answer.error_code)
+def _topic_info(topic: TopicMetadata, known: TopicInfo | None) -> TopicInfo:
+    error = error_for(topic.error_code)
     if error is None:
         partitions = (
             PartitionInfo(p.partition, p.leader, tuple(p.replicas), tuple(p.isr))
-            for p in answer.partitions
+            for p in topic.partitions
         )
-        return TopicInfo(answer.topic, None, tuple(sorted(partitions, key=lambda p: p.partition)))
+        return TopicInfo(topic.topic, None, tuple(sorted(partitions, key=lambda p: p.partition)))
     if error in {UnknownTopicOrPartition, InvalidTopic} or known is None:
-        return TopicInfo(answer.topic, error)
+        return TopicInfo(topic.topic, error)
     return known

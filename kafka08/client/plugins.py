@@ -24,10 +24,8 @@ def plugin(key: str, value: str, known: Mapping[str, Callable[[C], T]], config: 
     if value in known:
         return known[value](config)
     if not BY_OWN_NAME.fullmatch(value):
-        raise ConfigError(
-            f"{key}: {value!r} is none of {', '.join(sorted(known))}, and does not have the form "
-            "module:callable"
-        )
+        names = f"is none of {', '.join(sorted(known))}, and " if known else ""
+        raise ConfigError(f"{key}: {value!r} {names}does not have the form module:callable")
     module, _, attribute = value.partition(":")
     try:
         found: Any = import_module(module)

@@ -37,6 +37,8 @@ class ConnectionPool:
         connection = self._take(host, port)
         try:
             connection.open()
+            if self.is_closed:  # before it was open: nothing else would end its next wait
+                raise Closed("the client is closed")
             yield connection
         finally:
             self._give_back(connection)
@@ -67,7 +69,7 @@ class ConnectionPool:
             self._give_back(connection, close=True)
             if lost:
                 # With acks 0 this is a broker's only sign of an error. The next request must report
-                # it, or the client would go on sending to a broker that drops everything.
+                # it, or the client would keep sending to a broker that drops everything.
                 raise ConnectionFailed(
                     f"{host}:{port} closed the connection after requests without acknowledgement"
                 )

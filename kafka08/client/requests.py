@@ -40,6 +40,7 @@ from kafka08.protocol.offsets import (
     OffsetsTopic,
 )
 from kafka08.protocol.produce import (
+    MAGIC_1_VERSION,
     ProducePartition,
     ProducePartitionResponse,
     ProduceRequest,
@@ -47,6 +48,7 @@ from kafka08.protocol.produce import (
     ProduceTopic,
 )
 from kafka08.protocol.types import Buffer, Response
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.structs import ORDINARY_CONSUMER, Broker, OffsetAndMetadata, TopicPartition
 
 StorageName = Literal["zookeeper", "kafka"]
@@ -94,8 +96,20 @@ def fetch_results(response: FetchResponse) -> dict[TopicPartition, FetchPartitio
     return by_partition(response.topics)
 
 
+def produce_version(versions: VersionRanges) -> tuple[int, int]:
+    """(version of Produce, magic of its messages) for a broker that serves `versions`: with
+    timestamps from 0.10.0 on, else those of 0.8."""
+    if versions.highest(ProduceRequest, 0, MAGIC_1_VERSION) == MAGIC_1_VERSION:
+        return MAGIC_1_VERSION, 1
+    return 0, 0
+
+
 def produce_request(
-    message_sets: Mapping[TopicPartition, Buffer], *, required_acks: int, timeout_ms: int
+    message_sets: Mapping[TopicPartition, Buffer],
+    *,
+    required_acks: int,
+    timeout_ms: int,
+    version: int = 0,
 ) -> ProduceRequest:
     return ProduceRequest(
         required_acks,
@@ -104,6 +118,7 @@ def produce_request(
             ProduceTopic(topic, [ProducePartition(p, data) for p, data in items])
             for topic, items in by_topic(message_sets).items()
         ],
+        version=version,
     )
 
 

@@ -59,8 +59,8 @@ def is_retriable_at_leader(error: KafkaError) -> bool:
 
 
 def is_retriable_at_coordinator(error: KafkaError) -> bool:
-    """As `is_retriable`, for responses about committed offsets: there an unknown partition, or one
-    led elsewhere, is a fault of the request, and a retry does not change it."""
+    """Like `is_retriable`, for responses about committed offsets: there an unknown partition, or
+    one led elsewhere, is an error of the request, and a retry does not change it."""
     return is_retriable(error) and not (isinstance(error, ApiError) and error.refresh_metadata)
 
 

@@ -64,7 +64,7 @@ class ConsumerConfig(Config):
     exclude_internal_topics: bool = key(True, doc="Keep __consumer_offsets out of patterns.")
 
     fetch_message_max_bytes: int = key(1024 * 1024, low=1, doc="Fetch size per partition.")
-    fetch_min_bytes: int = key(1, low=0, doc="Bytes at which the broker answers a fetch.")
+    fetch_min_bytes: int = key(1, low=0, doc="Bytes at which the broker responds to a fetch.")
     fetch_wait_max_ms: int = key(
         100, low=0, doc="How long the broker may wait for fetch.min.bytes."
     )

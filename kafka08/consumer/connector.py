@@ -67,21 +67,27 @@ K = TypeVar("K")
 V = TypeVar("V")
 Streams: TypeAlias = Mapping[StreamKey, MemberStream]
 
-JOIN_PATIENCE_S: Final = 5.0
+JOIN_TIMEOUT_S: Final = 5.0
 """How long a shutdown waits for the rebalancer, and then for the fetchers."""
 
 
 class ConsumerConnector:
     """One member of the group `group.id`. Connects to ZooKeeper at once, joins the group when its
-    streams are created, leaves it in `shutdown`. Thread-safe. Raises ZooKeeperError."""
+    streams are created, leaves it in `shutdown`. Thread-safe. Raises ZooKeeperError.
+
+    timestamps   whether batches have the timestamps of messages: each broker is asked whether it
+                 sends them, for which a broker of 0.8 closes the connection
+    """
 
     def __init__(
         self,
         config: ConsumerConfig,
         *,
+        timestamps: bool = False,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         self.config = config
+        self._timestamps = timestamps
         self.consumer_id = f"{config.group_id}_{config.consumer_id or _new_id(runtime)}"
         config.log_notes()
         self._runtime = runtime
@@ -273,8 +279,8 @@ class ConsumerConnector:
         thread is processing counts as finished. Retries offsets.commit.max.retries times if the
         error may pass, then raises it. SessionLost while the ZooKeeper session is in doubt.
 
-        Waits while a rebalance fetches committed offsets: if the coordinator does not answer, up to
-        rebalance.max.retries × rebalance.backoff.ms. KafkaError after 30 s."""
+        Waits while a rebalance fetches committed offsets: if the coordinator does not respond, up
+        to rebalance.max.retries × rebalance.backoff.ms. KafkaError after 30 s."""
         if self._closing.is_set():
             raise Closed(f"{self.consumer_id} was shut down")
         if self._ownership is not None:
@@ -300,12 +306,12 @@ class ConsumerConnector:
             stream.close()
         if self._rebalancer is not None:
             self._rebalancer.post(Event.STOP)
-            if not self._rebalancer.join(JOIN_PATIENCE_S):
+            if not self._rebalancer.join(JOIN_TIMEOUT_S):
                 logger.warning(
                     "[%s] shutdown: the rebalance in progress did not end within %d s. Its threads "
                     "end by themselves",
                     self.consumer_id,
-                    JOIN_PATIENCE_S,
+                    JOIN_TIMEOUT_S,
                 )
         if self._ownership is not None and self.config.auto_commit_enable:
             self._commit_finally(self._ownership)
@@ -313,7 +319,7 @@ class ConsumerConnector:
         self._leaders.close()
         self._coordinators.close()
         self._zk.close()
-        self._fetchers.join(JOIN_PATIENCE_S)
+        self._fetchers.join(JOIN_TIMEOUT_S)
         logger.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
 
     def delete_group(self) -> None:
@@ -408,7 +414,7 @@ class ConsumerConnector:
             config.group_id,
             clock=self._runtime,
             backoff_ms=config.offsets_channel_backoff_ms,
-            patience_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
+            timeout_ms=config.rebalance_max_retries * config.rebalance_backoff_ms,
             is_interrupted=lambda: self._rebalancer is None or self._rebalancer.is_interrupted,
             known=True,
             fence=self._gate.check,
@@ -424,6 +430,7 @@ class ConsumerConnector:
             key_decoder=key_decoder,
             value_decoder=value_decoder,
             on_room=self._fetchers.notify,
+            timestamps=self._timestamps,
         )
 
     def _make_partitions(self, wanted: Assignment, offsets: Offsets) -> list[OwnedPartition]:
@@ -459,11 +466,13 @@ class ConsumerConnector:
             timeout_ms=self.config.socket_timeout_ms,
             receive_buffer=self.config.socket_receive_buffer_bytes,
             max_response_bytes=response_bytes_max(self.config),
+            negotiates=self._timestamps,
+            accepts_0_8=True,
             runtime=self._runtime,
         )
 
     def _on_session_event(self, event: SessionEvent) -> None:
-        """In kazoo's thread, so nothing here waits."""
+        """Runs in kazoo's thread, so nothing here waits."""
         if event is SessionEvent.SUSPENDED:
             for stream in self._streams.values():
                 stream.pause()
@@ -498,8 +507,8 @@ class ConsumerConnector:
     def _commit_finally(self, ownership: Ownership) -> None:
         """One commit with its retries. Finding the coordinator and another thread's commit before
         it count towards offsets.channel.socket.timeout.ms."""
-        patience_ms = self.config.offsets_channel_socket_timeout_ms
-        end = self._runtime.call_later(patience_ms / 1000, self._coordinators.close)
+        timeout_ms = self.config.offsets_channel_socket_timeout_ms
+        end = self._runtime.call_later(timeout_ms / 1000, self._coordinators.close)
         try:
             ownership.commit(
                 retries=self.config.offsets_commit_max_retries,
@@ -511,7 +520,7 @@ class ConsumerConnector:
                 "%d ms (offsets.channel.socket.timeout.ms). Messages since the last commit will be "
                 "read again",
                 self.consumer_id,
-                patience_ms,
+                timeout_ms,
             )
         except KafkaError as error:
             logger.warning(

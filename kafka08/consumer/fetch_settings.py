@@ -44,7 +44,7 @@ class FetchSettings:
                              position; NO_RESET: raise OffsetOutOfRange to the reader
     fetch_message_max_bytes  the limit of one partition in a response
     fetch_max_bytes          the limit of a whole response, for brokers from 0.10.1 on; None: use
-                             Fetch version 0 only, which has no such limit
+                             a Fetch version below 3, which has no such limit
     """
 
     auto_offset_reset: str

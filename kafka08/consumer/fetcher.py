@@ -49,6 +49,7 @@ from kafka08.errors import (
 from kafka08.network.connection import Connection
 from kafka08.protocol.fetch import (
     LIMITED_VERSION,
+    MAGIC_1_VERSION,
     FetchPartitionResponse,
     FetchRequest,
     FetchResponse,
@@ -64,7 +65,7 @@ FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 smaller."""
 REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
 """The approximate limit of one request; partitions beyond it are in the next one."""
-ANSWER_HEADERS_BYTES: Final = 16 * 1024 * 1024
+RESPONSE_HEADERS_BYTES: Final = 16 * 1024 * 1024
 """The size of topics and partitions in a response, without their messages."""
 HELD_CHECK_S: Final = 0.1
 """How often a fetcher whose partitions are all on hold checks them."""
@@ -97,7 +98,7 @@ def response_bytes_max(config: FetchOptions) -> int:
         config.fetch_message_max_bytes,
         config.fetch_max_bytes or 0,
     )
-    return min(messages + ANSWER_HEADERS_BYTES, INT_MAX)
+    return min(messages + RESPONSE_HEADERS_BYTES, INT_MAX)
 
 
 def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
@@ -110,11 +111,11 @@ def out_of_range_chunk(partition: OwnedPartition, offset: int) -> Chunk:
 
 
 def withheld_chunk(partition: OwnedPartition, offset: int, code: int) -> Chunk:
-    """For a reader to be told what this broker will not send it."""
+    """Raises in the reader why this broker does not send the messages at `offset`."""
     cause, cure = WITHHELD[code]
     error = UnsupportedForMessageFormat(
-        f"{partition.topic_partition}, offset {offset}: {cause} (error code {code}). {cure}, or go "
-        "on behind these messages with seek"
+        f"{partition.topic_partition}, offset {offset}: {cause} (error code {code}). {cure}, or "
+        "skip these messages with seek"
     )
     return Chunk(partition, b"", offset, offset, error=error, hold=True)
 
@@ -145,7 +146,7 @@ class PartitionFetcher:
         """The content of the request in flight, or of the last request."""
         self._asked_at = 0.0
         self._version = 0
-        """Of the request in flight."""
+        """The version of the request in flight."""
         self.metrics = FetchMetrics(runtime)
         self._stopping = False
         self._task: Task | None = None
@@ -188,7 +189,7 @@ class PartitionFetcher:
             try:
                 self._round()
             except Exception:
-                # The root of a thread: its partitions must not be lost, whatever the bug is.
+                # The root of a thread: no bug may lose its partitions.
                 logger.exception("[%s] Uncaught error in a fetch", self._name)
                 self._connection.close()
                 self._lose(
@@ -213,17 +214,16 @@ class PartitionFetcher:
                 self._wait()
         except (ClientError, ProtocolError) as error:
             if not self._stopping:
-                is_new = any(p.failure is None for p in partitions)
+                is_new = any(p.outage.error is None for p in partitions)
                 level = logging.WARNING if is_new else logging.DEBUG
                 logger.log(level, "[%s] Error in fetch. Possible cause: %s", self._name, error)
                 self._lose(dict.fromkeys(partitions, error))
 
     def _highest_version(self) -> int:
-        """Version 0 for a consumer of 0.8, which does not ask for the broker's versions."""
-        if self._config.fetch_max_bytes is None:
-            return 0
+        """0 on a connection that does not ask for the broker's versions."""
         self._connection.open()
-        return self._connection.versions.highest(FetchRequest, 0, LIMITED_VERSION)
+        highest = MAGIC_1_VERSION if self._config.fetch_max_bytes is None else LIMITED_VERSION
+        return self._connection.versions.highest(FetchRequest, 0, highest)
 
     def _current(self) -> list[OwnedPartition]:
         with self._condition:
@@ -317,8 +317,8 @@ class PartitionFetcher:
             error = error_for(result.error_code)
             if error is None:
                 partition.high_watermark = result.high_watermark
-                if partition.failure is not None:
-                    partition.recover()
+                if partition.outage.error is not None:
+                    partition.outage.end()
                 chunk = self._chunk(partition, offset, result)
                 if chunk is not None:
                     chunks[partition] = chunk
@@ -330,7 +330,7 @@ class PartitionFetcher:
                 out_of_range.append(partition)
             else:
                 failure = error(f"code {result.error_code}")
-                level = logging.WARNING if partition.failure is None else logging.DEBUG
+                level = logging.WARNING if partition.outage.error is None else logging.DEBUG
                 logger.log(level, "[%s] %s: %s", self._name, tp, failure)
                 lost[partition] = failure
         self.metrics.fetched(chunks.values(), self._asked_at)
@@ -428,7 +428,7 @@ class PartitionFetcher:
         with self._condition:
             lost = [p for p in partitions if self._partitions.get(p.topic_partition) is p]
             for partition in lost:
-                partition.fail(partitions[partition], now)
+                partition.outage.failed(partitions[partition], now)
                 del self._partitions[partition.topic_partition]
         if lost:
             self._on_lost([p for p in lost if not p.revoked])

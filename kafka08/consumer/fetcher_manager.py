@@ -52,7 +52,7 @@ class FetcherManager:
         self._finder: Task | None = None
         self._stopping = False
         self.metrics = FetchMetrics(runtime)
-        """Of all fetchers together."""
+        """The metrics of all fetchers together."""
 
     def add(self, partitions: Collection[OwnedPartition]) -> None:
         """Start to fetch these, also partitions that lost their leader. Never waits."""
@@ -68,8 +68,8 @@ class FetcherManager:
             self._condition.notify_all()
 
     def begin(self, partitions: Collection[OwnedPartition]) -> None:
-        """As `add`, but at once where the leader is known. Never waits, if the brokers are given
-        by their addresses."""
+        """Like `add`, but at once if the leader is known. Never waits, if the brokers are given by
+        their addresses."""
         metadata = self._brokers.client().metadata
         found: dict[OwnedPartition, Broker] = {}
         for partition in partitions:
@@ -154,13 +154,13 @@ class FetcherManager:
             try:
                 found[partition] = metadata.leader(partition.topic_partition)
             except ApiError as error:
-                partition.fail(error, self._runtime.monotonic())
+                partition.outage.failed(error, self._runtime.monotonic())
                 logger.debug("[%s] %s: %s", self._consumer_id, partition.topic_partition, error)
         return found
 
     def _log_failure(self, wanted: Collection[OwnedPartition], error: KafkaError) -> None:
         now = self._runtime.monotonic()
-        news = [partition.fail(error, now) for partition in wanted]
+        news = [partition.outage.failed(error, now) for partition in wanted]
         level = logging.WARNING if any(news) else logging.DEBUG
         logger.log(level, "[%s] Failed to find leader: %s", self._consumer_id, error)
 

@@ -2,9 +2,9 @@
 
 A member commits as its configuration says, unless the group's migration orders something else
 (kafka08/zk/migration_protocol.py). Then it copies the committed offsets of its partitions to the
-new store, commits there from that moment on, and answers the order. Without a migration its
-configuration counts again. It logs a difference between the two, since other implementations in
-the group follow their own configuration.
+new store, commits there from that moment on, and confirms the order. Without a migration its
+configuration counts again. It logs a difference between the two, since other implementations in the
+group follow their own configuration.
 
     ordered           copied                 starts from   commits to
     zookeeper → dual  ZooKeeper → Kafka      the larger    Kafka, then ZooKeeper
@@ -13,9 +13,8 @@ the group follow their own configuration.
     dual → zookeeper  nothing                ZooKeeper     ZooKeeper
 
 Members in adjacent rows can own the same partition in turn and skip nothing. So the migration
-orders the next row only when all members have answered. Copying never lowers an offset, and commits
-no position: messages that the program has not committed stay uncommitted.
-"""
+orders the next row only when all members have confirmed. Copying never lowers an offset, and
+commits no position: messages that the program has not committed stay uncommitted."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ from kafka08.errors import ApiError, ClientError, NodeExists, NoNode, ProtocolEr
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.migration_protocol import OffsetStorage, Order, decode_order, encode_answer
+from kafka08.zk.migration_protocol import OffsetStorage, Order, decode_order, encode_confirmation
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Set
 
 logger = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ class MemberStorage:
         }
         self._on_order = on_order
         self._storage = configured
-        self._answered: Order | None = None
+        self._confirmed: Order | None = None
         self._unread = True
         self._order: Order | None = None
 
@@ -81,8 +80,8 @@ class MemberStorage:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there may be an unanswered order."""
-        return self._unread or self._order not in (None, self._answered)
+        """Whether there may be an unconfirmed order."""
+        return self._unread or self._order not in (None, self._confirmed)
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
         return self._stores[self._storage].fetch(partitions)
@@ -93,15 +92,16 @@ class MemberStorage:
     def begin_session(self) -> None:
         """Called when the member has registered and owns nothing yet. The migration lists the
         members after it has written an order, so from now on it waits for this member."""
-        self._unread, self._answered = True, None
+        self._unread, self._confirmed = True, None
         self.follow(())
 
     def follow(self, owned: Collection[TopicPartition]) -> None:
-        """Execute the current order, and answer it. If a broker does not accept the copied offsets,
-        the member keeps its store and the order stays unanswered. Raises ZooKeeperError."""
+        """Execute the current order, and confirm it. If a broker does not accept the copied
+        offsets, the member keeps its store and the order stays unconfirmed. Raises
+        ZooKeeperError."""
         self._read()
         order = self._order
-        if order is None or order == self._answered:
+        if order is None or order == self._confirmed:
             return
         if order.storage is not self._storage:
             try:
@@ -115,7 +115,7 @@ class MemberStorage:
                 )
                 return
             self._switch(order)
-        self._answer(order)
+        self._confirm(order)
 
     def _read(self) -> None:
         if not self._unread:
@@ -155,18 +155,18 @@ class MemberStorage:
             wanted = ", ".join(f"{key}={value}" for key, value in order.storage.properties.items())
             logger.warning("[%s] change its configuration to: %s", self._consumer_id, wanted)
 
-    def _answer(self, order: Order) -> None:
+    def _confirm(self, order: Order) -> None:
         """One transaction that also checks the member's registration, so that only members of the
-        group answer."""
-        path = paths.migration_answer(self._group, self._consumer_id)
-        text = encode_answer(order)
+        group confirm."""
+        path = paths.migration_confirmation(self._group, self._consumer_id)
+        text = encode_confirmation(order)
         registered = paths.consumer_id(self._group, self._consumer_id)
         try:
             there = self._zk.exists(path)
             write = Set(path, text) if there else Create(path, text, ephemeral=True)
             self._zk.multi([Check(registered, ANY_VERSION), write])
         except (NoNode, NodeExists) as error:
-            # The migration was removed, or the answer of an earlier session is about to expire.
-            logger.info("[%s] order not answered yet: %s", self._consumer_id, error)
+            # The migration was removed, or an earlier session's confirmation is about to expire.
+            logger.info("[%s] order not confirmed yet: %s", self._consumer_id, error)
             return
-        self._answered = order
+        self._confirmed = order

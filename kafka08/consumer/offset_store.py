@@ -138,7 +138,7 @@ class ZooKeeperOffsetStore:
 class KafkaOffsetStore:
     """The offsets topic, by version 1 of OffsetCommit and OffsetFetch to the group's coordinator.
 
-    A fetch is retried for `patience_ms`, every `backoff_ms` (0.8.2.2: for ever). It stops early,
+    A fetch is retried for `timeout_ms`, every `backoff_ms` (0.8.2.2: for ever). It stops early,
     and so does its search for the coordinator, once `is_interrupted()`. For the existing partitions
     `known` the response "unknown partition" is an error: a broker that has just started sends it
     before it has metadata, and 0.8.2.2 takes it for "nothing committed" and silently starts over.
@@ -156,7 +156,7 @@ class KafkaOffsetStore:
         *,
         clock: Clock,
         backoff_ms: int,
-        patience_ms: int = 10_000,
+        timeout_ms: int = 10_000,
         is_interrupted: Callable[[], bool] = lambda: False,
         known: bool = False,
         fence: Callable[[], None] = no_fence,
@@ -165,13 +165,13 @@ class KafkaOffsetStore:
         self._group = group
         self._clock = clock
         self._backoff_ms = backoff_ms
-        self._patience_ms = patience_ms
+        self._timeout_ms = timeout_ms
         self._is_interrupted = is_interrupted
         self._known = known
         self._fence = fence
 
     def fetch(self, partitions: Collection[TopicPartition]) -> Offsets:
-        give_up_at = self._clock.monotonic() + self._patience_ms / 1000
+        give_up_at = self._clock.monotonic() + self._timeout_ms / 1000
         while True:
             try:
                 return self.fetch_once(partitions)

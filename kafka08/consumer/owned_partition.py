@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import NamedTuple, Protocol
 
+from kafka08.consumer.outage import Outage
 from kafka08.errors import KafkaError
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
@@ -37,20 +37,18 @@ class OwnedPartition:
     revoked          no longer owned: sets still on their way are dropped
     high_watermark   the first offset that consumers may not see yet, at the last fetch; NO_OFFSET
                      before it
-    failure          why it cannot be fetched; None while it can
-    failing_since    since when (monotonic seconds)
+    outage           why it cannot be fetched, and since when
 
     Offsets and flags change under the stream's lock; `fetch_bytes` belongs to the fetcher.
     """
 
     __slots__ = (
         "consumed_offset",
-        "failing_since",
-        "failure",
         "fetch_bytes",
         "fetch_offset",
         "held",
         "high_watermark",
+        "outage",
         "revoked",
         "sink",
         "thread_id",
@@ -75,25 +73,11 @@ class OwnedPartition:
         self.held = False
         self.revoked = False
         self.high_watermark = NO_OFFSET
-        self.failure: KafkaError | None = None
-        self.failing_since = inf
+        self.outage = Outage()
 
     @property
     def may_be_fetched(self) -> bool:
         return not self.revoked and not self.held and self.sink.has_room
-
-    def fail(self, failure: KafkaError, now: float) -> bool:
-        """Note that it cannot be fetched now; False if that was known."""
-        is_new = self.failure is None
-        if is_new:
-            self.failing_since = now
-        self.failure = failure
-        return is_new
-
-    def recover(self) -> None:
-        """Note that it was fetched."""
-        self.failure = None
-        self.failing_since = inf
 
     def start_at(self, offset: int) -> None:
         """Take a position that auto.offset.reset chose. Messages fetched before are read first; the

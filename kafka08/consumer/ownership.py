@@ -23,7 +23,7 @@ from kafka08.structs import NO_OFFSET, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-COMMIT_PATIENCE_S: Final = 30.0
+COMMIT_TIMEOUT_S: Final = 30.0
 """The longest wait of a commit, release or fetch for another one of the same member."""
 
 
@@ -55,7 +55,7 @@ class Ownership:
         return {tp: partition.thread_id for tp, partition in self._owned.items()}
 
     def lags(self) -> Offsets:
-        """The messages of each owned partition that were not handed out yet, up to the high
+        """The messages of each owned partition that were not returned yet, up to the high
         watermark of its last fetch. Partitions that were never fetched are left out."""
         behind = {p: p.consumed_offset for p in self._owned.values()}
         for stream in self._streams:
@@ -162,7 +162,7 @@ class Ownership:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Held by one commit, release or fetch; KafkaError if another one takes too long."""
-        if not self._acquire(COMMIT_PATIENCE_S):
+        if not self._acquire(COMMIT_TIMEOUT_S):
             raise KafkaError(
                 "another commit or fetch of this member's offsets is in progress; try again when "
                 "it has ended"
@@ -172,11 +172,11 @@ class Ownership:
         finally:
             self._release()
 
-    def _acquire(self, patience_s: float) -> bool:
+    def _acquire(self, timeout_s: float) -> bool:
         """False on timeout. A signal handler that has interrupted a commit of its own thread
         cannot wait for it: False, at once."""
         if self._holder is self._runtime.current_task() or not self._lock.acquire(
-            timeout=patience_s
+            timeout=timeout_s
         ):
             return False
         self._holder = self._runtime.current_task()

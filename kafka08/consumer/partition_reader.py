@@ -28,7 +28,7 @@ FETCH_BYTES: Final = 1024 * 1024
 FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 """The limit to which a fetch grows for an oversize message."""
 FETCH_WAIT_MS: Final = 100
-PATIENCE: Final = RetryPolicy(tries=150, backoff_ms=200)
+RETRIES: Final = RetryPolicy(tries=150, backoff_ms=200)
 """About 30 s: brokers may take that long to notice a dead leader and to elect another."""
 
 
@@ -36,7 +36,7 @@ class PartitionReader:
     """Reads `topic_partition` from `offset` on. The topic must be known to `cluster`: a request for
     a topic by name may create it.
 
-    position        the offset after the last message that was handed out
+    position        the offset after the last message that was returned
     high_watermark  first offset that consumers may not see yet, at the last fetch; -1 before it
     is_stopping     checked between two attempts; True ends them
     timestamps      whether batches have the messages' timestamps, if `cluster` negotiates versions
@@ -50,7 +50,7 @@ class PartitionReader:
         *,
         fetch_bytes: int = FETCH_BYTES,
         wait_ms: int = FETCH_WAIT_MS,
-        policy: RetryPolicy = PATIENCE,
+        policy: RetryPolicy = RETRIES,
         is_stopping: Callable[[], bool] = lambda: False,
         timestamps: bool = False,
         clock: Clock = SYSTEM_CLOCK,
@@ -71,14 +71,14 @@ class PartitionReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all messages below the last known high watermark were handed out."""
+        """Whether all messages below the last known high watermark were returned."""
         return self.position >= self.high_watermark
 
     def poll(self, limits: BatchLimits) -> Iterator[MessageBatch]:
         """The messages of one fetch, which waits up to `wait_ms` for the first one; empty at the
         log end. The next call fetches batches again that were not taken from this iterator.
 
-        If the leader moves or does not answer, it is looked up again, as often as the retry policy
+        If the leader moves or does not respond, it is looked up again, as often as the retry policy
         allows. Raises OffsetOutOfRange, InvalidMessage (a damaged message), MessageTooLarge, and
         the error of the last attempt.
         """
@@ -102,13 +102,13 @@ class PartitionReader:
         """A set with at least one whole message, or an empty set."""
         size = self._fetch_bytes
         while True:
-            fetched = self._fetch_patiently(size)
+            fetched = self._fetch_with_retries(size)
             needed = fetched.size_needed(max(self._fetch_bytes, FETCH_BYTES_MAX))
             if needed is None:
                 return fetched
             size = needed
 
-    def _fetch_patiently(self, size: int) -> FetchedSet:
+    def _fetch_with_retries(self, size: int) -> FetchedSet:
         def passes(error: KafkaError) -> bool:
             return is_retriable_at_leader(error) and not self._is_stopping()
 
@@ -136,12 +136,12 @@ class PartitionReader:
             response = connection.send(request)
             source = str(connection)
         assert isinstance(response, FetchResponse)
-        answer = fetch_results(response).get(self._tp)
-        if answer is None:
+        result = fetch_results(response).get(self._tp)
+        if result is None:
             raise ProtocolError(f"{source} left out {self._tp} in its response")
         detail = f"{self._tp} at {source}, offset {self.position}"
-        if (error := error_of(answer.error_code, detail)) is not None:
+        if (error := error_of(result.error_code, detail)) is not None:
             raise error
         return FetchedSet(
-            self._tp, self.position, answer.message_set, size, source, answer.high_watermark
+            self._tp, self.position, result.message_set, size, source, result.high_watermark
         )

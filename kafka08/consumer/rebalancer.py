@@ -112,7 +112,7 @@ class Rebalancer:
 
     def wait_for_first(self) -> None:
         """Wait until the first rebalance has ended, stalled, or was stopped."""
-        self._first.wait(self._patience_s + self._config.zookeeper_session_timeout_ms / 1000)
+        self._first.wait(self._timeout_s + self._config.zookeeper_session_timeout_ms / 1000)
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the thread to end after STOP; False on timeout."""
@@ -122,12 +122,12 @@ class Rebalancer:
         return not self._task.is_alive()
 
     @property
-    def _patience_s(self) -> float:
+    def _timeout_s(self) -> float:
         return self._config.rebalance_max_retries * self._config.rebalance_backoff_ms / 1000
 
     @property
     def _idle_s(self) -> float | None:
-        """How long to wait for an event: for ever, unless an order is still unanswered."""
+        """How long to wait for an event: for ever, unless an order is still unconfirmed."""
         return self._config.rebalance_backoff_ms / 1000 if self._store.is_behind else None
 
     def _run(self) -> None:
@@ -155,7 +155,7 @@ class Rebalancer:
 
     def _settle(self) -> None:
         """Repeat attempts until one succeeds."""
-        give_up_at = self._runtime.monotonic() + self._patience_s
+        give_up_at = self._runtime.monotonic() + self._timeout_s
         self._status.rebalancing()
         attempt = 0
         while True:

@@ -126,7 +126,7 @@ class SimpleConsumer(Closeable):
     def metrics(self) -> dict[str, dict[str, float]]:
         """`FetchRequestAndResponseMetrics` by the names of 0.8 in JMX, and the same of its broker
         as `<group>.<host>:<port>`: fetches, their time in ms (of one that `start_fetch` sent, until
-        its answer was asked for and there), and bytes of message sets. Rates and means are of the
+        its response was asked for and there), and bytes of message sets. Rates and means are of the
         last 30 to 60 seconds."""
         values = self._fetches.values(self._runtime.monotonic())
         return {FETCH_GROUP: values, f"{FETCH_GROUP}.{self}": dict(values)}
@@ -170,7 +170,7 @@ class SimpleConsumer(Closeable):
         max_wait_ms: int = FETCH_WAIT_MS,
         min_bytes: int = 1,
     ) -> PendingFetch:
-        """As `fetch`, but returns at once; `result()` returns the set. One fetch is pending at a
+        """Like `fetch`, but returns at once; `result()` returns the set. One fetch is pending at a
         time: the consumer's next request, of any kind, first waits for its response."""
         wanted = FetchPosition(topic_partition, offset, max_bytes, max_wait_ms, min_bytes)
         began = self._runtime.monotonic()
@@ -288,17 +288,17 @@ class SimpleConsumer(Closeable):
         *,
         replica_id: int = ORDINARY_CONSUMER,
     ) -> list[int]:
-        """At most `max_offsets` base offsets of segments older than `time_ms`, descending.
+        """Returns at most `max_offsets` base offsets of segments older than `time_ms`, descending.
         LATEST_OFFSET also returns the log's end (high watermark) before them, EARLIEST_OFFSET its
-        start. Empty if nothing is old enough."""
+        start. Empty if no segment is old enough."""
         request = offsets_request(
             {topic_partition: time_ms}, max_offsets=max_offsets, replica_id=replica_id
         )
         response = self.send(request)
         assert isinstance(response, OffsetsResponse)
-        answer = self._complete([topic_partition], offsets_results(response))[topic_partition]
-        check(answer.error_code, f"{topic_partition} at {self}")
-        return list(answer.offsets)
+        result = self._complete([topic_partition], offsets_results(response))[topic_partition]
+        check(result.error_code, f"{topic_partition} at {self}")
+        return list(result.offsets)
 
     def earliest_or_latest(self, topic_partition: TopicPartition, which: int) -> int:
         """The log's start (`which` = EARLIEST_OFFSET) or end (LATEST_OFFSET)."""

@@ -46,7 +46,7 @@ class ConsumerStatus:
         return self._cause
 
     def deadline(self) -> float:
-        """Monotonic time until which messages may be handed out."""
+        """Monotonic time until which messages may be returned."""
         return self._gate.deadline()
 
     def stall(self) -> tuple[int, KafkaError | None]:

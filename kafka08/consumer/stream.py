@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import inf
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from kafka08 import kernel
 from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 Decoder = Callable[[bytes], Any]
 T = TypeVar("T", bool, MessageBatch)
 
-FENCE_PATIENCE_S: Final = 10.0
+FENCE_TIMEOUT_S: Final = 10.0
 """The longest that a rebalance or shutdown waits for a reader that is busy in a decoder."""
 IDLE_CHECK_S: Final = 0.5
 """How often a waiting reader checks the session."""
@@ -57,7 +57,7 @@ class Supervisor(Protocol):
     """The connector, as a stream sees it."""
 
     def deadline(self) -> float:
-        """Monotonic time until which messages may be handed out."""
+        """Monotonic time until which messages may be returned."""
 
     def stall(self) -> tuple[int, KafkaError | None]:
         """The number of the latest stall and its cause; None while there is none."""
@@ -67,11 +67,7 @@ class MemberStream:
     """A member's side of a stream. Its reader, one thread at a time, iterates it and its `batches`;
     the fetchers offer sets, the rebalancer revokes partitions, the connector closes it.
     KafkaStream describes what the reader sees.
-
-    HAS_TIMESTAMPS   whether batches have a column of them
     """
-
-    HAS_TIMESTAMPS: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -84,15 +80,17 @@ class MemberStream:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
         on_room: Callable[[], None] = lambda: None,
+        timestamps: bool = False,
     ) -> None:
         """Fetching for this stream pauses while more than `capacity` sets wait; `on_room` is called
         when it may continue. `timeout_ms` < 0: wait for ever. `fetch_bytes`: see
-        fetched_unpacker."""
+        fetched_unpacker. `timestamps`: whether batches have a column of them."""
+        self._timestamps = timestamps
         self._supervisor = supervisor
         self._runtime = runtime
         self._monotonic = runtime.monotonic
         self._timeout_ms = timeout_ms
-        self._patience_s = inf if timeout_ms < 0 else timeout_ms / 1000
+        self._timeout_s = inf if timeout_ms < 0 else timeout_ms / 1000
         self._capacity = capacity
         self._unpack = fetched_unpacker(fetch_bytes)
         self._decoders = (key_decoder, value_decoder)
@@ -109,7 +107,7 @@ class MemberStream:
         """The partition of the last InvalidMessage, and the offset after the message."""
         self._cut: Cut | None = None
         self._batch: MessageBatch | None = None
-        """The batch in processing; None while messages are handed out one by one."""
+        """The batch in processing; None while messages are returned one by one."""
         self._waiting = False
         self._closed = False
         self._reader: object = None
@@ -138,9 +136,9 @@ class MemberStream:
                 self._busy = False
             now = self._monotonic()
             if give_up_at is None:
-                give_up_at = now + self._patience_s
+                give_up_at = now + self._timeout_s
             elif now >= give_up_at and self._damage is None:
-                # New sets, but without a message to hand out.
+                # New sets, but without a message to return.
                 raise self._timeout()
             self._next_slowly(self._find_messages, give_up_at)
 
@@ -156,7 +154,7 @@ class MemberStream:
         return Batches(partial(self._next_batch, limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:
-        give_up_at = self._monotonic() + self._patience_s
+        give_up_at = self._monotonic() + self._timeout_s
         return self._next_slowly(partial(self._take_batch, limits), give_up_at)
 
     def _next_slowly(self, take: Callable[[], T | None], give_up_at: float) -> T:
@@ -220,8 +218,8 @@ class MemberStream:
             self._on_room()
 
     def _next_columns(self, chunk: Chunk, limits: BatchLimits) -> Columns | None:
-        """The next rows of the current set, after those that were handed out."""
-        start = max(self._behind_hand(), chunk.from_offset)
+        """The next rows of the current set, after those that were returned."""
+        start = max(self._offset_after_current(), chunk.from_offset)
         if self._cut is None or self._cut.limits != limits or self._cut.next_offset != start:
             columns = kernel.column_batches(
                 chunk.data,
@@ -231,7 +229,7 @@ class MemberStream:
                 verify_crc=not chunk.verified,
                 max_rows=limits.max_messages,
                 max_bytes=limits.max_bytes,
-                timestamps=self.HAS_TIMESTAMPS,
+                timestamps=self._timestamps,
             )
             self._cut = Cut(limits, columns, start)
         for found in self._cut.columns:
@@ -280,7 +278,7 @@ class MemberStream:
     def _finish_chunk(self) -> None:
         chunk = self._chunk
         if chunk is not None:
-            chunk.partition.consumed_offset = max(chunk.next_offset, self._behind_hand())
+            chunk.partition.consumed_offset = max(chunk.next_offset, self._offset_after_current())
             self._drop_chunk()
 
     def _drop_chunk(self) -> None:
@@ -297,7 +295,7 @@ class MemberStream:
         assert chunk is not None, "an error comes from a set"
         partition = chunk.partition
         # A reader that reaches a broken message has finished the one before it.
-        partition.consumed_offset = max(self._behind_hand(), partition.consumed_offset)
+        partition.consumed_offset = max(self._offset_after_current(), partition.consumed_offset)
         self._drop_chunk()
         self._chunks = deque(c for c in self._chunks if c.partition is not partition)
         partition.fetch_again()
@@ -404,20 +402,20 @@ class MemberStream:
                 return None
             # A signal handler may run in the reading thread while that takes its next message.
             if self._is_reader and not self._busy:
-                self._acknowledged = self._behind_hand() - 1
+                self._acknowledged = self._offset_after_current() - 1
             return self._chunk.partition, self._unfinished()
 
     def handed_out(self) -> tuple[OwnedPartition, int] | None:
-        """The partition being read and the offset after the last message handed out; None between
+        """The partition being read and the offset after the last returned message; None between
         two sets. Unlike `position` it declares nothing finished."""
         with self._condition:
             if self._chunk is None:
                 return None
             partition = self._chunk.partition
-            return partition, self._behind_hand() or partition.consumed_offset
+            return partition, self._offset_after_current() or partition.consumed_offset
 
     def pause(self) -> None:
-        """Hand out nothing until the supervisor's deadline allows it. Never waits."""
+        """Return no message until the supervisor's deadline allows it. Never waits."""
         self._limit = -inf
 
     def wake(self) -> None:
@@ -426,7 +424,7 @@ class MemberStream:
             self._condition.notify_all()
 
     def revoke(self, partitions: Iterable[OwnedPartition]) -> None:
-        """Take partitions away. Afterwards none of their messages is handed out any more, and their
+        """Take partitions away. Afterwards none of their messages is returned any more, and their
         `consumed_offset` is final: an unfinished message in processing stays uncommitted."""
         with self._condition:
             self._fence()
@@ -453,7 +451,7 @@ class MemberStream:
     def _unfinished(self) -> int:
         """First unfinished offset of the current set's partition."""
         assert self._chunk is not None
-        behind = self._behind_hand()
+        behind = self._offset_after_current()
         if not behind:
             return self._chunk.partition.consumed_offset
         if self._acknowledged == behind - 1:
@@ -462,7 +460,7 @@ class MemberStream:
             return self._batch.first_offset
         return behind - 1
 
-    def _behind_hand(self) -> int:
+    def _offset_after_current(self) -> int:
         """The offset after the message or batch of the current set that the reader is processing; 0
         if there is none."""
         handed_out = self._messages.position_offset
@@ -475,13 +473,13 @@ class MemberStream:
         self._limit = -inf
         if self._is_reader:
             return
-        give_up_at = self._monotonic() + FENCE_PATIENCE_S
+        give_up_at = self._monotonic() + FENCE_TIMEOUT_S
         while self._busy:
             if self._monotonic() > give_up_at:
                 logger.error(
                     "A decoder runs for more than %d s. Its partition is released meanwhile, and "
                     "another member may read the same message",
-                    FENCE_PATIENCE_S,
+                    FENCE_TIMEOUT_S,
                 )
                 return
             self._runtime.sleep(0.0002)

@@ -133,7 +133,7 @@ def subscription_of(
 ) -> Subscription:
     """The subscription in a member's znode.
 
-    As in 0.8.2.2 an empty one is static whatever its pattern, and the reader's own
+    As in 0.8.2.2 an empty one is static with any pattern, and the reader's own
     exclude.internal.topics applies, not the member's. ConfigError for a pattern that is not
     supported, or for fewer than 1 streams.
     """

@@ -49,7 +49,7 @@ class ZnodeCache(Generic[T]):
         """path → value of the existing ones; others than `paths` are forgotten.
 
         absent_too   also watch for the creation of missing ones. If False, watch their parent.
-        Raises ZooKeeperError, and what `decode` raises.
+        Raises ZooKeeperError, and the errors of `decode`.
         """
         wanted = list(paths)
         with self._lock:

@@ -24,7 +24,7 @@ class Tally:
 
     content      every message counted once
     duplicates   messages that were delivered again
-    ceiling      members pause after so many messages (a few hundred more may pass)
+    ceiling      members pause after this many messages (a few hundred more may pass)
     """
 
     def __init__(self, ceiling: int) -> None:

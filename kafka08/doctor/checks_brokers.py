@@ -45,14 +45,14 @@ def _unreadable(snapshot: Snapshot) -> Iterator[Found]:
 def _unreachable(snapshot: Snapshot) -> Iterator[Found]:
     for broker in snapshot.brokers.values():
         if broker.registration is not None and broker.unreachable is not None:
-            yield Found(name_of(broker), f"does not answer here: {broker.unreachable}")
+            yield Found(name_of(broker), f"does not respond here: {broker.unreachable}")
 
 
 def _slow(snapshot: Snapshot) -> Iterator[Found]:
     for broker in snapshot.brokers.values():
         if broker.unreachable is None and broker.seconds > SLOW_SECONDS:
             yield Found(
-                name_of(broker), f"took {broker.seconds:.1f} s to answer a Metadata request"
+                name_of(broker), f"took {broker.seconds:.1f} s to respond to a Metadata request"
             )
 
 

@@ -220,7 +220,7 @@ CHECKS: Final = (
             "see docs/configuration.md", _invalid),
     problem("properties-unknown", "a misspelt key has no effect, and its default holds",
             "see docs/configuration.md", _unknown),
-    note("properties-without-effect", "whoever set them expects an effect that they do not have",
+    note("properties-without-effect", "their author expects an effect that they do not have",
          "see docs/configuration.md", _without_effect),
     note("logs-in-tmp", "the system deletes old files there",
          "set log.dirs to a permanent directory", _logs_in_tmp),

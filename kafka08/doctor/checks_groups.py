@@ -61,8 +61,8 @@ def _stores_disagree(snapshot: Snapshot) -> Iterator[Found]:
                 )
 
 
-def _unanswered(snapshot: Snapshot) -> Iterator[Found]:
-    for said in snapshot.unanswered:
+def _failed_requests(snapshot: Snapshot) -> Iterator[Found]:
+    for said in snapshot.failed_requests:
         yield Found("coordinated groups", said)
 
 
@@ -122,8 +122,8 @@ CHECKS: Final = (
          f"kafka08 migrate plan GROUP {Z}", _stores_disagree),
     note("offsets-expiring", "the group then begins where auto.offset.reset says",
          f"kafka08 offsets export GROUP {Z}", _expiring),
-    note("groups-unanswered", "those groups are not examined",
-         f"kafka08 group list {Z}", _unanswered),
+    note("groups-not-read", "those groups are not examined",
+         f"kafka08 group list {Z}", _failed_requests),
     note("groups-left-out", "there are more than it can examine in a short time",
          f"kafka08 group explain GROUP {Z}", _left_out),
 )  # fmt: skip

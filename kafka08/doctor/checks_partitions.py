@@ -14,7 +14,7 @@ from kafka08.zk import paths
 SKEW: Final = 0.1
 """leader.imbalance.per.broker.percentage of Kafka."""
 SKEWED_LEADERS_MIN: Final = 3
-"""A broker counts as skewed if others lead at least so many of its partitions."""
+"""A broker counts as skewed if others lead at least this many of its partitions."""
 REPLICA_SKEW: Final = 0.5
 REPLICAS_PER_BROKER_MIN: Final = 20
 CREATING_MS: Final = 60_000

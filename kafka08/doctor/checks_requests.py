@@ -21,7 +21,7 @@ def _minutes(snapshot: Snapshot, since_ms: int) -> int:
     return (snapshot.now_ms - since_ms) // MINUTE_MS
 
 
-def _stands(snapshot: Snapshot, request: Request | None, longest_ms: int) -> bool:
+def _is_stuck(snapshot: Snapshot, request: Request | None, longest_ms: int) -> bool:
     return request is not None and snapshot.now_ms - request.since_ms > longest_ms
 
 
@@ -36,7 +36,7 @@ def _unreadable(snapshot: Snapshot) -> Iterator[Found]:
 
 def _reassignment_stuck(snapshot: Snapshot) -> Iterator[Found]:
     request = snapshot.reassignment
-    if request is not None and _stands(snapshot, request, REASSIGNMENT_MS):
+    if request is not None and _is_stuck(snapshot, request, REASSIGNMENT_MS):
         yield Found(
             paths.REASSIGN_PARTITIONS,
             f"has moved {len(request.targets)} partitions for "
@@ -64,7 +64,7 @@ def _reassignment_of_nothing(snapshot: Snapshot) -> Iterator[Found]:
 
 def _election_stuck(snapshot: Snapshot) -> Iterator[Found]:
     request = snapshot.election
-    if request is not None and _stands(snapshot, request, ELECTION_MS):
+    if request is not None and _is_stuck(snapshot, request, ELECTION_MS):
         yield Found(
             paths.PREFERRED_ELECTION,
             f"has been pending for {_minutes(snapshot, request.since_ms)} minutes",

@@ -35,7 +35,7 @@ class GroupsRead:
     of_zookeeper: dict[str, GroupFacts] = field(default_factory=dict)
     coordinated: dict[str, CoordinatedFacts] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
-    unanswered: tuple[str, ...] = ()
+    failed_requests: tuple[str, ...] = ()
     commits: dict[tuple[str, TopicPartition], KafkaCommit] = field(default_factory=dict)
     left_out: int = 0
 
@@ -46,7 +46,7 @@ def read_groups(zookeeper: str, runtime: ClientRuntime) -> GroupsRead:
     with GroupReader(zookeeper, runtime=runtime) as reader:
         names = [group.name for group in reader.groups()]
         listed = reader.coordinated_groups()
-        found.unanswered = listed.unanswered
+        found.failed_requests = listed.failed_requests
         # A simple group may be one of ZooKeeper that commits to Kafka, or has lost its members.
         coordinated = sorted(
             (g.is_simple, g.name) for g in listed.groups if not g.is_simple or g.name not in names
@@ -104,7 +104,7 @@ def read_commits(
     try:
         times = reader.commit_times(RECENT_RECORDS)
     except KafkaError:
-        return {}  # no broker answers, which is a finding of its own
+        return {}  # no broker responds, which is a finding of its own
     return {
         (name, tp): commit
         for name, partitions in in_kafka.items()

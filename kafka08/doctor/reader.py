@@ -1,8 +1,7 @@
 """SnapshotReader: reads everything that the checks need. Changes nothing.
 
-ZooKeeper must answer; other failures become part of the snapshot. Reads of ZooKeeper are pipelined,
-and all brokers are asked at the same time.
-"""
+ZooKeeper must respond; other failures become part of the snapshot. Reads of ZooKeeper are
+pipelined, and all brokers are asked at the same time."""
 
 from __future__ import annotations
 
@@ -67,7 +66,7 @@ class SnapshotReader(Closeable):
         self._zk.close()
 
     def read_snapshot(self) -> Snapshot:
-        """The cluster now. ZooKeeperError if ZooKeeper does not answer."""
+        """The cluster now. ZooKeeperError if ZooKeeper does not respond."""
         began = self._runtime.monotonic()
         self._zk.exists(paths.BROKER_IDS)
         zookeeper_seconds = self._runtime.monotonic() - began
@@ -100,7 +99,7 @@ class SnapshotReader(Closeable):
             zookeeper_seconds=zookeeper_seconds,
             groups=groups.of_zookeeper,
             coordinated=groups.coordinated,
-            unanswered=groups.unanswered,
+            failed_requests=groups.failed_requests,
             commits=groups.commits,
             group_faults=groups.faults,
             groups_left_out=groups.left_out,
@@ -205,17 +204,20 @@ class SnapshotReader(Closeable):
         brokers: dict[int, BrokerFacts] = {}
         tasks = []
 
-        def look(broker_id: int, node: Node, created_ms: int) -> None:
-            registration, fault = decoded(nodes.decode_broker, node)
-            brokers[broker_id] = self._ask(
-                BrokerFacts(broker_id, registration, fault, created_ms, "it was not queried")
-            )
+        def look(broker: BrokerFacts) -> None:
+            brokers[broker.broker_id] = self._ask(broker)
 
         for broker_id, node, stat in zip(ids, found, stats, strict=True):
             if node is not None and stat is not None:
-                name = f"doctor of broker {broker_id}"
-                task = self._runtime.spawn(look, broker_id, node, stat.created_ms, name=name)
-                tasks.append(task)
+                registration, fault = decoded(nodes.decode_broker, node)
+                # It stays so if the answer takes longer than the wait for it: a name that no
+                # server resolves, say. The broker is registered nevertheless.
+                brokers[broker_id] = BrokerFacts(
+                    broker_id, registration, fault, stat.created_ms, "no answer in time"
+                )
+        for broker in brokers.values():
+            name = f"doctor of broker {broker.broker_id}"
+            tasks.append(self._runtime.spawn(look, broker, name=name))
         for task in tasks:
             task.join(2 * BROKER_TIMEOUT_MS / 1000)
         return dict(sorted(brokers.items()))

@@ -23,8 +23,8 @@ class BrokerFacts:
 
     registration   None if its text cannot be read: then `fault` says why
     created_ms     creation time of the znode, by ZooKeeper's clock
-    unreachable    why it did not answer a Metadata request at its address; None: it did
-    seconds        how long it took to answer
+    unreachable    why it did not respond to a Metadata request at its address; None: it did
+    seconds        how long it took to respond
     known_brokers  broker ids in its Metadata response
     leaders        partition → leader in its Metadata response
     """
@@ -145,7 +145,7 @@ class Snapshot:
     isr_notifications  children of /isr_change_notification, which controllers of 0.9 remove
     groups             groups in ZooKeeper, by name; `coordinated`: those that brokers coordinate;
                        `groups_left_out`: not examined, since there were too many
-    unanswered         requests about coordinated groups without a response
+    failed_requests    what is unknown of coordinated groups because a request failed, and why
     commits            (group, partition) → its newest commit to Kafka, where known
     group_findings     the findings of `explain` for each group of either kind
     """
@@ -167,7 +167,7 @@ class Snapshot:
     zookeeper_seconds: float = 0.0
     groups: Mapping[str, GroupFacts] = field(default_factory=dict)
     coordinated: Mapping[str, CoordinatedFacts] = field(default_factory=dict)
-    unanswered: tuple[str, ...] = ()
+    failed_requests: tuple[str, ...] = ()
     commits: Mapping[tuple[str, TopicPartition], KafkaCommit] = field(default_factory=dict)
     group_faults: Mapping[str, str] = field(default_factory=dict)
     groups_left_out: int = 0

@@ -24,11 +24,10 @@ from typing import Any
 from kafka08.admin.client import AdminClient
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.config import load_properties
 from kafka08.embedded.broker import PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.guard import Guard
-from kafka08.embedded.ports import free_ports, is_free
+from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.zookeeper import ZooKeeperServer
@@ -109,8 +108,8 @@ class EmbeddedCluster(Startable):
 
     @property
     def guard(self) -> Guard:
-        """For further processes that work in `data_dir`: without it they outlive a kill -9 of this
-        process, and fill the removed directory again."""
+        """The guard, for further processes that work in `data_dir`: without it they outlive a kill
+        -9 of this process, and fill the removed directory again."""
         return self._guard
 
     @property
@@ -129,6 +128,9 @@ class EmbeddedCluster(Startable):
         KafkaError, with the end of the log of the process that failed.
         """
         self.zookeeper.begin_start()
+        if self._has_moved:
+            self.zookeeper.await_ready()
+            self._end_former_sessions()
         self._start_brokers()
         connect = self.zookeeper.connect_string
         self.zookeeper.await_ready()
@@ -138,6 +140,31 @@ class EmbeddedCluster(Startable):
                 broker.kill()
             self._start_brokers()
         self._await_first_ready()
+
+    @property
+    def _has_moved(self) -> bool:
+        """Whether a broker of an earlier cluster on this directory cannot have its address again:
+        its port is taken by another program, or not known any more."""
+        host = self.zookeeper.host
+        return any(
+            (port := written_port(self._properties(number), "advertised.port")) is None
+            or not is_free(host, port)
+            for number in range(self._count)
+            if self._properties(number).parent.exists()
+        )
+
+    def _end_former_sessions(self) -> None:
+        """End the ZooKeeper sessions of an earlier cluster's brokers, which ended without doing so:
+        no broker runs yet. ZooKeeper gives each session its whole timeout again with each start, so
+        a broker at another address would find its id taken every time."""
+        connect = self.zookeeper.connect_string
+        with ZkClient(connect) as zk:
+            stats = [zk.stat(paths.broker(broker)) for broker in ClusterStore(zk).broker_ids()]
+        for owner in {stat.ephemeral_owner for stat in stats if stat is not None}:
+            end_session(connect, owner)
+
+    def _properties(self, number: int) -> Path:
+        return self.data_dir / f"broker-{number}" / PROPERTIES
 
     def _await_first_ready(self) -> None:
         """`await_ready`, again with other ports if another process has taken one meanwhile."""
@@ -209,10 +236,9 @@ class EmbeddedCluster(Startable):
         After a crash its znode may still exist, and only a broker with the same address may take it
         over.
         """
-        properties = self.data_dir / f"broker-{number}" / PROPERTIES
         candidates = self._ports[number + 1 : number + 2]
-        if properties.exists():
-            candidates.insert(0, int(load_properties(properties)["advertised.port"]))
+        if (earlier := written_port(self._properties(number), "advertised.port")) is not None:
+            candidates.insert(0, earlier)
         return next((port for port in candidates if is_free(self.zookeeper.host, port)), None)
 
     def await_ready(
@@ -421,7 +447,7 @@ def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
 
 
 def _knows(broker: EmbeddedBroker, expected: set[Broker]) -> bool:
-    """Whether this broker answers, with the `expected` ones in its list of brokers."""
+    """Whether this broker responds, with the `expected` ones in its list of brokers."""
     try:
         return expected <= set(_ask(broker).brokers.values())
     except KafkaError:

@@ -20,7 +20,7 @@ from kafka08.lifecycle import Closeable
 
 Verb = Literal["restart", "kill", "stop"]
 
-ANSWER_SECONDS = 120.0
+RESPONSE_SECONDS = 120.0
 """A clean stop takes up to 20 s, a start up to 60 s."""
 _REQUEST_SECONDS = 5.0
 _REQUEST_CHARACTERS_MAX = 200
@@ -41,9 +41,9 @@ class ControlServer(Closeable):
             self._listener.bind(address)
         self._listener.listen()
 
-    def serve(self, obey: Callable[[Verb, int], str], seconds: float) -> None:
-        """Wait for a request, at most `seconds`, and answer it. An error of `obey` is the answer;
-        the connection of a client that sends nothing is closed."""
+    def serve(self, execute: Callable[[Verb, int], str], seconds: float) -> None:
+        """Wait for a request, at most `seconds`, and respond. The response has
+        the error of `execute`, if any; the connection of a client that sends nothing is closed."""
         self._listener.settimeout(seconds)
         try:
             connection, _ = self._listener.accept()
@@ -51,8 +51,8 @@ class ControlServer(Closeable):
             return
         with connection, suppress(OSError):
             connection.settimeout(_REQUEST_SECONDS)
-            answer = _answer(obey, connection.makefile("r").readline(_REQUEST_CHARACTERS_MAX))
-            connection.sendall(json.dumps(answer).encode() + b"\n")
+            response = _respond(execute, connection.makefile("r").readline(_REQUEST_CHARACTERS_MAX))
+            connection.sendall(json.dumps(response).encode() + b"\n")
 
     def close(self) -> None:
         """Accept no more requests."""
@@ -61,10 +61,10 @@ class ControlServer(Closeable):
 
 
 def ask(directory: Path, verb: Verb, broker: int) -> str:
-    """Send a request to the process that runs the cluster; returns its answer once it has
-    executed it. KafkaError if it fails, or does not answer in ANSWER_SECONDS."""
+    """Send a request to the process that runs the cluster; returns its response once it has
+    executed it. KafkaError if it fails, or does not respond in RESPONSE_SECONDS."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(ANSWER_SECONDS)
+        connection.settimeout(RESPONSE_SECONDS)
         try:
             with _address(directory) as address:
                 connection.connect(address)
@@ -72,20 +72,20 @@ def ask(directory: Path, verb: Verb, broker: int) -> str:
             line = connection.makefile("r").readline()
         except TimeoutError:
             raise KafkaError(
-                f"no answer from {directory / _NAME} within {ANSWER_SECONDS:.0f} s"
+                f"no response from {directory / _NAME} within {RESPONSE_SECONDS:.0f} s"
             ) from None
         except OSError as error:
             raise KafkaError(f"cannot connect to {directory / _NAME}: {error.strerror}") from error
     if not line:
-        raise KafkaError("the cluster ended before it answered")
-    answer = json.loads(line)
-    if "error" in answer:
-        raise KafkaError(answer["error"])
-    said: str = answer["said"]
+        raise KafkaError("the cluster ended before it responded")
+    response = json.loads(line)
+    if "error" in response:
+        raise KafkaError(response["error"])
+    said: str = response["said"]
     return said
 
 
-def _answer(obey: Callable[[Verb, int], str], line: str) -> dict[str, str]:
+def _respond(execute: Callable[[Verb, int], str], line: str) -> dict[str, str]:
     try:
         request = json.loads(line)
         verb, broker = request["verb"], int(request["broker"])
@@ -94,7 +94,7 @@ def _answer(obey: Callable[[Verb, int], str], line: str) -> dict[str, str]:
     if verb not in get_args(Verb):
         return {"error": f"unknown verb {verb!r}"}
     try:
-        return {"said": obey(verb, broker)}
+        return {"said": execute(verb, broker)}
     except (KafkaError, OSError) as error:
         return {"error": str(error)}
 

@@ -6,6 +6,7 @@ import random
 import socket
 from pathlib import Path
 
+from kafka08.config import PORT_MAX, load_properties
 from kafka08.errors import ConfigError
 
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -44,6 +45,16 @@ def listen_fault(host: str, port: int) -> str | None:
         except OSError as error:
             return (error.strerror or str(error)).lower()
     return None
+
+
+def written_port(properties: Path, key: str) -> int | None:
+    """The port in a file that an earlier server was started with. None without one, and in what a
+    full disk, or a kill at the wrong moment, has left of the file."""
+    if not properties.exists():
+        return None
+    text = load_properties(properties).get(key, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(PORT_MAX))
+    return int(text) if is_number and 1 <= int(text) <= PORT_MAX else None
 
 
 def _listening_range() -> tuple[int, int]:

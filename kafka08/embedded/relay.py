@@ -38,8 +38,8 @@ class Relay:
             text=True,
             bufsize=1,
         )
-        answer = self._ask({"links": [link._asdict() for link in links]})
-        self.ports: list[int] = answer["ports"]
+        reply = self._ask({"links": [link._asdict() for link in links]})
+        self.ports: list[int] = reply["ports"]
 
     @property
     def pid(self) -> int:
@@ -66,11 +66,11 @@ class Relay:
         try:
             self._process.stdin.write(json.dumps(command) + "\n")
         except BrokenPipeError:
-            pass  # the answer below tells
-        answer: dict[str, Any] | None = json.loads(self._process.stdout.readline() or "null")
-        if answer is None:
+            pass  # the reply below tells
+        reply: dict[str, Any] | None = json.loads(self._process.stdout.readline() or "null")
+        if reply is None:
             assert self._process.stderr is not None
             said = self._process.stderr.read().strip()
             self.stop()
             raise KafkaError(f"the relay of the embedded cluster ended: {said}")
-        return answer
+        return reply

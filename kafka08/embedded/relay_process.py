@@ -1,7 +1,7 @@
 """A relay between clients and the servers of an embedded cluster, with links that can be cut.
 
 Run as a file, with the standard library alone, so that it starts in a few hundredths of a second.
-Commands are JSON lines on stdin; each gets one line on stdout as its answer:
+Commands are JSON lines on stdin; each gets one line on stdout in reply:
 
     {"links": [{"name": "broker-0", "host": "127.0.0.1", "listen": 0, "target": 10001}, …]}
                                     → {"ports": [34567, …]}      once, first; listen 0: any port
@@ -213,14 +213,14 @@ async def main() -> None:
     )
     while line := await commands.readline():
         command = json.loads(line)
-        answer: dict[str, Any] = {}
+        reply: dict[str, Any] = {}
         if "links" in command:
-            answer["ports"] = [relay.listen(link) for link in command["links"]]
+            reply["ports"] = [relay.listen(link) for link in command["links"]]
         elif "reset" in command:
             relay.reset(command["reset"])
         else:
             relay.cut(command["cut"])
-        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
 

@@ -55,7 +55,7 @@ class Supervisor:
         """Watch and serve until `is_stopping`. KafkaError, with the end of a log, if ZooKeeper or
         the last running broker has died."""
         while not is_stopping():
-            self._control.serve(self.obey, POLL_SECONDS)
+            self._control.serve(self.execute, POLL_SECONDS)
             self.look()
 
     def look(self) -> None:
@@ -70,7 +70,7 @@ class Supervisor:
         if not any(broker.running for broker in self._cluster.brokers):
             raise KafkaError(f"no broker is running: {dead[-1].process.describe_failure()}")
 
-    def obey(self, verb: Verb, broker_id: int) -> str:
+    def execute(self, verb: Verb, broker_id: int) -> str:
         """Execute a request and return the broker's new state; a broker that does not run is not
         stopped again. KafkaError for an unknown id, and for a broker that cannot start."""
         broker = self._find(broker_id)

@@ -12,10 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from kafka08.config import load_properties
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java, zookeeper_classpath
-from kafka08.embedded.ports import free_ports, is_free, listen_fault
+from kafka08.embedded.ports import free_ports, is_free, listen_fault, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import ZooKeeperError
 from kafka08.lifecycle import Startable
@@ -162,8 +161,8 @@ class ZooKeeperServer(Startable):
         """The port of an earlier server on this directory, else the preferred one, if it is free;
         else 0."""
         candidates = [self._preferred_port]
-        if self._config.exists():
-            candidates.insert(0, int(load_properties(self._config).get("clientPort", "0")))
+        if (earlier := written_port(self._config, "clientPort")) is not None:
+            candidates.insert(0, earlier)
         return next((port for port in candidates if port and is_free(self.host, port)), 0)
 
     def _write_config(self) -> None:
@@ -188,12 +187,12 @@ class ZooKeeperServer(Startable):
         try:
             with socket.create_connection((self.host, self.port), timeout=1.0) as connection:
                 connection.sendall(word.encode())
-                answer = b""
+                reply = b""
                 while chunk := connection.recv(4096):
-                    answer += chunk
+                    reply += chunk
         except OSError:
             return ""
-        return answer.decode(errors="replace")
+        return reply.decode(errors="replace")
 
     def _failure(self) -> str:
         return self.process.describe_failure()

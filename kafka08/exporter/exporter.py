@@ -35,7 +35,7 @@ class Exporter:
 
     more   additional families, such as a probe's
     view   the latest view; None before the first
-    body   the latest text; `packed`: compressed by gzip, or b"" while nobody asks for that
+    body   the latest text; `packed`: compressed by gzip, or b"" until a scraper accepts that
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Exporter:
         self._packs = False
 
     def refresh(self) -> None:
-        """Read the cluster and make the text. If ZooKeeper does not answer, the text says so."""
+        """Read the cluster and make the text. If ZooKeeper does not respond, the text says so."""
         families: list[Family] = []
         try:
             view = self.view = self._reader.read_view()
@@ -63,16 +63,16 @@ class Exporter:
             self._failures += 1
             logger.warning("Cannot read the cluster: %s", error)
         else:
-            for said in view.unanswered:
+            for said in view.failed_requests:
                 logger.warning("No response: %s", said)
             self._histories.add(view)
             families += families_of(view, self._histories)
             families += kminion_families(view, self._histories)
-        families.append(gauge("kafka08_exporter_up", "1 if ZooKeeper answered.", bool(families)))
+        families.append(gauge("kafka08_exporter_up", "1 if ZooKeeper responded.", bool(families)))
         families.append(
             Family(
                 "kafka08_exporter_failures",
-                "How often ZooKeeper did not answer.",
+                "How often ZooKeeper did not respond.",
                 [Sample("_total", NO_LABELS, self._failures)],
                 "counter",
             )

@@ -41,7 +41,9 @@ def families_of(view: ClusterView, histories: Histories) -> Iterator[Family]:
     yield from _of_groups(view, histories)
     yield gauge("kafka08_exporter_read_seconds", "Time to read all of this.", view.seconds)
     yield gauge("kafka08_exporter_read_time_seconds", "When it was read.", view.now_ms / 1000)
-    yield gauge("kafka08_exporter_unanswered", "Requests without a response.", len(view.unanswered))
+    failed = len(view.failed_requests)
+    yield gauge("kafka08_exporter_failed_requests", "Requests that failed.", failed)
+    yield gauge("kafka08_exporter_unanswered", "Former name of failed_requests.", failed)
 
 
 def labels_of(tp: TopicPartition) -> Labels:

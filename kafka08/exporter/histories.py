@@ -75,7 +75,7 @@ class GroupHistory:
 
     def add(self, committed: Committed, time_ms: int, lag: int | None) -> int:
         """Record a commit; returns how many there were since the last one, at least 1. The first
-        one that is seen counts as none: nobody knows when it was made."""
+        one that is seen counts as none, because its time is unknown."""
         before, self.last = self.last, committed
         self.commits.append(Commit(committed.offset, time_ms, lag))
         del self.commits[:-HISTORY_MAX]

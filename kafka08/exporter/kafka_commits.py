@@ -20,7 +20,7 @@ from kafka08.hashing import group_partition
 from kafka08.listing import some_of
 from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 
-PATIENCE_S: Final = 3.0
+TIMEOUT_S: Final = 3.0
 """For all groups whose coordinators are loading or moving."""
 OfGroup = Mapping[TopicPartition, Committed]
 
@@ -33,10 +33,10 @@ class Position(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a coordinator answered.
+    """The response of a coordinator.
 
     position    of the offsets topic, from before the question
-    is_settled  an earlier question at this position had been answered already: a commit counts in
+    is_settled  an earlier question at this position had its response already: a commit counts in
                 the log a moment before its coordinator tells it
     """
 
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 
 
 class KafkaCommits:
-    """Remembers the answers for the groups of the last `read_all`."""
+    """Remembers the responses for the groups of the last `read_all`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -59,10 +59,10 @@ class KafkaCommits:
         groups: Iterable[str],
         partitions: Sequence[TopicPartition],
         ends: Mapping[TopicPartition, int],
-        unanswered: list[str],
+        failed_requests: list[str],
     ) -> dict[str, OfGroup]:
-        """group → the offsets of `partitions` that it committed; groups without an answer are left
-        out, with the reason in `unanswered`.
+        """group → the offsets of `partitions` that it committed; groups without a response are left
+        out, with the reason in `failed_requests`.
 
         partitions   all of the cluster, with those of the offsets topic
         ends         their log ends as far as known, read before this call
@@ -76,24 +76,24 @@ class KafkaCommits:
                 known[group] = before
             else:
                 open_.append(group)
-        coordinators = Coordinators(cluster, self._clock, patience_s=PATIENCE_S, find=leaders.find)
+        coordinators = Coordinators(cluster, self._clock, timeout_s=TIMEOUT_S, find=leaders.find)
         failures: dict[str, KafkaError] = {}
-        for group, answer in coordinators.fetch_found(open_, partitions).items():
-            if isinstance(answer, KafkaError):
-                failures[group] = answer
+        for group, result in coordinators.fetch_found(open_, partitions).items():
+            if isinstance(result, KafkaError):
+                failures[group] = result
                 continue
             position = leaders.asked[group]
             earlier = self._known.get(group)
             repeated = earlier is not None and earlier.position == position
-            offsets = {tp: Committed(offset) for tp, offset in answer.items()}
+            offsets = {tp: Committed(offset) for tp, offset in result.items()}
             known[group] = Known(position, repeated and position.end is not None, offsets)
         self._known = known
         self.requests_sent += coordinators.requests_sent
         if failures:
             said = some_of(sorted(failures))
             why = next(iter(failures.values()))
-            unanswered.append(f"offsets in Kafka of {len(failures)} groups: {said}: {why}")
-        return {group: answer.offsets for group, answer in known.items()}
+            failed_requests.append(f"offsets in Kafka of {len(failures)} groups: {said}: {why}")
+        return {group: result.offsets for group, result in known.items()}
 
 
 class OffsetsTopicLeaders:
@@ -118,7 +118,7 @@ class OffsetsTopicLeaders:
 
     def find(self, groups: Sequence[str]) -> dict[str, Broker | KafkaError]:
         """group → its coordinator, or why it has none. From the second call on by new metadata: the
-        groups are those whose coordinator did not answer."""
+        groups are those whose coordinator did not respond."""
         if self._is_stale:
             try:
                 self._cluster.refresh()

@@ -16,6 +16,7 @@ from kafka08.client.log_offsets import log_ends, log_starts
 from kafka08.client.retry import retry
 from kafka08.consumer.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
+from kafka08.deprecation import renamed_parameter
 from kafka08.errors import (
     ConfigError,
     FailedToSend,
@@ -50,18 +51,19 @@ ONCE: Final = RetryPolicy(tries=1)
 class Probe(Closeable):
     """One thread may call `round`, any thread `families`. A context manager.
 
-    bootstrap    host:port,host:port; NoBrokersAvailable if none of them answers
+    bootstrap    host:port,host:port; NoBrokersAvailable if none of them responds
     topic        must exist (UnknownTopicOrPartition), with at most PARTITIONS_MAX partitions
                  (ConfigError)
-    patience_s   a message that was not read after this time is lost
+    timeout_s    a message that was not read after this time is lost
     """
 
+    @renamed_parameter("patience_s", "timeout_s")
     def __init__(
-        self, bootstrap: str, topic: str, *, patience_s: float, runtime: ClientRuntime
+        self, bootstrap: str, topic: str, *, timeout_s: float, runtime: ClientRuntime
     ) -> None:
         self._topic = topic
         self._runtime = runtime
-        self._ledger = ProbeLedger(patience_s)
+        self._ledger = ProbeLedger(timeout_s)
         self._lock = runtime.lock()
         self._stopping = runtime.event()
         self._read_partitions: set[int] = set()
@@ -91,8 +93,8 @@ class Probe(Closeable):
                         "client.id": "kafka08-probe",
                         "acks": "-1",
                         "retries": RETRIES,
-                        "request.timeout.ms": round(patience_s * 1000),
-                        "timeout.ms": round(patience_s * 1000),
+                        "request.timeout.ms": round(timeout_s * 1000),
+                        "timeout.ms": round(timeout_s * 1000),
                         "max.block.ms": 1000,
                     }
                 ),
@@ -109,7 +111,7 @@ class Probe(Closeable):
             if self._producer is not None:
                 self._producer.close(0)
         except FailedToSend:
-            pass  # nobody needs the messages of a probe
+            pass  # a probe's messages need not arrive
         finally:
             self._cluster.close()
 
@@ -177,7 +179,7 @@ class Probe(Closeable):
         if number is None:
             return
 
-        def answered(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        def on_completion(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             with self._lock:
                 if error is None:
                     self._ledger.acknowledge(number, self._runtime.monotonic())
@@ -187,7 +189,7 @@ class Probe(Closeable):
                 logger.warning("Message to %s-%d failed: %s", self._topic, partition, error)
 
         value = self._mark + b"%d" % number
-        self._producer.send(ProducerRecord(self._topic, value, partition=partition), answered)
+        self._producer.send(ProducerRecord(self._topic, value, partition=partition), on_completion)
 
     def _read(self, tp: TopicPartition, end: int) -> None:
         """Read until the probe is closed."""

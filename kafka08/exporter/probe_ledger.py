@@ -1,7 +1,7 @@
 """ProbeLedger: the outcome of each message of a probe. Pure.
 
 Names, labels and meanings are those of kminion's end-to-end test: a message is lost if it was
-acknowledged but not read within the patience. kminion never takes that back; here a message that is
+acknowledged but not read within the timeout. kminion never takes that back; here a message that is
 read later also counts as late. Source of the names: redpanda-data/kminion, e2e/service.go.
 """
 
@@ -32,10 +32,10 @@ class Sent:
 
 
 class ProbeLedger:
-    """patience_s   from sending to reading; longer is lost"""
+    """timeout_s   from sending to reading; longer is lost"""
 
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
         self._next = 0
         self._sent: dict[int, Sent] = {}
         self._lost: deque[tuple[int, int]] = deque(maxlen=LATE_MAX)
@@ -100,11 +100,11 @@ class ProbeLedger:
                 return
 
     def expire(self, now: float) -> None:
-        """Count messages as lost that were acknowledged but not read within the patience."""
+        """Count messages as lost that were acknowledged but not read within the timeout."""
         late = [
             number
             for number, sent in self._sent.items()
-            if sent.acknowledged and now - sent.at > self._patience_s
+            if sent.acknowledged and now - sent.at > self._timeout_s
         ]
         for number in late:
             partition = self._sent.pop(number).partition
@@ -115,10 +115,10 @@ class ProbeLedger:
         """The families of every partition; the samples are made at once."""
         waiting = Counter(s.partition for s in self._sent.values() if not s.acknowledged)
         for name, kind, suffix, says, values in (
-            ("messages_produced_in_flight", "gauge", "", "Sent and not answered.", waiting),
-            ("messages_produced", "counter", "_total", "Answered by acknowledgement or error.",
+            ("messages_produced_in_flight", "gauge", "", "Sent, without a response.", waiting),
+            ("messages_produced", "counter", "_total", "Acknowledged or refused.",
              self._counts["produced"]),
-            ("messages_produced_failed", "counter", "_total", "Sent and refused, or not answered.",
+            ("messages_produced_failed", "counter", "_total", "Refused, or without a response.",
              self._counts["failed"]),
             ("messages_received", "counter", "_total", "Read in time.", self._counts["received"]),
             ("messages_lost", "counter", "_total", "Acknowledged and not read in time.",

@@ -1,6 +1,6 @@
 """ClusterReader: reads a view of the whole cluster, in batches. Changes nothing.
 
-ZooKeeper must answer. Requests without a broker's response are listed in the view, so one broker
+ZooKeeper must respond. Requests without a broker's response are listed in the view, so one broker
 that is down does not hide the rest.
 """
 
@@ -68,7 +68,7 @@ class ClusterReader(Closeable):
 
     @property
     def requests_sent(self) -> int:
-        """To ZooKeeper."""
+        """Number of requests to ZooKeeper."""
         return self._zk.requests_sent
 
     @property
@@ -77,8 +77,7 @@ class ClusterReader(Closeable):
         return self._kafka_commits.requests_sent
 
     def close(self) -> None:
-        if self._cluster is not None:
-            self._cluster.close()
+        self._close_client()
         self._zk.close()
 
     def read_view(self, *, starts: bool = True) -> ClusterView:
@@ -88,7 +87,7 @@ class ClusterReader(Closeable):
             self._session = self._zk.session_id
             self._state_nodes.forget()
             self._commit_nodes.forget()
-        unanswered: list[str] = []
+        failed: list[str] = []
         registrations = self._store.registrations()
         brokers = reachable(registrations)
         controller = self._store.controller()
@@ -101,10 +100,10 @@ class ClusterReader(Closeable):
         negotiates = bool(brokers) and all(
             registrations[i].version >= FIRST_COORDINATING for i in brokers
         )
-        cluster = self._client(unanswered, negotiates=negotiates)
+        cluster = self._client(failed, negotiates=negotiates)
         led = [tp for tp, state in states.items() if state.leader in brokers]
-        ends = self._offsets(cluster, led, LATEST_OFFSET, unanswered)
-        first = self._offsets(cluster, led, EARLIEST_OFFSET, unanswered) if starts else {}
+        ends = self._offsets(cluster, led, LATEST_OFFSET, failed)
+        first = self._offsets(cluster, led, EARLIEST_OFFSET, failed) if starts else {}
         views = {}
         for tp, replicas in partitions.items():
             state = states.get(tp)
@@ -115,7 +114,7 @@ class ClusterReader(Closeable):
                 first.get(tp),
                 ends.get(tp),
             )
-        groups = self._groups(cluster, list(partitions), set(led), ends, unanswered)
+        groups = self._groups(cluster, list(partitions), set(led), ends, failed)
         times = self._times.look_up(
             unread(views, groups),
             lambda offsets: self._ask_times(cluster, registrations, views, offsets),
@@ -127,7 +126,7 @@ class ClusterReader(Closeable):
             views,
             groups,
             self._runtime.monotonic() - began,
-            tuple(unanswered),
+            tuple(failed),
             times,
             negotiates,
         )
@@ -142,12 +141,12 @@ class ClusterReader(Closeable):
         there = {tp: found[path] for tp, path in wanted.items() if path in found}
         return self._store.decode_states(there)
 
-    def _client(self, unanswered: list[str], *, negotiates: bool) -> ClusterClient | None:
-        """A client whose brokers include one that has just answered; None, and why, without one.
+    def _client(self, failed: list[str], *, negotiates: bool) -> ClusterClient | None:
+        """A client whose brokers include one that has just responded; None, and why, without one:
+        the next view then asks those that are registered by that time, maybe at other addresses.
         `negotiates`: all brokers report their API versions."""
-        if self._cluster is not None and negotiates is not self._negotiates:
-            self._cluster.close()
-            self._cluster = None
+        if negotiates is not self._negotiates:
+            self._close_client()
         try:
             if self._cluster is None:
                 self._negotiates = negotiates
@@ -162,27 +161,32 @@ class ClusterReader(Closeable):
                 )
             self._cluster.refresh()
         except KafkaError as error:
-            unanswered.append(f"brokers: {error}")
-            return None
+            failed.append(f"brokers: {error}")
+            self._close_client()
         return self._cluster
+
+    def _close_client(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
 
     @staticmethod
     def _offsets(
         cluster: ClusterClient | None,
         partitions: Sequence[TopicPartition],
         time: int,
-        unanswered: list[str],
+        failed: list[str],
     ) -> Offsets:
         found: Offsets = {}
         if cluster is None:
             return found
         silent: dict[str, list[TopicPartition]] = {}
-        for tp, answer in offsets_or_errors(cluster, dict.fromkeys(partitions, time)).items():
-            if isinstance(answer, KafkaError):
-                silent.setdefault(str(answer), []).append(tp)
-            elif answer:
-                found[tp] = answer[0]
-        unanswered.extend(f"offsets of {some_of(tps)}: {why}" for why, tps in silent.items())
+        for tp, result in offsets_or_errors(cluster, dict.fromkeys(partitions, time)).items():
+            if isinstance(result, KafkaError):
+                silent.setdefault(str(result), []).append(tp)
+            elif result:
+                found[tp] = result[0]
+        failed.extend(f"offsets of {some_of(tps)}: {why}" for why, tps in silent.items())
         return found
 
     def _ask_times(
@@ -217,22 +221,22 @@ class ClusterReader(Closeable):
         partitions: Sequence[TopicPartition],
         led: Collection[TopicPartition],
         ends: Offsets,
-        unanswered: list[str],
+        failed: list[str],
     ) -> dict[str, GroupView]:
         names = GroupStore(self._zk).groups()
         trees = read_commits(self._zk, names, self._commit_nodes.refresh)
         members = {name: len(found) for name, found in read_members_of(self._zk, names).items()}
-        coordinated = self._coordinated(cluster, unanswered)
+        coordinated = self._coordinated(cluster, failed)
         count = sum(tp.topic == OFFSETS_TOPIC for tp in partitions)
         every = sorted({*names, *coordinated})
         silent = without_coordinator(every, count, led) if cluster is not None else []
         if silent:
             what = f"offsets in Kafka of {len(silent)} groups"
-            unanswered.append(f"{what}: no live broker leads {OFFSETS_TOPIC}: {some_of(silent)}")
+            failed.append(f"{what}: no live broker leads {OFFSETS_TOPIC}: {some_of(silent)}")
         in_kafka: Mapping[str, Mapping[TopicPartition, Committed]] = {}
         if cluster is not None:
             asked = sorted(set(every).difference(silent))
-            in_kafka = self._kafka_commits.read_all(cluster, asked, partitions, ends, unanswered)
+            in_kafka = self._kafka_commits.read_all(cluster, asked, partitions, ends, failed)
         found = {}
         for name in every:
             in_zookeeper: Mapping[TopicPartition, Committed] = {}
@@ -245,16 +249,16 @@ class ClusterReader(Closeable):
             )
         return found
 
-    def _coordinated(self, cluster: ClusterClient | None, unanswered: list[str]) -> dict[str, int]:
+    def _coordinated(self, cluster: ClusterClient | None, failed: list[str]) -> dict[str, int]:
         """Group → its members, for groups that brokers coordinate."""
         if cluster is None or not may_coordinate(self._store):
             return {}
         try:
             listed = CoordinatorReader(cluster, self._runtime).groups()
         except KafkaError as error:
-            unanswered.append(f"coordinated groups: {error}")
+            failed.append(f"coordinated groups: {error}")
             return {}
-        unanswered.extend(listed.unanswered)
+        failed.extend(listed.failed_requests)
         return {group.name: len(group.members) for group in listed.groups}
 
 

@@ -6,14 +6,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from kafka08.exporter.histories import Histories, lag_of
 from kafka08.exporter.verdict import worst
 from kafka08.exporter.view import ClusterView
-from kafka08.structs import TopicPartition
-
-NOT_REGISTERED: Final = "not registered"
+from kafka08.structs import NOT_REGISTERED, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class GroupPartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """unanswered   requests without a response, and why"""
+    """failed_requests   what is unknown because a request failed, each with its reason"""
 
     brokers: tuple[BrokerRow, ...]
     topics: tuple[TopicRow, ...]
@@ -87,7 +84,7 @@ class Summary:
     controller: int | None
     under_replicated: int
     offline: int
-    unanswered: tuple[str, ...]
+    failed_requests: tuple[str, ...]
 
 
 def summary_of(view: ClusterView, before: ClusterView | None, histories: Histories) -> Summary:
@@ -100,7 +97,7 @@ def summary_of(view: ClusterView, before: ClusterView | None, histories: Histori
         view.controller,
         sum(row.under_replicated for row in topics),
         sum(row.offline for row in topics),
-        view.unanswered,
+        view.failed_requests,
     )
 
 
@@ -232,4 +229,7 @@ def arrived(view: ClusterView, before: ClusterView | None) -> dict[TopicPartitio
 
 
 def seconds_between(view: ClusterView, before: ClusterView | None) -> float | None:
-    return None if before is None else max(0.001, (view.now_ms - before.now_ms) / 1000)
+    """None without an earlier view, and if the clock was set back since: rates are unknown then."""
+    if before is None or view.now_ms <= before.now_ms:
+        return None
+    return (view.now_ms - before.now_ms) / 1000

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kafka08.deprecation import renamed_attribute
 from kafka08.structs import Broker, TopicPartition
 
 
@@ -56,12 +57,12 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """now_ms       time of the view
-    seconds      how long reading it took
-    unanswered   requests without a response, and why
-    times        (partition, offset) → timestamp in ms of the first message from there on, for the
-                 offsets of groups with lag, where it is known
-    negotiates   whether all registered brokers report their API versions: from 0.9 on
+    """now_ms           time of the view
+    seconds          how long reading it took
+    failed_requests  what is unknown because a request failed, each with its reason
+    times            (partition, offset) → timestamp in ms of the first message from there on, for
+                     the offsets of groups with lag, where it is known
+    negotiates       whether all registered brokers report their API versions: from 0.9 on
     """
 
     now_ms: int
@@ -70,6 +71,8 @@ class ClusterView:
     partitions: Mapping[TopicPartition, PartitionView] = field(default_factory=dict)
     groups: Mapping[str, GroupView] = field(default_factory=dict)
     seconds: float = 0.0
-    unanswered: tuple[str, ...] = ()
+    failed_requests: tuple[str, ...] = ()
     times: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
     negotiates: bool = False
+
+    unanswered = renamed_attribute("unanswered", "failed_requests")

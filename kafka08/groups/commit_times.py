@@ -1,5 +1,5 @@
-"""When offsets were committed to Kafka and when they expire. No request tells it, so it is read
-from the offsets topic.
+"""Finds when offsets were committed to Kafka and when they expire. No request returns that, so it
+is read from the offsets topic.
 
 Brokers delete an offset some minutes after it has expired, unless it was committed again meanwhile:
 
@@ -52,7 +52,7 @@ class KafkaCommit(NamedTuple):
     """A commit to Kafka, with times in ms.
 
     expires_ms   as its record says; NO_EXPIRY: offsets.retention.minutes after the commit
-    is_older     it was made before `committed_ms`, nobody knows when
+    is_older     it was made before `committed_ms`, at an unknown time
     """
 
     committed_ms: int
@@ -60,8 +60,8 @@ class KafkaCommit(NamedTuple):
     is_older: bool = False
 
     def expires_after(self, retention_ms: int) -> int:
-        """When it expires, if `retention_ms` is that of the brokers; at the latest if it
-        `is_older`."""
+        """The time of expiry, if the brokers' retention is `retention_ms`; the latest possible one
+        if it `is_older`."""
         if self.expires_ms != NO_EXPIRY:
             return self.expires_ms
         return self.committed_ms + retention_ms

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafka08.deprecation import renamed_attribute
 from kafka08.errors import ProtocolError
 from kafka08.groups.facts import PartitionFacts
 from kafka08.protocol import consumer_protocol
@@ -74,27 +75,36 @@ class CoordinatedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedGroups:
-    """The groups of all brokers that answered, by name. `unanswered` lists the questions that
-    failed, each with its reason."""
+    """The groups of all brokers that responded, by name.
+
+    failed_requests  what is unknown because a request failed, each with its reason
+    old_brokers      the number of brokers of 0.8, which coordinate none
+    """
 
     groups: tuple[CoordinatedGroup, ...]
-    unanswered: tuple[str, ...] = ()
+    failed_requests: tuple[str, ...] = ()
+    old_brokers: int = 0
+
+    unanswered = renamed_attribute("unanswered", "failed_requests")
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedFacts:
     """One group as the brokers describe it, read at about one time.
 
-    partitions   sorted: all partitions of each topic that a member subscribes to or that has a
-                 committed offset, and committed partitions that no longer exist. Their owners are
-                 in `group`
-    topics       topic → its partitions, for every topic of the cluster
+    partitions       sorted: all partitions of each topic that a member subscribes to or that has a
+                     committed offset, and committed partitions that no longer exist. Their owners
+                     are in `group`
+    topics           topic → its partitions, for every topic of the cluster
+    failed_requests  what is unknown because a request failed, each with its reason
     """
 
     group: CoordinatedGroup
     partitions: tuple[PartitionFacts, ...]
     topics: Mapping[str, Collection[int]] = field(repr=False, default_factory=dict)
-    unanswered: tuple[str, ...] = ()
+    failed_requests: tuple[str, ...] = ()
+
+    unanswered = renamed_attribute("unanswered", "failed_requests")
 
 
 def group_of(described: DescribedGroup, coordinator: Broker) -> CoordinatedGroup:

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from kafka08.groups.coordinated import REBALANCING, CoordinatedFacts
 from kafka08.groups.findings import (
     Finding,
+    failed_requests,
     gone_partitions,
     leaderless,
     no_members,
     ordered,
     outside_the_log,
-    unanswered,
 )
 from kafka08.listing import some_of
 from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE
@@ -33,7 +33,7 @@ def explain_coordinated(facts: CoordinatedFacts) -> list[Finding]:
         *leaderless(facts.partitions),
         *outside_the_log(facts.partitions),
         *_never_committed(facts),
-        *unanswered(group.name, facts.unanswered),
+        *failed_requests(group.name, facts.failed_requests),
         *_idle(facts),
         *_unread_topics(facts),
         *gone_partitions(facts.partitions),

@@ -48,7 +48,7 @@ from kafka08.zk.store import ClusterStore
 
 RETRIES: Final = RetryPolicy(tries=15, backoff_ms=200)
 """Retries while a coordinator is loading or moving: about 3 s in all."""
-PATIENCE_MS: Final = 3000
+TIMEOUT_MS: Final = 3000
 AT_ONCE: Final = 100
 """The most groups in one DescribeGroups request."""
 
@@ -73,19 +73,24 @@ class CoordinatorReader:
     def groups(self) -> CoordinatedGroups:
         """Every group of every broker of 0.9 or later. Raises NoBrokersAvailable."""
         found: dict[str, CoordinatedGroup] = {}
-        unanswered: list[str] = []
+        failed: list[str] = []
+        old_brokers = 0
         for broker in self._cluster.brokers():
             try:
                 with self._cluster.connection(broker) as connection:
-                    found |= {g.name: g for g in _groups_of(connection, broker, unanswered)}
+                    of_broker = _groups_of(connection, broker, failed)
             except KafkaError as error:
-                unanswered.append(f"groups of broker {broker.id}: {error}")
-        return CoordinatedGroups(tuple(found[name] for name in sorted(found)), tuple(unanswered))
+                failed.append(f"groups of broker {broker.id}: {error}")
+                continue
+            old_brokers += of_broker is None
+            found |= {group.name: group for group in of_broker or ()}
+        in_order = tuple(found[name] for name in sorted(found))
+        return CoordinatedGroups(in_order, tuple(failed), old_brokers)
 
     def describe(self, group: str) -> CoordinatedGroup | None:
         """The group, from its coordinator. None if the coordinator does not know the name or is of
         0.8, or if the offsets topic does not exist (looking up the coordinator would create it).
-        Raises KafkaError if the coordinator does not answer."""
+        Raises KafkaError if the coordinator does not respond."""
         if not self.has_offsets_topic():
             return None
 
@@ -98,7 +103,7 @@ class CoordinatorReader:
             check(described.error_code, f"description of group {group}")
             return described
 
-        described = self._cluster.ask_coordinator(group, ask, policy=RETRIES)
+        described = self._cluster.ask_coordinator(group, ask, policy=RETRIES, search_tries=1)
         if described is None:
             return None
         found = group_of(described, self._cluster.coordinator(group))
@@ -113,19 +118,19 @@ class CoordinatorReader:
         if found is None:
             return None
         topics = self.assigned()
-        unanswered: list[str] = []
+        failed: list[str] = []
         existing = [TopicPartition(topic, n) for topic, of in topics.items() for n in of]
         try:
             committed = self.committed(group, existing)
         except KafkaError as error:
-            unanswered.append(f"offsets in Kafka: {error}")
+            failed.append(f"offsets in Kafka: {error}")
             committed = {}
-        kafka_answered = not unanswered
+        coordinator_responded = not failed
         read = {topic for member in found.members for topic in member.topics}
         owned = {tp for member in found.members for tp in member.owns}
         concerned = partitions_of(topics, read, {*owned, *committed})
         leaders = self.leaders(concerned)
-        starts, ends = self.log_ranges(leaders, unanswered)
+        starts, ends = self.log_ranges(leaders, failed)
         return CoordinatedFacts(
             found,
             tuple(
@@ -138,12 +143,12 @@ class CoordinatorReader:
                     exists=tp.partition in topics.get(tp.topic, ()),
                     leader=leaders.get(tp),
                     owner=None,
-                    kafka_answered=kafka_answered,
+                    coordinator_responded=coordinator_responded,
                 )
                 for tp in concerned
             ),
             topics,
-            tuple(unanswered),
+            tuple(failed),
         )
 
     def assigned(self) -> dict[str, tuple[int, ...]]:
@@ -169,35 +174,35 @@ class CoordinatorReader:
             group,
             clock=self._clock,
             backoff_ms=RETRIES.backoff_ms,
-            patience_ms=PATIENCE_MS,
+            timeout_ms=TIMEOUT_MS,
         )
         found = store.fetch(partitions)
         return {tp: offset for tp, offset in found.items() if offset != NO_OFFSET}
 
     def log_ranges(
-        self, led: Iterable[TopicPartition], unanswered: list[str]
+        self, led: Iterable[TopicPartition], failed: list[str]
     ) -> tuple[Offsets, Offsets]:
-        """The start and end of every log that has a leader. Failures go to `unanswered`."""
+        """The start and end of every log that has a leader. Failures go to `failed`."""
         partitions = list(led)
         if not partitions:
             return {}, {}
         try:
             return log_starts(self._cluster, partitions), log_ends(self._cluster, partitions)
         except KafkaError as error:
-            unanswered.append(f"log start and end offsets: {error}")
+            failed.append(f"log start and end offsets: {error}")
             return {}, {}
 
 
 def _groups_of(
-    connection: Connection, broker: Broker, unanswered: list[str]
-) -> list[CoordinatedGroup]:
-    """The groups that a broker coordinates; empty for a broker of 0.8."""
+    connection: Connection, broker: Broker, failed: list[str]
+) -> list[CoordinatedGroup] | None:
+    """The groups that a broker coordinates; None for a broker of 0.8."""
     listed = _ask(connection, ListGroupsRequest())
     if listed is None:
-        return []
+        return None
     assert isinstance(listed, ListGroupsResponse)
     if listed.error_code == OffsetsLoadInProgress.code:
-        unanswered.append(f"groups of broker {broker.id}: it is loading some of them; try again")
+        failed.append(f"groups of broker {broker.id}: it is loading some of them; try again")
     else:
         check(listed.error_code, f"groups of broker {broker.id}")
     found = []
@@ -207,7 +212,7 @@ def _groups_of(
         assert isinstance(response, DescribeGroupsResponse)
         for described in response.groups:
             if described.error_code:
-                unanswered.append(f"group {described.group} has just moved; try again")
+                failed.append(f"group {described.group} has just moved; try again")
             elif (group := group_of(described, broker)).exists:
                 found.append(group)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kafka08.deprecation import renamed_attribute
 from kafka08.groups.members import Member
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
@@ -31,10 +32,10 @@ class Owner:
 class PartitionOffsets:
     """How far a group has read one partition. An offset is the next one to read.
 
-    zookeeper, kafka    the committed offset in either store, None if there is none
-    log_start, log_end  the log's range; None if it is unknown
-    kafka_answered      False: the coordinator did not answer, so Kafka may have an offset
-    zookeeper_fault     why the offset's znode cannot be read, with its path; None if it can be
+    zookeeper, kafka       the committed offset in either store, None if there is none
+    log_start, log_end     the log's range; None if it is unknown
+    coordinator_responded  False: it did not, so Kafka may have an offset
+    zookeeper_fault        why the offset's znode cannot be read, with its path; None if it can be
     """
 
     topic_partition: TopicPartition
@@ -42,8 +43,10 @@ class PartitionOffsets:
     kafka: int | None
     log_start: int | None
     log_end: int | None
-    kafka_answered: bool = field(default=True, kw_only=True)
+    coordinator_responded: bool = field(default=True, kw_only=True)
     zookeeper_fault: str | None = field(default=None, kw_only=True)
+
+    kafka_answered = renamed_attribute("kafka_answered", "coordinator_responded")
 
     @property
     def newest(self) -> int | None:
@@ -56,7 +59,7 @@ class PartitionOffsets:
     @property
     def never_committed(self) -> bool:
         """Neither store has an offset, so auto.offset.reset decides where a member starts."""
-        return self.newest is None and self.kafka_answered and self.zookeeper_fault is None
+        return self.newest is None and self.coordinator_responded and self.zookeeper_fault is None
 
     @property
     def lag(self) -> int | None:
@@ -96,18 +99,23 @@ class PartitionFacts(PartitionOffsets):
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A group. `members` and `partitions` are sorted. `topics` has every topic of the cluster with
-    its partitions. `unanswered` lists the questions that failed, each with its reason. `strays` are
-    znodes among the owners or offsets whose names are not partition numbers."""
+    """A group. `members` and `partitions` are sorted.
+
+    topics           every topic of the cluster with its partitions
+    failed_requests  what is unknown because a request failed, each with its reason
+    strays           znodes among the owners or offsets whose names are not partition numbers
+    """
 
     group: str
     brokers: tuple[int, ...]
     topics: Mapping[str, tuple[int, ...]] = field(repr=False)
     members: tuple[Member, ...]
     partitions: tuple[PartitionFacts, ...]
-    unanswered: tuple[str, ...] = ()
+    failed_requests: tuple[str, ...] = ()
     strays: tuple[str, ...] = ()
     in_zookeeper: bool = field(default=True)
+
+    unanswered = renamed_attribute("unanswered", "failed_requests")
 
     @property
     def exists(self) -> bool:

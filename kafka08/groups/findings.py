@@ -83,7 +83,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def expectation(facts: GroupFacts) -> Expected:
-    """What the registered members compute, with either strategy."""
+    """The assignment that the registered members compute, with either strategy."""
     threads: dict[str, list[str]] = {}
     for member, topic, streams in facts.subscriptions():
         threads.setdefault(topic, []).extend(thread_ids(member.consumer_id, streams))
@@ -452,10 +452,10 @@ def _half_migrated(facts: GroupFacts, _: Expected) -> Iterator[Finding]:
         )
 
 
-def unanswered(group: str, reasons: Iterable[str]) -> Iterator[Finding]:
+def failed_requests(group: str, reasons: Iterable[str]) -> Iterator[Finding]:
     for what in reasons:
         yield Finding(
-            "unanswered", group, what, "check that the brokers are running, then try again"
+            "request-failed", group, what, "check that the brokers are running, then try again"
         )
 
 
@@ -474,7 +474,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     lambda facts, _: leaderless(facts.partitions) if facts.brokers else (),
     lambda facts, _: outside_the_log(facts.partitions),
     _never_committed,
-    lambda facts, _: unanswered(facts.group, facts.unanswered),
+    lambda facts, _: failed_requests(facts.group, facts.failed_requests),
     _idle,
     _unread_topics,
     lambda facts, _: gone_partitions(facts.partitions),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka08.consumer.subscription import Subscription, subscription_of
+from kafka08.deprecation import renamed_attribute
 from kafka08.errors import ConfigError, ZooKeeperError
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -31,14 +32,16 @@ class Member:
 
     registration   its decoded text; None if that cannot be decoded, for the reason `unreadable`
     session        the ZooKeeper session that created the znode; 0 for a persistent znode
-    answer         the migration order that it follows now; None: none, or not one of our members
+    confirmed      the migration order that it follows now; None: none, or not one of our members
     """
 
     consumer_id: str
     registration: ConsumerRegistration | None
     session: int
     unreadable: str = ""
-    answer: Order | None = None
+    confirmed: Order | None = None
+
+    answer = renamed_attribute("answer", "confirmed")
 
     @property
     def pattern(self) -> str:
@@ -52,7 +55,8 @@ class Member:
 
     @property
     def subscription(self) -> Subscription | None:
-        """What it subscribes to; None if that cannot be understood, and `fault` says why."""
+        """The member's subscription; None if its registration cannot be parsed, and `fault` says
+        why."""
         understood = self._understood()
         return None if isinstance(understood, str) else understood
 
@@ -85,8 +89,8 @@ class Member:
 
     @property
     def storage(self) -> OffsetStorage | None:
-        """Where it commits now; None if that is unknown."""
-        return self.configured if self.answer is None else self.answer.storage
+        """The store of the member's commits now; None if that is unknown."""
+        return self.configured if self.confirmed is None else self.confirmed.storage
 
     @property
     def commit_interval_ms(self) -> int:
@@ -132,24 +136,24 @@ def read_members_of(zk: ZkClient, groups: Sequence[str]) -> dict[str, tuple[Memb
         for consumer_id in unless_gone(names, [])
     ]
     registered = zk.pipeline([Get(paths.consumer_id(*one)) for one in ids])
-    answers = zk.pipeline([Get(paths.migration_answer(*one)) for one in ids])
+    confirmations = zk.pipeline([Get(paths.migration_confirmation(*one)) for one in ids])
     members: dict[str, tuple[Member, ...]] = dict.fromkeys(groups, ())
-    for (group, consumer_id), node, answer in zip(ids, registered, answers, strict=True):
+    for (group, consumer_id), node, reply in zip(ids, registered, confirmations, strict=True):
         if (there := unless_gone(node, None)) is not None:
-            replied = unless_gone(answer, None)
-            members[group] += (_member(consumer_id, there, replied and replied.data),)
+            confirmation = unless_gone(reply, None)
+            members[group] += (_member(consumer_id, there, confirmation and confirmation.data),)
     return members
 
 
-def _member(consumer_id: str, node: Node, answer: str | None) -> Member:
-    """A member from its znode. An unreadable answer to a migration order counts as none."""
+def _member(consumer_id: str, node: Node, confirmation: str | None) -> Member:
+    """A member from its znode. An unreadable confirmation of a migration order counts as none."""
     session = node.ephemeral_owner
     try:
         registration = nodes.decode_consumer(node.data)
     except ZooKeeperError as error:
         return Member(consumer_id, None, session, unreadable=str(error))
-    follows = None
+    confirmed = None
     if registration.kafka08 is not None:
         with suppress(ZooKeeperError):
-            follows = decode_order(answer)
-    return Member(consumer_id, registration, session, answer=follows)
+            confirmed = decode_order(confirmation)
+    return Member(consumer_id, registration, session, confirmed=confirmed)

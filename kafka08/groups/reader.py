@@ -7,7 +7,7 @@
 
 Questions that fail (no broker is up, a coordinator is loading) are listed in the facts, so that you
 can look at a group while half of its cluster is down. For a ZooKeeper group only ZooKeeper must
-answer; groups that have a coordinator need no ZooKeeper.
+response; groups that have a coordinator need no ZooKeeper.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class GroupReader(Closeable):
         ]
 
     def coordinated_groups(self) -> CoordinatedGroups:
-        """The groups that brokers coordinate; none in a cluster of 0.8. Brokers that do not answer
-        are listed in `unanswered`."""
+        """The groups that brokers coordinate; none in a cluster of 0.8. Brokers that do not respond
+        are listed in `failed_requests`."""
         if not self._may_coordinate():
             return CoordinatedGroups(())
         try:
@@ -113,7 +113,7 @@ class GroupReader(Closeable):
 
     def coordinated_facts(self, group: str) -> CoordinatedFacts | None:
         """Everything about a group that has a coordinator; None if no coordinator knows the name.
-        Raises KafkaError if the coordinator does not answer."""
+        Raises KafkaError if the coordinator does not respond."""
         if not self._may_coordinate():
             return None
         return CoordinatorReader(self._client(), self._runtime).facts(group)
@@ -155,18 +155,18 @@ class GroupReader(Closeable):
         owners = read_owners(zk, [group])[group]
         committed = read_offsets(zk, [group])[group]
         in_zookeeper, unreadable = committed.values, committed.unreadable
-        unanswered: list[str] = []
+        failed_requests: list[str] = []
         in_kafka = self._kafka_offsets(
-            group, topics, sorted({*existing, *in_zookeeper, *unreadable}), unanswered
+            group, topics, sorted({*existing, *in_zookeeper, *unreadable}), failed_requests
         )
-        kafka_answered = not unanswered
+        coordinator_responded = not failed_requests
         concerned = partitions_of(
             topics,
             topics_read(members, topics) | owners.topics | committed.topics,
             {*owners.values, *in_zookeeper, *unreadable, *in_kafka},
         )
         leaders = self._leaders(concerned, set(brokers))
-        starts, ends = self._log_ranges(leaders, unanswered)
+        starts, ends = self._log_ranges(leaders, failed_requests)
         return GroupFacts(
             group,
             tuple(brokers),
@@ -182,12 +182,12 @@ class GroupReader(Closeable):
                     exists=tp.partition in topics.get(tp.topic, ()),
                     leader=leaders.get(tp),
                     owner=owners.values.get(tp),
-                    kafka_answered=kafka_answered,
+                    coordinator_responded=coordinator_responded,
                     zookeeper_fault=unreadable.get(tp),
                 )
                 for tp in concerned
             ),
-            tuple(unanswered),
+            tuple(failed_requests),
             tuple(owners.strays),
             in_zookeeper=zk.exists(paths.group(group)),
         )
@@ -204,7 +204,7 @@ class GroupReader(Closeable):
         group: str,
         topics: Iterable[str],
         partitions: list[TopicPartition],
-        unanswered: list[str],
+        failed_requests: list[str],
     ) -> Offsets:
         """Kafka cannot list a group's offsets, so this asks for every partition of the cluster. It
         does not ask before the offsets topic exists, since the question would create it."""
@@ -214,11 +214,11 @@ class GroupReader(Closeable):
             reader = CoordinatorReader(self._client(), self._runtime)
             return reader.committed(group, partitions)
         except KafkaError as error:
-            unanswered.append(f"offsets in Kafka: {error}")
+            failed_requests.append(f"offsets in Kafka: {error}")
             return {}
 
     def _log_ranges(
-        self, led: Iterable[TopicPartition], unanswered: list[str]
+        self, led: Iterable[TopicPartition], failed_requests: list[str]
     ) -> tuple[Offsets, Offsets]:
         """The start and end of every log that has a leader."""
         partitions = list(led)
@@ -227,12 +227,13 @@ class GroupReader(Closeable):
         try:
             reader = CoordinatorReader(self._client(), self._runtime)
         except KafkaError as error:
-            unanswered.append(f"log start and end offsets: {error}")
+            failed_requests.append(f"log start and end offsets: {error}")
             return {}, {}
-        return reader.log_ranges(partitions, unanswered)
+        return reader.log_ranges(partitions, failed_requests)
 
     def _client(self) -> ClusterClient:
-        """A client of brokers of which one has just answered. Raises NoBrokersAvailable at once."""
+        """A client of brokers of which one has just responded. Raises NoBrokersAvailable at
+        once."""
         if self._cluster is None:
             addresses = self._bootstrap or self._zookeeper.broker_addresses()
             self._cluster = ClusterClient(

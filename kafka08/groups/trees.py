@@ -40,7 +40,7 @@ class Tree(Generic[T]):
 
 
 def read_owners(zk: ZkClient, groups: Sequence[str]) -> dict[str, Tree[Owner]]:
-    """group → the owners of its partitions. Raises ZooKeeperError if ZooKeeper does not answer."""
+    """group → the owners of its partitions. Raises ZooKeeperError if ZooKeeper does not respond."""
     return _read(zk, groups, paths.owners, _owner)
 
 

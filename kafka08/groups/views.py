@@ -22,7 +22,7 @@ from kafka08.structs import TopicPartition
 ZOOKEEPER: Final = "zookeeper"
 COORDINATOR: Final = "coordinator"
 STATE: Final = ("coordinator", "state", "protocol_type", "protocol")
-"""What is known of a group that has a coordinator."""
+"""The facts of a group that has a coordinator."""
 
 
 class GroupView(ABC):
@@ -31,8 +31,8 @@ class GroupView(ABC):
     kind: str
     name: str
     partitions: Sequence[PartitionFacts]
-    unanswered: Sequence[str]
-    """What could not be asked, and offsets that cannot be read, each with the reason."""
+    failed_requests: Sequence[str]
+    """What is unknown because a request failed or an offset cannot be read, with the reason."""
     commits: Mapping[TopicPartition, KafkaCommit] = MappingProxyType({})
     """When offsets in Kafka were committed, where it is known."""
 
@@ -63,11 +63,11 @@ class GroupView(ABC):
                 }
                 for p in self.partitions
             ],
-            "unanswered": list(self.unanswered),
+            "failed_requests": list(self.failed_requests),
         }
 
     def _times(self, tp: TopicPartition) -> dict[str, Any]:
-        """Of the offset in Kafka, in ms; null: unknown, or there is none."""
+        """Times of the offset in Kafka, in ms; null: unknown, or there is none."""
         commit = self.commits.get(tp)
         if commit is None:
             return {"kafka_committed_ms": None, "kafka_expires_ms": None}
@@ -103,7 +103,7 @@ class ZooKeeperGroupView(GroupView):
         self.name = facts.group
         self.partitions = facts.partitions
         faults = [p.zookeeper_fault for p in facts.partitions if p.zookeeper_fault is not None]
-        self.unanswered = [*facts.unanswered, *faults]
+        self.failed_requests = [*facts.failed_requests, *faults]
 
     def findings(self) -> list[Finding]:
         return explain(self.facts)
@@ -139,7 +139,7 @@ class CoordinatedGroupView(GroupView):
         self.facts = facts
         self.name = facts.group.name
         self.partitions = facts.partitions
-        self.unanswered = facts.unanswered
+        self.failed_requests = facts.failed_requests
 
     def findings(self) -> list[Finding]:
         return explain_coordinated(self.facts)

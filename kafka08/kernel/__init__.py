@@ -1,5 +1,5 @@
-"""The inner loops over message sets (validation, numbering, search, conversion, CRC-32), and over
-requests for many partitions.
+"""The inner loops over message sets (validation, numbering, search, conversion, CRC-32) and over
+requests for many partitions; small requests as tuples of fields.
 
 Two implementations of one interface: `_native` (Cython), and `_python`, its twin for installs
 without a compiler. `NAME` says which one runs; the environment variable KAFKA08_KERNEL=python or
@@ -10,8 +10,8 @@ its names.
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`; all integers are big-endian. An
 entry whose value is a compressed set is called a wrapper. Every length is checked against the
-remaining data before it is used to read or to allocate. Only `append_produced`, `append_set` and
-`append_fetched` do I/O: they write to the ends of logs.
+remaining data before it is used to read or to allocate. Only `append_produced`, `append_records`
+and `append_fetched` do I/O: they write to the ends of logs.
 """
 
 # ruff: noqa: F405
@@ -40,17 +40,22 @@ __all__ = [
     "INTERFACE",
     "NAME",
     "BadTimestamp",
+    "ColumnBuffer",
     "Columns",
     "Converted",
     "CorruptMessage",
     "EntryTooLarge",
     "FollowerState",
+    "IndexTail",
     "LeaderState",
     "MessageAndMetadata",
     "MessageAndOffset",
     "MessageIterator",
     "MessageRef",
     "OffsetMap",
+    "OpenSet",
+    "RecordAppender",
+    "RecordRoute",
     "RecoverResult",
     "Retained",
     "Rules",
@@ -61,31 +66,45 @@ __all__ = [
     "SetSummary",
     "UnknownCodec",
     "Unpacker",
+    "answer_follower",
     "append_fetched",
     "append_produced",
-    "append_set",
+    "append_records",
+    "are_of",
     "build_from_columns",
+    "build_from_lists",
     "build_set",
     "check_messages",
     "column_batches",
     "convert",
     "crc32",
+    "distinct",
+    "end_of_batch",
     "entries",
     "find_offset",
     "find_timestamp",
+    "group_rows",
+    "int_partitions",
+    "key_partitions",
     "messages",
     "murmur2",
     "new_buffer",
     "new_keyed_message",
     "new_producer_record",
+    "pack_fields",
     "partitions_to_read",
+    "pick",
     "read_fetch",
     "read_fetched",
     "recover",
+    "run_callbacks",
     "runs",
     "scan",
     "scan_timestamp",
+    "set_constructor",
     "set_wrapper",
+    "total_length",
+    "unpack_fields",
     "validate",
     "validate_and_assign",
     "validate_and_stamp",

@@ -7,6 +7,11 @@ cdef struct Scratch:
     int64_t size
 
 
+cdef class IndexTail:
+    cdef public int64_t base_offset, entries, capacity, allocated, last_offset, last_position
+    cdef public object view
+
+
 cdef class SegmentTail:
     cdef public int64_t base_offset, size, end_offset, tail_offset, tail_position
     cdef public int64_t bytes_since_index
@@ -14,14 +19,25 @@ cdef class SegmentTail:
     cdef public int64_t max_entry_bytes, segment_bytes, index_interval_bytes, age_max_ms
     cdef public bint takes_plain_sets, is_full, index_is_due
     cdef public int descriptor
-    cdef public object rules, write
+    cdef public int32_t min_in_sync
+    cdef public object rules, write, index_tail
 
 
 cdef class LeaderState:
-    cdef public object log, append_queue, maximal_isr
+    cdef public object topic_partition, log, append_queue
+    cdef public tuple isr, maximal_isr
     cdef public bint is_leader, is_internal
+    cdef public int32_t reached_in_sync
     cdef public int64_t high_watermark, messages_in, bytes_in, bytes_out
     cdef public int64_t produce_requests, fetch_requests
+
+    def has_enough_in_sync(self):
+        return enough_in_sync(self, <SegmentTail?>self.log.active_segment)
+
+
+cdef inline bint enough_in_sync(LeaderState partition, SegmentTail tail):
+    cdef int32_t least = tail.min_in_sync
+    return len(partition.isr) >= (least if least >= 0 else partition.reached_in_sync)
 
 
 def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_max):
@@ -34,6 +50,7 @@ def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_m
     cdef LeaderState partition
     cdef SegmentTail tail
     cdef list found = [], base_offsets = [], unappended = [], due = []
+    cdef dict pending = {}
     cdef bytes response = None
     memset(&scratch, 0, sizeof(Scratch))
     PyObject_GetBuffer(payload, &view, PyBUF_WRITABLE)
@@ -64,11 +81,24 @@ def append_produced(payload, dict partitions, int64_t now_ms, Py_ssize_t count_m
                 unappended.append((i, payload[start : start + places[i].size]))
         if not unappended:
             response = produced_frame(&view, places, NULL, count)
+            if acks < 0:
+                note_pending(found, pending)
     finally:
         free(scratch.data)
         free(places)
         PyBuffer_Release(&view)
-    return acks, timeout_ms, found, base_offsets, unappended, due, response
+    return acks, timeout_ms, found, base_offsets, unappended, due, response, pending
+
+
+cdef int note_pending(list found, dict pending) except -1:
+    cdef LeaderState partition
+    cdef SegmentTail tail
+    for item in found:
+        partition = <LeaderState>item
+        tail = <SegmentTail>partition.log.active_segment
+        if partition.high_watermark < tail.end_offset:
+            pending[partition.topic_partition] = tail.end_offset
+    return 0
 
 
 cdef Py_ssize_t find_sets(
@@ -102,10 +132,18 @@ cdef Py_ssize_t find_sets(
     return n
 
 
-def append_set(LeaderState partition not None, data, int acks, int64_t now_ms):
+def append_records(LeaderState partition not None, records, int acks, int64_t now_ms):
     cdef Py_buffer view
     cdef SetPlace place
     cdef Scratch scratch
+    cdef object data, rules, log = partition.log
+    if log is None:
+        return -1
+    rules = (<SegmentTail?>log.active_segment).rules
+    if rules is not None and read_rules(rules, now_ms).magic:
+        data = build_set(records, magic=1, timestamps=[now_ms] * len(records))
+    else:
+        data = build_set(records)
     memset(&scratch, 0, sizeof(Scratch))
     PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
     place.start = 0
@@ -130,10 +168,11 @@ cdef int append_at(
         not partition.is_leader
         or partition.append_queue is not None
         or partition.log is None
-        or (acks < 0 and not (<object>partition).has_enough_in_sync())
     ):
         return 0
     tail = <SegmentTail?>partition.log.active_segment
+    if acks < 0 and not enough_in_sync(partition, tail):
+        return 0
     if not append_plain(tail, payload, view, place, now_ms, scratch):
         return 0
     end_offset = tail.end_offset
@@ -152,8 +191,8 @@ def partitions_to_read(list partitions, list offsets, list limits, bint is_follo
     cdef Py_ssize_t i
     cdef LeaderState partition
     cdef SegmentTail tail
-    cdef int64_t offset, end_offset
-    cdef list high_watermarks = [], to_read = []
+    cdef int64_t offset, end_offset, limit
+    cdef list high_watermarks = [], to_read = [], positions = []
     for i in range(len(partitions)):
         partition = <LeaderState?>partitions[i]
         log = partition.log
@@ -163,13 +202,110 @@ def partitions_to_read(list partitions, list offsets, list limits, bint is_follo
         offset = offsets[i]
         end_offset = tail.end_offset if is_follower else partition.high_watermark
         high_watermarks.append(partition.high_watermark)
+        limit = limits[i]
+        if limit < 0 or not tail.base_offset <= offset <= tail.end_offset:
+            positions.append(NOT_AT_THE_END)
+        else:
+            positions.append(tail.size if offset == tail.end_offset else -1)
         if (
             offset != end_offset
-            or <int64_t>limits[i] < 0
+            or limit < 0
             or (end_offset != tail.end_offset and offset < <int64_t>log.log_start_offset)
         ):
             to_read.append(i)
-    return high_watermarks, to_read
+    return high_watermarks, to_read, positions
+
+
+def answer_follower(
+    payload, list partitions, list offsets, list limits, list positions, int64_t bytes_max,
+    list high_watermarks=None,
+):
+    cdef Py_buffer view
+    cdef Py_ssize_t i, count = len(partitions)
+    cdef int64_t total = 0, limit
+    cdef LeaderState partition
+    cdef Slice* slices = NULL
+    cdef bytes response
+    cdef list marks = positions if high_watermarks is None else high_watermarks
+    if not len(offsets) == len(limits) == len(positions) == len(marks) == count:
+        raise ValueError("as many offsets, limits, positions and high watermarks as partitions")
+    PyObject_GetBuffer(payload, &view, PyBUF_SIMPLE)
+    try:
+        slices = <Slice*>calloc(count + 1, sizeof(Slice))
+        if slices == NULL:
+            raise MemoryError
+        for i in range(count):
+            partition = <LeaderState?>partitions[i]
+            if not partition.is_leader or partition.log is None:
+                return None
+            slices[i].high_watermark = (
+                partition.high_watermark if high_watermarks is None else <int64_t>marks[i]
+            )
+            if not find_slice(
+                <SegmentTail?>partition.log.active_segment, offsets[i], positions[i], &slices[i]
+            ):
+                return None
+            total += slices[i].size
+            limit = limits[i]
+            if limit < 0 or (slices[i].size and slices[i].size >= limit) or total > bytes_max:
+                return None
+        response = fetched_frame(&view, slices, count)
+        if response is not None:
+            for i in range(count):
+                (<LeaderState>partitions[i]).fetch_requests += 1
+        return response
+    finally:
+        free(slices)
+        PyBuffer_Release(&view)
+
+
+cdef bint find_slice(SegmentTail tail, int64_t offset, int64_t position, Slice* found) except -1:
+    # Whether it is known where the messages from `offset` on begin: they end with the segment.
+    if offset == tail.end_offset:
+        return True
+    if offset > tail.end_offset or offset < tail.base_offset:
+        return False
+    if offset == tail.base_offset:
+        position = 0
+    elif offset == tail.tail_offset:
+        position = tail.tail_position
+    elif position < 0:
+        position = indexed_position(tail, offset)
+    if tail.descriptor < 0 or not 0 <= position < tail.size:
+        return False
+    found.descriptor = tail.descriptor
+    found.position = position
+    found.size = tail.size - position
+    return True
+
+
+cdef int64_t indexed_position(SegmentTail tail, int64_t offset) except -2:
+    # The position of this very offset in the index; -1 if it has no entry.
+    cdef IndexTail index
+    cdef Py_buffer view
+    cdef const uint8_t* entry
+    cdef int64_t low = 0, high, middle, wanted = offset - tail.base_offset, relative
+    if tail.index_tail is None:
+        return -1
+    index = <IndexTail?>tail.index_tail
+    if index.view is None or index.entries <= 0:
+        return -1
+    PyObject_GetBuffer(index.view, &view, PyBUF_SIMPLE)
+    try:
+        high = index.entries if index.entries * INDEX_ENTRY_BYTES <= view.len else 0
+        while low < high:
+            middle = low + (high - low) // 2
+            entry = <const uint8_t*>view.buf + middle * INDEX_ENTRY_BYTES
+            relative = load32(entry)
+            if relative == wanted:
+                return load32(entry + 4)
+            if relative < wanted:
+                low = middle + 1
+            else:
+                high = middle
+    finally:
+        PyBuffer_Release(&view)
+    return -1
 
 
 cdef int count_fetches(list partitions, list sizes, bint is_follower) except -1:
@@ -240,11 +376,46 @@ cdef bint write_walked(
     tail.tail_offset = tail.end_offset
     tail.tail_position = tail.size
     if tail.bytes_since_index > tail.index_interval_bytes:
-        tail.index_is_due = True
+        tail.index_is_due = not add_index_entry(tail)
         tail.bytes_since_index = 0
     tail.bytes_since_index += size
     tail.size += size
     tail.end_offset = walk.last_offset + 1
+    return True
+
+
+cdef bint add_index_entry(SegmentTail tail) except -1:
+    # Add the entry of the last set to the index; False if this is left to the owner.
+    cdef IndexTail index
+    cdef Py_buffer view
+    cdef int64_t at, relative = tail.tail_offset - tail.base_offset
+    if tail.index_tail is None:
+        return False
+    index = <IndexTail?>tail.index_tail
+    at = index.entries * INDEX_ENTRY_BYTES
+    if (
+        index.view is None
+        or not 0 <= index.entries < index.capacity
+        or at + INDEX_ENTRY_BYTES > index.allocated
+        or tail.tail_offset <= index.last_offset
+        or tail.tail_position <= index.last_position
+        or not 0 < relative <= INT32_MAX
+        or tail.tail_position > INT32_MAX
+    ):
+        return False
+    PyObject_GetBuffer(index.view, &view, PyBUF_WRITABLE)
+    try:
+        if at + INDEX_ENTRY_BYTES > view.len:
+            return False
+        store32(<uint8_t*>view.buf + at, <uint32_t>relative)
+        store32(<uint8_t*>view.buf + at + 4, <uint32_t>tail.tail_position)
+    finally:
+        PyBuffer_Release(&view)
+    index.entries += 1
+    index.last_offset = tail.tail_offset
+    index.last_position = tail.tail_position
+    if index.entries >= index.capacity:
+        tail.is_full = True
     return True
 
 

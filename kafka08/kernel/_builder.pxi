@@ -1,42 +1,23 @@
-# Messages of the producers, message sets that grow message by message, and murmur2, by which
-# producers choose partitions. Part of _native.pyx; the docstrings are in _python_builder.py.
+# Message sets that grow message by message. Part of _native.pyx; the docstrings are in
+# _python_builder.py.
 
 
 cdef extern from *:
     """
+    #include <time.h>
+
     static PyObject* kafka08_instance(PyTypeObject* cls, PyObject* args) {
         return cls->tp_new(cls, args, NULL);
     }
 
-    static PyObject* kafka08_four(
-        PyTypeObject* cls, PyObject* first, PyObject* second, PyObject* third, PyObject* fourth
-    ) {
-        PyObject* made = cls->tp_alloc(cls, 4);
-        if (made == NULL) return NULL;
-    #if PY_VERSION_HEX >= 0x030E0000
-        ((PyTupleObject*)made)->ob_hash = -1;  /* not known yet, as every new tuple's */
-    #endif
-        PyTuple_SET_ITEM(made, 0, Py_NewRef(first));
-        PyTuple_SET_ITEM(made, 1, Py_NewRef(second));
-        PyTuple_SET_ITEM(made, 2, Py_NewRef(third));
-        PyTuple_SET_ITEM(made, 3, Py_NewRef(fourth));
-        return made;
+    static int64_t kafka08_time_ms(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     }
     """
     object kafka08_instance(type cls, tuple args)
-    object kafka08_four(type cls, object first, object second, object third, object fourth)
-
-
-def new_producer_record(type cls, topic, value=None, key=None, partition=None):
-    if not issubclass(cls, tuple):
-        raise TypeError(f"{cls} is no tuple")
-    return kafka08_four(cls, topic, value, key, partition)
-
-
-def new_keyed_message(type cls, topic, message, key=None, partition_key=None):
-    if not issubclass(cls, tuple):
-        raise TypeError(f"{cls} is no tuple")
-    return kafka08_four(cls, topic, message, key, partition_key)
+    int64_t kafka08_time_ms() noexcept nogil
 
 
 cdef class MessageRef:
@@ -58,9 +39,13 @@ cdef class SetBuilder:
     cdef readonly int64_t size
     cdef readonly int64_t capacity
     cdef readonly int64_t max_timestamp_ms
+    cdef readonly object timestamps
+    cdef object clock
+    cdef object times  # a bytearray with room for `times_room` timestamps
+    cdef int64_t times_room
     cdef int magic
 
-    def __init__(self, int64_t capacity, owner, type ref_type, int magic=0):
+    def __init__(self, int64_t capacity, owner, type ref_type, int magic=0, clock=None):
         if not issubclass(ref_type, MessageRef):
             raise TypeError("ref_type must be a MessageRef")
         if not 0 <= capacity <= MAX_SET_BYTES:
@@ -68,6 +53,9 @@ cdef class SetBuilder:
         check_magic(magic)
         self.magic = magic
         self.max_timestamp_ms = NO_TIMESTAMP
+        self.clock = clock
+        self.times = bytearray()
+        self.times_room = 0
         self.built = PyByteArray_FromStringAndSize(NULL, capacity)
         self.owner = owner
         self.ref_type = ref_type
@@ -76,6 +64,10 @@ cdef class SetBuilder:
 
     @cython.critical_section
     def append(self, key, value, callback=None, int64_t timestamp_ms=NO_TIMESTAMP):
+        return self.add(key, value, callback, timestamp_ms)
+
+    cdef object add(self, key, value, callback, int64_t timestamp_ms):
+        # The caller is in a critical section of this object.
         cdef int64_t key_length = field_length(key)
         cdef int64_t value_length = field_length(value)
         cdef int64_t message_size = size_of_message(self.magic, key_length, value_length)
@@ -84,8 +76,12 @@ cdef class SetBuilder:
         # Created first, because this may run the garbage collector and with it other threads. From
         # the capacity check on, no other thread can run: the append is atomic without a lock.
         cdef MessageRef ref = <MessageRef>kafka08_instance(self.ref_type, ())
+        if self.magic and timestamp_ms < 0:
+            timestamp_ms = self.time_of(timestamp_ms)
         if ENTRY_HEADER_BYTES + message_size > self.capacity - self.size:
             return None
+        if self.magic:
+            self.note_time(timestamp_ms)
         entry = <uint8_t*>PyByteArray_AS_STRING(self.built) + self.size
         at = put_header(entry, self.count, message_size, self.magic, 0, timestamp_ms)
         at = put_object(at, key, key_length)
@@ -97,11 +93,24 @@ cdef class SetBuilder:
             self.callbacks.append(callback)
         ref.owner = self.owner
         ref.index = self.count
-        if timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms = timestamp_ms
         self.count += 1
         self.size += ENTRY_HEADER_BYTES + message_size
         return ref
+
+    cdef int64_t time_of(self, int64_t timestamp_ms) except? -1:
+        # The time of a message that has none. The user's clock may run other threads.
+        if timestamp_ms != NO_TIMESTAMP:
+            raise ValueError(f"timestamp {timestamp_ms} is before 1970")
+        return kafka08_time_ms() if self.clock is None else self.clock()
+
+    cdef int note_time(self, int64_t timestamp_ms) except -1:
+        if self.count == self.times_room:
+            self.times_room = max(16, 2 * self.count)
+            PyByteArray_Resize(self.times, 8 * self.times_room)
+        memcpy(PyByteArray_AS_STRING(self.times) + 8 * self.count, &timestamp_ms, 8)
+        if timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = timestamp_ms
+        return 0
 
     @cython.critical_section
     def finish(self):
@@ -111,31 +120,7 @@ cdef class SetBuilder:
         self.built = self.owner = None
         self.capacity = 0
         PyByteArray_Resize(built, self.size)
+        if self.magic:
+            PyByteArray_Resize(self.times, 8 * self.count)
+            self.timestamps = self.times
         return built
-
-
-def murmur2(data):
-    cdef Py_buffer view
-    cdef const uint8_t* at
-    cdef uint32_t value, k, m = 0x5bd1e995
-    cdef Py_ssize_t left
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    at = <const uint8_t*>view.buf
-    left = view.len
-    value = 0x9747b28c ^ <uint32_t>left
-    while left >= 4:
-        k = (
-            at[0] | (<uint32_t>at[1] << 8) | (<uint32_t>at[2] << 16) | (<uint32_t>at[3] << 24)
-        ) * m
-        value = (value * m) ^ ((k ^ (k >> 24)) * m)
-        at += 4
-        left -= 4
-    if left == 3:
-        value ^= <uint32_t>at[2] << 16
-    if left >= 2:
-        value ^= <uint32_t>at[1] << 8
-    if left >= 1:
-        value = (value ^ at[0]) * m
-    PyBuffer_Release(&view)
-    value = (value ^ (value >> 13)) * m
-    return <int32_t>(value ^ (value >> 15))

@@ -309,13 +309,13 @@ cdef int64_t size_of_rows(
 
 
 cdef bint write_rows(
-    const Rows* keys, const Rows* values, int magic, const int64_t* times, int64_t row,
-    int64_t end, int64_t offset, uint8_t* entry, int64_t size,
+    const Rows* keys, const Rows* values, int magic, const int64_t* times, int64_t timestamp_ms,
+    int64_t row, int64_t end, int64_t offset, uint8_t* entry, int64_t size,
 ) noexcept nogil:
     # False if the set of the rows no longer has exactly `size` bytes: a buffer has changed.
     cdef const uint8_t* key = NULL
     cdef const uint8_t* value = NULL
-    cdef int64_t key_length, value_length, message_size, timestamp_ms = NO_TIMESTAMP
+    cdef int64_t key_length, value_length, message_size
     cdef uint8_t* at
     while row < end:
         key_length = row_length(keys, row, &key)
@@ -392,7 +392,7 @@ def build_from_columns(
 ):
     cdef RowsBuffers keys, values
     cdef TimesBuffer times
-    cdef int64_t size, bad_row = 0
+    cdef int64_t size, bad_row = 0, timestamp_ms = NO_TIMESTAMP
     cdef uint8_t* entry
     cdef bint written
     check_magic(magic)
@@ -402,6 +402,8 @@ def build_from_columns(
     keys = RowsBuffers(key_offsets, key_data, key_validity, start + rows)
     values = RowsBuffers(value_offsets, value_data, value_validity, start + rows)
     check_timestamps(magic, timestamps is not None, rows, rows)
+    if isinstance(timestamps, int):
+        timestamp_ms, timestamps = timestamps, None
     times = TimesBuffer(timestamps, start + rows)
     with nogil:
         size = size_of_rows(&keys.rows, &values.rows, magic, start, start + rows, &bad_row)
@@ -413,8 +415,8 @@ def build_from_columns(
     entry = <uint8_t*>PyByteArray_AS_STRING(built)
     with nogil:
         written = write_rows(
-            &keys.rows, &values.rows, magic, times.times, start, start + rows, base_offset, entry,
-            size,
+            &keys.rows, &values.rows, magic, times.times, timestamp_ms, start, start + rows,
+            base_offset, entry, size,
         )
     if not written:
         raise BufferError("Arrow buffers changed while they were read")

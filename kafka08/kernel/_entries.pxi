@@ -236,22 +236,43 @@ def build_set(
     # Columns, not pairs: the garbage collector would traverse a tuple for each message.
     cdef list keys = []
     cdef list values = []
-    cdef list times = None
-    cdef int64_t size = 0, key_length, value_length, message_size, timestamp_ms = NO_TIMESTAMP
-    cdef Py_ssize_t count, number
-    cdef uint8_t* entry
-    cdef uint8_t* at
-    check_magic(magic)
     for key, value in messages:
         keys.append(key)
         values.append(value)
-    count = len(keys)
-    check_base_offset(base_offset, count)
-    if timestamps is not None:
+    return build_rows(keys, values, base_offset, attributes, magic, timestamps)
+
+
+def build_from_lists(
+    list keys, list values not None, Py_ssize_t start, Py_ssize_t end, int magic=0,
+    timestamps=None,
+):
+    # Lists of its own: no other code changes their lengths while they are read.
+    check_rows(keys, values, start, end)
+    some_keys = None if keys is None else keys[start:end]
+    return build_rows(some_keys, values[start:end], 0, 0, magic, timestamps)
+
+
+cdef object build_rows(
+    list keys, list values, int64_t offset, int attributes, int magic, timestamps
+):
+    # No message has a key if `keys` is None.
+    cdef list times = None
+    cdef int64_t size = 0, key_length = -1, value_length, message_size
+    cdef int64_t timestamp_ms = NO_TIMESTAMP
+    cdef Py_ssize_t number, count = len(values)
+    cdef uint8_t* entry
+    cdef uint8_t* at
+    check_magic(magic)
+    check_base_offset(offset, count)
+    if isinstance(timestamps, int):
+        check_timestamps(magic, True, count, count)
+        timestamp_ms = timestamps
+    elif timestamps is not None:
         times = list(timestamps)
         check_timestamps(magic, True, len(times), count)
     for number in range(count):
-        key_length = field_length(keys[number])
+        if keys is not None:
+            key_length = field_length(keys[number])
         value_length = field_length(values[number])
         size += ENTRY_HEADER_BYTES + size_of_message(magic, key_length, value_length)
     if size > MAX_SET_BYTES:
@@ -259,20 +280,22 @@ def build_set(
     built = PyByteArray_FromStringAndSize(NULL, size)
     entry = <uint8_t*>PyByteArray_AS_STRING(built)
     for number in range(count):
-        key_length = field_length(keys[number])
-        value_length = field_length(values[number])
+        key = None if keys is None else keys[number]
+        value = values[number]
+        key_length = field_length(key)
+        value_length = field_length(value)
         message_size = size_of_message(magic, key_length, value_length)
         size -= ENTRY_HEADER_BYTES + message_size
         if size < 0:
             raise BufferError("a key or value changed its size while it was written")
         if times is not None:
             timestamp_ms = times[number]
-        at = put_header(entry, base_offset, message_size, magic, attributes, timestamp_ms)
-        at = put_object(at, keys[number], key_length)
-        put_object(at, values[number], value_length)
+        at = put_header(entry, offset, message_size, magic, attributes, timestamp_ms)
+        at = put_object(at, key, key_length)
+        put_object(at, value, value_length)
         put_crc(entry, message_size)
         entry += ENTRY_HEADER_BYTES + message_size
-        base_offset += 1
+        offset += 1
     return built
 
 

@@ -4,10 +4,12 @@
 cdef class FollowerState:
     cdef public object partition, unsettled
     cdef public bint is_followed
-    cdef public int64_t max_bytes, expected_bytes, lag
+    cdef public int64_t max_bytes, expected_bytes, lag, frame_position
 
 
-def append_fetched(payload, int version, dict followed, int64_t max_bytes, int64_t now_ms):
+def append_fetched(
+    payload, int version, dict followed, int64_t max_bytes, int64_t now_ms, bytearray frame=None
+):
     cdef list found, codes, high_watermarks, sets, left = [], appended = [], due = []
     cdef FollowerState item
     cdef Py_ssize_t i
@@ -24,7 +26,17 @@ def append_fetched(payload, int version, dict followed, int64_t max_bytes, int64
             left.append((item, codes[i], high_watermarks[i], data))
         elif data:
             appended.append(item)
+            if frame is not None:
+                put_offset(frame, item)
     return left, appended, due
+
+
+cdef int put_offset(bytearray frame, FollowerState item) except -1:
+    cdef SegmentTail tail = <SegmentTail?>item.partition.log.active_segment
+    if not 0 <= item.frame_position <= len(frame) - 8:
+        raise IndexError("the frame has no such position")
+    store64(<uint8_t*>PyByteArray_AS_STRING(frame) + item.frame_position, tail.end_offset)
+    return 0
 
 
 cdef bint take_fetched(

@@ -11,6 +11,7 @@ from kafka08.kernel.types import (
     Decoder,
     Decompress,
     KeyAndValue,
+    Messages,
     RecoverResult,
     Retained,
     Rules,
@@ -85,7 +86,15 @@ def build_set(
     base_offset: int = 0,
     attributes: int = 0,
     magic: int = 0,
-    timestamps: Iterable[int] | None = None,
+    timestamps: Iterable[int] | int | None = None,
+) -> bytearray: ...
+def build_from_lists(
+    keys: list[bytes | None] | None,
+    values: list[bytes | None],
+    start: int,
+    end: int,
+    magic: int = 0,
+    timestamps: Sequence[int] | int | None = None,
 ) -> bytearray: ...
 def wrap(
     value: Buffer,
@@ -194,7 +203,7 @@ def build_from_columns(
     base_offset: int = 0,
     start: int = 0,
     magic: int = 0,
-    timestamps: Buffer | None = None,
+    timestamps: Buffer | int | None = None,
 ) -> bytearray: ...
 
 # Compaction
@@ -209,13 +218,6 @@ class OffsetMap:
 
 # Building
 
-def new_producer_record(
-    cls: type[Any], topic: str, value: Any = None, key: Any = None, partition: int | None = None
-) -> Any: ...
-def new_keyed_message(
-    cls: type[Any], topic: str, message: Any, key: Any = None, partition_key: Any = None
-) -> Any: ...
-
 class MessageRef:
     owner: Any
     index: int
@@ -226,8 +228,14 @@ class SetBuilder:
     capacity: int
     count: int
     max_timestamp_ms: int
+    timestamps: bytearray | None
     def __init__(
-        self, capacity: int, owner: Any, ref_type: type[MessageRef], magic: int = 0
+        self,
+        capacity: int,
+        owner: Any,
+        ref_type: type[MessageRef],
+        magic: int = 0,
+        clock: Callable[[], int] | None = None,
     ) -> None: ...
     @property
     def size(self) -> int: ...
@@ -240,9 +248,85 @@ class SetBuilder:
     ) -> Any: ...
     def finish(self) -> bytearray: ...
 
+# Producers
+
+def new_producer_record(
+    cls: type[Any],
+    topic: str,
+    value: Any = None,
+    key: Any = None,
+    partition: int | None = None,
+    timestamp: int | None = None,
+) -> Any: ...
+def new_keyed_message(
+    cls: type[Any], topic: str, message: Any, key: Any = None, partition_key: Any = None
+) -> Any: ...
+def set_constructor(cls: type[Any], function: Callable[..., Any]) -> None: ...
+
+class OpenSet:
+    builder: SetBuilder | None
+
+class RecordRoute:
+    queues: tuple[Any, ...]
+    turns: Iterator[Any]
+    is_numbered: bool
+    def __init__(
+        self, queues: Sequence[OpenSet], turns: Iterator[OpenSet], is_numbered: bool
+    ) -> None: ...
+
+class RecordAppender:
+    def __init__(
+        self,
+        routes: Mapping[str, Any],
+        otherwise: Callable[..., Any],
+        without_room: Callable[..., Any],
+    ) -> None: ...
+    def send(self, record: Any, callback: Any = None) -> Any: ...
+
+class ColumnBuffer:
+    room: int
+    def __init__(self, record_type: type[Any], otherwise: Callable[[Any], Any]) -> None: ...
+    def __len__(self) -> int: ...
+    def put(self, message: Any) -> Any: ...
+    def admit(self, message: Any, limit: int) -> int: ...
+    def take(self) -> list[list[Any]]: ...
+
+def run_callbacks(
+    callbacks: list[Any],
+    cls: type[Any],
+    topic: str,
+    partition: int,
+    base_offset: int,
+    timestamps: Sequence[int] | int,
+    error: Exception | None,
+    on_error: Callable[[], object],
+) -> None: ...
+def are_of(types: frozenset[type], column: Sequence[object]) -> bool: ...
+def distinct(column: Sequence[T]) -> set[T]: ...
+def total_length(column: Sequence[Any]) -> int: ...
+def key_partitions(keys: Sequence[bytes | None], count: int) -> list[int]: ...
+def int_partitions(keys: Sequence[Any], count: int) -> list[int] | None: ...
+def pick(column: Sequence[T], rows: Iterable[int]) -> list[T]: ...
+def group_rows(numbers: Sequence[int]) -> dict[int, list[int]]: ...
+def end_of_batch(
+    keys: list[bytes | None] | None,
+    values: list[bytes | None],
+    start: int,
+    batch_bytes: int,
+    empty_bytes: int,
+) -> tuple[int, int]: ...
 def murmur2(data: Buffer) -> int: ...
 
 # Requests
+
+class IndexTail:
+    base_offset: int
+    entries: int
+    capacity: int
+    allocated: int
+    last_offset: int
+    last_position: int
+    view: memoryview | None
 
 class SegmentTail:
     base_offset: int
@@ -265,11 +349,16 @@ class SegmentTail:
     rules: Rules | None
     write: Callable[[Buffer, int], object]
     descriptor: int
+    min_in_sync: int
+    index_tail: IndexTail | None
 
 class LeaderState:
+    topic_partition: Any
     log: Any
     append_queue: Any
-    maximal_isr: Sequence[int]
+    isr: tuple[int, ...]
+    reached_in_sync: int
+    maximal_isr: tuple[int, ...]
     is_leader: bool
     is_internal: bool
     high_watermark: int
@@ -278,6 +367,7 @@ class LeaderState:
     bytes_out: int
     produce_requests: int
     fetch_requests: int
+    def has_enough_in_sync(self) -> bool: ...
 
 class FollowerState:
     partition: Any
@@ -286,13 +376,24 @@ class FollowerState:
     max_bytes: int
     expected_bytes: int
     lag: int
+    frame_position: int
 
+def answer_follower(
+    payload: memoryview,
+    partitions: list[L],
+    offsets: list[int],
+    limits: list[int],
+    positions: list[int],
+    bytes_max: int,
+    high_watermarks: list[int] | None = None,
+) -> bytes | None: ...
 def append_fetched(
     payload: memoryview,
     version: int,
     followed: Mapping[bytes, Mapping[int, F]],
     max_bytes: int,
     now_ms: int,
+    frame: bytearray | None = None,
 ) -> tuple[list[tuple[F, int, int, Buffer]], list[F], list[Any]] | None: ...
 def append_produced(
     payload: memoryview, partitions: Mapping[bytes, Mapping[int, L]], now_ms: int, count_max: int
@@ -305,13 +406,16 @@ def append_produced(
         list[tuple[int, memoryview]],
         list[Any],
         bytes | None,
+        dict[Any, int],
     ]
     | None
 ): ...
-def append_set(partition: LeaderState, data: bytearray, acks: int, now_ms: int) -> int: ...
+def append_records(partition: LeaderState, records: Messages, acks: int, now_ms: int) -> int: ...
+def pack_fields(form: bytes, fields: tuple[Any, ...], framed: bool = False) -> bytes: ...
+def unpack_fields(data: Buffer, form: bytes, position: int = 0) -> tuple[Any, ...] | None: ...
 def partitions_to_read(
     partitions: list[L], offsets: list[int], limits: list[int], is_follower: bool
-) -> tuple[list[int], list[int]] | None: ...
+) -> tuple[list[int], list[int], list[int]] | None: ...
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None: ...

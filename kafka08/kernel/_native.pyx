@@ -9,7 +9,9 @@ _conversion.pxi  converts messages between magic 0 and 1
 _messages.pxi  iterates over the messages of a set, and decompresses wrappers
 _columns.pxi   converts sets to Arrow buffers and back
 _compaction.pxi  the cleaner: the last offset of each key, and the messages to retain
-_builder.pxi   messages of the producers; sets that grow message by message; murmur2
+_builder.pxi   sets that grow message by message
+_producer.pxi  what the producers do for each message; murmur2
+_fields.pxi    tuples of fields as bytes and back
 _requests.pxi  reads Fetch requests for many partitions; writes Produce and Fetch responses
 _append.pxi    appends the sets of Produce requests to their logs
 _follow.pxi    appends the sets of a Fetch response to a follower's logs
@@ -29,6 +31,9 @@ from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_AsLongLong, PyLong_Check
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport (
     INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
@@ -51,11 +56,13 @@ cdef extern from "crc32.h" nogil:
 
 cdef extern from "unistd.h" nogil:
     ssize_t pwrite(int descriptor, const void* data, size_t size, int64_t position)
+    ssize_t pread(int descriptor, void* data, size_t size, int64_t position)
 
 cdef extern from *:
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 15
+INTERFACE = 20
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -81,6 +88,7 @@ cdef enum:
     NO_TIMESTAMP_TYPE = -1
     LOG_APPEND_TIME = 1
     MAX_SET_BYTES = 0x7fffffff
+    STRING_BYTES_MAX = 0x7fff
     REQUEST_VERSION = 2
     REQUEST_CORRELATION_ID = 4
     REQUEST_CLIENT = 8
@@ -90,6 +98,8 @@ cdef enum:
     THROTTLED = 1
     TIMED_PRODUCE = 2
     LIMITED_FETCH = 3
+    INDEX_ENTRY_BYTES = 8
+    NOT_AT_THE_END = -2
     # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.
     GIL_RELEASE_BYTES = 256 << 10
@@ -151,6 +161,8 @@ include "_messages.pxi"
 include "_columns.pxi"
 include "_compaction.pxi"
 include "_builder.pxi"
+include "_producer.pxi"
 include "_requests.pxi"
+include "_fields.pxi"
 include "_append.pxi"
 include "_follow.pxi"

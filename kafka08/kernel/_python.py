@@ -6,7 +6,9 @@ _python_conversion  converts messages between magic 0 and 1
 _python_messages  iterates over the messages of a set, and decompresses wrappers
 _python_columns   converts sets to Arrow buffers and back
 _python_compaction  the cleaner: the last offset of each key, and the messages to retain
-_python_builder   messages of the producers; sets that grow message by message
+_python_builder   sets that grow message by message
+_python_producer  what the producers do for each message
+_python_fields    tuples of fields as bytes and back
 _python_requests  reads Produce and Fetch requests for many partitions; writes their responses
 _python_append    appends the sets of Produce requests to their logs
 _python_follow    appends the sets of a Fetch response to a follower's logs
@@ -21,27 +23,44 @@ from typing import Final
 
 from kafka08.hashing import murmur2
 from kafka08.kernel._python_append import (
+    IndexTail,
     LeaderState,
     SegmentTail,
+    answer_follower,
     append_produced,
-    append_set,
+    append_records,
     partitions_to_read,
 )
-from kafka08.kernel._python_builder import (
-    MessageRef,
-    SetBuilder,
-    new_keyed_message,
-    new_producer_record,
-)
+from kafka08.kernel._python_builder import MessageRef, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches
 from kafka08.kernel._python_compaction import OffsetMap
 from kafka08.kernel._python_conversion import convert
+from kafka08.kernel._python_fields import pack_fields, unpack_fields
 from kafka08.kernel._python_follow import FollowerState, append_fetched
 from kafka08.kernel._python_messages import (
     MessageAndMetadata,
     MessageIterator,
     find_timestamp,
     messages,
+)
+from kafka08.kernel._python_producer import (
+    ColumnBuffer,
+    OpenSet,
+    RecordAppender,
+    RecordRoute,
+    are_of,
+    build_from_lists,
+    distinct,
+    end_of_batch,
+    group_rows,
+    int_partitions,
+    key_partitions,
+    new_keyed_message,
+    new_producer_record,
+    pick,
+    run_callbacks,
+    set_constructor,
+    total_length,
 )
 from kafka08.kernel._python_requests import (
     read_fetch,

@@ -3,13 +3,17 @@ response, in one call (twin)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import os
+from collections.abc import Callable
+from itertools import chain, zip_longest
+from struct import Struct
+from typing import Any, Final
 
-from kafka08.kernel._python_requests import find_sets, write_produced
+from kafka08.kernel._python_requests import find_sets, write_fetched, write_produced
 from kafka08.kernel._python_sets import (
     SetSummary,
     append_entry,
+    build_set,
     check_crc,
     codec_of,
     fields,
@@ -25,14 +29,41 @@ from kafka08.kernel.types import (
     EMPTY_ENTRY_BYTES,
     MAGIC_POSITION,
     NO_TIMESTAMP,
+    NOT_AT_THE_END,
     TIMESTAMP_BYTES,
     Buffer,
     EntryTooLarge,
+    Messages,
     Rules,
 )
 
+INT_MAX: Final = (1 << 31) - 1
+INDEX_ENTRY: Final = Struct(">II")
 LARGE_BYTES = 256 << 10
 """Larger sets are left to the caller, which lets other greenlets run meanwhile."""
+
+
+class IndexTail:
+    """The end of an offset index: entries of a relative offset and a position, both u32. Its owner
+    sets every field before the first append.
+
+    base_offset   offsets in the entries are relative to it
+    entries       the number of used ones
+    capacity      the number of entries with room; 0: none is added
+    allocated     bytes from its start that may be written without a look at the disk's space
+    last_offset, last_position       of the last entry; (base_offset, 0) if there is none
+    view          the mapped file, writable; None: none is added
+    """
+
+    base_offset: int
+    entries: int
+    capacity: int
+    allocated: int
+    last_offset: int
+    last_position: int
+    view: memoryview | None
+
+    __slots__ = tuple(__annotations__)
 
 
 class SegmentTail:
@@ -45,6 +76,8 @@ class SegmentTail:
     bytes_since_index        bytes since the last set with an index entry, including that set
     max_timestamp_ms, max_timestamp_offset      the largest timestamp, and its message's offset
     index_is_due             the last set needs an index entry: the owner adds one at once
+    index_tail               gets these entries as long as it has allocated room; None: the owner
+                             adds each one
 
     The limits of `append_produced`:
 
@@ -56,6 +89,7 @@ class SegmentTail:
     max_entry_bytes          the largest message, with its offset and size
     rules                    the topic's rules for messages; None: magic 0, by the rules of 0.8
     index_interval_bytes     an index entry is due once more bytes than this follow the last one
+    min_in_sync              in-sync replicas that acks -1 needs; -1: LeaderState.reached_in_sync
     write                    (data, position): writes all of it, or raises OSError
     descriptor               the open file of `write`, to which the native kernel writes directly;
                              -1: there is none
@@ -81,21 +115,23 @@ class SegmentTail:
     rules: Rules | None
     write: Callable[[Buffer, int], object]
     descriptor: int
+    min_in_sync: int
+    index_tail: IndexTail | None
 
     __slots__ = tuple(__annotations__)
 
 
 class LeaderState:
     """The part of a leader's state that an append reads and changes. The owner sets every field
-    before use, and implements two methods:
+    before use, and implements `maybe_raise_high_watermark()`, which is called after an append to a
+    log whose HW was at its end, if the ISR has other members; a lower one waits for one of them.
 
-    has_enough_in_sync()             whether an append with acks -1 is allowed
-    maybe_raise_high_watermark()     called after an append to a log whose HW was at its end, if the
-                                     ISR has other members; a lower one waits for one of them
-
+    topic_partition          its name
     log                      None, or an object with a SegmentTail as `active_segment`, and its
                              first offset as `log_start_offset`
     append_queue             None: appends go to the log at once
+    isr                      ids of the in-sync replicas
+    reached_in_sync          in-sync replicas that acks -1 needs, if the topic does not say how many
     maximal_isr              ids of the replicas that limit the HW
     is_leader                False: nothing is appended
     is_internal              True: Produce requests append nothing
@@ -106,9 +142,12 @@ class LeaderState:
     fetch_requests           count of the responses to Fetch requests
     """
 
+    topic_partition: Any
     log: Any
     append_queue: Any
-    maximal_isr: Sequence[int]
+    isr: tuple[int, ...]
+    reached_in_sync: int
+    maximal_isr: tuple[int, ...]
     is_leader: bool
     is_internal: bool
     high_watermark: int
@@ -121,7 +160,9 @@ class LeaderState:
     __slots__ = tuple(__annotations__)
 
     def has_enough_in_sync(self) -> bool:
-        raise NotImplementedError
+        """Whether the ISR is large enough for an append with acks -1. It must have a log."""
+        least: int = self.log.active_segment.min_in_sync
+        return len(self.isr) >= (least if least >= 0 else self.reached_in_sync)
 
     def maybe_raise_high_watermark(self) -> bool:
         raise NotImplementedError
@@ -130,7 +171,14 @@ class LeaderState:
 Unappended = tuple[int, memoryview]
 """A set that was not appended: its index in the request, and its bytes there."""
 Produced = tuple[
-    int, int, list[LeaderState], list[int], list[Unappended], list[SegmentTail], bytes | None
+    int,
+    int,
+    list[LeaderState],
+    list[int],
+    list[Unappended],
+    list[SegmentTail],
+    bytes | None,
+    dict[Any, int],
 ]
 
 
@@ -149,6 +197,7 @@ def append_produced(
     the sets that were not appended
     the segments in which the appended set needs an index entry
     the encoded response; None unless all sets were appended
+    with acks -1, if all sets were appended: the name → LEO of each partition whose HW is below it
 
     None, with nothing appended, for an invalid layout, acks other than -1, 0 and 1, more than
     `count_max` sets, no partition, or one that is unknown or repeated.
@@ -179,14 +228,22 @@ def append_produced(
             due.append(partition.log.active_segment)
     times_ms = [NO_TIMESTAMP] * len(found)
     response = None if unappended else write_produced(payload, base_offsets, times_ms)
-    return acks, timeout_ms, found, base_offsets, unappended, due, response
+    pending = {
+        partition.topic_partition: end_offset
+        for partition in (found if response is not None and acks < 0 else ())
+        if partition.high_watermark < (end_offset := partition.log.active_segment.end_offset)
+    }
+    return acks, timeout_ms, found, base_offsets, unappended, due, response, pending
 
 
 def partitions_to_read(
     partitions: list[Any], offsets: list[int], limits: list[int], is_follower: bool
-) -> tuple[list[int], list[int]] | None:
-    """The HWs of these LeaderStates, and the indexes of those that a fetch from these offsets must
-    read. The others are at their end (the LEO for a follower, the HW for a consumer), so their
+) -> tuple[list[int], list[int], list[int]] | None:
+    """The HWs of these LeaderStates, the indexes of those that a fetch from these offsets must
+    read, and the positions at which the messages from these offsets on will begin: the log's end,
+    -1 for another offset in the active segment, NOT_AT_THE_END for others and a negative limit.
+
+    Those not to be read are at their end (the LEO for a follower, the HW for a consumer), so their
     response is empty. An offset or size limit (`limits`) that may be invalid is read too, so that
     the read reports the error.
 
@@ -194,6 +251,7 @@ def partitions_to_read(
     """
     high_watermarks: list[int] = []
     to_read: list[int] = []
+    positions: list[int] = []
     for number, (partition, offset, limit) in enumerate(
         zip(partitions, offsets, limits, strict=True)
     ):
@@ -203,19 +261,108 @@ def partitions_to_read(
         log_end_offset = log.active_segment.end_offset
         end_offset = log_end_offset if is_follower else partition.high_watermark
         high_watermarks.append(partition.high_watermark)
+        if limit < 0 or not log.active_segment.base_offset <= offset <= log_end_offset:
+            positions.append(NOT_AT_THE_END)
+        else:
+            positions.append(log.active_segment.size if offset == log_end_offset else -1)
         if (
             offset != end_offset
             or limit < 0
             or (end_offset != log_end_offset and offset < log.log_start_offset)
         ):
             to_read.append(number)
-    return high_watermarks, to_read
+    return high_watermarks, to_read, positions
+
+
+def answer_follower(
+    payload: memoryview,
+    partitions: list[Any],
+    offsets: list[int],
+    limits: list[int],
+    positions: list[int],
+    bytes_max: int,
+    high_watermarks: list[int] | None = None,
+) -> bytes | None:
+    """The encoded response to a follower's Fetch request that `read_fetch` has read, with copies of
+    its sets, which counts the request. `positions` as `partitions_to_read` returned them for these
+    offsets before the sets were appended, or since; `high_watermarks` are the present ones unless
+    given.
+
+    None, if that is not the rule: this broker does not lead one of the partitions; its messages
+    from the fetch offset on begin in an earlier segment, at a position that is not known without
+    reading, or in a file without a descriptor; a size limit cuts them; all are more than
+    `bytes_max`; or they cannot be read.
+    """
+    marks: list[int] = []
+    sizes: list[int] = []
+    sets: list[bytes] = []
+    for partition, offset, limit, noted in zip(partitions, offsets, limits, positions, strict=True):
+        if not partition.is_leader or partition.log is None or limit < 0:
+            return None
+        tail: SegmentTail = partition.log.active_segment
+        position: int | None = tail.size
+        if offset != tail.end_offset:
+            position = _position_of(tail, offset, noted)
+        if position is None:
+            return None
+        size = tail.size - position
+        marks.append(partition.high_watermark)
+        sizes.append(size)
+        if (size and size >= limit) or sum(sizes) > bytes_max:
+            return None
+        if size:
+            sets.append(os.pread(tail.descriptor, size, position))
+            if len(sets[-1]) != size:
+                return None
+    try:
+        headers = write_fetched(payload, high_watermarks or marks, sizes, partitions, True)
+    except OverflowError:
+        return None
+    return b"".join(chain.from_iterable(zip_longest(headers, sets, fillvalue=b"")))
+
+
+def _position_of(tail: SegmentTail, offset: int, position: int) -> int | None:
+    """Where the messages from `offset` on begin in the active segment; None if that is unknown."""
+    if not tail.base_offset <= offset <= tail.end_offset or tail.descriptor < 0:
+        return None
+    if offset == tail.base_offset:
+        position = 0
+    elif offset == tail.tail_offset:
+        position = tail.tail_position
+    elif position < 0:
+        position = _indexed_position(tail, offset)
+    return position if 0 <= position < tail.size else None
+
+
+def _indexed_position(tail: SegmentTail, offset: int) -> int:
+    """The position of this very offset in the index; -1 if it has no entry."""
+    index = tail.index_tail
+    if index is None or index.view is None:
+        return -1
+    used = index.view[: index.entries * INDEX_ENTRY.size]
+    found = dict[int, int](INDEX_ENTRY.iter_unpack(used))
+    position: int = found.get(offset - tail.base_offset, -1)
+    return position
+
+
+def append_records(partition: LeaderState, records: Messages, acks: int, now_ms: int) -> int:
+    """Append keys and values as one plain set, also to an internal partition, by the rules of
+    `append_produced`; their timestamp is `now_ms` if the topic has magic 1. Returns the offset of
+    the first, or -1 if nothing was appended. The caller adds an index entry if the segment needs
+    one."""
+    if partition.log is None:
+        return -1
+    rules = partition.log.active_segment.rules
+    magic = 0 if rules is None else rules.magic
+    timestamps = [now_ms] * len(records) if magic else None
+    return append_set(
+        partition, build_set(records, magic=magic, timestamps=timestamps), acks, now_ms
+    )
 
 
 def append_set(partition: LeaderState, data: Buffer, acks: int, now_ms: int) -> int:
     """Append one writable set as `append_produced` does, also to an internal partition. Returns the
-    offset of its first message, or -1 if it was not appended. The caller adds an index entry if the
-    segment needs one."""
+    offset of its first message, or -1 if it was not appended."""
     if (
         not partition.is_leader
         or partition.append_queue is not None
@@ -294,11 +441,35 @@ def write_walked(tail: SegmentTail, data: Buffer, summary: SetSummary) -> bool:
     tail.tail_offset = tail.end_offset
     tail.tail_position = tail.size
     if tail.bytes_since_index > tail.index_interval_bytes:
-        tail.index_is_due = True
+        tail.index_is_due = not _add_index_entry(tail)
         tail.bytes_since_index = 0
     tail.bytes_since_index += size
     tail.size += size
     tail.end_offset = summary.last_offset + 1
+    return True
+
+
+def _add_index_entry(tail: SegmentTail) -> bool:
+    """Add the entry of the last set to the index; False if this is left to the owner."""
+    index = tail.index_tail
+    if index is None or index.view is None:
+        return False
+    position = index.entries * INDEX_ENTRY.size
+    relative = tail.tail_offset - tail.base_offset
+    if (
+        not 0 <= index.entries < index.capacity
+        or position + INDEX_ENTRY.size > min(index.allocated, len(index.view))
+        or tail.tail_offset <= index.last_offset
+        or tail.tail_position <= index.last_position
+        or not 0 < relative <= INT_MAX
+        or tail.tail_position > INT_MAX
+    ):
+        return False
+    INDEX_ENTRY.pack_into(index.view, position, relative, tail.tail_position)
+    index.entries += 1
+    index.last_offset, index.last_position = tail.tail_offset, tail.tail_position
+    if index.entries >= index.capacity:
+        tail.is_full = True
     return True
 
 

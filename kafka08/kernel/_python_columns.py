@@ -214,14 +214,14 @@ def build_from_columns(
     base_offset: int = 0,
     start: int = 0,
     magic: int = 0,
-    timestamps: Buffer | None = None,
+    timestamps: Buffer | int | None = None,
 ) -> bytearray:
     """A set of entries from rows [start, start + rows) of two Arrow `binary` columns.
 
     None for a column: it is null in every row. `start` is Arrow's array offset. `timestamps` are
-    i64 × (start + rows), for magic 1; None: the messages have none (-1). ValueError if a buffer is
-    too short for the rows, an offset is outside the data, the magic is unknown, or magic 0 has
-    timestamps. OverflowError above 2 GiB - 1.
+    i64 × (start + rows), or that of all rows, for magic 1; None: they have none (-1). ValueError if
+    a buffer is too short for the rows, an offset is outside the data, the magic is unknown, or
+    magic 0 has timestamps. OverflowError above 2 GiB - 1.
     """
     check_magic(magic)
     if not (0 <= rows <= MAX_SET_BYTES and 0 <= start <= MAX_SET_BYTES):
@@ -229,13 +229,17 @@ def build_from_columns(
     check_base_offset(base_offset, rows)
     keys = BinaryRows(key_offsets, key_data, key_validity, start, rows)
     values = BinaryRows(value_offsets, value_data, value_validity, start, rows)
-    times = None if timestamps is None else memoryview(timestamps).cast("B").cast("q")
-    check_timestamps(magic, times is not None, rows, rows)
+    check_timestamps(magic, timestamps is not None, rows, rows)
+    one, times = NO_TIMESTAMP, None
+    if isinstance(timestamps, int):
+        one = timestamps
+    elif timestamps is not None:
+        times = memoryview(timestamps).cast("B").cast("q")
     if times is not None and len(times) < start + rows:
         raise ValueError("there are fewer timestamps than rows")
     built = bytearray()
     for row in range(rows):
-        time = NO_TIMESTAMP if times is None else times[start + row]
+        time = one if times is None else times[start + row]
         key, value = keys[start + row], values[start + row]
         append_entry(built, base_offset + row, 0, key, value, magic, time)
     return built

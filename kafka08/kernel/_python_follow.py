@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Any, Final
 
 from kafka08.kernel._python_append import (
+    INT_MAX,
     LARGE_BYTES,
     LeaderState,
     SegmentTail,
@@ -15,7 +17,7 @@ from kafka08.kernel._python_requests import read_fetched
 from kafka08.kernel._python_sets import validate
 from kafka08.kernel.types import Buffer
 
-INT_MAX: Final = (1 << 31) - 1
+OFFSET: Final = Struct(">q")
 
 
 class FollowerState:
@@ -27,6 +29,7 @@ class FollowerState:
     max_bytes        fetch size
     expected_bytes   of the next response: as many as the last one had
     lag              messages below the leader's HW that were still missing after its last response
+    frame_position   of its fetch offset in the frame of the request
     """
 
     partition: Any
@@ -35,6 +38,7 @@ class FollowerState:
     max_bytes: int
     expected_bytes: int
     lag: int
+    frame_position: int
 
     __slots__ = tuple(__annotations__)
 
@@ -49,17 +53,18 @@ def append_fetched(
     followed: dict[bytes, dict[int, FollowerState]],
     max_bytes: int,
     now_ms: int,
+    frame: bytearray | None = None,
 ) -> tuple[list[LeftFetched], list[FollowerState], list[SegmentTail]] | None:
     """Append what a Fetch response has to the ends of the logs of `followed` (topic's name →
     partition's number → it), and adopt the leader's HWs, up to the log ends:
 
     the partitions that were left, with their results
-    those to which something was appended
+    those to which something was appended, whose new fetch offsets are put into `frame`
     segments in which the set just appended must get an index entry
 
     None, with nothing appended, as for `read_fetched`.
 
-    Left is whatever is not the rule: an error, a log that may differ from the leader's, another
+    It leaves every exception to Python: an error, a log that may differ from the leader's, another
     fetch size than `max_bytes`, a partition that is not followed or is led here; a set for an empty
     segment or one that is to be rolled, one without a whole entry, one of 256 KB and more, and what
     is damaged, out of order, too large, or cannot be written. Then nothing has changed. `now_ms` is
@@ -76,6 +81,10 @@ def append_fetched(
             left.append((item, code, high_watermark, data))
         elif data:
             appended.append(item)
+            if frame is not None:
+                OFFSET.pack_into(
+                    frame, item.frame_position, item.partition.log.active_segment.end_offset
+                )
     return left, appended, due
 
 

@@ -474,18 +474,20 @@ def build_set(
     base_offset: int = 0,
     attributes: int = 0,
     magic: int = 0,
-    timestamps: Iterable[int] | None = None,
+    timestamps: Iterable[int] | int | None = None,
 ) -> bytearray:
     """A set of entries, numbered from `base_offset`; iterates over `messages` once.
 
-    `timestamps` (for magic 1) has one for each message; without it messages have none (-1).
+    `timestamps` (for magic 1) has one for each message, or is that of all; without it messages have
+    none (-1).
     ValueError if their number differs, or if the magic is unknown. OverflowError above 2 GiB - 1,
     or if offsets would exceed 63 bits.
     """
     check_magic(magic)
     pairs = list(messages)
     check_base_offset(base_offset, len(pairs))
-    times = [NO_TIMESTAMP] * len(pairs) if timestamps is None else list(timestamps)
+    one = NO_TIMESTAMP if timestamps is None else timestamps
+    times = [one] * len(pairs) if isinstance(one, int) else list(one)
     check_timestamps(magic, timestamps is not None, len(times), len(pairs))
     built = bytearray()
     for offset, ((key, value), time) in enumerate(zip(pairs, times, strict=True), base_offset):

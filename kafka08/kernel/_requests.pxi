@@ -15,6 +15,14 @@ cdef struct SetPlace:
     int64_t base_offset
 
 
+cdef struct Slice:
+    # Bytes of a file that a response contains, and the HW of their partition.
+    int descriptor
+    int64_t position
+    int64_t size
+    int64_t high_watermark
+
+
 cdef inline int32_t take16(Body* body) noexcept nogil:
     cdef int32_t value
     if body.at < 0 or body.size - body.at < 2:
@@ -286,6 +294,81 @@ def write_fetched(
     finally:
         free(buffer)
         PyBuffer_Release(&view)
+
+
+cdef Py_ssize_t fill_fetched(
+    Body* body, uint8_t* target, const Slice* slices, Py_ssize_t partitions
+) noexcept nogil:
+    # Write the topics of a response with their sets, which are read from their files; returns their
+    # size. -1 if the request has other partitions, or a file is too short.
+    cdef int32_t topics, count, topic, i
+    cdef Py_ssize_t n = 0, size = 4, copied
+    skip(body, 12)
+    if body.at > 0 and is_limited(body):
+        skip(body, 4)
+    topics = take32(body)
+    if target != NULL and body.at > 0:
+        store32(target, topics)
+    for topic in range(topics):
+        copied = copy_topic(body, target + size if target != NULL else NULL, &count)
+        if copied < 0 or count < 0 or count > partitions - n:
+            return -1
+        size += copied
+        for i in range(count):
+            if body.size - body.at < FETCH_PARTITION_BYTES:
+                return -1
+            if target != NULL:
+                memcpy(target + size, body.data + body.at, 4)
+                memset(target + size + 4, 0, 2)
+                store64(target + size + 6, slices[n].high_watermark)
+                store32(target + size + 14, <uint32_t>slices[n].size)
+                if slices[n].size and not read_slice(&slices[n], target + size + 18):
+                    return -1
+            size += FETCHED_PARTITION_BYTES + slices[n].size
+            body.at += FETCH_PARTITION_BYTES
+            n += 1
+    return size if n == partitions and body.at >= 0 else -1
+
+
+cdef bint read_slice(const Slice* wanted, uint8_t* target) noexcept nogil:
+    # False after an error, and at an early end of the file.
+    cdef int64_t position = wanted.position, left = wanted.size
+    cdef ssize_t count
+    while left > 0:
+        count = pread(wanted.descriptor, target, left, position)
+        if count < 0 and errno == EINTR:
+            continue
+        if count <= 0:
+            return False
+        target += count
+        position += count
+        left -= count
+    return True
+
+
+cdef bytes fetched_frame(const Py_buffer* view, const Slice* slices, Py_ssize_t partitions):
+    # None if it does not fit a frame, or cannot be read.
+    cdef Body body
+    cdef Py_ssize_t size, head = 8
+    cdef uint8_t* at
+    cdef bytes response
+    open_body(&body, view)
+    if body.at < 0:
+        raise ValueError("not a request")
+    if body.data[REQUEST_VERSION + 1] >= THROTTLED:
+        head += 4
+    size = fill_fetched(&body, NULL, slices, partitions)
+    if size < 0:
+        raise ValueError("the request has other partitions")
+    if head + size - 4 > MAX_SET_BYTES:
+        return None
+    response = PyBytes_FromStringAndSize(NULL, head + size)
+    at = <uint8_t*>PyBytes_AS_STRING(response)
+    store32(at, <uint32_t>(head + size - 4))
+    memcpy(at + 4, body.data + REQUEST_CORRELATION_ID, 4)
+    memset(at + 8, 0, head - 8)
+    open_body(&body, view)
+    return response if fill_fetched(&body, at + head, slices, partitions) == size else None
 
 
 def read_fetched(payload, int version, dict partitions):

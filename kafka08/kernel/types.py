@@ -39,6 +39,8 @@ EMPTY_ENTRY_BYTES: Final = ENTRY_HEADER_BYTES + MIN_MESSAGE_BYTES
 """Bytes of an entry without its key and value (magic 0)."""
 MAX_SET_BYTES: Final = (1 << 31) - 1
 """The largest size of a set or frame that its size field can hold."""
+STRING_BYTES_MAX: Final = (1 << 15) - 1
+"""The largest size of a string, in bytes of UTF-8."""
 MAX_NESTING: Final = 16
 """The most levels of wrappers inside wrappers. Kafka's own broker flattens them to one level."""
 CODEC_MASK: Final = 0x07
@@ -57,9 +59,11 @@ CREATE_TIME: Final = 0
 """The producer set the timestamp."""
 LOG_APPEND_TIME: Final = 1
 """The broker set the timestamp."""
+NOT_AT_THE_END: Final = -2
+"""In a result of `partitions_to_read`: the offset is not in the active segment."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
-INTERFACE: Final = 15
+INTERFACE: Final = 20
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

@@ -55,7 +55,7 @@ from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
 _STAMP: Final = struct.Struct(">5xbq")
-"""Of a message of magic 1, behind CRC and magic: attributes and timestamp."""
+"""Attributes and timestamp of a message of magic 1, after CRC and magic."""
 
 
 class Problem(NamedTuple):

@@ -94,7 +94,7 @@ class CleanedSegment:
         sync_directory(self._disk, self._directory)
 
     def begin_swap(self) -> None:
-        """From now on this segment is valid in place of the ones that it replaces."""
+        """Make this segment valid in place of the ones that it replaces, from now on."""
         self._crash(crashpoints.CLEANED_WRITTEN)
         self._rename(CLEANED_SUFFIX, SWAP_SUFFIX)
         # Before the originals go: a load deletes *.cleaned.

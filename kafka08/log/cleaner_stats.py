@@ -44,7 +44,7 @@ class CleanerStats:
         self.messages_unkeyed += chunk.unkeyed
 
     def __str__(self) -> str:
-        """What the cleaner logs, in 0.8.2.2's words."""
+        """The cleaner's log lines, in 0.8.2.2's words."""
         seconds = max(self.seconds, 1e-6)
         size_gone = 1 - self.bytes_written / max(self.bytes_read, 1)
         messages_gone = 1 - self.messages_kept / max(self.messages_read, 1)

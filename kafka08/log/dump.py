@@ -79,7 +79,7 @@ def _text(data: bytes) -> str:
 
 
 def _column(item: tuple[str, int | str | None]) -> str:
-    """As DumpLogSegments prints it."""
+    """The text of DumpLogSegments."""
     name, value = item
     if isinstance(value, bool):
         value = str(value).lower()
@@ -195,7 +195,7 @@ class LogDump:
         return row
 
     def _timed_row(self, found: _Found) -> Row:
-        """As 0.10.2.2 prints it: neither key nor payload of a message without a value."""
+        """The text of 0.10.2.2: neither key nor payload of a message without a value."""
         message = found.message
         row: Row = {
             "offset": found.offset,

@@ -71,7 +71,7 @@ def modified_ns(disk: Disk, path: Path) -> int:
 
 
 def modified_ms(disk: Disk, path: Path) -> int:
-    """As `modified_ns`, in ms: for retention and time lookups."""
+    """Like `modified_ns`, in ms: for retention and time lookups."""
     return modified_ns(disk, path) // 1_000_000
 
 

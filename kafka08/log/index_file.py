@@ -12,6 +12,7 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import ClassVar, Final
 
+from kafka08 import kernel
 from kafka08.log.files import open_file, storage_errors
 from kafka08.runtime.disk import Disk, File, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -20,19 +21,20 @@ PAGE_BYTES: Final = 4096
 """The unit in which blocks are allocated to a pre-allocated index."""
 
 
-class IndexFile:
+class IndexFile(kernel.IndexTail):
     """An index file of entries of `entry_bytes`. Opens the file as it is, or creates an empty one;
     `grow` makes it writable.
 
     entries    the number of used entries
     capacity   the number of entries with room; 0 until `grow`
+    allocated  bytes for which the disk has blocks
+    view       the mapped file, or None
 
     A mapped file is closed, so that the many thousand indexes of a broker take no descriptors. It
     is opened again for what a map cannot do, which is rare. Not thread-safe.
     """
 
-    __slots__ = ("_allocated", "_disk", "_map", "base_offset", "capacity", "entries",
-                 "path")  # fmt: skip
+    __slots__ = ("_disk", "path")
 
     entry_bytes: ClassVar[int]
 
@@ -40,9 +42,9 @@ class IndexFile:
         self.path = path
         self.base_offset = base_offset
         self.capacity = 0
-        self._allocated = 0
+        self.allocated = 0
         self._disk = disk
-        self._map: memoryview | None = None
+        self.view = None
         file = open_file(disk, path, OpenMode.CREATE)
         with storage_errors("read", path):
             self.entries = file.size() // self.entry_bytes
@@ -75,7 +77,7 @@ class IndexFile:
             # Shorter first: the file must read as zeros after the last entry.
             file.truncate(self.size)
             file.truncate(self.capacity * self.entry_bytes)
-        self._allocated = self.size
+        self.allocated = self.size
         self._map_file(file, self.capacity)
 
     def seal(self) -> None:
@@ -100,7 +102,7 @@ class IndexFile:
 
     def close(self) -> None:
         """Trim the file and close it."""
-        if self._map is not None and self.capacity:
+        if self.view is not None and self.capacity:
             self.seal()
         self._unmap()
 
@@ -121,22 +123,22 @@ class IndexFile:
 
     def _map_file(self, file: File, entries: int) -> memoryview:
         with storage_errors("map", self.path):
-            self._map = mapped = file.map(entries * self.entry_bytes)
+            self.view = mapped = file.map(entries * self.entry_bytes)
         return mapped
 
     def _unmap(self) -> None:
-        if self._map is not None:
-            self._map.release()
-        self._map = None
+        if self.view is not None:
+            self.view.release()
+        self.view = None
 
     def _allocate_page(self) -> None:
         """Allocate blocks for the next page: on a full disk a store into a hole would kill the
         process by a signal, while this raises an error."""
         file = self.opened()
-        size = min(PAGE_BYTES, self.capacity * self.entry_bytes - self._allocated)
+        size = min(PAGE_BYTES, self.capacity * self.entry_bytes - self.allocated)
         with storage_errors("extend", self.path):
-            file.allocate(self._allocated, size)
-        self._allocated += size
+            file.allocate(self.allocated, size)
+        self.allocated += size
 
     def _used_entries(self, file: File) -> int:
         """The number of entries before the zeros that a crash left at the end. Read, not mapped: a

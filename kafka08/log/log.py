@@ -417,12 +417,12 @@ class Log:
         end = None if self._unsynced.was_cut else up_to
         files = self._segments.files_to_sync(self.recovery_point, end)
         files += self._unsynced.directories()
-        began, mark = self._clock.monotonic(), self._unsynced.mark()
+        began, before = self._clock.monotonic(), self._unsynced.counts()
 
         def complete() -> None:
             self._crash(crashpoints.FLUSH_SYNCED)
             self.flush_times.add((self._clock.monotonic() - began) * 1000)
-            if self._unsynced.complete(mark) and up_to > self.recovery_point:
+            if self._unsynced.complete(before) and up_to > self.recovery_point:
                 self.recovery_point = up_to
                 self.last_flush_ms = self._clock.time_ms()
 

@@ -35,22 +35,22 @@ class IndexEntry(NamedTuple):
     position: int
 
 
-_new_entry: Final = tuple.__new__
-"""Half the time of IndexEntry(…): one is created for every set of a busy log."""
-
-
 class OffsetIndex(IndexFile):
-    """The index of offsets; `last` is its last entry ((base_offset, 0) if there is none), which
-    readers of the log's tail use instead of a lookup."""
+    """The index of offsets, to which `kernel.append_produced` adds entries too."""
 
-    __slots__ = ("_view", "last")
+    __slots__ = ("_numbers",)
 
     entry_bytes = INDEX_ENTRY_BYTES
 
     def _begin(self, last: bytes | None) -> None:
-        self._view: MutableSequence[int] | None = None
+        self._numbers: MutableSequence[int] | None = None
         relative, position = INDEX_ENTRY.unpack(last or bytes(INDEX_ENTRY_BYTES))
-        self.last = IndexEntry(self.base_offset + relative, position)
+        self.last_offset, self.last_position = self.base_offset + relative, position
+
+    @property
+    def last(self) -> IndexEntry:
+        """The last entry; (base_offset, 0) if there is none."""
+        return IndexEntry(self.last_offset, self.last_position)
 
     @property
     def is_full(self) -> bool:
@@ -65,41 +65,40 @@ class OffsetIndex(IndexFile):
     def append(self, offset: int, position: int) -> None:
         """Add an entry. `offset` and `position` are above those of the last entry; not full."""
         slot = self.entries
-        last_offset, last_position = self.last
         assert slot < self.capacity, f"append to a sealed or full index {self.path}"
-        assert self._view is not None, "an index that has grown is mapped"
-        assert offset > last_offset, f"{offset} does not follow {self.last} in {self.path}"
-        assert position > last_position, f"position {position} does not follow {self.last}"
+        assert self._numbers is not None, "an index that has grown is mapped"
+        assert offset > self.last_offset, f"{offset} does not follow {self.last} in {self.path}"
+        assert position > self.last_position, f"position {position} does not follow {self.last}"
         assert offset - self.base_offset <= INT_MAX, f"offset {offset} is too far from the base"
-        if slot * INDEX_ENTRY_BYTES >= self._allocated:
+        if (slot + 1) * INDEX_ENTRY_BYTES > self.allocated:
             self._allocate_page()
-        self._view[slot] = (offset - self.base_offset) << 32 | position
+        self._numbers[slot] = (offset - self.base_offset) << 32 | position
         self.entries = slot + 1
-        self.last = _new_entry(IndexEntry, (offset, position))
+        self.last_offset, self.last_position = offset, position
 
     def lookup(self, target: int) -> IndexEntry:
         """The greatest entry with offset <= target; (base_offset, 0) if there is none."""
-        if target >= self.last[0]:
+        if target >= self.last_offset:
             return self.last
         base_offset = self.base_offset
         if self.entries == 0 or target <= base_offset:
             return IndexEntry(base_offset, 0)
-        view = self._view
-        if view is None:
-            view = self._entries_view()
+        numbers = self._numbers
+        if numbers is None:
+            numbers = self._mapped()
         key = (target - base_offset) << 32 | LOW_32
-        slot = bisect_right(view, key, 0, self.entries) - 1
+        slot = bisect_right(numbers, key, 0, self.entries) - 1
         if slot < 0:
             return IndexEntry(base_offset, 0)
-        value = view[slot]
-        return _new_entry(IndexEntry, (base_offset + (value >> 32), value & LOW_32))
+        value = numbers[slot]
+        return IndexEntry(base_offset + (value >> 32), value & LOW_32)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at or above `offset`. The index must have been grown."""
         key = max(offset - self.base_offset, 0) << 32
-        keep = bisect_left(self._entries_view(), key, 0, self.entries)
+        keep = bisect_left(self._mapped(), key, 0, self.entries)
         self._keep(keep)
-        self.last = self._entry(keep - 1)
+        self.last_offset, self.last_position = self._entry(keep - 1)
 
     def problem(self, log_size: int) -> str | None:
         """Why this index cannot belong to a message file of `log_size` bytes; None if it can."""
@@ -114,23 +113,23 @@ class OffsetIndex(IndexFile):
     def _entry(self, slot: int) -> IndexEntry:
         if slot < 0:
             return IndexEntry(self.base_offset, 0)
-        value = self._entries_view()[slot]
+        value = self._mapped()[slot]
         return IndexEntry(self.base_offset + (value >> 32), value & LOW_32)
 
-    def _entries_view(self) -> MutableSequence[int]:
-        """The mapped entries. A sealed index is mapped at its first lookup, so that a log of many
-        segments has no mappings or descriptors for unused ones."""
-        if self._view is None:
+    def _mapped(self) -> MutableSequence[int]:
+        """The entries as numbers. A sealed index is mapped at its first lookup, so that a log of
+        many segments has no mappings or descriptors for unused ones."""
+        if self._numbers is None:
             self._map_file(self.opened(), self.entries)
-        assert self._view is not None
-        return self._view
+        assert self._numbers is not None
+        return self._numbers
 
     def _map_file(self, file: File, entries: int) -> memoryview:
         mapped = super()._map_file(file, entries)
         array = BIG_ENDIAN_ENTRY * entries
-        self._view = cast("MutableSequence[int]", array.from_buffer(mapped))
+        self._numbers = cast("MutableSequence[int]", array.from_buffer(mapped))
         return mapped
 
     def _unmap(self) -> None:
-        self._view = None
+        self._numbers = None
         super()._unmap()

@@ -79,7 +79,7 @@ class SizeRetention:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class PolicyChain:
     """Several policies in order, each applied to the rest of the ones before."""
 
     policies: tuple[RetentionPolicy, ...]
@@ -93,7 +93,8 @@ class Chain:
 
 def kafka_retention(config: LogConfig) -> RetentionPolicy:
     """Kafka's own policy: by time, then by size."""
-    return Chain((TimeRetention(config.retention_limit_ms), SizeRetention(config.retention_bytes)))
+    by_time = TimeRetention(config.retention_limit_ms)
+    return PolicyChain((by_time, SizeRetention(config.retention_bytes)))
 
 
 def deletable(policy: RetentionPolicy, segments: Sequence[SegmentFacts], now_ms: int) -> int:

@@ -105,18 +105,19 @@ class LogSegment(kernel.SegmentTail):
         if has_timestamps:
             self.time_index = TimeIndex(time_index_file(directory, base_offset), base_offset, disk)
             self.largest = self.time_index.last
+        self.index_tail = self.index if self.time_index is None else None
         self.index_interval_bytes = index_interval_bytes
         self.bytes_since_index = 0
         self._reset_tail()
 
     @property
     def last_modified_ms(self) -> int:
-        """When messages were last written or truncated."""
+        """The time at which messages were last written or truncated."""
         return modified_ms(self._disk, self.log_path)
 
     @property
     def largest(self) -> TimestampOffset:
-        """The largest timestamp and what has it."""
+        """The largest timestamp and its offset."""
         return TimestampOffset(self.max_timestamp_ms, self.max_timestamp_offset)
 
     @largest.setter
@@ -139,10 +140,12 @@ class LogSegment(kernel.SegmentTail):
         return self.index.is_full or (time_index is not None and time_index.is_full)
 
     def take_limits(self, config: LogConfig) -> None:
-        """What may be appended by `kernel.append_produced`."""
+        """Set the limits of appends by `kernel.append_produced`."""
         self.takes_plain_sets = config.flush_messages == LONG_MAX and not config.target_codec
         self.rules = config.rules
         self.max_entry_bytes = config.max_message_bytes
+        least = config.min_insync_replicas
+        self.min_in_sync = -1 if least is None else least
         self.segment_bytes = config.segment_bytes
         self.age_max_ms = max(LONG_MIN, config.segment_ms - self.jitter_ms)
 
@@ -220,7 +223,7 @@ class LogSegment(kernel.SegmentTail):
 
     def end_before(self, max_offset: int, offset: int, position: int) -> int:
         """The end position of a slice from `offset`, which is at `position`, without `max_offset`
-        and what follows it. UnknownError for a `max_offset` below `offset`."""
+        and later messages. UnknownError for a `max_offset` below `offset`."""
         if max_offset < offset:
             raise UnknownError(
                 f"Attempt to read with a maximum offset ({max_offset}) less than the start offset "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kafka08.kernel.types import NO_TIMESTAMP
+from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES, NO_TIMESTAMP
 from kafka08.log.files import storage_errors
 from kafka08.runtime.disk import File
 
@@ -68,6 +68,18 @@ class LogSlice:
         """The bytes themselves (a copy), for code that reads messages."""
         with storage_errors("read", "a segment"):
             return self.file.pread(self.size, self.position)
+
+    @property
+    def has_whole_entry(self) -> bool:
+        """Whether its first entry is complete; reads the header of that entry."""
+        if self.size < ENTRY_HEADER_BYTES:
+            return False
+        with storage_errors("read", "a segment"):
+            head = self.file.pread(ENTRY_HEADER_BYTES, self.position)
+        if len(head) < ENTRY_HEADER_BYTES:
+            return False
+        _, message_bytes = ENTRY_HEADER.unpack(head)
+        return ENTRY_HEADER_BYTES + int(message_bytes) <= self.size
 
     def __repr__(self) -> str:
         return (

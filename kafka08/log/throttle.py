@@ -10,7 +10,8 @@ CHECK_SECONDS: Final = 0.3
 
 
 class Throttle:
-    """At most `bytes_per_second` on average, checked every CHECK_SECONDS; shared by workers."""
+    """Limits work to `bytes_per_second` on average, checked every CHECK_SECONDS; shared by
+    workers."""
 
     def __init__(self, bytes_per_second: float, clock: Clock) -> None:
         self._bytes_per_second = bytes_per_second

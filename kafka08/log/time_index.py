@@ -62,13 +62,13 @@ class TimeIndex(IndexFile):
             return
         slot = self.entries
         assert slot < self.capacity, f"append to a sealed or full index {self.path}"
-        assert self._map is not None, "an index that has grown is mapped"
+        assert self.view is not None, "an index that has grown is mapped"
         assert offset >= self.last.offset, f"{offset} is below {self.last} in {self.path}"
         assert self.takes(offset), f"offset {offset} is too far from the base"
-        if (slot + 1) * TIME_ENTRY_BYTES > self._allocated:
+        if (slot + 1) * TIME_ENTRY_BYTES > self.allocated:
             self._allocate_page()
         TIME_ENTRY.pack_into(
-            self._map, slot * TIME_ENTRY_BYTES, timestamp_ms, offset - self.base_offset
+            self.view, slot * TIME_ENTRY_BYTES, timestamp_ms, offset - self.base_offset
         )
         self.entries = slot + 1
         self.last = TimestampOffset(timestamp_ms, offset)
@@ -111,8 +111,9 @@ class TimeIndex(IndexFile):
 
     def _mapped(self) -> memoryview:
         """The entries; those of a sealed index are mapped at the first lookup."""
-        return self._map or self._map_file(self.opened(), self.entries)
+        return self.view or self._map_file(self.opened(), self.entries)
 
     def _used_entries(self, file: File) -> int:
-        """As for any index. The only entry of a sealed one may be zeros: time 0 at the base."""
+        """Like that of any index. The only entry of a sealed one may be zeros: time 0 at the
+        base."""
         return 1 if self.entries == 1 else super()._used_entries(file)

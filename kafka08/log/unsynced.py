@@ -9,7 +9,7 @@ from kafka08.log.files import open_directory
 from kafka08.runtime.disk import Disk, Syncable
 
 
-class Mark(NamedTuple):
+class ChangeCounts(NamedTuple):
     """The changes before a flush began."""
 
     created: int
@@ -44,9 +44,9 @@ class UnsyncedChanges:
         """Flushes that have begun no longer describe the log."""
         self._truncations += 1
 
-    def mark(self) -> Mark:
+    def counts(self) -> ChangeCounts:
         """The changes so far, for `complete`."""
-        return Mark(self._created, self._truncations)
+        return ChangeCounts(self._created, self._truncations)
 
     def directories(self) -> list[Syncable]:
         """The directories that a flush must sync: for new files, and for the log's own name."""
@@ -57,11 +57,11 @@ class UnsyncedChanges:
             found.append(open_directory(self._disk, self._directory.parent))
         return found
 
-    def complete(self, mark: Mark) -> bool:
-        """A flush that began at `mark` is on disk. False if the log was truncated meanwhile: its
-        messages may not be on disk then."""
-        self._synced = max(self._synced, mark.created)
-        if mark.truncations != self._truncations:
+    def complete(self, before: ChangeCounts) -> bool:
+        """A flush that began at the counts `before` is on disk. False if the log was truncated
+        meanwhile: its messages may not be on disk then."""
+        self._synced = max(self._synced, before.created)
+        if before.truncations != self._truncations:
             return False
         self.was_cut = False
         return True

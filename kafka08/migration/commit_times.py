@@ -9,7 +9,7 @@ from kafka08.migration.facts import GroupFacts
 
 
 def with_commit_times(facts: GroupFacts, times: CommitTimes) -> GroupFacts:
-    """The same, with the times of what Kafka will forget by itself."""
+    """The facts with the commit times of offsets that Kafka will expire."""
     idle = [p.topic_partition for p in facts.partitions if p.is_idle]
     found = times.of(facts.group, idle)
     if not found:

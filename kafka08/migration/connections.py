@@ -7,7 +7,7 @@ from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.client.coordinators import Coordinators
-from kafka08.client.log_offsets import log_ends, messages_at
+from kafka08.client.log_offsets import offsets_at
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.simple import SimpleConsumer
@@ -79,10 +79,11 @@ class Connections(Closeable):
         self._addresses = addresses
         return ClusterClient(addresses, client_id=CLIENT_ID, runtime=self.runtime)
 
-    def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> Offsets:
-        """partition → its first message with a timestamp at or after the time, the log's end if
-        there is none. Raises as messages_at: brokers before 0.10.1 do not answer it, nor those of
-        topics whose messages have no timestamps."""
+    def offsets_at(
+        self, partitions: Collection[TopicPartition], time_ms: int
+    ) -> tuple[Offsets, list[TopicPartition]]:
+        """`log_offsets.offsets_at`: brokers before 0.10.1 do not serve it, nor those of topics
+        that store no timestamps."""
         if self._store is not None and not may_coordinate(self._store):
             raise UnsupportedVersion(
                 "brokers of 0.8 find no message by its timestamp; give offsets, earliest or latest"
@@ -91,15 +92,13 @@ class Connections(Closeable):
             self._addresses, client_id=CLIENT_ID, negotiates=True, runtime=self.runtime
         )
         try:
-            found = messages_at(cluster, dict.fromkeys(partitions, time_ms))
-            ends = log_ends(cluster, [tp for tp, message in found.items() if message is None])
+            return offsets_at(cluster, partitions, time_ms)
         finally:
             cluster.close()
-        return {tp: ends[tp] if one is None else one[0] for tp, one in found.items()}
 
     def coordinated(self, group: str) -> CoordinatedGroup | None:
         """The group at its coordinator; None if that knows none of this name, and in a cluster of
-        0.8. Raises KafkaError if it does not answer."""
+        0.8. Raises KafkaError if it does not respond."""
         if self._store is not None and not may_coordinate(self._store):
             return None
         return self.groups.describe(group)
@@ -110,7 +109,7 @@ class Connections(Closeable):
         return KafkaOffsetStore(brokers, group, clock=self.runtime, backoff_ms=BACKOFF_MS)
 
     def reader(self, broker: Broker) -> SimpleConsumer:
-        """For what a log says itself; the caller closes it."""
+        """A consumer that reads from logs; the caller closes it."""
         return SimpleConsumer(broker.host, broker.port, runtime=self.runtime)
 
     def close(self) -> None:

@@ -102,10 +102,10 @@ class PartitionFacts(PartitionOffsets):
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """A group as it was found.
+    """The present facts of a group.
 
     members       registered now
-    unavailable   why the coordinator did not answer
+    unavailable   why the coordinator did not respond
     moving        partitions without an owner whose offset in ZooKeeper still moves
     fresh         those of `doubtful` whose offset in Kafka proved to be current
     faults        unreadable znodes of the group: why, and what to do
@@ -152,7 +152,7 @@ class GroupFacts:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What is unknown, and why."""
+        """The unknown facts, and why they are unknown."""
         logs = (p.log_problem for p in self.partitions if p.log_problem is not None)
         return (*self.unknown_offsets, *logs)
 

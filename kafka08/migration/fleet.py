@@ -1,6 +1,6 @@
 """Many groups at once: found by name or pattern, planned in pipelines, migrated side by side.
 
-What is asked of the cluster can be limited to so many groups a second. An error of one group does
+A limit of groups a second protects the cluster from too many requests. An error of one group does
 not stop the others.
 """
 
@@ -36,7 +36,7 @@ WILD: Final = "*?["
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What a step did with one group: its result, or the error that it met."""
+    """The outcome of a step for one group: its result or its error."""
 
     group: str
     result: T | None
@@ -44,7 +44,11 @@ class Outcome(Generic[T]):
 
 
 def find_groups(connections: Connections, names: Sequence[str], *, every: bool) -> list[str]:
-    """`choose_groups` of those in ZooKeeper, in its order; `every`: all of them."""
+    """`choose_groups` of those in ZooKeeper, in its order; `every`: all of them. ConfigError for a
+    name that none of them can have."""
+    for name in names:
+        if not is_pattern(name):
+            paths.check_group(name)
     if not every and not any(map(is_pattern, names)):
         return choose_groups(names, [], "in ZooKeeper")
     known = GroupStore(connections.zk).groups()
@@ -54,11 +58,8 @@ def find_groups(connections: Connections, names: Sequence[str], *, every: bool) 
 
 def choose_groups(names: Sequence[str], known: Sequence[str], place: str) -> list[str]:
     """The groups meant by names and shell patterns of `known` ones. A name without a wildcard is
-    meant as it is, known or not: ConfigError if no group can have it. MigrationError with `place`
-    for a pattern that nothing matches."""
+    meant as it is, known or not. MigrationError with `place` for a pattern that nothing matches."""
     plain = [name for name in names if not is_pattern(name)]
-    for name in plain:
-        paths.check_group(name)
     patterns = [name for name in names if is_pattern(name)]
     for pattern in patterns:
         if not any(fnmatchcase(group, pattern) for group in known):
@@ -85,8 +86,9 @@ def read_groups(
 def watch_groups(
     connections: Connections, groups: Sequence[str], limiter: RateLimiter
 ) -> Iterator[list[GroupFacts]]:
-    """The same with a second look at what should stand still. Of a single group Kafka is asked
-    about every partition there is, of many about the topics that ZooKeeper connects them with."""
+    """Like `read_groups`, with a second look at offsets that should not move. For a single group
+    every partition of the cluster is requested from Kafka, for many groups those of the topics that
+    ZooKeeper has for them."""
     for facts in read_groups(connections, groups, limiter, everywhere=len(groups) == 1):
         # A full batch takes long enough by itself.
         pause_s = MOVEMENT_PAUSE_S if len(facts) < BATCH else 0.0
@@ -101,8 +103,8 @@ def plan_groups(
     max_disagreement: int | None,
     named: Collection[str] = (),
 ) -> Iterator[Plan]:
-    """A plan for each group, in order, with what is known of when Kafka forgets offsets. A group
-    without any offset is passed over, with an empty plan, unless it was `named` itself."""
+    """A plan for each group, in order, with the known expiry of its offsets in Kafka. A group
+    without any offset is skipped, with an empty plan, unless it was `named` itself."""
     times = CommitTimes(connections.cluster, connections.runtime)
     for batch in watch_groups(connections, groups, limiter):
         for facts in batch:
@@ -119,7 +121,7 @@ def start_groups(
     limiter: RateLimiter,
     *,
     max_disagreement: int | None,
-    answer_patience_s: float,
+    confirmation_timeout_s: float,
     named: Collection[str] = (),
 ) -> Iterator[Outcome[Plan]]:
     """`start` of each group; those that were read together are started together. Groups without any
@@ -130,7 +132,7 @@ def start_groups(
             Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, named)
         )
         starting = Starting(
-            connections, batch, max_disagreement=max_disagreement, patience_s=answer_patience_s
+            connections, batch, max_disagreement=max_disagreement, timeout_s=confirmation_timeout_s
         )
         try:
             results = starting.run()
@@ -153,7 +155,7 @@ def each_group(
     limiter: RateLimiter,
     step: Callable[[OffsetMigration], T],
     *,
-    answer_patience_s: float,
+    confirmation_timeout_s: float,
 ) -> Iterator[Outcome[T]]:
     """Any other step of each group, in order."""
     times = CommitTimes(connections.cluster, connections.runtime)
@@ -165,7 +167,7 @@ def each_group(
             connections=connections,
             times=times,
             everywhere=len(groups) == 1,
-            answer_patience_s=answer_patience_s,
+            confirmation_timeout_s=confirmation_timeout_s,
         ) as migration:
             return step(migration)
 

@@ -35,29 +35,34 @@ from kafka08.zk.migration_protocol import OffsetStorage
 
 
 class GroupOffsets:
-    """The offsets of one group. Raises KafkaError; ConfigError for a name that none can have."""
+    """The offsets of one group. Raises KafkaError; ConfigError for a name that none in ZooKeeper
+    can have, if it may be one there."""
 
     def __init__(self, connections: Connections, group: str) -> None:
-        paths.check_group(group)
+        if connections.has_zookeeper:
+            paths.check_group(group)
         self.group = group
         self._connections = connections
 
     def facts(self, topics: Iterable[str] = ()) -> GroupFacts:
-        """What both stores have, of all partitions of the topics that the group has anything to do
-        with; with `topics`, of these and no others."""
+        """The facts of both stores, for all partitions of the topics that the group has read, owned
+        or committed; with `topics`, for these alone."""
         wanted = sorted(topics)
         if not wanted:
             return self._facts_of_all()
         assigned = Partitions(self._connections, wanted).assigned
         if missing := [topic for topic in wanted if topic not in assigned]:
             raise MigrationError(
-                f"topic {missing[0]} does not exist; kafka08 topic list shows the topics there are"
+                f"topic {missing[0]} does not exist; kafka08 topic list shows all topics"
             )
         return self._facts_of(TopicPartition(t, n) for t, of in assigned.items() for n in of)
 
+    @property
+    def has_zookeeper(self) -> bool:
+        return self._connections.has_zookeeper
+
     def is_known(self, facts: GroupFacts) -> bool:
-        """Whether there is such a group; `facts` are what was read of it, perhaps of some topics
-        alone."""
+        """Whether the group exists; `facts` may be those of some of its topics."""
         return (
             not facts.is_empty
             or facts.coordinated is not None
@@ -85,30 +90,36 @@ class GroupOffsets:
         """number   the offset, the shift in messages, or the time in ms since 1970"""
         facts = self.facts(topics)
         existing = [p.topic_partition for p in facts.partitions if p.log_start is not None]
-        answers = self._offsets_at(existing, number) if target is Target.TIMESTAMP else {}
-        return plan_reset(facts, target, number, answers)
+        if target is not Target.TIMESTAMP:
+            return plan_reset(facts, target, number)
+        at_time, untimed = self._offsets_at(existing, number)
+        return replace(plan_reset(facts, target, number, at_time), untimed=tuple(untimed))
 
     def _offsets_at(
         self, partitions: Collection[TopicPartition], time_ms: int
-    ) -> dict[TopicPartition, int | None]:
+    ) -> tuple[dict[TopicPartition, int | None], list[TopicPartition]]:
         """Exact for topics whose messages have timestamps, on brokers from 0.10.1 on; of others the
-        start of the segment last written before the time, None if the whole log is younger."""
+        start of the segment last written before the time, None if the whole log is younger. And the
+        partitions of the former whose messages have none."""
         found: dict[TopicPartition, int | None] = {}
+        untimed: list[TopicPartition] = []
         for topic in sorted({tp.topic for tp in partitions}):
             of_topic = [tp for tp in partitions if tp.topic == topic]
             try:
-                found |= self._connections.offsets_at(of_topic, time_ms)
+                of_messages, without = self._connections.offsets_at(of_topic, time_ms)
+                found |= of_messages
+                untimed += without
             except (UnsupportedVersion, UnsupportedForMessageFormat, ConnectionFailed):
                 found |= offsets_before(self._connections.cluster, of_topic, time_ms)
-        return found
+        return found, untimed
 
     def plan_set(self, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
         """An offset in ZooKeeper that cannot be read is overwritten like any other."""
         return plan_set(replace(self._facts_of(offsets), faults=()), offsets)
 
     def carry_out(self, plan: ChangePlan, storage: OffsetStorage | None = None) -> int:
-        """Write the plan into the stores named, Kafka first; how many partitions were written.
-        None: both stores, so that members which read both do not go on from the other one; Kafka
+        """Write the plan into these stores, Kafka first. Returns how many partitions were written.
+        None: both stores, so that members which read both do not continue from the other one; Kafka
         alone if ZooKeeper is not there, or has no such group and a coordinator has one.
         MigrationError with the plan's refusals, or if members have come."""
         members = self._members_now()
@@ -196,7 +207,7 @@ class GroupOffsets:
                     ranges[tp].log_start,
                     ranges[tp].log_end,
                     unreadable=ranges[tp].unreadable,
-                    kafka_answered=in_kafka.unavailable is None,
+                    coordinator_responded=in_kafka.unavailable is None,
                     zookeeper_fault=faults.get(tp),
                 )
                 for tp in wanted

@@ -1,6 +1,6 @@
-"""The last step of a migration: members of ZooKeeper's give way to members with a coordinator.
+"""The last step of a migration: members with a coordinator replace those of ZooKeeper.
 
-Both kinds read and write the same offsets of the group in Kafka, so the new ones go on exactly
+Both kinds read and write the same offsets of the group in Kafka, so the new ones continue exactly
 where the old ones stopped. They must not run at the same time: neither sees the other, both would
 read everything, and the coordinator refuses the commits of the old ones (25) once a new one has
 joined. So the old ones leave first. Pure but for `read_handover`.
@@ -25,7 +25,7 @@ class Handover:
     """Whether members with a coordinator may take a group over.
 
     obstacles   what is to be done before; none: they may start
-    offsets     partition → where they will go on
+    offsets     partition → where they will continue
     members     of the group that its coordinator has already
     """
 
@@ -40,7 +40,7 @@ class Handover:
 
 
 def handover_of(facts: GroupFacts, entry: Entry | None, old_brokers: Collection[int]) -> Handover:
-    """What stands in the way.
+    """Find the obstacles of a handover.
 
     entry        the journal of the migration; None if there is none, or it was forgotten
     old_brokers  ids of brokers that coordinate no groups
@@ -84,7 +84,7 @@ def _obstacles(facts: GroupFacts, entry: Entry | None, old_brokers: Collection[i
 
 
 def read_handover(group: str, connections: Connections, entry: Entry | None) -> Handover:
-    """The group as it is now. Raises ZooKeeperError, and what its coordinator raises."""
+    """Read the group's present state. Raises ZooKeeperError, and the errors of its coordinator."""
     registrations = connections.store.registrations()
     old = [
         broker_id for broker_id, one in registrations.items() if one.version < FIRST_COORDINATING

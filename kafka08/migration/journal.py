@@ -132,12 +132,12 @@ class Journal:
         check(self._group, state, previous)
 
     def remove(self, entry: Entry) -> None:
-        """Remove the journal and its answers in one transaction. MigrationError if another tool
-        wrote meanwhile, ZooKeeperError if a member answered."""
-        answers = paths.migration_answers(self._group)
-        members = self._zk.children_or_empty(answers)
-        deletes = [Delete(paths.migration_answer(self._group, name)) for name in members]
-        deletes += [Delete(answers), Delete(paths.migration(self._group), entry.zk_version)]
+        """Remove the journal and the members' confirmations in one transaction. MigrationError if
+        another tool wrote meanwhile, ZooKeeperError if a member confirmed."""
+        confirmations = paths.migration_members(self._group)
+        members = self._zk.children_or_empty(confirmations)
+        deletes = [Delete(paths.migration_confirmation(self._group, name)) for name in members]
+        deletes += [Delete(confirmations), Delete(paths.migration(self._group), entry.zk_version)]
         try:
             self._zk.multi(deletes)
         except (NoNode, BadVersion) as error:
@@ -177,9 +177,9 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
         for group, entry in entries.items()
     ]
     results = zk.pipeline(writes)
-    # Each time: the last writer may have died before this, and live members answer below it.
-    answers = [Create(paths.migration_answers(group), None) for group in entries]
-    for made in zk.pipeline(answers, make_parents=False):
+    # Each time: the last writer may have died before this, and live members confirm below it.
+    parents = [Create(paths.migration_members(group), None) for group in entries]
+    for made in zk.pipeline(parents, make_parents=False):
         if isinstance(made, ZooKeeperError) and not isinstance(made, NodeExists | NoNode):
             raise made
     written: dict[str, Entry | MigrationError] = {}
@@ -212,7 +212,7 @@ def entered(group: str, state: State, previous: Entry, now_ms: int) -> Entry:
 
 
 def unfinished(group: str, entry: Entry | None) -> str:
-    """The state of a migration, and what to do."""
+    """A sentence with the state of a migration and what to do."""
     now = "has not begun" if entry is None else f"is {entry.state.value!r}"
     return f"the migration of {group} {now}; {_ADVICE[None if entry is None else entry.state]}"
 
@@ -261,7 +261,8 @@ def encode(entry: Entry) -> str:
 
 
 def decode(text: str) -> Entry:
-    """Raises ValueError, KeyError, TypeError or AttributeError for what `encode` does not write."""
+    """Raises ValueError, KeyError, TypeError or AttributeError for text that `encode` does not
+    write."""
     fields = json.loads(text)
     if fields["version"] != VERSION:
         raise ValueError(f"version {fields['version']} is not {VERSION}")

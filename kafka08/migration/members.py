@@ -12,8 +12,8 @@ from kafka08.zk.migration_protocol import OffsetStorage, Order
 
 
 def behind(members: Iterable[Member], order: Order) -> list[str]:
-    """The kafka08 members that have not answered `order`."""
-    return [m.consumer_id for m in members if m.is_ours and m.answer != order]
+    """The kafka08 members that have not confirmed `order`."""
+    return [m.consumer_id for m in members if m.is_ours and m.confirmed != order]
 
 
 def instructions(members: Iterable[Member], storage: OffsetStorage) -> list[str]:

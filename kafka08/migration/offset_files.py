@@ -53,13 +53,13 @@ def to_jvm_lines(groups: Iterable[GroupFacts], store: str) -> Iterator[str]:
 
 
 def read_offsets(path: Path) -> OffsetsByGroup:
-    """What a file says, in either format; ConfigError naming it and what is wrong, also for one
+    """Read a file in either format. ConfigError with the file and its fault, also for a file
     without any offset."""
     try:
         found = parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{path}: not a file of offsets: byte {error.start} is no UTF-8 text"
+            f"{path}: not a file of offsets: byte {error.start} is not UTF-8 text"
         ) from error
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
@@ -109,29 +109,29 @@ def _known_of(group: str, topics: Any) -> Iterator[tuple[TopicPartition, int]]:
         place = f"group {group}, topic {topic}"
         for number, offsets in _object(partitions, place).items():
             if not number.isdecimal():
-                raise ValueError(f"{place}: {number!r} is no partition")
+                raise ValueError(f"{place}: {number!r} is not a partition")
             if known := _known(offsets, f"{place}, partition {number}"):
                 yield TopicPartition(topic, int(number)), max(known)
 
 
 def _known(offsets: Any, place: str) -> list[int]:
-    """Those that are there; ValueError for what can be none."""
+    """The offsets that are not null; ValueError for anything that is not an offset."""
     if not isinstance(offsets, list):
-        raise ValueError(f"{place}: {_shown(offsets)} is no list of offsets")
+        raise ValueError(f"{place}: {_shown(offsets)} is not a list of offsets")
     for offset in offsets:
         if offset is not None and (type(offset) is not int or offset < 0):
             raise ValueError(
-                f"{place}: {_shown(offset)} is no offset, which is a number from 0 on, or null"
+                f"{place}: {_shown(offset)} is not an offset: give a number from 0 on, or null"
             )
     return [offset for offset in offsets if offset is not None]
 
 
 def _object(value: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{place}: {_shown(value)} is no JSON object")
+        raise ValueError(f"{place}: {_shown(value)} is not a JSON object")
     return value
 
 
 def _shown(value: Any) -> str:
-    """As the file has it, or how that begins."""
+    """The text as in the file, shortened."""
     return json.dumps(value)[:60]

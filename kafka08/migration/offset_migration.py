@@ -7,8 +7,8 @@
         migration.finish()                      # Kafka alone
         migration.rollback()                    # from any step: ZooKeeper alone
 
-Live kafka08 members switch by themselves and answer in ZooKeeper
-(kafka08/zk/migration_protocol.py); a step ends when all have answered. For other members a step
+Live kafka08 members switch by themselves and confirm in ZooKeeper
+(kafka08/zk/migration_protocol.py); a step ends when all have confirmed. For other members a step
 names the properties to set; until they are set, `mirror.py` can commit for them. A stopped group
 takes the same steps, without members to wait for.
 
@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kafka08.deprecation import renamed_parameter
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.commit_times import CommitTimes
 from kafka08.groups.members import Member, read_members
@@ -45,7 +46,7 @@ from kafka08.migration.rollback import (
 )
 from kafka08.migration.starting import Starting
 from kafka08.migration.verification import Verification, Watching, watch
-from kafka08.migration.waiting import await_answers, unanswered, wait_for
+from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -56,7 +57,7 @@ from kafka08.zk.operations import Delete
 
 logger = logging.getLogger(__name__)
 
-ANSWER_PATIENCE_S: Final = 60.0
+CONFIRMATION_TIMEOUT_S: Final = 60.0
 MOVEMENT_PAUSE_S: Final = 0.5
 """Seconds between two reads of offsets that should not move."""
 KEEPS_ZOOKEEPER: Final = frozenset(
@@ -72,7 +73,7 @@ class Status:
     """The progress of a migration.
 
     entry          its journal; None if there is none, or it was forgotten
-    waiting_for    kafka08 members that have not answered the current order
+    waiting_for    kafka08 members that have not confirmed the current order
     to_do          what an operator must change for other members
     is_mirrored    a mirror commits for some of them
     """
@@ -94,15 +95,17 @@ class OffsetMigration(Closeable):
     """The migration of one group. Connects at once, unless it is given `connections`; raises
     ZooKeeperError, NoBrokersAvailable, or ConfigError for a name that no group can have.
 
-    zookeeper          connect string of the cluster
-    bootstrap          bootstrap brokers; None: those registered in ZooKeeper
-    connections        used in place of both; they stay open
-    times              of commits, shared where several groups are migrated
-    everywhere         ask Kafka about every partition of the cluster; otherwise about the topics
-                       that its members read, or its owners, offsets in ZooKeeper or journal name
-    answer_patience_s  how long a step waits for the answers of live members
+    zookeeper               connect string of the cluster
+    bootstrap               bootstrap brokers; None: those registered in ZooKeeper
+    connections             used in place of both; they stay open
+    times                   of commits, shared where several groups are migrated
+    everywhere              ask Kafka about every partition of the cluster; otherwise about the
+                            topics that its members read, or its owners, offsets in ZooKeeper or
+                            journal name
+    confirmation_timeout_s  how long a step waits for the confirmations of live members
     """
 
+    @renamed_parameter("answer_patience_s", "confirmation_timeout_s")
     def __init__(
         self,
         zookeeper: str = "",
@@ -112,12 +115,12 @@ class OffsetMigration(Closeable):
         connections: Connections | None = None,
         times: CommitTimes | None = None,
         everywhere: bool = True,
-        answer_patience_s: float = ANSWER_PATIENCE_S,
+        confirmation_timeout_s: float = CONFIRMATION_TIMEOUT_S,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         paths.check_group(group)
         self.group = group
-        self._answer_patience_s = answer_patience_s
+        self._confirmation_timeout_s = confirmation_timeout_s
         self._owns_connections = connections is None
         self.connections = connections or Connections(zookeeper, bootstrap, runtime=runtime)
         self._times = times
@@ -145,12 +148,12 @@ class OffsetMigration(Closeable):
         return read_facts(self.group, self.connections)
 
     def _watched_facts(self) -> GroupFacts:
-        """With a second look at partitions without an owner."""
+        """Facts with a second look at partitions without an owner."""
         [facts] = with_movement([self.facts()], self.connections, MOVEMENT_PAUSE_S)
         return facts
 
     def _known_facts(self, entry: Entry) -> GroupFacts:
-        """The same, also of what both stores have lost since the migration began."""
+        """The facts, also of partitions that both stores have lost since the migration began."""
         return read_facts(self.group, self.connections, entry.snapshot, everywhere=self._everywhere)
 
     def _watch(self, storage: OffsetStorage, watching: Watching, entry: Entry) -> Verification:
@@ -181,25 +184,26 @@ class OffsetMigration(Closeable):
         )
 
     def plan(self, *, max_disagreement: int | None = None) -> Plan:
-        """What `start` would do, and every reason why it would refuse. Changes nothing but that
-        the first question for a coordinator makes the brokers create the offsets topic."""
+        """Returns what `start` would do, and every reason why it would refuse. Changes nothing,
+        except that the first search for a coordinator makes the brokers create the offsets
+        topic."""
         facts = with_commit_times(
             self._watched_facts(), CommitTimes(self.connections.cluster, self.connections.runtime)
         )
         return make_plan(facts, max_disagreement=max_disagreement)
 
     def start(self, *, max_disagreement: int | None = None) -> Plan:
-        """Write the journal, commit to Kafka whatever is newer in ZooKeeper, then have the members
-        commit to both; the plan carried out.
+        """Write the journal, commit to Kafka the offsets that are newer in ZooKeeper, then order
+        the members to commit to both. Returns the plan that was carried out.
 
         Repeating it copies what is newer by then and keeps the first snapshot. Once the members
-        commit to both, they bring Kafka up themselves, and it only waits for their answers.
+        commit to both, they bring Kafka up themselves, and it only waits for their confirmations.
         """
         starting = Starting(
             self.connections,
             [self._watched_facts()],
             max_disagreement=max_disagreement,
-            patience_s=self._answer_patience_s,
+            timeout_s=self._confirmation_timeout_s,
         )
         plan = raised(starting.run()[self.group])
         logger.info("copied %d offsets of group %s to Kafka", len(plan.copies), self.group)
@@ -227,7 +231,7 @@ class OffsetMigration(Closeable):
         self._refuse("finish", [*not_ready, *self._behind_in_kafka(entry)])
         if entry.state is not State.FINISHED:
             entry = self._journal.enter(State.FINISHING, entry, self._clock.time_ms())
-        self._await_answers("finish", entry)
+        self._await_confirmations("finish", entry)
         found = self._watch(OffsetStorage.KAFKA, watching, entry)
         if found.is_verified and entry.state is not State.FINISHED:
             self._journal.enter(State.FINISHED, entry, self._clock.time_ms())
@@ -250,7 +254,7 @@ class OffsetMigration(Closeable):
         if entry.state not in KEEPS_ZOOKEEPER:
             facts, _ = self._newest_of_both(entry)
             entry = self._journal.enter(State.ROLLING_TO_NEWEST, entry, self._clock.time_ms())
-            self._await_answers("rollback", entry)
+            self._await_confirmations("rollback", entry)
             self._refuse(
                 "rollback", instructions(self._kafka_only(facts, entry), OffsetStorage.DUAL)
             )
@@ -264,7 +268,7 @@ class OffsetMigration(Closeable):
             self.connections, self.group, rollback.to_zookeeper, rollback.out_of_log
         )
         entry = self._journal.enter(State.RETURNING, entry, self._clock.time_ms())
-        self._await_answers("rollback", entry)
+        self._await_confirmations("rollback", entry)
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
         return Rollback(written, {}, problems=(*rollback.problems, *rollback.refusals))
 
@@ -292,7 +296,8 @@ class OffsetMigration(Closeable):
         return entry
 
     def _newest_of_both(self, entry: Entry) -> tuple[GroupFacts, Rollback]:
-        """Of a group that has left ZooKeeper. MigrationError if it cannot be had."""
+        """The newest offsets of a group that has left ZooKeeper. MigrationError if they cannot be
+        read."""
         facts = self._known_facts(entry)
         rollback = rollback_to_newest(facts)
         self._refuse("rollback", [*group_refusals(facts), *rollback.refusals])
@@ -319,16 +324,18 @@ class OffsetMigration(Closeable):
         errors = [*failed.values(), *self.connections.zk.pipeline(gone)]
         self._refuse("rollback", [str(e) for e in errors if isinstance(e, ZooKeeperError)])
 
-    def _await_answers(self, step: str, entry: Entry) -> None:
+    def _await_confirmations(self, step: str, entry: Entry) -> None:
         """Wait until every live kafka08 member follows the order of `entry`."""
         assert entry.order is not None, "a step with members to wait for orders something"
-        left = await_answers(self.connections, {self.group: entry.order}, self._answer_patience_s)
-        self._refuse(step, unanswered(left.get(self.group, ())))
+        left = await_confirmations(
+            self.connections, {self.group: entry.order}, self._confirmation_timeout_s
+        )
+        self._refuse(step, unconfirmed(left.get(self.group, ())))
 
     def _not_ready(self, entry: Entry) -> list[str]:
         """Why members cannot do without ZooKeeper yet."""
         assert entry.order is not None, "VERIFIED orders both stores"
-        reasons = [f"{m} has not answered" for m in behind(self.members(), entry.order)]
+        reasons = [f"{m} has not confirmed" for m in behind(self.members(), entry.order)]
         if self._is_mirrored():
             reasons.append("a mirror commits for members that go by ZooKeeper: stop them first")
         return reasons
@@ -356,7 +363,7 @@ class OffsetMigration(Closeable):
 
     def _kafka_only(self, facts: GroupFacts, entry: Entry) -> list[Member]:
         """Other members whose partitions in Kafka stay behind ZooKeeper during the whole wait for
-        answers."""
+        confirmations."""
         foreign = [m for m in facts.members if not m.is_ours]
         found: list[Member] = []
 
@@ -369,7 +376,7 @@ class OffsetMigration(Closeable):
         return [] if not foreign or self._wait_for(none_is) else found
 
     def _wait_for(self, condition: Callable[[], bool]) -> bool:
-        return wait_for(condition, self._clock, self._answer_patience_s)
+        return wait_for(condition, self._clock, self._confirmation_timeout_s)
 
     def _is_mirrored(self) -> bool:
         return self.connections.zk.exists(paths.migration_mirror(self.group))

@@ -1,6 +1,6 @@
-"""The partitions that there are, and what their logs hold.
+"""The partitions of a cluster, and the ranges of their logs.
 
-A partition without a leader is a fact and no error: others, and other groups, go on without it.
+A partition without a leader is a fact and no error: other partitions and groups do not wait for it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class LogRange(NamedTuple):
 
 
 class Partitions:
-    """Those of the `topics`; None: of all that there are. Read once, from ZooKeeper or, without it,
-    from a broker; raises ZooKeeperError, NoBrokersAvailable.
+    """The partitions of the `topics`; None: of all topics. Read once, from ZooKeeper or, without
+    it, from a broker; raises ZooKeeperError, NoBrokersAvailable.
 
     assigned   topic → the numbers of its partitions
     led        those that have had a leader (without ZooKeeper: that have one); no broker has heard

@@ -28,7 +28,7 @@ class Action(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One partition of a plan. `offset` is what Kafka will have; `reason` belongs to REFUSE."""
+    """One partition of a plan. `offset` is the future one in Kafka; `reason` belongs to REFUSE."""
 
     facts: PartitionFacts
     action: Action
@@ -158,7 +158,8 @@ def _refusal(facts: PartitionFacts, max_disagreement: int | None) -> str | None:
 
 
 def verification_problems(facts: GroupFacts) -> list[str]:
-    """What would make members skip or repeat if they read their offsets from Kafka alone now."""
+    """Problems that would make members skip or repeat messages if they read their offsets from
+    Kafka alone now."""
     problems = group_refusals(facts)
     for p in facts.partitions:
         if not p.exists:

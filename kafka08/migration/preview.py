@@ -1,7 +1,7 @@
-"""What a step of a migration would do, for --dry-run: the same refusals, and nothing is changed.
+"""Previews the steps of a migration for --dry-run: with the same refusals, and without any change.
 
-What a step finds out only while it waits for members is not foreseen: their answers, and offsets
-that move meanwhile.
+A preview cannot foresee what happens while a step waits for members: their confirmations, and
+offsets that move.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def preview_mirror(migration: OffsetMigration) -> list[TopicPartition]:
 
 
 def preview_rollback(migration: OffsetMigration, to: Literal["newest", "snapshot"]) -> Rollback:
-    """What `rollback` would write by what both stores have now. MigrationError for its refusals."""
+    """Returns what `rollback` would write, by the present offsets of both stores. MigrationError
+    for its refusals."""
     group, entry = migration.group, migration.journal()
     by_snapshot = to == "snapshot"
     keeps = entry is not None and entry.state in KEEPS_ZOOKEEPER

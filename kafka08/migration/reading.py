@@ -23,7 +23,7 @@ from kafka08.zk.operations import Get
 
 
 def overwrite(group: str, tp: TopicPartition) -> str:
-    """What to do about an offset in ZooKeeper that cannot be read."""
+    """The advice for an offset in ZooKeeper that cannot be read."""
     topic, partition = tp
     return f"overwrite it: kafka08 offsets set {group} {topic}:{partition}=OFFSET"
 
@@ -35,11 +35,11 @@ def read_facts(
     *,
     everywhere: bool = True,
 ) -> GroupFacts:
-    """Everything about `group` now. Partitions are those with an offset in either store, those of
-    `also`, and all others of the topics of these and of those that members read or owned.
+    """Read the present facts of `group`. Partitions are those with an offset in either store, those
+    of `also`, and all others of the topics of these and of those that members read or owned.
 
-    Kafka is asked for every partition of the cluster, since it cannot list what a group committed.
-    What cannot be read is noted, not raised. Raises ZooKeeperError if ZooKeeper does not answer.
+    Every partition of the cluster is requested from Kafka, since it cannot list a group's commits.
+    Unreadable offsets are noted, not raised. Raises ZooKeeperError if ZooKeeper does not respond.
     """
     [facts] = read_many([group], connections, {group: also}, everywhere=everywhere)
     return facts
@@ -95,7 +95,7 @@ def read_many(
                     ranges[tp].log_end,
                     _thread(owners[group].values.get(tp)),
                     unreadable=ranges[tp].unreadable,
-                    kafka_answered=kafka[group].unavailable is None,
+                    coordinator_responded=kafka[group].unavailable is None,
                 )
                 for tp in concerned[group]
             ),
@@ -111,7 +111,7 @@ def _thread(owner: Owner | None) -> str | None:
 
 
 def _faults(group: str, tree: Tree[Owner] | Tree[int]) -> Iterator[str]:
-    """Why znodes cannot be read, and what to do."""
+    """Sentences about unreadable znodes: the fault, and what to do."""
     for path in tree.strays:
         yield f"{path} is not named after a partition; delete this znode"
     for tp, fault in tree.unreadable.items():
@@ -140,7 +140,7 @@ def with_movement(
 
 
 class InKafka(NamedTuple):
-    """What a group's coordinator said: offsets where there are some, or why it did not answer."""
+    """The response of a group's coordinator: committed offsets, or why it did not respond."""
 
     offsets: dict[TopicPartition, int]
     unavailable: str | None = None
@@ -159,7 +159,7 @@ def kafka_offsets(
 
 
 class InZooKeeper(NamedTuple):
-    """What ZooKeeper has of one group.
+    """The offsets of one group in ZooKeeper.
 
     offsets   partition → (offset, version of its znode), of the partitions that have one
     faults    partition → why its znode cannot be read, and what to do

@@ -17,7 +17,7 @@ from kafka08.structs import TopicPartition
 
 
 class Target(enum.Enum):
-    """The target; OFFSET and SHIFT need a number, TIMESTAMP the brokers' answers."""
+    """The target; OFFSET and SHIFT need a number, TIMESTAMP the brokers' offsets."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -44,9 +44,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
+    """`untimed`: partitions that go to their log's end although they hold messages, because these
+    have no timestamps."""
+
     group: str
     changes: tuple[Change, ...]
     refusals: tuple[str, ...]
+    untimed: tuple[TopicPartition, ...] = ()
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
@@ -58,9 +62,9 @@ def plan_reset(
     facts: GroupFacts,
     target: Target,
     number: int = 0,
-    answers: Mapping[TopicPartition, Offset] = {},
+    at_time: Mapping[TopicPartition, Offset] = {},
 ) -> ChangePlan:
-    """Every existing partition to the target. `answers`: the brokers' offsets for a time; a
+    """Every existing partition to the target. `at_time`: the brokers' offsets for a time; a
     partition without one goes to its log's start."""
     changes = []
     for p in facts.partitions:
@@ -76,8 +80,8 @@ def plan_reset(
             case Target.OFFSET:
                 offset = number
             case Target.TIMESTAMP:
-                answer = answers.get(p.topic_partition)
-                offset = p.log_start if answer is None else answer
+                found = at_time.get(p.topic_partition)
+                offset = p.log_start if found is None else found
             case Target.SHIFT:
                 base = p.log_start if p.newest is None else p.newest
                 offset = min(max(base + number, p.log_start), p.log_end)

@@ -28,8 +28,8 @@ class Rollback:
 
 
 def without_old(facts: GroupFacts, snapshot: Snapshot) -> GroupFacts:
-    """The same without the offsets of Kafka that no live owner has committed: ZooKeeper has led its
-    partition all along, and what Kafka had before the migration began is there unchanged."""
+    """The facts without offsets in Kafka that no live owner has committed: their partitions have
+    always been committed to ZooKeeper, and Kafka still has the offset from before the migration."""
 
     def is_old(p: PartitionFacts) -> bool:
         owner = facts.owner(p)
@@ -74,16 +74,15 @@ def rollback_to_newest(facts: GroupFacts) -> Rollback:
 
 
 def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:
-    """Both stores as they were when the migration began, which repeats what was read since. What
-    has left the log meanwhile becomes the nearest offset that is there. `facts` must have all
-    partitions of the snapshot.
+    """Both stores get their offsets from when the migration began, so messages read since are
+    repeated. An offset that has left the log becomes the nearest one in the log. `facts` must have
+    all partitions of the snapshot.
 
     A partition that had no offset then keeps what it has now: without one, members with
     auto.offset.reset=largest would skip what was read since.
 
     Both, because members with dual commit start from the larger one. Kafka cannot forget an offset,
-    so where it had none it gets ZooKeeper's.
-    """
+    so where it had none it gets ZooKeeper's."""
     now = {p.topic_partition: p for p in facts.partitions}
     to_zookeeper: dict[TopicPartition, int] = {}
     to_kafka: dict[TopicPartition, int] = {}

@@ -22,7 +22,7 @@ from kafka08.zk.migration_protocol import OffsetStorage
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Both stores at one time, as offsets by partition where there are some. `kafka` is None if the
-    coordinator did not answer."""
+    coordinator did not respond."""
 
     at_ms: int
     zookeeper: Mapping[TopicPartition, int]
@@ -78,8 +78,8 @@ def _judge_one(
     group: GroupFacts, facts: PartitionFacts, samples: Sequence[Sample], rules: Rules
 ) -> PartitionVerdict:
     tp = facts.topic_partition
-    answered = [s for s in samples if s.kafka is not None]
-    pairs = [(s.at_ms, s.zookeeper.get(tp), (s.kafka or {}).get(tp)) for s in answered]
+    with_kafka = [s for s in samples if s.kafka is not None]
+    pairs = [(s.at_ms, s.zookeeper.get(tp), (s.kafka or {}).get(tp)) for s in with_kafka]
     zookeeper = [z for _, z, _ in pairs if z is not None]
     kafka = [k for _, _, k in pairs if k is not None]
     moved = (_movement(zookeeper), _movement(kafka))
@@ -88,7 +88,7 @@ def _judge_one(
     owner = group.owner(facts)
     problems = [*_went_back("ZooKeeper", zookeeper)]
     notes = [*_vanished(pairs)]
-    (notes if _came_up_again(kafka) else problems).extend(_went_back("Kafka", kafka))
+    (notes if _recovered(kafka) else problems).extend(_went_back("Kafka", kafka))
     if not samples:
         pass
     elif rules.storage is OffsetStorage.DUAL:
@@ -124,10 +124,10 @@ def _went_back(store: str, offsets: Sequence[int]) -> Iterator[str]:
             return
 
 
-def _came_up_again(offsets: Sequence[int]) -> bool:
-    """Whether they stepped back once and reached afterwards what they had before. A coordinator of
-    0.8.2.2 that loads accepts commits meanwhile, and puts what it loads over them until the next
-    ones."""
+def _recovered(offsets: Sequence[int]) -> bool:
+    """Whether the offsets went back once and then reached their former value again. A loading
+    coordinator of 0.8.2.2 accepts commits, and overwrites them with the loaded offsets until the
+    next commits."""
     steps = [n for n, (before, after) in enumerate(pairwise(offsets)) if after < before]
     return len(steps) == 1 and max(offsets[steps[0] + 1 :]) >= offsets[steps[0]]
 
@@ -152,7 +152,7 @@ def _disagreements(pairs: Sequence[Pair], interval_ms: int) -> Iterator[str]:
     """A sample that the other store has not reached an interval later; the last one if the group
     was watched for less."""
     if not pairs:
-        yield "the coordinator never answered"
+        yield "the coordinator never responded"
         return
     last_ms = pairs[-1][0]
     whole = last_ms - pairs[0][0] >= interval_ms

@@ -31,7 +31,7 @@ from kafka08.migration.journal import (
 )
 from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.results import errors_of, refusal
-from kafka08.migration.waiting import await_answers, unanswered, wait_for
+from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
 from kafka08.migration.writing import raise_in_kafka_of
 from kafka08.zk import paths
 from kafka08.zk.migration_protocol import OffsetStorage, Order
@@ -63,10 +63,10 @@ class Starting:
         groups: Sequence[GroupFacts],
         *,
         max_disagreement: int | None,
-        patience_s: float,
+        timeout_s: float,
     ) -> None:
         self._connections = connections
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._gate = SessionGate(connections.zk, connections.zk.clock)
         self._starts = {
             facts.group: _Start(facts, make_plan(facts, max_disagreement=max_disagreement))
@@ -90,7 +90,7 @@ class Starting:
             self._order_dual()
         finally:
             self._connections.zk.pipeline([Delete(path) for path in held])
-        self._await_answers()
+        self._await_confirmations()
         return {group: s.error or s.plan for group, s in self._starts.items()}
 
     def _left(self) -> Iterator[_Start]:
@@ -109,7 +109,7 @@ class Starting:
             start.entry = entry
 
     def _begin(self) -> list[_Start]:
-        """Write the journals of those that are to begin, or to go on with a copy broken off."""
+        """Write the journals of groups that begin, or that continue an interrupted copy."""
         copying = [start for start in self._left() if start.state in BEGINS_ANEW]
         now_ms = self._connections.runtime.time_ms()
         self._write(
@@ -127,14 +127,15 @@ class Starting:
         left = {paths.migration_copy(start.plan.group): start for start in starts}
 
         def all_are_held() -> bool:
-            results = zk.pipeline([Create(path, ephemeral=True) for path in left])
-            found = zk.pipeline([Exists(path) for path in left])
-            for path, result, stat in zip(list(left), results, found, strict=True):
-                if isinstance(result, NodeExists):
-                    # Its own, if an error has hidden that it was made.
-                    if not isinstance(stat, Stat) or stat.ephemeral_owner != zk.session_id:
-                        continue
-                    result = path
+            # A Create is a write for the whole ensemble even if it is refused, so look first.
+            results = dict(zip(left, zk.pipeline([Exists(path) for path in left]), strict=True))
+            free = [path for path, stat in results.items() if stat is None]
+            made = zk.pipeline([Create(path, ephemeral=True) for path in free])
+            results.update(zip(free, made, strict=True))
+            for path, result in results.items():
+                is_own = isinstance(result, Stat) and result.ephemeral_owner == zk.session_id
+                if isinstance(result, NodeExists | Stat) and not is_own:
+                    continue  # another tool holds it
                 start = left.pop(path)
                 if isinstance(result, ZooKeeperError):
                     start.error = result
@@ -181,10 +182,12 @@ class Starting:
         ordered = [start for start in self._left() if start.state is not State.VERIFIED]
         self._write(ordered, lambda s: entered(s.plan.group, State.DUAL, _entry(s), now_ms))
 
-    def _await_answers(self) -> None:
+    def _await_confirmations(self) -> None:
         waiting = {s.plan.group: _order(s) for s in self._left()}
-        for group, names in await_answers(self._connections, waiting, self._patience_s).items():
-            self._starts[group].error = refusal("start", group, unanswered(names))
+        for group, names in await_confirmations(
+            self._connections, waiting, self._timeout_s
+        ).items():
+            self._starts[group].error = refusal("start", group, unconfirmed(names))
 
     def _write(self, starts: Sequence[_Start], next_entry: Callable[[_Start], Entry]) -> None:
         entries = {}

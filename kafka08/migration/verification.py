@@ -53,7 +53,7 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The group as it stands, and what is wrong with that; nothing if all is well.
+    """The state of a group, and its problems; none if both stores agree.
 
     samples   how often both stores were read; 0 for a stopped group
     seconds   for how long it was watched
@@ -113,7 +113,7 @@ def watch(
     if storage is OffsetStorage.KAFKA and facts.unavailable is None:
         problems += [p.disagreement for p in facts.behind_in_kafka if p.kafka is None]
     if facts.is_live and entry.order is not None:
-        problems += [f"{m} has not answered" for m in behind(facts.members, entry.order)]
+        problems += [f"{m} has not confirmed" for m in behind(facts.members, entry.order)]
     problems += [f"{v.facts.topic_partition}: {p}" for v in verdicts for p in v.problems]
     return Verification(
         group,

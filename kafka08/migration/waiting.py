@@ -1,4 +1,4 @@
-"""Waiting for live members, who do what the journal orders in their own time."""
+"""Waits for live members to confirm the order in the journal."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kafka08.zk.migration_protocol import Order
 POLL_S: Final = 0.05
 
 
-def wait_for(condition: Callable[[], bool], clock: Clock, patience_s: float) -> bool:
-    """Until the condition holds; False if it does not within the patience. Looks at least once."""
-    give_up_at = clock.monotonic() + patience_s
+def wait_for(condition: Callable[[], bool], clock: Clock, timeout_s: float) -> bool:
+    """Until the condition holds; False if it does not within the timeout. Looks at least once."""
+    give_up_at = clock.monotonic() + timeout_s
     while not condition():
         if clock.monotonic() >= give_up_at:
             return False
@@ -24,11 +24,11 @@ def wait_for(condition: Callable[[], bool], clock: Clock, patience_s: float) -> 
     return True
 
 
-def await_answers(
-    connections: Connections, orders: Mapping[str, Order], patience_s: float
+def await_confirmations(
+    connections: Connections, orders: Mapping[str, Order], timeout_s: float
 ) -> dict[str, list[str]]:
-    """Until every live member of ours follows its group's order, or the patience is over. Groups
-    with members that have not answered by then → these members."""
+    """Until every live member of ours follows its group's order, or the timeout is over. Groups
+    with members that have not confirmed by then → these members."""
     left: dict[str, list[str]] = {group: [] for group in orders}
 
     def all_have() -> bool:
@@ -38,10 +38,10 @@ def await_answers(
                 del left[group]
         return not left
 
-    wait_for(all_have, connections.runtime, patience_s)
+    wait_for(all_have, connections.runtime, timeout_s)
     return left
 
 
-def unanswered(members: Sequence[str]) -> list[str]:
-    """What to tell about members that have not answered."""
-    return [f"{m} has not answered: see its log, then repeat the step" for m in members]
+def unconfirmed(members: Sequence[str]) -> list[str]:
+    """The text about members that have not confirmed the order."""
+    return [f"{m} has not confirmed: see its log, then repeat the step" for m in members]

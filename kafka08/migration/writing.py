@@ -1,4 +1,4 @@
-"""Writes of offsets that may be repeated, and that lower nothing unless they are told to."""
+"""Idempotent writes of offsets, which lower no offset except on request."""
 
 from __future__ import annotations
 
@@ -91,18 +91,20 @@ def raise_in_zookeeper(
     wanted: Mapping[TopicPartition, int],
     out_of_log: Mapping[TopicPartition, int] = {},
 ) -> Offsets:
-    """Bring ZooKeeper up to `wanted`, and down from the offsets of `out_of_log`. Each write is
-    conditional on the version read; a commit made meanwhile is looked at first, and wins unless it
-    must give way as well. Returns what was written."""
+    """Raise ZooKeeper to `wanted`, and lower the offsets of `out_of_log`. Each write is
+    conditional on the version read; a concurrent commit is read first, and wins unless it must be
+    overwritten too. Returns the written offsets."""
 
-    def gives_way(tp: TopicPartition, offset: int) -> bool:
+    def may_overwrite(tp: TopicPartition, offset: int) -> bool:
         return offset < wanted[tp] or offset == out_of_log.get(tp)
 
     written: Offsets = {}
     left = dict(wanted)
     while left:
         found = zookeeper_offsets(group, sorted(left), connections)
-        left = {tp: o for tp, o in left.items() if tp not in found or gives_way(tp, found[tp][0])}
+        left = {
+            tp: o for tp, o in left.items() if tp not in found or may_overwrite(tp, found[tp][0])
+        }
         writes: list[Operation] = [
             Set(paths.offset(group, *tp), nodes.encode_offset(o), found[tp][1])
             if tp in found

@@ -44,6 +44,7 @@ class Target(Protocol):
         keys: Sequence[bytes | None] | None = None,
         *,
         partition: int | None = None,
+        timestamps: Sequence[int | None] | None = None,
     ) -> Sent: ...
 
 
@@ -130,7 +131,13 @@ class StreamCopier:
         def send(some: Sequence[int]) -> Sent:
             some_keys = _keys_of([keys[place] for place in some])
             some_values = [values[place] for place in some]
-            return self._target.send_many(batch.topic, some_values, some_keys, partition=partition)
+            return self._target.send_many(
+                batch.topic,
+                some_values,
+                some_keys,
+                partition=partition,
+                timestamps=_times_of(batch, some),
+            )
 
         failures: Failures
         try:
@@ -178,6 +185,15 @@ class StreamCopier:
 def _keys_of(keys: list[bytes | None]) -> list[bytes | None] | None:
     """None if no message has a key: such messages are sent faster."""
     return None if all(key is None for key in keys) else keys
+
+
+def _times_of(batch: MessageBatch, places: Sequence[int]) -> list[int | None] | None:
+    """The timestamps of messages of a batch, None for one without; None if none has one."""
+    times = batch.timestamps
+    if times is None:
+        return None
+    some = [times[place] for place in places]
+    return None if max(some) < 0 else [None if time < 0 else time for time in some]
 
 
 def _size(data: bytes | None) -> int:

@@ -8,14 +8,14 @@ work. Its guarantees:
 
 1. No message is lost: it commits only messages that the target has acknowledged. After kill -9, or
    a rebalance, the messages since the last commit are copied again.
-2. A message keeps topic, key and value; its partition is chosen by its key, or kept.
+2. A message keeps topic, key, value, and its timestamp where both brokers are of 0.10.0 or later.
+   Its partition is chosen by its key, or kept.
 3. Messages of one source partition with the same key keep their order; if some were copied again,
    their last copies do.
-4. It waits without limit for a target that does not answer. A permanent refusal ends the mirror, or
-   the message is skipped, depending on the settings.
+4. It waits without limit for a target that does not respond. A permanent refusal ends the mirror,
+   or the message is skipped, depending on the settings.
 
-Source: kafka.tools.MirrorMaker 0.8.2.2, which commits messages that are still in its queue.
-"""
+Source: kafka.tools.MirrorMaker 0.8.2.2, which commits messages that are still in its queue."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 POLL_MS: Final = 100
 """How often a stream without messages checks for a stop."""
-STOP_PATIENCE_S: Final = 10.0
+STOP_TIMEOUT_S: Final = 10.0
 """How long a stop waits for outstanding acknowledgements."""
 
 
@@ -86,7 +86,8 @@ class Mirror:
             leaving.callback(stopping.set)
             producers = [KafkaProducer(self._target) for _ in range(self._settings.producers)]
             leaving.callback(close_all, producers)
-            connector = ConsumerConnector(self._source.with_changes(consumer_timeout_ms=POLL_MS))
+            source = self._source.with_changes(consumer_timeout_ms=POLL_MS)
+            connector = ConsumerConnector(source, timestamps=True)
             leaving.callback(connector.shutdown)
             streams = connector.create_message_streams_by_filter(
                 self._topics, self._settings.streams
@@ -113,7 +114,7 @@ class Mirror:
         for thread in threads:
             thread.start()
         stopping.wait()
-        deadline = time.monotonic() + STOP_PATIENCE_S
+        deadline = time.monotonic() + STOP_TIMEOUT_S
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in threads):

@@ -31,7 +31,8 @@ class Outcome:
 
 
 def judge(count: int, failures: Failures) -> Outcome:
-    """What to do about the failures among `count` messages that were sent together.
+    """Decide which of `count` messages that were sent together are sent again, and which are
+    refused.
 
     From the first message whose error may pass, or that was refused together with others, all are
     sent again that are not refused, stored or not: a message that was stored behind one that was
@@ -57,5 +58,5 @@ def judge(count: int, failures: Failures) -> Outcome:
 
 
 def passes(error: KafkaError) -> bool:
-    """Whether the same message may be stored later: a full buffer empties when brokers answer."""
+    """Whether the same message may be stored later: a full buffer empties when brokers respond."""
     return is_retriable(error) or isinstance(error, BufferExhausted)

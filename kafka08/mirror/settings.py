@@ -23,7 +23,7 @@ TARGET_DEFAULTS: Final[Mapping[str, str]] = {
     "max.in.flight.requests.per.connection": "1",
     "retries": "10",
     "retry.backoff.ms": "200",
-    # How long a stop may have to wait for a target that does not answer.
+    # How long a stop may have to wait for a target that does not respond.
     "max.block.ms": "10000",
 }
 """The producer's keys for which a mirror has other defaults."""
@@ -32,7 +32,7 @@ Address = tuple[str, int]
 
 
 class OnFailure(enum.Enum):
-    """What happens when the target refuses a message permanently."""
+    """The reaction to a message that the target refuses permanently."""
 
     ABORT = "abort"
     SKIP = "skip"

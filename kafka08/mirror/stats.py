@@ -1,4 +1,4 @@
-"""What a mirror has done so far."""
+"""Counts of a mirror."""
 
 from __future__ import annotations
 

@@ -24,11 +24,10 @@ from kafka08.errors import (
 )
 from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec, growing_buffer
-from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka08.protocol.frame import SIZE, frame_size
-from kafka08.protocol.list_groups import ListGroupsRequest
+from kafka08.protocol.negotiation import Negotiation
 from kafka08.protocol.types import Buffer, Request, Response
-from kafka08.protocol.version_ranges import OF_0_9, VersionRanges
+from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import BOTH_WAYS, PEEK
@@ -58,6 +57,8 @@ class Connection(Closeable):
                         with 0 each one, gets memory of its own
     negotiates          whether to request the broker's API versions whenever it is opened; they are
                         in `versions` then. For brokers from 0.9 on
+    accepts_0_8         with `negotiates`: also for brokers of 0.8. They close the connection that
+                        asks; another one does not ask
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Connection(Closeable):
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         response_room: int = 0,
         negotiates: bool = False,
+        accepts_0_8: bool = False,
         runtime: Runtime = THREADS,
     ) -> None:
         self.host = host
@@ -86,7 +88,8 @@ class Connection(Closeable):
         self._max_response_bytes = max_response_bytes
         self._room = memoryview(bytearray(response_room))
         self._negotiates = negotiates
-        self.versions = OF_0_9
+        self._accepts_0_8 = accepts_0_8
+        self.versions = OF_0_8
         self.runtime = runtime
         self._stream: Stream | None = None
         self._aborts = 0
@@ -118,6 +121,11 @@ class Connection(Closeable):
         `abort` was called meanwhile."""
         if self._stream is not None:
             return
+        self._connect()
+        if self._negotiates:
+            self.versions = self._ask_versions()
+
+    def _connect(self) -> None:
         aborts = self._aborts
         try:
             with waiting_for(self._server):
@@ -136,8 +144,6 @@ class Connection(Closeable):
         if self._aborts != aborts:
             self.close()
             raise ConnectionFailed(f"the connection to {self} was aborted while it was opened")
-        if self._negotiates:
-            self.versions = self._ask_versions()
 
     def send(self, request: Request, *, timeout_ms: int | None = None) -> Response:
         """Write `request` and read its response; nothing else may be in flight."""
@@ -145,13 +151,13 @@ class Connection(Closeable):
         self.write(request)
         return self.read_response(timeout_ms=timeout_ms)
 
-    def write(self, request: Request, *, answered: bool = True) -> None:
-        """Send `request`, connecting first if needed. `answered`: False for a request without a
+    def write(self, request: Request, *, has_response: bool = True) -> None:
+        """Send `request`, connecting first if needed. `has_response`: False for a request without a
         response (Produce with acks 0). Raises ConnectionFailed, RequestTimeout."""
         correlation_id = self.take_correlation_id()
         frame = codec.encode_request(request, correlation_id, self.client_id)
         self.write_frame(
-            frame, correlation_id, type(request), version=request.version, answered=answered
+            frame, correlation_id, type(request), version=request.version, has_response=has_response
         )
 
     def take_correlation_id(self) -> int:
@@ -167,7 +173,7 @@ class Connection(Closeable):
         request_class: type[Request],
         *,
         version: int = 0,
-        answered: bool = True,
+        has_response: bool = True,
     ) -> None:
         """`write` for an encoded frame, which several connections may send."""
         if self._stream is None:
@@ -187,7 +193,7 @@ class Connection(Closeable):
         except BaseException:
             self.close()
             raise
-        if answered:
+        if has_response:
             self._in_flight.append((correlation_id, request_class, version))
         else:
             self.sent_unconfirmed = True
@@ -226,7 +232,7 @@ class Connection(Closeable):
         except TimeoutError as error:
             self.close()
             raise RequestTimeout(
-                f"{self} did not answer a {request_class.__name__} within {timeout_ms} ms"
+                f"{self} did not respond to a {request_class.__name__} within {timeout_ms} ms"
             ) from error
         except OSError as error:
             self.close()
@@ -275,29 +281,28 @@ class Connection(Closeable):
             stream.close()
 
     def _ask_versions(self) -> VersionRanges:
-        """The broker's API versions. Sends ListGroups after ApiVersions: a broker of 0.9 responds
-        only to the former, one of 0.8 closes the connection."""
-        questions: tuple[type[Request], ...] = (ApiVersionsRequest, ListGroupsRequest)
+        """The broker's API versions; NoApiVersions from one of 0.8."""
+        first_id = self._next_correlation_id
+        ids = range(first_id, first_id + (3 if self._accepts_0_8 else 2))
+        negotiation = Negotiation([i & INT_MAX for i in ids], recognizes_0_8=self._accepts_0_8)
         try:
-            for question in questions:
-                self.write(question())
-            payload = self._receive_frame(self.timeout_ms)
-            if codec.correlation_id_of(payload) != self._in_flight[0][0]:
-                self._in_flight.clear()
-                return OF_0_9
-            self._in_flight.popleft()
-            _, response = codec.decode_response(ApiVersionsRequest, payload)
-            self.read_response()
+            for question in negotiation.questions:
+                self.write(question)
+            while negotiation.versions is None:
+                negotiation.take(self._receive_frame(self.timeout_ms))
         except (OSError, KafkaError) as error:
             self.close()
+            if negotiation.is_of_0_8 and not isinstance(error, TimeoutError | ProtocolError):
+                self._connect()
+                return OF_0_8
             raise NoApiVersions(
                 f"{self} did not return its API versions: {error}. Brokers from 0.9 on do"
             ) from error
         except BaseException:
             self.close()
             raise
-        assert isinstance(response, ApiVersionsResponse)
-        return VersionRanges(response.apis)
+        self._in_flight.clear()
+        return negotiation.versions
 
     def _receive_frame(self, timeout_ms: int) -> memoryview:
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""

@@ -6,7 +6,7 @@ callback receives at most four times, each time handles at most 64 requests or 2
 sends their responses together. Message sets above 16 KB go from their files to the socket by
 sendfile. When a socket's send buffer is full, reading stops until it has room. Limits: size of a
 request, connections from one address, time without a request. Source: kafka.network.SocketServer
-0.8.2.2; ARCHITECTURE.md, "Who runs where".
+0.8.2.2; ARCHITECTURE.md, "Threads and greenlets".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kafka08.errors import ProtocolError
@@ -24,6 +24,7 @@ from kafka08.network.server_connection import (
     SECONDS_MAX,
     FileSlice,
     GeneratedBytes,
+    Piece,
     RequestHandlers,
     ServerConnection,
 )
@@ -142,15 +143,17 @@ class AcceptedConnection(ServerConnection):
         again only if nothing is left to do: a client that has its next request on the way, and
         waits for replicas each time, then costs no event and no change of the watch."""
         self.scheduled = False
+        if self.parked or self.outbox or self.ending:
+            return
         try:
-            if self.reader.pending_bytes and self._is_idle:
+            if self.reader.pending_bytes:
                 self._send_or_wait(self.handle_frames(self._server.runtime.monotonic))
-            elif self._reading.active and not self.parked:
+            elif self._reading.active:
                 self.reader.release()
-            if self._is_idle and not self._reading.active:
+            if not self._reading.active and self._is_idle:
                 self.last_read = self._server.runtime.monotonic()
                 self._receive()
-                if self._is_idle:
+                if not self.parked and self._is_idle:
                     self._reading.start(self._on_readable)
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
             self._fail(error)
@@ -213,20 +216,12 @@ class AcceptedConnection(ServerConnection):
         """Send the bytes and the small slices at the front in one call. False if the socket is
         full."""
         outbox = self.outbox
-        parts: list[bytes | bytearray] = []
-        joined_bytes = 0
-        for piece in outbox:
-            if joined_bytes >= JOINED_BYTES:
-                break
-            if isinstance(piece, BYTES):
-                parts.append(piece)
-            elif not isinstance(piece, GeneratedBytes) and piece.size <= COPIED_BYTES_MAX:
-                parts.append(read_slice(piece))
-            else:
-                break
-            joined_bytes += len(parts[-1])
-        count = len(parts)
-        joined = parts[0] if count == 1 else b"".join(parts)
+        joined = outbox[0]
+        count = 1
+        if len(outbox) > 1 or not isinstance(joined, BYTES):
+            parts = front_bytes(outbox)
+            count = len(parts)
+            joined = parts[0] if count == 1 else b"".join(parts)
         try:
             # MSG_MORE: the file's bytes follow at once, so let both share a segment.
             sent = self._stream.send(joined, MORE if count < len(outbox) else 0)
@@ -251,7 +246,7 @@ class AcceptedConnection(ServerConnection):
         if sent == piece.size:
             del self.outbox[0]
         else:
-            self.outbox[0] = Rest(piece, sent)
+            self.outbox[0] = RemainingSlice(piece, sent)
         return True
 
     def _make(self, piece: GeneratedBytes) -> None:
@@ -340,7 +335,7 @@ class AcceptedConnection(ServerConnection):
         )
 
 
-class Rest:
+class RemainingSlice:
     """The rest of a slice after a part of it was sent."""
 
     __slots__ = ("file", "position", "size")
@@ -349,6 +344,23 @@ class Rest:
         self.file = piece.file
         self.position = piece.position + sent
         self.size = piece.size - sent
+
+
+def front_bytes(outbox: Iterable[Piece]) -> list[bytes | bytearray]:
+    """The bytes and the small slices at the front, up to about JOINED_BYTES."""
+    parts: list[bytes | bytearray] = []
+    joined_bytes = 0
+    for piece in outbox:
+        if joined_bytes >= JOINED_BYTES:
+            break
+        if isinstance(piece, BYTES):
+            parts.append(piece)
+        elif not isinstance(piece, GeneratedBytes) and piece.size <= COPIED_BYTES_MAX:
+            parts.append(read_slice(piece))
+        else:
+            break
+        joined_bytes += len(parts[-1])
+    return parts
 
 
 def read_slice(piece: FileSlice) -> bytes:
@@ -457,7 +469,8 @@ class SocketServer:
                 )
 
     def _pause_accepting(self) -> None:
-        """Without a free descriptor the listener stays readable: look again a little later."""
+        """Stop accepting for a moment: without a free file descriptor the listener stays
+        readable."""
         assert self._accepting is not None
         self._accepting.stop()
 

@@ -9,7 +9,7 @@ client of 0.8 expects. Source: kafka.network.Processor 0.8.2.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Final, Protocol, TypeAlias
 
 from kafka08.protocol.frame import FrameReader
@@ -20,6 +20,7 @@ REQUESTS_MAX: Final = 64
 SECONDS_MAX: Final = 0.002
 """The time limit of one turn, checked after each request above LARGE_BYTES."""
 LARGE_BYTES: Final = 4096
+NUMBERS: Final = count()
 
 
 class FileSlice(Protocol):
@@ -74,6 +75,7 @@ class ServerConnection:
     """One connection's requests and responses.
 
     peer       host:port of the client
+    number     grows from each accepted connection to the next
     outbox     pieces of responses to be sent, in order
     parked     a request was handled and its response is still to come
     ending     nothing more is read or handled
@@ -82,11 +84,12 @@ class ServerConnection:
     on_sent    called once when the whole `outbox` was sent; for timing
     """
 
-    __slots__ = ("_early", "_handlers", "_handling", "closed", "ending", "on_close", "on_sent",
-                 "outbox", "parked", "peer", "reader")  # fmt: skip
+    __slots__ = ("_early", "_handlers", "_handling", "closed", "ending", "number", "on_close",
+                 "on_sent", "outbox", "parked", "peer", "reader")  # fmt: skip
 
     def __init__(self, peer: str, reader: FrameReader, handlers: RequestHandlers) -> None:
         self.peer = peer
+        self.number = next(NUMBERS)
         self.reader = reader
         self.outbox: list[Piece] = []
         self.parked = False

@@ -15,7 +15,7 @@ Values = Mapping[str, Mapping[str, float]]
 
 def observe(prefix: str, metrics: Callable[[], Values], meter: Meter | None = None) -> None:
     """A gauge for each name that `metrics` gives now: `<prefix>.record_send_rate` of
-    record-send-rate, with the attributes of what it is about (`topic`, `partition`, `broker`).
+    record-send-rate, with attributes (`topic`, `partition`, `broker`).
     `metrics` is called at each collection, once for each name; what comes to it later under a known
     name is seen too. Call it when the client is made; a client that was closed is observed on.
 

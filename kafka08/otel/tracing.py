@@ -55,20 +55,20 @@ class TracedProducer(Closeable):
         return self.producer.metrics()
 
     def send(self, record: ProducerRecord, callback: Callback | None = None) -> RecordFuture:
-        """As KafkaProducer.send."""
+        """Like KafkaProducer.send."""
         span = self._tracer.start_span(
             f"send {record.topic}",
             kind=SpanKind.PRODUCER,
             attributes=attributes_of(record.topic, "send", "send"),
         )
 
-        def answered(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        def on_completion(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             end(span, metadata, error)
             if callback is not None:
                 callback(metadata, error)
 
         try:
-            return self.producer.send(record, answered)
+            return self.producer.send(record, on_completion)
         except BaseException as error:
             fail(span, error)
             span.end()

@@ -45,14 +45,14 @@ Query = Mapping[str, str]
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: HTTPStatus
     body: bytes
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Unanswerable(Exception):
+class BadRequest(Exception):
     """A malformed request; the message says why."""
 
 
@@ -73,29 +73,32 @@ class Console:
         }
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        answer = self._answer(environ)
+        response = self._respond(environ)
         headers = [
-            ("Content-Type", answer.content_type),
-            ("Content-Length", str(len(answer.body))),
+            ("Content-Type", response.content_type),
+            ("Content-Length", str(len(response.body))),
             *HEADERS,
-            *answer.headers,
+            *response.headers,
         ]
-        start_response(f"{answer.status.value} {answer.status.phrase}", headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+        start_response(f"{response.status.value} {response.status.phrase}", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [response.body]
 
-    def _answer(self, environ: Mapping[str, Any]) -> Answer:
+    def _respond(self, environ: Mapping[str, Any]) -> Response:
         method, path = environ["REQUEST_METHOD"], environ.get("PATH_INFO", "/")
-        query = query_of(environ)
-        if path == "/" and self._guard.brings_token(query.get("token", "")):
+        try:
+            query = query_of(environ)
+        except ValueError as error:
+            return said(HTTPStatus.BAD_REQUEST, str(error))
+        if path == "/" and self._guard.accepts_token(query.get("token", "")):
             return welcome(query["token"])
         refusal = self._guard.refusal(method, path, headers_of(environ))
         if refusal is not None:
             if path.startswith("/api/"):
                 return said(refusal.status, refusal.why)
-            return Answer(refusal.status, refusal.why.encode(), "text/plain; charset=utf-8")
+            return Response(refusal.status, refusal.why.encode(), "text/plain; charset=utf-8")
         try:
             if path in FILES:
-                return Answer(HTTPStatus.OK, self._files[path], FILES[path][1])
+                return Response(HTTPStatus.OK, self._files[path], FILES[path][1])
             if path == "/api/state":
                 return self._state(query)
             if path in self._read:
@@ -103,33 +106,33 @@ class Console:
             if path == "/api/change" and method == "POST":
                 return self._one_reader(lambda: self._change(environ))
             return said(HTTPStatus.NOT_FOUND, "There is no such page.")
-        except (Unanswerable, ValueError) as error:
+        except (BadRequest, ValueError) as error:
             return said(HTTPStatus.BAD_REQUEST, str(error))
         except KafkaError as error:
             return said(HTTPStatus.BAD_GATEWAY, str(error))
         except Exception:  # the root of a request
-            logger.exception("Uncaught error while answering %s", path)
+            logger.exception("Uncaught error in the response to %s", path)
             return said(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "Uncaught error: the console's log has it."
             )
 
-    def _state(self, query: Query) -> Answer:
+    def _state(self, query: Query) -> Response:
         """The state; an empty response if the page already has it."""
         state = self._live.state
         if query.get("seen") == str(state.number):
-            return Answer(HTTPStatus.NO_CONTENT, b"")
-        return Answer(HTTPStatus.OK, state.text, JSON, (("Content-Encoding", "gzip"),))
+            return Response(HTTPStatus.NO_CONTENT, b"")
+        return Response(HTTPStatus.OK, state.text, JSON, (("Content-Encoding", "gzip"),))
 
-    def _one_reader(self, read: Callable[[], Any]) -> Answer:
+    def _one_reader(self, read: Callable[[], Any]) -> Response:
         with self._lock:
             if self._readers >= READERS_MAX:
                 return said(
                     HTTPStatus.SERVICE_UNAVAILABLE,
-                    f"{READERS_MAX} requests are being answered; repeat this one in a moment.",
+                    f"{READERS_MAX} requests are under way; repeat this one in a moment.",
                 )
             self._readers += 1
         try:
-            return Answer(HTTPStatus.OK, json.dumps(read()).encode())
+            return Response(HTTPStatus.OK, json.dumps(read()).encode())
         finally:
             with self._lock:
                 self._readers -= 1
@@ -171,15 +174,15 @@ class Console:
         return {"says": says}
 
 
-def welcome(token: str) -> Answer:
+def welcome(token: str) -> Response:
     """Move the token from the URL, where others may see it, into a cookie."""
     cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax"
     headers = (("Location", "/"), ("Set-Cookie", cookie))
-    return Answer(HTTPStatus.SEE_OTHER, b"", "text/plain", headers)
+    return Response(HTTPStatus.SEE_OTHER, b"", "text/plain", headers)
 
 
-def said(status: HTTPStatus, why: str) -> Answer:
-    return Answer(status, json.dumps({"error": why}).encode())
+def said(status: HTTPStatus, why: str) -> Response:
+    return Response(status, json.dumps({"error": why}).encode())
 
 
 def headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
@@ -193,7 +196,8 @@ def headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
 
 
 def query_of(environ: Mapping[str, Any]) -> dict[str, str]:
-    """The first value of each parameter; {} if the query is too long."""
+    """The first value of each parameter; {} if the query is too long. ValueError for too many of
+    them."""
     text = environ.get("QUERY_STRING", "")
     if len(text) > QUERY_MAX:
         return {}
@@ -203,16 +207,16 @@ def query_of(environ: Mapping[str, Any]) -> dict[str, str]:
 
 def wanted(query: Query, name: str) -> str:
     if name not in query:
-        raise Unanswerable(f"{name} is missing")
+        raise BadRequest(f"{name} is missing")
     return query[name]
 
 
 def body_of(environ: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object in the body. Unanswerable if it is not one, is empty, or is too long."""
+    """The JSON object in the body. BadRequest if it is not one, is empty, or is too long."""
     length = environ.get("CONTENT_LENGTH") or ""
     if not length.isdecimal() or not 0 < int(length) <= BODY_BYTES_MAX:
-        raise Unanswerable(f"A change has from 1 to {BODY_BYTES_MAX} bytes.")
+        raise BadRequest(f"A change has from 1 to {BODY_BYTES_MAX} bytes.")
     found = json.loads(environ["wsgi.input"].read(int(length)))
     if not isinstance(found, dict):
-        raise Unanswerable("A change is a JSON object.")
+        raise BadRequest("A change is a JSON object.")
     return found

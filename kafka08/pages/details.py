@@ -42,14 +42,14 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
     """The group's details. `kinds`: in ZooKeeper, with a coordinator, or both; empty for an unknown
     group. `verdicts` are for its committed offsets."""
     views: list[GroupView] = []
-    unanswered: list[str] = []
+    failed_requests: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
         facts = reader.facts(name)
         try:
             coordinated = reader.coordinated_facts(name)
         except KafkaError as error:
             coordinated = None
-            unanswered.append(f"whether a coordinator has the group: {error}")
+            failed_requests.append(f"whether a coordinator has the group: {error}")
         commits = reader.commits(name, [*facts.partitions, *coordinated_partitions(coordinated)])
     if facts.in_zookeeper or (facts.exists and coordinated is None):
         views.append(ZooKeeperGroupView(facts))
@@ -65,7 +65,7 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
             for row in live.partitions_of(name)
         ],
         "lags": live.lags_of(name),
-        "unanswered": unanswered,
+        "failed_requests": failed_requests,
     }
 
 

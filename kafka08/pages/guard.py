@@ -79,10 +79,10 @@ class Guard:
         if method in {"GET", "HEAD"}:
             return None
         if method != "POST":
-            return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not answered.")
+            return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not allowed.")
         return self._refusal_of_change(host, headers)
 
-    def brings_token(self, token: str) -> bool:
+    def accepts_token(self, token: str) -> bool:
         """Whether `token` is the console's. Compares in constant time."""
         return self.token is not None and same(token, self.token)
 
@@ -92,13 +92,13 @@ class Guard:
 
     def _has_token(self, headers: Mapping[str, str]) -> bool:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self.brings_token(bearer.strip()):
+        if scheme.lower() == "bearer" and self.accepts_token(bearer.strip()):
             return True
         try:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
             return False
-        return COOKIE in cookies and self.brings_token(cookies[COOKIE].value)
+        return COOKIE in cookies and self.accepts_token(cookies[COOKIE].value)
 
     def _refusal_of_change(self, host: str, headers: Mapping[str, str]) -> Refusal | None:
         if not self.changes:

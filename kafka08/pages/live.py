@@ -71,7 +71,7 @@ class Live(Closeable):
         return self._watch.view
 
     def look(self) -> float:
-        """Read the cluster; returns how many seconds that took. If ZooKeeper does not answer, the
+        """Read the cluster; returns how many seconds that took. If ZooKeeper does not respond, the
         pages say so, and keep showing the latest state."""
         began = self.runtime.monotonic()
         try:

@@ -41,7 +41,7 @@ MESSAGES_MAX: Final = 200
 SCANNED_MAX: Final = 200_000
 """Maximum number of messages in which a search looks for a key or a text."""
 SEARCHED_BACK: Final = 20_000
-"""With Start.LATEST, a search for a key or a text covers so many of the topic's last messages."""
+"""With Start.LATEST, a search for a key or a text covers this many of the topic's last messages."""
 BYTES_MAX: Final = 64 * 1024 * 1024
 """Maximum bytes of keys and values that a search reads."""
 SECONDS_MAX: Final = 5.0
@@ -303,7 +303,7 @@ class Scan:
     """Reads the wanted messages of one partition as they are taken.
 
     end        exclusive; inf: the log end
-    position   the offset behind what was taken, or behind what was looked at if nothing is left
+    position   the offset behind the last taken message, or behind the last scanned one at the end
     fault      why it ended early
     """
 

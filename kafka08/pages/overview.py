@@ -47,7 +47,7 @@ def overview_of(facts: Overview) -> dict[str, Any]:
         "groups": [asdict(row) for row in summary.groups],
         "under_replicated": summary.under_replicated,
         "offline": summary.offline,
-        "unanswered": summary.unanswered,
+        "failed_requests": summary.failed_requests,
         "trends": facts.trends.as_dict(),
         "findings": None if facts.findings is None else findings_as_json(facts.findings),
         "log_directories": [

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -53,7 +54,10 @@ def read_report(path: Path) -> Kept | None:
     """The data that the report at `path` keeps; None without a file. ConfigError if the file is not
     a report: it must not be overwritten."""
     try:
-        if path.stat().st_size > REPORT_BYTES_MAX:
+        found_file = path.stat()
+        if not stat.S_ISREG(found_file.st_mode):
+            raise ValueError("it is no regular file")  # a device or a pipe may have no end
+        if found_file.st_size > REPORT_BYTES_MAX:
             raise ValueError(f"it has more than {REPORT_BYTES_MAX} bytes")
         text = path.read_text(encoding="utf-8")
         _, found, rest = text.partition(KEPT[0])

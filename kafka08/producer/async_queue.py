@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from kafka08 import kernel
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
 from kafka08.producer.callback_handler import CallbackHandler
-from kafka08.producer.flat_messages import WIDTH, FlatMessages
+from kafka08.producer.message_columns import MessageColumns, refused
 from kafka08.producer.record import KeyedMessage
 from kafka08.runtime import ClientRuntime
 
@@ -29,8 +30,15 @@ class AsyncQueue:
     batches are waiting, it passes them together, up to BACKLOG_BYTES: the JVM passes them one by
     one, which here would cost three thread switches each.
 
-    max_count          length of the queue, without the messages that are being sent
-    enqueue_timeout_s  how long `put` waits for room; None: without limit, 0: not at all
+    Only the first and the last message of a batch take the lock; the kernel adds the others to the
+    batch that is being filled, as long as that has room.
+
+    handle             sends messages and raises an error if it cannot; called by one thread
+    hooks              called at every stage; None: no hooks
+    max_count          most messages in the queue, without those that are being sent
+    max_s              how long the first message of a batch waits, in seconds
+    batch_count        messages of a full batch
+    enqueue_timeout_s  how long `put` waits for room, in seconds; None: without limit, 0: not at all
     on_drop            called with the topic of a message that found no room
     """
 
@@ -53,74 +61,84 @@ class AsyncQueue:
         self._max_s = max_s
         self._enqueue_timeout_s = enqueue_timeout_s
         self._runtime = runtime
-        self._count = 0
-        self._full: deque[FlatMessages] = deque()
-        self._filling: list[Any] = []
-        self._batch_fields = batch_count * WIDTH
+        self._full: deque[MessageColumns] = deque()
+        self._full_count = 0
+        """Messages of `_full`."""
+        self._filling = kernel.ColumnBuffer(KeyedMessage, self._put)
+        self._batch_count = batch_count
         self._lock = runtime.lock()
-        self._acquire = self._lock.acquire
-        self._release = self._lock.release
         self._changed = runtime.condition(self._lock)
         self._room = runtime.condition(self._lock)
         self._waiting = 0
         self._closed = False
         if hooks is None:
-            self.put = self._put  # type: ignore[method-assign]  # saves a call per message
+            # Saves a call per message.
+            self.put = self._filling.put  # type: ignore[method-assign,assignment]
         self._task = runtime.spawn(self._run, name="ProducerSendThread-")
 
     @property
     def count(self) -> int:
         """Messages that wait."""
-        return self._count
+        return self._full_count + len(self._filling)
 
-    def put(self, message: KeyedMessage) -> None:
-        """Add a message. Raises QueueFull without room in time, ProducerClosed, and the hooks'
-        errors."""
-        assert self._hooks is not None
-        message = checked(self._hooks.before_enqueue(message))
-        try:
-            self._put(message)
-        except QueueFull:
-            self._hooks.after_enqueue(message, False)
-            raise
-        self._hooks.after_enqueue(message, True)
+    def put(self, messages: KeyedMessage | Iterable[KeyedMessage]) -> None:
+        """Add a message, or many one by one. Raises QueueFull without room for one of them in time,
+        ProducerClosed, TypeError for an object that is no KeyedMessage, and the hooks' errors."""
+        if not isinstance(messages, KeyedMessage):
+            for message in messages:
+                self.put(checked(message))
+        elif self._hooks is None:
+            self._filling.put(messages)
+        else:
+            self._put_with_hooks(messages, self._hooks)
 
     def close(self) -> None:
-        """Accept no more messages, send the queued ones, end. Called from a hook, it does not
-        wait."""
+        """Accept no more messages, send the queued ones, end; waits without limit, except when it
+        is called from a hook. May be called again."""
         with self._lock:
             self._closed = True
+            self._filling.room = 0
             self._changed.notify()
             self._room.notify_all()
         if self._runtime.current_task() is not self._task:
             self._task.join()
 
-    def _put(self, message: KeyedMessage) -> None:
-        self._acquire()  # half the cost of a with statement
+    def _put_with_hooks(self, message: KeyedMessage, hooks: CallbackHandler) -> None:
+        message = checked(hooks.before_enqueue(message))
         try:
-            if self._count >= self._max_count or self._closed:
-                self._await_room(message)
-            filling = self._filling
-            filling.extend(message)
-            self._count += 1
-            size = len(filling)
-            if size == WIDTH:
+            self._filling.put(message)
+        except QueueFull:
+            hooks.after_enqueue(message, False)
+            raise
+        hooks.after_enqueue(message, True)
+
+    def _put(self, messages: KeyedMessage | Iterable[KeyedMessage]) -> None:
+        """`put` for what the kernel leaves: many messages, and one for which it has no room."""
+        if not isinstance(messages, KeyedMessage):
+            for message in messages:
+                self._filling.put(checked(message))
+            return
+        with self._lock:
+            self._await_room(messages)
+            # The last message of a batch comes here too, to pass the batch on.
+            limit = min(self._batch_count - 1, self._max_count - self._full_count)
+            count = self._filling.admit(messages, limit)
+            if count == self._batch_count:
+                self._full.append(MessageColumns(self._filling.take()))
+                self._full_count += count
+            if count in (1, self._batch_count):
                 self._changed.notify()
-            if size == self._batch_fields:
-                self._full.append(FlatMessages(filling))
-                self._filling = []
-                self._changed.notify()
-        finally:
-            self._release()
 
     def _await_room(self, message: KeyedMessage) -> None:
-        """Wait for room. Threads are notified when the queue is half empty, so that they do not
-        take turns for each message; on timeout any room is enough."""
+        """Wait for room, and keep it: until the lock is released, no thread adds anything. Threads
+        are notified when the queue is half empty, so that they do not take turns for each message;
+        on timeout any room is enough."""
         timeout_s = self._enqueue_timeout_s
         deadline = None if timeout_s is None else self._runtime.monotonic() + timeout_s
+        self._filling.room = 0
         self._waiting += 1
         try:
-            while self._count >= self._max_count and not self._closed:
+            while self.count >= self._max_count and not self._closed:
                 left = None if deadline is None else deadline - self._runtime.monotonic()
                 if left is not None and left <= 0:
                     self._on_drop(message.topic)
@@ -129,6 +147,7 @@ class AsyncQueue:
                         f"{message!r} within {timeout_s} s (queue.enqueue.timeout.ms)"
                     )
                 self._room.wait(left)
+                self._filling.room = 0
         finally:
             self._waiting -= 1
         if self._closed:
@@ -139,10 +158,10 @@ class AsyncQueue:
             self._send(batch)
         logger.info("Shutdown ProducerSendThread complete")
 
-    def _next_batch(self) -> FlatMessages:
+    def _next_batch(self) -> MessageColumns:
         """Wait for a batch; empty if the queue is closed and empty."""
         with self._lock:
-            while not self._count and not self._closed:
+            while not self.count and not self._closed:
                 self._changed.wait()
             deadline = self._runtime.monotonic() + self._max_s
             while not self._full and not self._closed:
@@ -151,25 +170,24 @@ class AsyncQueue:
                     break
                 self._changed.wait(left)
             batch = self._take()
-            self._count -= len(batch)
-            if self._waiting and self._count <= self._max_count // 2:
+            if self._waiting and self.count <= self._max_count // 2:
                 self._room.notify_all()
             return batch
 
-    def _take(self) -> FlatMessages:
+    def _take(self) -> MessageColumns:
         """The full batches that can go together; without a full one, all messages."""
         if not self._full:
-            rest, self._filling = self._filling, []
-            return FlatMessages(rest)
+            return MessageColumns(self._filling.take())
         batch = self._full.popleft()
         size = size_of(batch)
         while self._full and size < BACKLOG_BYTES:
             further = self._full.popleft()
             size += size_of(further)
-            batch.fields += further.fields
+            batch.extend(further)
+        self._full_count -= len(batch)
         return batch
 
-    def _send(self, batch: FlatMessages) -> None:
+    def _send(self, batch: MessageColumns) -> None:
         if self._hooks is not None:
             self._send_with_hooks(list(batch), self._hooks)
             return
@@ -205,18 +223,18 @@ class AsyncQueue:
         return messages if changed is None else changed
 
 
-def size_of(messages: FlatMessages) -> int:
+def size_of(messages: MessageColumns) -> int:
     """Bytes (or characters) of the messages' values; above the limit if one has no length."""
     try:
-        return sum(map(len, messages.column("message")))
+        return kernel.total_length(messages.column("message"))
     except TypeError:
         return BACKLOG_BYTES
 
 
 def checked(message: object) -> KeyedMessage:
-    """`message`; TypeError for another type, whose fields would shift those of the others."""
+    """`message`; TypeError for an object that is no KeyedMessage."""
     if not isinstance(message, KeyedMessage):
-        raise TypeError(f"send takes a KeyedMessage, not a {type(message).__name__}")
+        raise refused(type(message))
     return message
 
 

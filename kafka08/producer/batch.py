@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kafka08 import kernel
 from kafka08.errors import KafkaError
+from kafka08.kernel.types import MAX_MAGIC, NO_TIMESTAMP
 from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
+from kafka08.protocol.conversion import Converter
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import ClientRuntime, Event
 from kafka08.runtime.threads import THREADS
@@ -20,9 +22,12 @@ logger = logging.getLogger(__name__)
 Append = Callable[..., Any]
 Callback = Callable[[RecordMetadata | None, KafkaError | None], Any]
 """`callback(metadata, error)`: one of the two arguments is None."""
+TimeMs = Callable[[], int]
+Times = Sequence[int] | int
+"""A timestamp in ms for each record, or that of all."""
 
 
-def refuse(key: object, value: object, callback: object = None) -> None:
+def refuse(key: object, value: object, callback: object = None, timestamp: int = 0) -> None:
     """`append` of a batch that is closed."""
 
 
@@ -31,6 +36,8 @@ class RecordBatch:
     `append` needs none.
 
     append       adds a record, see kernel.SetBuilder; returns its future, or None without room
+    builder      its set while it is open; None when it is closed
+    magic        format of its messages: 1 with timestamps, 0 without
     reserved     bytes of buffer.memory that it reserves until it is completed
     created      when it was created (monotonic seconds)
     attempts     failed attempts so far; the next one is not before `retry_at`
@@ -40,7 +47,6 @@ class RecordBatch:
     """
 
     __slots__ = (
-        "_builder",
         "_callbacks",
         "_count",
         "_data",
@@ -48,15 +54,18 @@ class RecordBatch:
         "_is_packed",
         "_late_callbacks",
         "_lock",
+        "_timestamps",
         "alone",
         "append",
         "attempts",
         "base_offset",
+        "builder",
         "codec",
         "created",
         "error",
         "is_done",
         "is_open",
+        "magic",
         "reserved",
         "retry_at",
         "runtime",
@@ -70,13 +79,16 @@ class RecordBatch:
         reserved: int,
         created: float,
         *,
+        magic: int = 0,
         data: Buffer | None = None,
         count: int = 0,
+        timestamps: Times = NO_TIMESTAMP,
         runtime: ClientRuntime = THREADS,
     ) -> None:
         """Closed, with `count` records in the set `data`, until `open` creates a builder."""
         self.tp = tp
         self.codec = codec
+        self.magic = magic
         self.reserved = reserved
         self.created = created
         self.append: Append = refuse
@@ -86,31 +98,35 @@ class RecordBatch:
         self.alone = False
         self.base_offset = NO_OFFSET
         self.error: KafkaError | None = None
-        self._builder: kernel.SetBuilder | None = None
+        self.builder: kernel.SetBuilder | None = None
         self._callbacks: list[Callback | None] = []
         self._late_callbacks: list[Callable[[], Any]] = []
         self._is_packed = False
         self._count = count
         self._data = data
+        self._timestamps = timestamps
         self.runtime = runtime
         self._lock = runtime.lock()
         self._event: Event | None = None
         self.is_done = False
 
-    def open(self, ref_type: type[kernel.MessageRef]) -> None:
-        """Accept records, up to `reserved` bytes; `append` returns `ref_type`s."""
-        self._builder = kernel.SetBuilder(self.reserved, self, ref_type)
-        self.append = self._builder.append
+    def open(self, ref_type: type[kernel.MessageRef], clock: TimeMs | None = None) -> None:
+        """Accept records, up to `reserved` bytes; `append` returns `ref_type`s. `clock`: the time
+        of records without a timestamp; None: the system's."""
+        self.builder = kernel.SetBuilder(self.reserved, self, ref_type, self.magic, clock)
+        self.append = self.builder.append
         self.is_open = True
 
     def close(self) -> None:
         """Accept no more records."""
-        builder = self._builder
+        builder = self.builder
         if builder is not None:
             self.is_open = False
-            self.append, self._builder = refuse, None
+            self.append, self.builder = refuse, None
             self._data = builder.finish()
             self._count, self._callbacks = builder.count, builder.callbacks
+            if builder.timestamps is not None:
+                self._timestamps = memoryview(builder.timestamps).cast("q")
 
     @classmethod
     def failed(cls, tp: TopicPartition, error: KafkaError) -> RecordBatch:
@@ -124,12 +140,22 @@ class RecordBatch:
         """The number of its records, once it is closed."""
         return self._count
 
-    def message_set(self) -> Buffer:
-        """The set to send; any thread, once the batch is closed. The first call compresses it."""
+    def message_set(self, magic: int = MAX_MAGIC) -> Buffer:
+        """The set for a broker that takes messages up to `magic`; any thread, once the batch is
+        closed. The first call compresses it. A batch that was filled for a later broker loses its
+        timestamps."""
         assert not self.is_open, "an open batch is not sent"
         with self._lock:
             assert self._data is not None, "a batch that is done has no set"
+            if magic < self.magic:
+                self._drop_timestamps(self._data)
             return self._packed(self._data)
+
+    def _drop_timestamps(self, data: Buffer) -> None:
+        """Convert its set, packed or not, to magic 0; the caller holds the lock."""
+        self._data = b"".join(Converter(0).convert(data))
+        self.magic = 0
+        self._timestamps = NO_TIMESTAMP
 
     def pack(self) -> None:
         """Compress, if configured, in the thread that fills the batch instead of the sender's. The
@@ -141,8 +167,9 @@ class RecordBatch:
     def _packed(self, data: Buffer) -> Buffer:
         """The set to send; the caller holds the lock."""
         if self.codec != compression.NONE and not self._is_packed:
-            packed = compression.compress(self.codec, data)
-            self._data = kernel.wrap(packed, self._count - 1, self.codec)
+            times = self._timestamps
+            newest_ms = times if isinstance(times, int) else max(times)
+            self._data = message_set.pack(data, self.codec, self._count - 1, self.magic, newest_ms)
             self._is_packed = True
             return self._data
         return data
@@ -153,35 +180,48 @@ class RecordBatch:
             data = self._data
         if data is None:
             return []
-        decoded = message_set.decode(data)
-        return [ProducerRecord(self.tp.topic, m.value, m.key, self.tp.partition) for m in decoded]
+        topic, partition = self.tp
+        return [
+            ProducerRecord(
+                topic, m.value, m.key, partition, None if m.timestamp < 0 else m.timestamp
+            )
+            for m in message_set.decode(data)
+        ]
 
-    def complete(self, base_offset: int, error: KafkaError | None = None) -> None:
-        """Notify waiting threads, then call the callbacks in order. Called once."""
+    def complete(
+        self,
+        base_offset: int,
+        error: KafkaError | None = None,
+        log_append_time_ms: int = NO_TIMESTAMP,
+    ) -> None:
+        """Notify waiting threads, then call the callbacks in order. Called once.
+        `log_append_time_ms`: the timestamp that the broker gave all records, if it did."""
         with self._lock:
             self.base_offset, self.error = base_offset, error
+            if log_append_time_ms != NO_TIMESTAMP:
+                self._timestamps = log_append_time_ms
             self._data = None
             late, self._late_callbacks = self._late_callbacks, []
             self.is_done = True
             if self._event is not None:
                 self._event.set()
         callbacks, self._callbacks = self._callbacks, []
-        topic, partition = self.tp
-        metadata: RecordMetadata | None = None
-        for index, callback in enumerate(callbacks):
-            if callback is None:
-                continue
-            if error is None:
-                offset = NO_OFFSET if base_offset == NO_OFFSET else base_offset + index
-                metadata = _new_metadata(RecordMetadata, (topic, partition, offset))
-            try:
-                callback(metadata, error)
-            except Exception:  # the user's code: it must not stop the sender
-                logger.exception(
-                    "Error executing user-provided callback on message for %s", self.tp
-                )
+        if callbacks:
+            kernel.run_callbacks(
+                callbacks,
+                RecordMetadata,
+                *self.tp,
+                base_offset,
+                self._timestamps,
+                error,
+                self._log_callback,
+            )
         for call in late:
             call()
+
+    def _log_callback(self) -> None:
+        """In the handler of an error of the user's code, which must not stop the sender."""
+        logger.exception("Error executing user-provided callback on message for %s", self.tp)
 
     def when_done(self, call: Callable[[], Any]) -> None:
         """Call `call()` once it is done, in the sender's thread; at once if it is done."""
@@ -207,7 +247,9 @@ class RecordBatch:
             # The records share it: without this each raise would extend the last traceback.
             raise self.error.with_traceback(None)
         offset = NO_OFFSET if self.base_offset == NO_OFFSET else self.base_offset + index
-        return RecordMetadata(self.tp.topic, self.tp.partition, offset)
+        times = self._timestamps
+        timestamp = times if isinstance(times, int) else times[index]
+        return RecordMetadata(self.tp.topic, self.tp.partition, offset, timestamp)
 
 
 def first_late(batches: Iterable[RecordBatch], timeout: float | None) -> RecordBatch | None:
@@ -222,7 +264,3 @@ def first_late(batches: Iterable[RecordBatch], timeout: float | None) -> RecordB
         if not batch.wait(left):
             return batch
     return None
-
-
-_new_metadata = tuple.__new__
-"""Half the time of RecordMetadata(…): one is created for every callback."""

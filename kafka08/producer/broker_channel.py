@@ -17,18 +17,23 @@ from typing import Any, Final
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError
 from kafka08.protocol import codec
 from kafka08.protocol.frame import FrameReader
+from kafka08.protocol.negotiation import Negotiation
 from kafka08.protocol.types import Request, Response
+from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
 from kafka08.runtime import ClientRuntime, Connecting, Stream
 from kafka08.runtime.transport import Address
 
 logger = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
+NEGOTIATION_IDS: Final = range(3)
+"""Correlation ids of a negotiation's questions, which are all answered before the first request."""
 
 
 class State(Enum):
     CLOSED = "closed"
     CONNECTING = "connecting"
+    NEGOTIATING = "negotiating"
     OPEN = "open"
 
 
@@ -60,9 +65,11 @@ class ClientResponse:
 class BrokerChannel:
     """A channel to one broker. `error` is why it is closed; None before it was first opened.
 
+    in_flight  requests without a response yet, oldest first
     retry_at   a closed channel is not opened again before this time (monotonic seconds)
-    backoff_s  the last backoff; 0 since it was connected
-    used_at    when it last sent or received something
+    backoff_s  the last backoff in seconds; 0 since it was connected
+    used_at    when it last sent or received something (monotonic seconds)
+    versions   what the broker serves, while the channel is open; OF_0_8 if it was not asked
     """
 
     def __init__(
@@ -83,12 +90,15 @@ class BrokerChannel:
         self.retry_at = 0.0
         self.backoff_s = 0.0
         self.used_at = 0.0
+        self.versions: VersionRanges = OF_0_8
         self._client_id = client_id
         self._send_buffer = send_buffer
         self._receive_buffer = receive_buffer
         self._runtime = runtime
         self._connecting: Connecting | None = None
-        self._outbox: deque[tuple[memoryview, InFlightRequest]] = deque()
+        self._negotiation: Negotiation | None = None
+        self._outbox: deque[tuple[memoryview, InFlightRequest | None]] = deque()
+        """Unwritten parts of frames, in order; None for the questions of a negotiation."""
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
 
     def __str__(self) -> str:
@@ -99,9 +109,23 @@ class BrokerChannel:
         """Whether it waits until the socket is writable."""
         return self.state is State.CONNECTING or bool(self._outbox)
 
-    def open(self) -> None:
-        """Start to connect. Only the name lookup may block. ConnectionFailed."""
+    @property
+    def is_opening(self) -> bool:
+        return self.state is State.CONNECTING or self.state is State.NEGOTIATING
+
+    @property
+    def is_of_0_8(self) -> bool:
+        """Whether a broker that closes the connection now is of 0.8, for it was asked."""
+        return self._negotiation is not None and self._negotiation.is_of_0_8
+
+    def open(self, *, negotiates: bool = False) -> None:
+        """Start to connect; `negotiates`: then ask the broker for its versions before it is open.
+        Only the name lookup may block. ConnectionFailed."""
         assert self.state is State.CLOSED
+        self.versions = OF_0_8
+        self._negotiation = (
+            Negotiation(NEGOTIATION_IDS, recognizes_0_8=True) if negotiates else None
+        )
         try:
             self._connecting = self._runtime.start_connect(
                 self.address, receive_buffer=self._receive_buffer, send_buffer=self._send_buffer
@@ -120,12 +144,32 @@ class BrokerChannel:
         self.stream = self._connecting.stream
         if connected:
             self._connecting = None
-            self.state = State.OPEN
-            self.backoff_s = 0.0
+            if self._negotiation is None:
+                self._opened()
+            else:
+                self.state = State.NEGOTIATING
+                questions = zip(self._negotiation.questions, NEGOTIATION_IDS, strict=True)
+                for question, correlation_id in questions:
+                    frame = codec.encode_request(question, correlation_id, self._client_id)
+                    self._outbox.append((memoryview(frame), None))
+
+    def _opened(self) -> None:
+        self.state = State.OPEN
+        self.backoff_s = 0.0
+
+    def _negotiate(self, negotiation: Negotiation, payload: memoryview) -> None:
+        try:
+            negotiation.take(payload)
+        except ProtocolError as error:
+            raise ProtocolError(f"from {self}: {error}") from error
+        if negotiation.versions is not None:
+            self.versions = negotiation.versions
+            self._negotiation = None
+            self._opened()
 
     def send(self, request: Request, sent: InFlightRequest) -> None:
-        """Queue a request and write as much as the socket accepts. ConnectionFailed, and
-        ProtocolError for a request that cannot be encoded; `sent` is not in flight then."""
+        """Queue a request for `write`. ProtocolError for one that cannot be encoded; `sent` is not
+        in flight then."""
         frame = codec.encode_request(request, sent.correlation_id, self._client_id)
         self.in_flight.append(sent)
         self._outbox.append((memoryview(frame), sent))
@@ -148,7 +192,7 @@ class BrokerChannel:
                     self._outbox[0] = (rest[written:], sent)
                     continue
                 self._outbox.popleft()
-                if not sent.answered:
+                if sent is not None and not sent.answered:
                     self.in_flight.remove(sent)
                     done.append(ClientResponse(sent, None))
         except BlockingIOError:
@@ -172,7 +216,10 @@ class BrokerChannel:
             raise ConnectionFailed(f"{self} closed the connection")
         self._reader.advance(count)
         for payload in self._reader.payloads():
-            answers.append(self._answer(payload))
+            if self._negotiation is not None:
+                self._negotiate(self._negotiation, payload)
+            else:
+                answers.append(self._answer(payload))
         self._reader.release()
         return answers
 
@@ -198,6 +245,7 @@ class BrokerChannel:
         lost = list(self.in_flight)
         self.in_flight.clear()
         self._outbox.clear()
+        self._negotiation = None
         self._close_stream()
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
         self.state = State.CLOSED

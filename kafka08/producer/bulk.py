@@ -7,26 +7,32 @@ as fast as single sends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, repeat
+from typing import TypeVar
 
 from kafka08 import kernel
 from kafka08.errors import BufferExhausted, KafkaError, RecordTooLarge, UnknownTopicOrPartition
-from kafka08.kernel.types import EMPTY_ENTRY_BYTES
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
-from kafka08.producer.batch import RecordBatch
+from kafka08.producer.batch import RecordBatch, Times
 from kafka08.producer.future import Stretch
-from kafka08.producer.partitioners import partition_for_key
 from kafka08.producer.topic_route import TopicRoute
+from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
 
+T = TypeVar("T")
 Values = Sequence[bytes | None]
+CutSet = Callable[[int, int, int], tuple[int, int]]
+"""(start, batch bytes, bytes of an entry without key and value) → (end, bytes) of the longest set
+of records [start, end) with at most these bytes, but at least one record."""
+SendSet = Callable[[PartitionQueue, int, int, int], RecordBatch]
+"""(queue, start, end, magic) → the batch of records [start, end)."""
 
 
 class Bulk:
     """The batches of one call; collects the stretches for its future.
 
     After a stretch is refused for want of memory, the rest is refused too: otherwise the records of
-    a partition would change their order.
+    a partition would change their order. `now_ms`: the time of records without a timestamp.
     """
 
     def __init__(
@@ -36,8 +42,10 @@ class Bulk:
         batch_bytes: int,
         record_bytes_max: int,
         block_s: float,
+        now_ms: int,
     ) -> None:
         self._accumulator = accumulator
+        self.now_ms = now_ms
         self._batch_bytes = batch_bytes
         self._record_bytes_max = record_bytes_max
         self._block_s = block_s
@@ -50,77 +58,110 @@ class Bulk:
         keys: Values | None,
         values: Values,
         places: Sequence[int] | None = None,
+        timestamps: Sequence[int] | None = None,
     ) -> None:
         """Send consecutive records, each batch to the next of `queues`."""
-        ends = list(accumulate(map(_length, values)))
-        if keys is not None:
-            ends = [a + b for a, b in zip(ends, accumulate(map(_length, keys)), strict=True)]
+        some_keys, some_values = None if keys is None else list_of(keys), list_of(values)
 
-        def send(queue: PartitionQueue, start: int, end: int, size: int) -> RecordBatch:
-            some_keys = repeat(None) if keys is None else keys[start:end]
-            data = kernel.build_set(zip(some_keys, values[start:end], strict=False))
-            return self._accumulator.append_set(queue, data, end - start, self._block_s)
+        def cut(start: int, batch_bytes: int, empty_bytes: int) -> tuple[int, int]:
+            return kernel.end_of_batch(some_keys, some_values, start, batch_bytes, empty_bytes)
 
-        self.add(queues, ends, places if places is not None else range(len(values)), send)
+        def send(queue: PartitionQueue, start: int, end: int, magic: int) -> RecordBatch:
+            times: Times = self.now_ms if timestamps is None else timestamps[start:end]
+            data = kernel.build_from_lists(
+                some_keys,
+                some_values,
+                start,
+                end,
+                magic=magic,
+                timestamps=times if magic else None,
+            )
+            return self.append_set(queue, data, end - start, magic, times)
+
+        self.add(queues, places if places is not None else range(len(values)), cut, send)
 
     def add(
         self,
         queues: Iterator[PartitionQueue],
-        ends: Sequence[int],
         places: Sequence[int],
-        send: Callable[[PartitionQueue, int, int, int], RecordBatch],
+        cut: CutSet,
+        send: SendSet,
     ) -> None:
-        """Cut records into batches; `ends[i]` is the size of keys and values up to record i's end.
-        `send(queue, start, end, size)` creates the batch of records [start, end)."""
+        """Cut the records with these indexes in the call into batches."""
         start = 0
-        while start < len(ends):
-            end = batch_end(ends, start, self._batch_bytes)
-            before = ends[start - 1] if start else 0
-            size = ends[end - 1] - before + EMPTY_ENTRY_BYTES * (end - start)
+        while start < len(places):
             queue = next(queues)
-            batch = self._send(queue, start, end, size, send)
+            magic = queue.magic
+            empty_bytes = EMPTY_ENTRY_BYTES + TIMESTAMP_BYTES * magic
+            end, size = cut(start, self._batch_bytes, empty_bytes)
+            batch = self._send(queue, start, end, magic, size, send)
             self.stretches.append(Stretch(batch, 0, places[start:end]))
             start = end
+
+    def append_set(
+        self, queue: PartitionQueue, data: Buffer, count: int, magic: int, times: Times
+    ) -> RecordBatch:
+        """Add a set of `count` records as a batch. BufferExhausted."""
+        return self._accumulator.append_set(
+            queue,
+            data,
+            count,
+            self._block_s,
+            magic=magic,
+            timestamps=times if magic else NO_TIMESTAMP,
+        )
 
     def _send(
         self,
         queue: PartitionQueue,
         start: int,
         end: int,
+        magic: int,
         size: int,
-        send: Callable[[PartitionQueue, int, int, int], RecordBatch],
+        send: SendSet,
     ) -> RecordBatch:
         if size > self._record_bytes_max:
             return RecordBatch.failed(queue.tp, too_large(size, self._record_bytes_max))
         if self._refused is not None:
             return RecordBatch.failed(queue.tp, self._refused)
         try:
-            return send(queue, start, end, size)
+            return send(queue, start, end, magic)
         except BufferExhausted as error:
             self._refused = error
             return RecordBatch.failed(queue.tp, error)
 
 
-def batch_end(ends: Sequence[int], start: int, batch_bytes: int) -> int:
-    """The end of the longest batch that starts with record `start`: at least one record."""
+def end_by_sums(
+    ends: Sequence[int], start: int, batch_bytes: int, empty_bytes: int
+) -> tuple[int, int]:
+    """A CutSet by bisection; `ends[i]` is the size of keys and values up to the end of record i."""
     before = ends[start - 1] if start else 0
-    low, high = start + 1, min(len(ends), start + batch_bytes // EMPTY_ENTRY_BYTES + 1)
+    low, high = start + 1, min(len(ends), start + batch_bytes // empty_bytes + 1)
     while low < high:
         middle = (low + high + 1) // 2
-        if ends[middle - 1] - before + EMPTY_ENTRY_BYTES * (middle - start) <= batch_bytes:
+        if ends[middle - 1] - before + empty_bytes * (middle - start) <= batch_bytes:
             low = middle
         else:
             high = middle - 1
-    return low
+    return low, ends[low - 1] - before + empty_bytes * (low - start)
+
+
+def list_of(column: Sequence[T]) -> list[T]:
+    """`column` itself if it is a list."""
+    return column if isinstance(column, list) else list(column)
 
 
 def by_partition(keys: Values, route: TopicRoute) -> dict[PartitionQueue, list[int]]:
     """Record indexes by the queue for their keys (no key: in turn)."""
-    places: dict[PartitionQueue, list[int]] = {}
-    queues, count = route.queues, len(route.queues)
-    for place, key in enumerate(keys):
-        queue = next(route.turns) if key is None else queues[partition_for_key(key, count)]
-        places.setdefault(queue, []).append(place)
+    count = len(route.queues)
+    groups = kernel.group_rows(kernel.key_partitions(keys, count))
+    keyless = groups.pop(count, [])
+    places = {route.queues[number]: rows for number, rows in groups.items()}
+    for row in keyless:
+        places.setdefault(next(route.turns), []).append(row)
+    if keyless:
+        for rows in places.values():
+            rows.sort()
     return places
 
 
@@ -143,12 +184,10 @@ def too_large(size: int, limit: int) -> RecordTooLarge:
 
 def as_bytes(value: object) -> bytes:
     """The bytes of a key or value, a copy unless it is `bytes` itself. TypeError."""
+    if type(value) is bytes:
+        return value
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError(
         f"keys and values must be bytes, not {type(value).__name__}: configure a serializer"
     )
-
-
-def _length(value: bytes | None) -> int:
-    return 0 if value is None else len(value)

@@ -6,6 +6,7 @@ The only module of this package that needs pyarrow; imported on first use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -13,37 +14,33 @@ import pyarrow
 import pyarrow.compute
 
 from kafka08 import kernel
-from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
-from kafka08.producer.batch import RecordBatch
-from kafka08.producer.bulk import Bulk, by_partition, queue_of
+from kafka08.kernel.types import NO_TIMESTAMP
+from kafka08.producer.accumulator import PartitionQueue
+from kafka08.producer.batch import RecordBatch, Times
+from kafka08.producer.bulk import Bulk, by_partition, end_by_sums, queue_of
 from kafka08.producer.topic_route import TopicRoute
 
-KEY, VALUE, PARTITION = "key", "value", "partition"
+KEY, VALUE, PARTITION, TIMESTAMP = "key", "value", "partition", "timestamp"
 
 
 def add_columns(
-    bulk: Bulk,
-    accumulator: RecordAccumulator,
-    route: TopicRoute,
-    topic: str,
-    table: Any,
-    partition: int | None,
-    block_s: float,
+    bulk: Bulk, route: TopicRoute, topic: str, table: Any, partition: int | None
 ) -> None:
-    """Send the rows of a RecordBatch or Table with a column `value` and optionally `key` and
-    `partition`. ValueError for other columns, UnknownTopicOrPartition."""
+    """Send the rows of a RecordBatch or Table with a column `value` and optionally `key`,
+    `partition` and `timestamp`. ValueError for other columns and for a timestamp before 1970,
+    UnknownTopicOrPartition."""
     names = set(table.schema.names)
-    if VALUE not in names or names - {KEY, VALUE, PARTITION}:
+    if VALUE not in names or names - {KEY, VALUE, PARTITION, TIMESTAMP}:
         raise ValueError(
-            f"columns {', '.join(table.schema.names)}: {VALUE!r} is required, {KEY!r} and "
-            f"{PARTITION!r} are optional, no others are known"
+            f"columns {', '.join(table.schema.names)}: {VALUE!r} is required, {KEY!r}, "
+            f"{PARTITION!r} and {TIMESTAMP!r} are optional, no others are known"
         )
     first = 0
     for rows in table.to_batches() if isinstance(table, pyarrow.Table) else [table]:
         places = range(first, first + rows.num_rows)
         first += rows.num_rows
         for queues, some, some_places in _by_queue(rows, places, route, topic, partition):
-            _add_rows(bulk, accumulator, queues, some, some_places, block_s)
+            _add_rows(bulk, queues, some, some_places)
 
 
 def _by_queue(
@@ -69,12 +66,7 @@ def _by_queue(
 
 
 def _add_rows(
-    bulk: Bulk,
-    accumulator: RecordAccumulator,
-    queues: Iterator[PartitionQueue],
-    rows: Any,
-    places: Sequence[int],
-    block_s: float,
+    bulk: Bulk, queues: Iterator[PartitionQueue], rows: Any, places: Sequence[int]
 ) -> None:
     if not rows.num_rows:
         return
@@ -83,13 +75,20 @@ def _add_rows(
     if keys is not None and keys.offset != values.offset:
         everything = pyarrow.array(range(rows.num_rows))
         keys, values = keys.take(everything), values.take(everything)
+    times = _times(rows, bulk.now_ms)
+    if times is not None and values.offset:
+        everything = pyarrow.array(range(rows.num_rows))
+        values = values.take(everything)
+        keys = None if keys is None else keys.take(everything)
     ends = _ends(values)
     if keys is not None:
         ends = [a + b for a, b in zip(ends, _ends(keys), strict=True)]
     value_offsets, value_data, value_validity = _buffers(values)
     key_offsets, key_data, key_validity = (None, None, None) if keys is None else _buffers(keys)
 
-    def send(queue: PartitionQueue, start: int, end: int, size: int) -> RecordBatch:
+    def send(queue: PartitionQueue, start: int, end: int, magic: int) -> RecordBatch:
+        some_times: Times = bulk.now_ms if times is None else times[start:end]
+        stamps = bulk.now_ms if times is None else times
         data = kernel.build_from_columns(
             key_offsets,
             key_data,
@@ -99,10 +98,32 @@ def _add_rows(
             value_validity,
             rows=end - start,
             start=values.offset + start,
+            magic=magic,
+            timestamps=stamps if magic else None,
         )
-        return accumulator.append_set(queue, data, end - start, block_s)
+        return bulk.append_set(queue, data, end - start, magic, some_times)
 
-    bulk.add(queues, ends, places, send)
+    bulk.add(queues, places, partial(end_by_sums, ends), send)
+
+
+def _times(rows: Any, now_ms: int) -> memoryview[int] | None:
+    """The column of timestamps in ms, `now_ms` for null and for NO_TIMESTAMP, which a MessageBatch
+    has; None if there is no such column. ValueError for a time before 1970."""
+    if TIMESTAMP not in rows.schema.names:
+        return None
+    column = rows.column(TIMESTAMP)
+    if pyarrow.types.is_timestamp(column.type):
+        column = column.cast(pyarrow.timestamp("ms", column.type.tz), safe=False)
+    times = column.cast(pyarrow.int64())
+    times = pyarrow.compute.replace_with_mask(
+        times,
+        pyarrow.compute.fill_null(pyarrow.compute.equal(times, NO_TIMESTAMP), True),
+        pyarrow.scalar(now_ms, pyarrow.int64()),
+    )
+    first = pyarrow.compute.min(times).as_py()
+    if first is not None and first < 0:
+        raise ValueError(f"column {TIMESTAMP!r}: {first} ms is before 1970")
+    return memoryview(times.buffers()[1]).cast("q")[times.offset : times.offset + len(times)]
 
 
 def _buffers(column: Any) -> tuple[Any, Any, Any]:

@@ -27,6 +27,7 @@ class KafkaProducerConfigKeywords(TypedDict, total=False):
     reconnect_backoff_ms: int
     max_in_flight_requests_per_connection: int
     connections_max_idle_ms: int
+    api_version_request: bool
     send_buffer_bytes: int
     receive_buffer_bytes: int
     client_id: str

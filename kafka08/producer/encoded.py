@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, Self
 
+from kafka08.kernel import are_of, build_from_lists, distinct, pick
 from kafka08.kernel.types import KeyAndValue
 from kafka08.producer.encoders import DefaultEncoder, Encoder
-from kafka08.producer.flat_messages import FlatMessages
+from kafka08.producer.message_columns import MessageColumns
 from kafka08.producer.record import KeyedMessage
 
 NULLS: Final = frozenset({type(None)})
 NULLS_AND_BYTES: Final = NULLS | {bytes}
 NULLS_AND_BUFFERS: Final = NULLS_AND_BYTES | {bytearray, memoryview}
 TEXT: Final = frozenset({str})
-INTEGERS: Final = frozenset({int})
 
 
 class Encoded(NamedTuple):
@@ -43,19 +42,24 @@ class Encoded(NamedTuple):
     def of(cls, messages: Sequence[KeyedMessage], encoder: Encoder, key_encoder: Encoder) -> Self:
         """ValueError: a message has no topic. TypeError: a topic is not a str, or an encoder did
         not return bytes. An encoder's own error is raised as it is."""
-        flat = FlatMessages.of(messages)
-        topics, keys = flat.column("topic"), flat.column("key")
-        if not all(topics):
+        columns = MessageColumns.of(messages)
+        topics, keys = columns.column("topic"), columns.column("key")
+        are_text = are_of(TEXT, topics)
+        if not all(distinct(topics) if are_text else topics):
             raise ValueError("a message needs a topic")
-        if not are_of(TEXT, topics):
+        if not are_text:
             raise TypeError("a message's topic must be a str")
         return cls(
-            range(len(flat)),
+            range(len(columns)),
             topics,
-            chosen_by(keys, flat.column("partition_key")),
+            chosen_by(keys, columns.column("partition_key")),
             encoded(keys, key_encoder),
-            encoded(flat.column("message"), encoder),
+            encoded(columns.column("message"), encoder),
         )
+
+    def distinct_topics(self) -> set[str]:
+        """Its topics, each once."""
+        return distinct(self.topics)
 
     @classmethod
     def joined(cls, parts: Iterable[Encoded]) -> Self:
@@ -67,15 +71,15 @@ class Encoded(NamedTuple):
         """The rows with these ascending indexes."""
         if len(numbers) == len(self.places):
             return self
-        columns: Iterable[Any]
-        if len(numbers) > 1:
-            columns = map(itemgetter(*numbers), self)
-        else:
-            columns = ([column[n] for n in numbers] for column in self)
+        columns: Iterable[Any] = (pick(column, numbers) for column in self)
         return type(self)(*columns)
 
+    def message_set(self) -> bytearray:
+        """An uncompressed set of the messages, numbered from 0."""
+        return build_from_lists([*self.keys], [*self.values], 0, len(self.values))
+
     def pairs(self) -> Iterator[KeyAndValue]:
-        """Keys and values, in the form that the kernel takes."""
+        """(key, value) of each message."""
         return zip(self.keys, self.values, strict=True)
 
 
@@ -93,8 +97,6 @@ def chosen_by(keys: Sequence[Any], partition_keys: Sequence[Any]) -> Sequence[An
     """The partition key if there is one, else the key."""
     if are_of(NULLS, partition_keys):
         return keys
+    if are_of(NULLS, keys):
+        return partition_keys
     return [k if p is None else p for k, p in zip(keys, partition_keys, strict=True)]
-
-
-def are_of(types: frozenset[type], column: Sequence[object]) -> bool:
-    return types.issuperset(map(type, column))

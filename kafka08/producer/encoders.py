@@ -44,7 +44,7 @@ class StringEncoder:
 
 
 class NullEncoder:
-    """Null, whatever the object: for messages whose key only chooses the partition."""
+    """Null for any object: for messages whose key only chooses the partition."""
 
     def __call__(self, value: object) -> None:
         return None

@@ -8,7 +8,7 @@ topic, a failing partitioner) are not retried.
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import repeat
@@ -23,7 +23,7 @@ from kafka08.errors import FailedToSend, InvalidTopic, KafkaError, ProtocolError
 from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.producer.config import ProducerConfig
-from kafka08.producer.encoded import NULLS, Encoded, are_of
+from kafka08.producer.encoded import NULLS, Encoded
 from kafka08.producer.encoders import Encoder
 from kafka08.producer.producer_stats import ProducerStats
 from kafka08.producer.record import KeyedMessage
@@ -36,16 +36,20 @@ from kafka08.topic_name import fault_of
 
 logger = logging.getLogger(__name__)
 
-"""The most reasons in the text of a FailedToSend; its `messages` are complete."""
-
-
 Batch = dict[TopicPartition, Encoded]
 """The content of one request, each partition's messages in their given order."""
 Failures = list[tuple[Encoded, KafkaError]]
 
 
 class EventHandler:
-    """Sends batches, one at a time; the caller ensures that."""
+    """Sends batches, one at a time; the caller ensures that.
+
+    cluster               metadata and connections; `close` closes them
+    router                chooses partitions
+    encoder, key_encoder  of values and keys
+    clock                 for backoffs and the age of metadata
+    stats                 counts what becomes of the messages
+    """
 
     def __init__(
         self,
@@ -94,6 +98,7 @@ class EventHandler:
             raise failed_to_send(messages, given_up + failures, tries)
 
     def close(self) -> None:
+        """Close the connections."""
         self._cluster.close()
 
     # ------------------------------------------------------------------------------- encoding
@@ -107,15 +112,17 @@ class EventHandler:
             if self._config.producer_type == "sync":
                 raise
             all_, failures = self._encoded_one_by_one(messages)
-        topics = set(all_.topics)
+        topics = all_.distinct_topics()
         if topics:
             self._stats.taken(all_.topics, len(topics))
         faults = {topic: fault for topic in topics if (fault := fault_of(topic))}
+        if not faults:
+            return all_, failures
         for bad, fault in faults.items():
             rows = [row for row, topic in enumerate(all_.topics) if topic == bad]
             failures.append((all_.at(rows), InvalidTopic(fault)))
         legal = [row for row, topic in enumerate(all_.topics) if topic not in faults]
-        return (all_.at(legal) if faults else all_), failures
+        return all_.at(legal), failures
 
     def _encoded_one_by_one(self, messages: Sequence[KeyedMessage]) -> tuple[Encoded, Failures]:
         """The same if at least one message cannot be encoded.
@@ -145,10 +152,10 @@ class EventHandler:
             self._config.message_send_max_retries - tries + 1,
         )
         self._clock.sleep(self._config.retry_backoff_ms / 1000)
-        self._refresh(set(outstanding.topics))
+        self._refresh(outstanding.distinct_topics())
 
     def _refresh_if_due(self, outstanding: Encoded) -> None:
-        self._topics.update(outstanding.topics)
+        self._topics |= outstanding.distinct_topics()
         interval_ms = self._config.topic_metadata_refresh_interval_ms
         now = self._clock.monotonic()
         if self._refreshed is None:
@@ -185,7 +192,7 @@ class EventHandler:
                             required_acks=acks,
                             timeout_ms=self._config.request_timeout_ms,
                         ),
-                        answered=acks != 0,
+                        has_response=acks != 0,
                     )
                     if acks != 0:
                         in_flight.append((broker, connection, batch, size, began))
@@ -200,7 +207,7 @@ class EventHandler:
 
     def _collated(self, outstanding: Encoded) -> tuple[dict[Broker, Batch], Failures]:
         """Batches by leader, and the messages without a partition or leader now."""
-        topics = set(outstanding.topics)
+        topics = outstanding.distinct_topics()
         try:
             metadata = self._cluster.known(topics)
         except KafkaError as error:
@@ -227,7 +234,7 @@ class EventHandler:
             [topic] = topics  # most calls end here
             try:
                 partitions = metadata.partitions(topic)
-                if are_of(NULLS, outstanding.chosen_by):
+                if kernel.are_of(NULLS, outstanding.chosen_by):
                     # All of them go to the partition of the first one.
                     partition = self._router.partition_of(topic, None, partitions)
                     return {TopicPartition(topic, partition): range(len(outstanding.places))}
@@ -236,10 +243,8 @@ class EventHandler:
                 return {}
             chosen = self._router.partitions_of(outstanding.chosen_by, partitions)
             if chosen is not None:
-                numbers: defaultdict[int, list[int]] = defaultdict(list)
-                for row, partition in enumerate(chosen):
-                    numbers[partition].append(row)
-                return {TopicPartition(topic, partition): of for partition, of in numbers.items()}
+                groups = kernel.group_rows(chosen)
+                return {TopicPartition(topic, partition): of for partition, of in groups.items()}
         rows: dict[tuple[str, int], list[int]] = {}
         keyless: dict[str, list[int]] = {}
         partition_of = self._router.partition_of
@@ -271,7 +276,7 @@ class EventHandler:
         codec = self._config.codec_of(tp.topic)
         built: Buffer
         if codec == compression.NONE:
-            built = kernel.build_set(part.pairs())
+            built = part.message_set()
         else:
             built = message_set.encode(list(part.pairs()), codec)
         self._stats.built(tp.topic, len(built))

@@ -24,6 +24,7 @@ class RecordFuture(kernel.MessageRef):
     __slots__ = ()
 
     def done(self) -> bool:
+        """Whether its result is known."""
         is_done: bool = self.owner.is_done
         return is_done
 
@@ -35,7 +36,8 @@ class RecordFuture(kernel.MessageRef):
         return metadata
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """The error that `result` would raise; None if the record was stored."""
+        """The error that `result` would raise; None if the record was stored. TimeoutError as
+        there."""
         await_batch(self.owner, timeout)
         error: KafkaError | None = self.owner.error
         return error
@@ -70,7 +72,7 @@ class Stored(NamedTuple):
 
 
 class BatchFuture:
-    """The results of the records of one call."""
+    """The results of the records of one call. Any number of threads may wait."""
 
     __slots__ = ("_stretches",)
 
@@ -78,6 +80,7 @@ class BatchFuture:
         self._stretches = stretches
 
     def done(self) -> bool:
+        """Whether the results of all records are known."""
         return all(stretch.batch.is_done for stretch in self._stretches)
 
     def result(self, timeout: float | None = None) -> list[Stored]:
@@ -96,12 +99,12 @@ class BatchFuture:
         ]
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """The first error, None if all were stored."""
+        """The first error, None if all were stored. TimeoutError as for `result`."""
         return next((error for _, error in self.failures(timeout)), None)
 
     def failures(self, timeout: float | None = None) -> list[tuple[Sequence[int], KafkaError]]:
-        """Indexes in the call of records that were not stored (or may not have been), with
-        errors."""
+        """(indexes in the call, error) of records that were not stored, or may not have been; empty
+        if all were. TimeoutError as for `result`."""
         late = first_late((stretch.batch for stretch in self._stretches), timeout)
         if late is not None:
             raise _unknown(late)

@@ -4,7 +4,9 @@
         future = producer.send(ProducerRecord("pages", b"hello", key=b"front"))
         print(future.result(timeout=10).offset)
 
-Source: org.apache.kafka.clients.producer.KafkaProducer 0.8.2.2.
+Each connection asks its broker which versions it serves. Brokers from 0.10.0 on get messages with
+timestamps, older ones the bytes of 0.8. Source: org.apache.kafka.clients.producer.KafkaProducer
+0.8.2.2; timestamps as in 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -12,9 +14,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from kafka08 import kernel
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
+from kafka08.clock import SYSTEM_CLOCK
+from kafka08.config import LONG_MAX
 from kafka08.errors import (
     BufferExhausted,
     FailedToSend,
@@ -24,7 +29,7 @@ from kafka08.errors import (
     RequestTimeout,
     UnknownTopicOrPartition,
 )
-from kafka08.kernel.types import EMPTY_ENTRY_BYTES
+from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.lifecycle import Closeable
 from kafka08.listing import some_of
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
@@ -50,10 +55,9 @@ logger = logging.getLogger(__name__)
 
 NO_PARTITION: Final = -1
 """The partition of a record that failed before one was chosen."""
-"""The most partitions in the text of a FailedToSend; its `messages` are complete."""
 
 
-class KafkaProducer(Closeable):
+class KafkaProducer(Closeable, kernel.RecordAppender):
     """Thread-safe. Records of one thread for one partition keep their order, unless a retry
     overtakes: max.in.flight.requests.per.connection=1 prevents that.
 
@@ -86,6 +90,8 @@ class KafkaProducer(Closeable):
         self._runtime = runtime
         self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
         self._routes: dict[str, TopicRoute] = {}
+        plain_routes = self._routes if self._is_plain else {}
+        super().__init__(plain_routes, self._send_converted, self._append)
         self._network = NetworkClient(
             client_id=config.client_id,
             max_in_flight=config.max_in_flight_requests_per_connection,
@@ -94,6 +100,7 @@ class KafkaProducer(Closeable):
             send_buffer=config.send_buffer_bytes,
             receive_buffer=config.receive_buffer_bytes,
             runtime=runtime,
+            negotiates=config.api_version_request,
         )
         self._accumulator = RecordAccumulator(
             batch_size=min(config.batch_size, config.buffer_memory),
@@ -103,6 +110,8 @@ class KafkaProducer(Closeable):
             ordered=config.max_in_flight_requests_per_connection == 1,
             on_batch=self._network.wake_up,
             runtime=runtime,
+            # The kernel reads the system's clock itself: a call would cost a tenth of a send.
+            clock=None if runtime.time_ms is SYSTEM_CLOCK.time_ms else runtime.time_ms,
         )
         self._metadata = ProducerMetadata(
             config.bootstrap,
@@ -150,27 +159,18 @@ class KafkaProducer(Closeable):
 
     # -------------------------------------------------------------------------------- sending
 
-    def send(self, record: ProducerRecord, callback: Callback | None = None) -> RecordFuture:
-        """Accept `record` for sending. `callback(metadata, error)` is called in the sender's thread
-        with its result, in order within a partition.
+    if TYPE_CHECKING:  # it is the kernel's
 
-        Waits up to max.block.ms for the topic's metadata, and as long for memory. Every error of
-        Kafka goes to the future and to the callback: BufferExhausted, RecordTooLarge, an unknown
-        topic, errors of brokers. It raises ProducerClosed, TypeError for a key or value that is not
-        bytes (or a topic that is not text), and errors of a serializer or the partitioner.
-        """
-        topic, value, key, partition = record
-        route = self._routes.get(topic)
-        if route is None or partition is not None or not self._is_plain:
-            return self._send_converted(record, callback)
-        if key is None:
-            queue = next(route.turns)
-        else:
-            queue = route.queues[partition_for_key(key, len(route.queues))]
-        future: RecordFuture | None = queue.open.append(key, value, callback)
-        if future is not None:
-            return future
-        return self._append(queue, key, value, callback)
+        def send(self, record: ProducerRecord, callback: Callback | None = None) -> RecordFuture:
+            """Accept `record` for sending. `callback(metadata, error)` is called in the sender's
+            thread with its result, in order within a partition.
+
+            Waits up to max.block.ms for the topic's metadata, and as long for memory. Every error
+            of Kafka goes to the future and to the callback: BufferExhausted, RecordTooLarge, an
+            unknown topic, errors of brokers. It raises ProducerClosed, TypeError for a key or value
+            that is not bytes (or a topic that is not text), ValueError for a timestamp before 1970,
+            and errors of a serializer or the partitioner.
+            """
 
     def send_many(
         self,
@@ -179,36 +179,45 @@ class KafkaProducer(Closeable):
         keys: Sequence[Any] | None = None,
         *,
         partition: int | None = None,
+        timestamps: Sequence[int | None] | None = None,
     ) -> BatchFuture:
         """Accept many records of one topic, as `send` does for each of them, several times as fast.
-        Records without a key go to one partition per batch, not in turn. Raises what `send` raises;
-        no record was accepted then."""
-        if keys is not None and len(keys) != len(values):
-            raise ValueError(f"{len(keys)} keys for {len(values)} values")
+        Records without a key go to one partition per batch, not in turn. `timestamps` has one, or
+        None, for each record. Raises what `send` raises; no record was accepted then."""
+        for name, column in (("keys", keys), ("timestamps", timestamps)):
+            if column is not None and len(column) != len(values):
+                raise ValueError(f"{len(column)} {name} for {len(values)} values")
         if not self._is_plain:
-            records = zip(values, keys if keys is not None else repeat(None), strict=False)
-            futures = [self.send(ProducerRecord(topic, v, k, partition)) for v, k in records]
+            records = [
+                ProducerRecord(topic, value, key, partition, timestamp)
+                for value, key, timestamp in zip(
+                    values, keys or repeat(None), timestamps or repeat(None), strict=False
+                )
+            ]
+            futures = [self.send(record) for record in records]
             return BatchFuture(
                 [Stretch(f.owner, f.index, range(n, n + 1)) for n, f in enumerate(futures)]
             )
         some_values, some_keys = all_bytes(values), None if keys is None else all_bytes(keys)
         bulk = self._bulk()
+        times = None if timestamps is None else all_times(timestamps, bulk.now_ms)
         try:
             route = self._await_route(topic)
             if partition is not None:
                 queue = queue_of(route, topic, partition)
-                bulk.add_values(repeat(queue), some_keys, some_values)
+                bulk.add_values(repeat(queue), some_keys, some_values, timestamps=times)
             elif some_keys is None:
-                bulk.add_values(route.turns, None, some_values)
+                bulk.add_values(route.turns, None, some_values, timestamps=times)
             else:
-                self._add_keyed(bulk, route, some_keys, some_values)
+                self._add_keyed(bulk, route, some_keys, some_values, times)
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
             return failed_call(topic, partition, range(len(values)), error)
         return BatchFuture(bulk.stretches)
 
     def send_columns(self, topic: str, table: Any, *, partition: int | None = None) -> BatchFuture:
         """Accept the rows of a pyarrow RecordBatch or Table with the column `value`, and optionally
-        `key` and `partition`: bytes or text, and integers. Otherwise like `send_many`.
+        `key`, `partition` and `timestamp`: bytes or text, integers, and milliseconds since 1970 or
+        Arrow's timestamps. Otherwise like `send_many`.
 
         Needs pyarrow. Your serializers, interceptors and partitioners do not see columns:
         ValueError if the producer has some."""
@@ -219,15 +228,15 @@ class KafkaProducer(Closeable):
         bulk = self._bulk()
         try:
             route = self._await_route(topic)
-            block_s = self.config.memory_block_s
-            add_columns(bulk, self._accumulator, route, topic, table, partition, block_s)
+            add_columns(bulk, route, topic, table, partition)
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
             return failed_call(topic, partition, range(table.num_rows), error)
         return BatchFuture(bulk.stretches)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send all records accepted before this call now, and wait for their results, which the
-        futures have. TimeoutError after `timeout` seconds."""
+        futures have: failed records raise nothing here. TimeoutError after `timeout` seconds; None:
+        no limit."""
         waiting = self._accumulator.begin_flush()
         try:
             self._network.wake_up()
@@ -238,8 +247,9 @@ class KafkaProducer(Closeable):
             self._accumulator.end_flush()
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The partitions of `topic`, with leaders and replicas, by current metadata. Raises the
-        errors of the future of `send`: RequestTimeout, InvalidTopic."""
+        """The partitions of `topic`, with leaders and replicas, by current metadata. Waits for it
+        up to max.block.ms: RequestTimeout. InvalidTopic, ProducerClosed, and TypeError for a topic
+        that is not text."""
         self._await_route(topic)
         return self._metadata.cluster.partitions(topic)
 
@@ -269,11 +279,11 @@ class KafkaProducer(Closeable):
     # ------------------------------------------------------------------------------ its parts
 
     def _send_converted(self, record: ProducerRecord, callback: Callback | None) -> RecordFuture:
-        """`send` for the first record of a topic, for a record with a partition, and for a producer
+        """`send` for the first record of a topic, for a key that is no `bytes`, and for a producer
         with serializers, interceptors or a partitioner of the user's."""
         record = self._interceptors.on_send(record)
         callback = self._interceptors.around(callback)
-        topic, value, key, _ = record
+        topic, value, key, _, timestamp = record
         value_bytes = serialized(self._value_serializer, topic, value)
         key_bytes = serialized(self._key_serializer, topic, key)
         try:
@@ -282,7 +292,9 @@ class KafkaProducer(Closeable):
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
             partition = NO_PARTITION if record.partition is None else record.partition
             return failed(TopicPartition(topic, partition), error, callback)
-        return self._append(queue, key_bytes, value_bytes, callback)
+        if timestamp is None:
+            timestamp = NO_TIMESTAMP
+        return self._append(queue, key_bytes, value_bytes, callback, timestamp)
 
     def _queue_for(
         self,
@@ -291,7 +303,7 @@ class KafkaProducer(Closeable):
         key_bytes: bytes | None,
         value_bytes: bytes | None,
     ) -> PartitionQueue:
-        topic, value, key, partition = record
+        topic, value, key, partition, _ = record
         if partition is None and self._partitioner is not None:
             partition = self._partitioner(
                 topic, key, key_bytes, value, value_bytes, route.partitions
@@ -308,22 +320,36 @@ class KafkaProducer(Closeable):
         key: Buffer | None,
         value: Buffer | None,
         callback: Callback | None,
+        timestamp: int,
     ) -> RecordFuture:
         """Append to a new batch, after waiting for memory if needed."""
-        key, value = (None if f is None else as_bytes(f) for f in (key, value))
+        key = None if key is None else as_bytes(key)
+        value = None if value is None else as_bytes(value)
         size = EMPTY_ENTRY_BYTES + len(key or b"") + len(value or b"")
-        if size > self._record_bytes_max:
-            return failed(queue.tp, too_large(size, self._record_bytes_max), callback)
+        stored_size = size + TIMESTAMP_BYTES * queue.magic
+        if stored_size > self._record_bytes_max:
+            return failed(queue.tp, too_large(stored_size, self._record_bytes_max), callback)
         block_s = self.config.memory_block_s
         try:
-            return self._accumulator.append(queue, key, value, size, callback, block_s)
+            return self._accumulator.append(queue, key, value, size, callback, timestamp, block_s)
         except BufferExhausted as error:
             return failed(queue.tp, error, callback)
 
-    def _add_keyed(self, bulk: Bulk, route: TopicRoute, keys: Values, values: Values) -> None:
+    def _add_keyed(
+        self,
+        bulk: Bulk,
+        route: TopicRoute,
+        keys: Values,
+        values: Values,
+        times: Sequence[int] | None,
+    ) -> None:
         for queue, places in by_partition(keys, route).items():
             bulk.add_values(
-                repeat(queue), [keys[i] for i in places], [values[i] for i in places], places
+                repeat(queue),
+                kernel.pick(keys, places),
+                kernel.pick(values, places),
+                places,
+                None if times is None else kernel.pick(times, places),
             )
 
     def _bulk(self) -> Bulk:
@@ -332,6 +358,7 @@ class KafkaProducer(Closeable):
             batch_bytes=bulk_batch_bytes(self.config),
             record_bytes_max=self._record_bytes_max,
             block_s=self.config.memory_block_s,
+            now_ms=self._runtime.time_ms(),
         )
 
     def _await_route(self, topic: str) -> TopicRoute:
@@ -367,11 +394,15 @@ class KafkaProducer(Closeable):
             if answered and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
             if left <= 0:
-                why = "no broker answered" if info is None else f"the last error was {info.error}"
                 raise RequestTimeout(
                     f"no metadata of topic {topic} within "
-                    f"{self.config.metadata_block_s * 1000:.0f} ms: {why}"
+                    f"{self.config.metadata_block_s * 1000:.0f} ms: "
+                    + (self._no_response() if info is None else f"the last error was {info.error}")
                 )
+
+    def _no_response(self) -> str:
+        asked = some_of([f"{host}:{port}" for host, port in self._metadata.addresses])
+        return f"no broker responded at {asked}; check bootstrap.servers, and that one runs there"
 
     def _update_routes(self, cluster: ClusterMetadata) -> None:
         """Apply new metadata. In the sender's thread."""
@@ -388,6 +419,7 @@ class KafkaProducer(Closeable):
                 self._routes[topic] = TopicRoute(info.partitions, queues)
 
 
+BYTES_OR_NONE: Final[frozenset[type]] = frozenset({bytes, type(None)})
 BULK_BATCH_BYTES: Final = 128 << 10
 GIVE_UP_SECONDS: Final = 1.0
 """How long `close` waits for a sender that gives up."""
@@ -423,9 +455,20 @@ def serialized(serializer: Serializer | None, topic: str, value: Any) -> bytes |
 
 def all_bytes(values: Sequence[Any]) -> Values:
     """`values` if all are bytes or None; else TypeError."""
-    if set(map(type, values)) <= {bytes, type(None)}:
+    if kernel.are_of(BYTES_OR_NONE, values):
         return values
     return [None if value is None else as_bytes(value) for value in values]
+
+
+def all_times(timestamps: Sequence[int | None], now_ms: int) -> list[int]:
+    """Timestamps with `now_ms` for None. TypeError for one that is not an int, ValueError for a
+    negative one."""
+    times = [now_ms if time is None else time for time in timestamps]
+    for kind in set(map(type, times)) - {int}:
+        raise TypeError(f"timestamps must be int, milliseconds since 1970, not {kind.__name__}")
+    if times and not 0 <= min(times) <= max(times) <= LONG_MAX:
+        raise ValueError(f"timestamps from {min(times)} to {max(times)}: none is before 1970")
+    return times
 
 
 def failed(tp: TopicPartition, error: KafkaError, callback: Callback | None) -> RecordFuture:

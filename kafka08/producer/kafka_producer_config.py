@@ -87,6 +87,10 @@ class KafkaProducerConfig(Config):
     connections_max_idle_ms: int = key(
         540_000, low=-1, high=LONG_MAX, doc="Age of an unused connection that is closed; -1: never."
     )
+    api_version_request: bool = key(
+        True,
+        doc="Ask brokers for the versions that they serve. With false messages have no timestamps.",
+    )
     send_buffer_bytes: int = key(128 << 10, low=0, doc="SO_SNDBUF; 0 leaves it to the system.")
     receive_buffer_bytes: int = key(32 << 10, low=0, doc="SO_RCVBUF; 0 leaves it to the system.")
     client_id: str = key("", doc="Name in requests and broker logs.")

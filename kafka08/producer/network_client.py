@@ -14,6 +14,7 @@ from kafka08.config import INT_MAX
 from kafka08.errors import ConnectionFailed, KafkaError, ProtocolError, RequestTimeout
 from kafka08.producer.broker_channel import BrokerChannel, ClientResponse, InFlightRequest, State
 from kafka08.protocol.types import Request
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.transport import Address
 
@@ -36,10 +37,14 @@ class LostRequests:
 class NetworkClient:
     """Used by the sender's thread alone, except `wake_up`.
 
+    client_id        the name in requests and broker logs
     max_in_flight    the most unanswered requests of one connection
-    reconnect_s      backoff before a failed address is tried again; doubled with each further
+    send_buffer, receive_buffer  bytes of SO_SNDBUF and SO_RCVBUF; 0 leaves them to the system
+    reconnect_s      seconds before a failed address is tried again; doubled with each further
                      failure, up to RECONNECT_MAX_S
-    max_idle_s       connections unused for this time are closed; 0 or less: never
+    max_idle_s       seconds after which an unused connection is closed; 0 or less: never
+    negotiates       whether each new connection asks the broker which versions it serves. A broker
+                     of 0.8 closes it, and the connection that replaces it at once does not ask
     """
 
     def __init__(
@@ -52,8 +57,10 @@ class NetworkClient:
         send_buffer: int,
         receive_buffer: int,
         runtime: ClientRuntime,
+        negotiates: bool = False,
     ) -> None:
         self._client_id = client_id
+        self._negotiates = negotiates
         self._max_in_flight = max_in_flight
         self._reconnect_s = reconnect_s
         self._max_idle_s = max_idle_s
@@ -74,13 +81,17 @@ class NetworkClient:
         over."""
         channel = self._channel(address)
         if channel.state is State.CLOSED and now >= channel.retry_at:
-            self._open(channel, now)
+            self._open(channel, now, negotiates=self._negotiates)
         return channel.state is State.OPEN and len(channel.in_flight) < self._max_in_flight
 
     def is_open(self, address: Address) -> bool:
         """Whether it is connected."""
         channel = self._channels.get(address)
         return channel is not None and channel.state is State.OPEN
+
+    def versions(self, address: Address) -> VersionRanges:
+        """What the broker at an address that was connected served last."""
+        return self._channels[address].versions
 
     def least_loaded(self, addresses: Iterable[Address], now: float) -> Address | None:
         """The ready address with the fewest requests in flight. Without one, start to connect to
@@ -89,10 +100,11 @@ class NetworkClient:
         usable = [c for c in channels if c.state is State.OPEN and self.is_ready(c.address, now)]
         if usable:
             return min(usable, key=lambda channel: len(channel.in_flight)).address
-        if not any(channel.state is State.CONNECTING for channel in channels):
+        if not any(channel.is_opening for channel in channels):
             due = [c for c in channels if c.state is State.CLOSED and now >= c.retry_at]
             if due:
-                self._open(min(due, key=lambda channel: channel.retry_at), now)
+                first = min(due, key=lambda channel: channel.retry_at)
+                self._open(first, now, negotiates=self._negotiates)
         return None
 
     def send(
@@ -104,8 +116,8 @@ class NetworkClient:
         deadline: float,
         answered: bool,
     ) -> InFlightRequest:
-        """Send to a ready address. A request without a response (or, with acks=0, not written) by
-        `deadline` is returned from `poll` as lost."""
+        """Send to an address for which `is_ready` was true. A request without a response (or, with
+        acks=0, not written) by `deadline` (monotonic seconds) is returned from `poll` as lost."""
         channel = self._channels[address]
         sent = InFlightRequest(
             type(request),
@@ -120,12 +132,13 @@ class NetworkClient:
         return sent
 
     def poll(self, timeout_s: float) -> list[ClientResponse | LostRequests]:
-        """Write and read without blocking, after waiting up to `timeout_s` until that is
-        possible."""
+        """Write and read without blocking, after waiting up to `timeout_s` seconds (infinity:
+        without limit) until that is possible. Errors of a connection are in the result, as the
+        requests that it lost."""
         events: list[ClientResponse | LostRequests] = []
         now = self._runtime.monotonic()
         for channel in self._live():
-            if channel.state is State.OPEN and channel.wants_write:
+            if channel.state is not State.CONNECTING and channel.wants_write:
                 events += self._step(channel, read=False, write=True, now=now)
             if channel.stream is not None:
                 self._watch(channel)
@@ -166,19 +179,19 @@ class NetworkClient:
     def _live(self) -> Iterator[BrokerChannel]:
         return (c for c in list(self._channels.values()) if c.state is not State.CLOSED)
 
-    def _open(self, channel: BrokerChannel, now: float) -> None:
+    def _open(self, channel: BrokerChannel, now: float, *, negotiates: bool) -> None:
         channel.connect_by = now + CONNECT_SECONDS_MAX
         channel.used_at = now
         try:
-            channel.open()
+            channel.open(negotiates=negotiates)
         except ConnectionFailed as error:
             self._fail(channel, error, now)
 
     def _watch(self, channel: BrokerChannel) -> None:
         """Update the poller's interest in the channel, which may have a new stream."""
         assert channel.stream is not None
-        is_open = channel.state is State.OPEN
-        self._poller.watch(channel.stream, channel, read=is_open, write=channel.wants_write)
+        reads = channel.state is not State.CONNECTING
+        self._poller.watch(channel.stream, channel, read=reads, write=channel.wants_write)
 
     def _step(
         self, channel: BrokerChannel, *, read: bool, write: bool, now: float
@@ -194,7 +207,13 @@ class NetworkClient:
                     self._forget(channel)  # the next connection has another stream
                 done += channel.write(now)
         except (ConnectionFailed, ProtocolError) as error:
-            self._fail(channel, error, now)
+            if channel.is_of_0_8 and isinstance(error, ConnectionFailed):
+                logger.debug("%s is of 0.8: %s", channel, error)
+                self._forget(channel)
+                channel.close(None, now)
+                self._open(channel, now, negotiates=False)
+            else:
+                self._fail(channel, error, now)
         return done
 
     def _forget(self, channel: BrokerChannel) -> None:
@@ -222,7 +241,7 @@ class NetworkClient:
         """When the next channel times out, is idle or may be opened again."""
         times = [float("inf")]
         for channel in self._channels.values():
-            if channel.state is State.CONNECTING:
+            if channel.is_opening:
                 times.append(channel.connect_by)
             elif channel.state is State.CLOSED:
                 if channel.retry_at > now:
@@ -235,15 +254,18 @@ class NetworkClient:
 
     def _close_late(self, now: float) -> None:
         for channel in self._live():
-            if channel.state is State.CONNECTING:
+            if channel.is_opening:
                 if now >= channel.connect_by:
-                    failed = ConnectionFailed(f"cannot connect to {channel}: timed out")
-                    self._fail(channel, failed, now)
+                    asked = channel.state is State.NEGOTIATING
+                    why = "it did not return its API versions" if asked else "timed out"
+                    self._fail(
+                        channel, ConnectionFailed(f"cannot connect to {channel}: {why}"), now
+                    )
             elif channel.in_flight:
                 first = channel.in_flight[0]
                 if now >= first.deadline:
                     name = first.request.__name__
-                    late = RequestTimeout(f"{channel} did not answer a {name} in time")
+                    late = RequestTimeout(f"{channel} did not respond to a {name} in time")
                     self._fail(channel, late, now)
             elif 0 < self._max_idle_s <= now - channel.used_at:
                 logger.info("Closing the idle connection to %s", channel)

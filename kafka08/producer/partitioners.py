@@ -87,5 +87,5 @@ def _long_hash(value: int) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """The partition, out of `partitions`, of this serialized key in every new producer."""
+    """The partition, from 0 to `partitions` - 1, of this serialized key in every new producer."""
     return masked_partition_of(kernel.murmur2(key), partitions)

@@ -27,6 +27,7 @@ class TopicStats:
         self.messages, self.bytes, self.dropped = Rate(), Rate(), Rate()
 
     def values(self, now: float) -> Values:
+        """Counts and rates by the names of the meters in JMX."""
         return {
             **meter_values("MessagesPerSec", self.messages, now),
             **meter_values("BytesPerSec", self.bytes, now),
@@ -78,6 +79,7 @@ class ProducerStats:
             metrics.add(now - began, size, now)
 
     def not_serialized(self) -> None:
+        """An encoder refused a message."""
         self._serialization_errors.add(1, self.now())
 
     def resent(self) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka08 import kernel
 from kafka08.client.metadata import PartitionInfo
-from kafka08.config import INT_MAX
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
-from kafka08.producer.encoded import INTEGERS, are_of
 from kafka08.producer.partitioners import DefaultPartitioner, Partitioner
 from kafka08.structs import NO_LEADER
 
@@ -57,16 +56,9 @@ class Router:
     ) -> Sequence[int] | None:
         """`partition_of` for many messages of one topic, without a call for each: for whole numbers
         and the DefaultPartitioner. None otherwise."""
-        if (
-            type(self._partitioner) is not DefaultPartitioner
-            or not partitions
-            or not are_of(INTEGERS, chosen_by)
-            or min(chosen_by) < -INT_MAX
-            or max(chosen_by) > INT_MAX
-        ):
+        if type(self._partitioner) is not DefaultPartitioner or not partitions:
             return None
-        count = len(partitions)
-        return [abs(key) % count for key in chosen_by]
+        return kernel.int_partitions(chosen_by, len(partitions))
 
     def _drawn(self, topic: str, partitions: Sequence[PartitionInfo]) -> int:
         if topic not in self._kept:

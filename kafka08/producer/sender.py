@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kafka08.client.requests import produce_request, produce_results
+from kafka08.client.requests import produce_request, produce_results, produce_version
 from kafka08.client.retry import is_retriable, needs_metadata
 from kafka08.errors import (
     ApiError,
@@ -24,8 +24,10 @@ from kafka08.errors import (
     ProducerClosed,
     ProtocolError,
     RequestTimeout,
+    UnsupportedVersion,
     error_of,
 )
+from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RecordBatch
 from kafka08.producer.broker_channel import ClientResponse, InFlightRequest
@@ -34,9 +36,9 @@ from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender_metrics import SenderMetrics
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka08.protocol.produce import ProduceResponse
-from kafka08.protocol.types import Buffer
+from kafka08.protocol.produce import MAGIC_1_VERSION, ProduceRequest, ProduceResponse
 from kafka08.runtime import ClientRuntime, Task
+from kafka08.runtime.transport import Address
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -161,25 +163,38 @@ class Sender:
         """Send one request with sendable batches to a leader whose connection is ready; False if
         there are none."""
         settings = self._settings
+        address = (broker.host, broker.port)
+        version, magic, unsupported = self._produce_version(address)
+        # From 0.11 on: a refusal would let later batches overtake.
+        is_later = self._network.versions(address).serves_beyond(ProduceRequest, MAGIC_1_VERSION)
         with self._accumulator.lock:
-            drained = self._accumulator.drain(broker, settings.max_request_bytes, now)
+            drained = self._accumulator.drain(
+                broker, settings.max_request_bytes, now, magic, takes_wrappers=not is_later
+            )
         if not drained:
             return False
+        if unsupported is not None:
+            for parts in drained:
+                self._failed(parts, unsupported)
+            return True
         batches: Batches = {parts[0].tp: parts for parts in drained}
+        sets = {tp: [part.message_set(magic) for part in parts] for tp, parts in batches.items()}
         request = produce_request(
-            {tp: joined(parts) for tp, parts in batches.items()},
+            {tp: some[0] if len(some) == 1 else b"".join(some) for tp, some in sets.items()},
             required_acks=settings.acks,
             timeout_ms=settings.ack_timeout_ms,
+            version=version,
         )
         try:
             self._network.send(
-                (broker.host, broker.port),
+                address,
                 request,
                 batches,
                 deadline=now + settings.request_timeout_s,
                 answered=settings.acks != 0,
             )
-            self.metrics.sent(drained, now)
+            sizes = [list(map(len, some)) for some in sets.values()]
+            self.metrics.sent(zip(drained, sizes, strict=True), now)
         except ProtocolError as error:  # it cannot be encoded, and was not sent
             for parts in drained:
                 self._failed(parts, error)
@@ -206,7 +221,16 @@ class Sender:
             deadline=now + min(METADATA_TIMEOUT_S, self._settings.request_timeout_s),
             answered=True,
         )
+        _, self._accumulator.new_magic, _ = self._produce_version(address)
         return float("inf")
+
+    def _produce_version(self, address: Address) -> tuple[int, int, UnsupportedVersion | None]:
+        """(version of Produce, magic of its messages) for the broker of an open connection, or the
+        error if it serves only later ones."""
+        try:
+            return *produce_version(self._network.versions(address)), None
+        except UnsupportedVersion as error:
+            return 0, 0, error
 
     def _expire(self, now: float) -> float:
         """Fail batches that have waited for a leader, or a connection to it, for longer than
@@ -245,7 +269,7 @@ class Sender:
                 continue
             error = error_of(results[tp].error_code, str(tp))
             if error is None:
-                self._stored(parts, results[tp].base_offset)
+                self._stored(parts, results[tp].base_offset, results[tp].log_append_time_ms)
             else:
                 self._failed(parts, error)
 
@@ -265,9 +289,14 @@ class Sender:
                 parts, error or ConnectionFailed("an earlier request closed the connection")
             )
 
-    def _stored(self, parts: Sequence[RecordBatch], base_offset: int) -> None:
+    def _stored(
+        self,
+        parts: Sequence[RecordBatch],
+        base_offset: int,
+        log_append_time_ms: int = NO_TIMESTAMP,
+    ) -> None:
         self._accumulator.answered(parts[0].tp)
-        self._accumulator.complete(parts, base_offset)
+        self._accumulator.complete(parts, base_offset, log_append_time_ms=log_append_time_ms)
 
     def _failed(self, parts: Sequence[RecordBatch], error: KafkaError) -> None:
         """Retry where possible; complete the other batches with the error."""
@@ -296,10 +325,3 @@ class Sender:
         ended = [batch for batch in parts if batch not in again]
         self.metrics.failed(ended, now)
         self._accumulator.complete(ended, error=error)
-
-
-def joined(parts: Sequence[RecordBatch]) -> Buffer:
-    """The message sets of batches, joined into one."""
-    if len(parts) == 1:
-        return parts[0].message_set()
-    return b"".join(batch.message_set() for batch in parts)

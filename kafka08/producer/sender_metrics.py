@@ -23,6 +23,7 @@ class TopicMetrics:
         self.send, self.byte, self.error, self.retry = Rate(), Rate(), Rate(), Rate()
 
     def values(self, now: float) -> Values:
+        """A rate per second and a total for each of the four counts, by Java's names."""
         rates = {
             "record-send": self.send,
             "byte": self.byte,
@@ -49,31 +50,35 @@ class SenderMetrics:
         self._queue_ms = Mean()
         self._latency_ms = Mean()
 
-    def sent(self, drained: Iterable[Sequence[RecordBatch]], now: float) -> None:
-        """A request with these batches (a sequence per partition) is in flight."""
-        records = 0
-        for parts in drained:
-            for batch in parts:
-                size = len(batch.message_set())
-                records += batch.count
-                self._batch_bytes.add(size, now)
-                self._queue_ms.add((now - batch.created) * 1000, now)
-                for metrics in self._of(batch):
-                    metrics.send.add(batch.count, now)
-                    metrics.byte.add(size, now)
+    def sent(
+        self, drained: Iterable[tuple[Sequence[RecordBatch], Sequence[int]]], now: float
+    ) -> None:
+        """A request is in flight: for each partition its batches, at least one, with the sizes in
+        bytes of their sets."""
+        all_records = 0
+        for parts, sizes in drained:
+            records = sum([batch.count for batch in parts])
+            self._batch_bytes.add_all(sizes, now)
+            self._queue_ms.add_all([(now - batch.created) * 1000 for batch in parts], now)
+            for metrics in self._of(parts[0]):
+                metrics.send.add(records, now)
+                metrics.byte.add(sum(sizes), now)
+            all_records += records
         self._requests.add(1, now)
-        self._records_per_request.add(records, now)
+        self._records_per_request.add(all_records, now)
 
     def answered(self, seconds: float, now: float) -> None:
         """A response arrived `seconds` after its request."""
         self._latency_ms.add(seconds * 1000, now)
 
     def retried(self, batches: Iterable[RecordBatch], now: float) -> None:
+        """These batches will be sent again."""
         for batch in batches:
             for metrics in self._of(batch):
                 metrics.retry.add(batch.count, now)
 
     def failed(self, batches: Iterable[RecordBatch], now: float) -> None:
+        """These batches were given up."""
         for batch in batches:
             for metrics in self._of(batch):
                 metrics.error.add(batch.count, now)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from kafka08 import kernel
 from kafka08.client.metadata import PartitionInfo
 from kafka08.producer.accumulator import PartitionQueue
 from kafka08.structs import NO_LEADER
 
 
-class TopicRoute:
+class TopicRoute(kernel.RecordRoute):
     """A metadata update creates a new one; the queues stay the same objects. Only `turns` changes.
 
     partitions  all of the topic, by number
@@ -19,17 +20,22 @@ class TopicRoute:
                 leader, or all if none has one
     """
 
-    __slots__ = ("partitions", "queues", "turns")
+    __slots__ = ("partitions",)
+
+    queues: tuple[PartitionQueue, ...]
+    turns: Iterator[PartitionQueue]
 
     def __init__(
         self, partitions: Sequence[PartitionInfo], queues: Sequence[PartitionQueue]
     ) -> None:
         assert partitions, "a topic without partitions has no route"
-        self.partitions = partitions
-        self.queues = queues
         led = [
             queue
             for info, queue in zip(partitions, queues, strict=True)
             if info.leader != NO_LEADER
         ]
-        self.turns: Iterator[PartitionQueue] = itertools.cycle(led or queues)
+        numbers = [info.partition for info in partitions]
+        super().__init__(
+            queues, itertools.cycle(led or queues), is_numbered=numbers == [*range(len(numbers))]
+        )
+        self.partitions = partitions

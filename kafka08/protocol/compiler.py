@@ -30,27 +30,24 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
+from kafka08.kernel.types import STRING_BYTES_MAX
 from kafka08.protocol.layout import (
     Array,
-    Blob,
+    Boolean,
+    Bytes,
     Flag,
     Integer,
     Layout,
     Record,
-    Text,
-    Truth,
-    as_tuples,
+    String,
     layout_of,
     strict,
-    tuple_of,
 )
 from kafka08.protocol.types import Buffer
 
 Decode = Callable[[Any, int], tuple[Any, int]]
-"""Of a memoryview, or of bytes, which are then copied where a memoryview would be sliced."""
 Encode = Callable[[Any, list[Buffer]], None]
 
-STRING_BYTES_MAX: Final = 32767
 
 _fields: Final[dict[str, list[str]]] = {}
 """File name of generated source → the field of each of its lines."""
@@ -80,31 +77,19 @@ class Decoders(dict[type, Decode]):
 
 DECODERS: Final = Decoders()
 STRICT_DECODERS: Final = Decoders("strict", strict)
-TUPLE_DECODERS: Final = Decoders("tuples", as_tuples)
-"""For fast paths: they decode to tuples of the fields."""
 
 
 class Encoders(dict[type, Encode]):
     """Message class or wire form → its encoder `(message, pieces)`, made at first use: it appends
-    the pieces of a message to a list. `note` and `read` as for Decoders."""
-
-    def __init__(self, note: str = "", read: Callable[[Record], Record] | None = None) -> None:
-        super().__init__()
-        self._note = note
-        self._read = read
+    the pieces of a message to a list."""
 
     def __missing__(self, cls: type) -> Encode:
-        layout = layout_of(cls)
-        if self._read is not None:
-            layout = self._read(layout)
-        function: Encode = _EncoderSource(layout).compile("encode", self._note)
+        function: Encode = _EncoderSource(layout_of(cls)).compile("encode")
         self[cls] = function
         return function
 
 
 ENCODERS: Final = Encoders()
-TUPLE_ENCODERS: Final = Encoders("tuples", as_tuples)
-"""For fast paths: they encode tuples of the fields."""
 
 
 def field_at(error: BaseException) -> str:
@@ -225,12 +210,12 @@ class _DecoderSource(_Source):
                 return self.read(layout.code)
             case Flag():
                 return self.flag()
-            case Truth():
+            case Boolean():
                 return f"({self.read('b')} != 0)"
-            case Text():
+            case String():
                 text = 'str(view[position:end], "utf-8", "replace")'
                 return self.sized("h", text, layout.nullable, layout.null)
-            case Blob():
+            case Bytes():
                 nullable = layout.nullable or layout.null is not None
                 return self.sized("i", "view[position:end]", nullable, layout.null)
             case Array():
@@ -296,8 +281,6 @@ class _DecoderSource(_Source):
             value = self.value(field)
             arguments.append(value if place < layout.positional else f"{name}={value}")
             self.path.pop()
-        if layout.make is tuple_of:
-            return f"({', '.join(arguments)},)"
         if layout.make is None:
             maker = self.constant(layout.cls.__name__, layout.cls)
         else:
@@ -355,11 +338,11 @@ class _EncoderSource(_Source):
             case Flag():
                 self.emit(f"if not 0 <= {value} <= 1: raise wrong_flag({value})")
                 self.write("b", value)
-            case Truth():
+            case Boolean():
                 self.write("b", f"1 if {value} else 0")
-            case Text():
+            case String():
                 self.sized("h", value, "{}.encode()", layout.nullable, layout.null)
-            case Blob():
+            case Bytes():
                 taken = "{0} if type({0}) is bytes else as_bytes({0})"
                 self.sized("i", value, taken, layout.nullable)
             case Array():
@@ -368,14 +351,6 @@ class _EncoderSource(_Source):
                 self.record(layout, value)
 
     def record(self, layout: Record, value: str) -> None:
-        if layout.make is tuple_of:
-            variables = [self.new(f"_{name}") for name, _ in layout.fields]
-            self.emit(f"{', '.join(variables)}, = {value}")
-            for variable, (name, field) in zip(variables, layout.fields, strict=True):
-                self.path.append(name)
-                self.value(field, variable)
-                self.path.pop()
-            return
         if layout.show is not None:
             shown = self.new("_shown")
             show = self.constant(f"show_{layout.cls.__name__}", layout.show)

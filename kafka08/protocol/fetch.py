@@ -124,7 +124,7 @@ class PartitionData(NamedTuple, Generic[S]):
 FRAME_HEADER: Final = struct.Struct(">iii")
 """Frame size, correlation id, topic count."""
 THROTTLED_FRAME_HEADER: Final = struct.Struct(">iiii")
-"""Of version 1 and above: frame size, correlation id, throttle time, topic count."""
+"""Version 1 and above: frame size, correlation id, throttle time, topic count."""
 NO_THROTTLE_MS: Final = 0
 NAME_SIZE: Final = struct.Struct(">h")
 PARTITION_COUNT: Final = struct.Struct(">i")

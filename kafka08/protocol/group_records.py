@@ -12,11 +12,15 @@ Source: kafka.coordinator.GroupMetadataManager 0.9.0.1 and 0.10.2.2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
+from kafka08 import kernel
 from kafka08.errors import ProtocolError
-from kafka08.protocol.codec import VERSION, decode_body, encode_body
+from kafka08.protocol.codec import VERSION, decode_body
+from kafka08.protocol.layout import form_of, layout_of
 from kafka08.protocol.types import Buffer, Int32, NotNullBytes, NullableString, String, WireForm
 
 
@@ -81,9 +85,24 @@ LAYOUTS: Final[dict[int, type]] = {0: StoredGroupV0, 1: StoredGroup}
 """Version of a value → its layout."""
 
 
+VALUES: Final[dict[int, bytes]] = {n: b"h" + form_of(layout) for n, layout in LAYOUTS.items()}
+"""Version of a value → its form, with the version."""
+MEMBERS: Final[dict[int, Callable[[StoredMember], tuple[Any, ...]]]] = {
+    n: attrgetter(*(name for name, _ in layout_of(member).fields))
+    for n, member in ((0, StoredMemberV0), (1, StoredMember))
+}
+"""Version of a value → the fields of a member in it."""
+
+
 def encode_group(group: StoredGroup, version: int) -> bytes:
-    """The value of a group's record. KeyError for a version that is not in LAYOUTS."""
-    return VERSION.pack(version) + encode_body(group, LAYOUTS[version])
+    """The value of a group's record. KeyError for a version that is not in LAYOUTS. ProtocolError
+    if a field is too large."""
+    members = list(map(MEMBERS[version], group.members))
+    fields = version, group.protocol_type, group.generation, group.protocol, group.leader, members
+    try:
+        return kernel.pack_fields(VALUES[version], fields)
+    except (ValueError, OverflowError) as error:
+        raise ProtocolError(f"the record of a group: {error}") from error
 
 
 def decode_group(data: Buffer) -> StoredGroup:

@@ -2,8 +2,8 @@
 
     Integer            fixed width; `code` is its letter in `struct`
     Flag               one byte, 0 or 1
-    Truth              one byte, 0 or anything else
-    Text, Blob         a length of two or four bytes, then that many bytes
+    Boolean            one byte, 0 or anything else
+    String, Bytes      a length of two or four bytes, then that many bytes
     Array              a count of four bytes, then that many items
     Record             the fields of a message of class `cls`, one after another, as the class
                        `form` declares them: `cls` itself or a wire form of it, whose `make` and
@@ -36,12 +36,12 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class Boolean:
     size_min: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class String:
     nullable: bool
     null: str | None = None
     """The object that represents null, if null is allowed."""
@@ -49,7 +49,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class Bytes:
     nullable: bool
     null: bytes | None = None
     """The object that represents null, if null is allowed; it is decoded, but never encoded."""
@@ -88,7 +88,7 @@ class Record:
         return sum(layout.size_min for _, layout in self.fields)
 
 
-Layout: TypeAlias = Integer | Flag | Truth | Text | Blob | Array | Record
+Layout: TypeAlias = Integer | Flag | Boolean | String | Bytes | Array | Record
 
 PRIMITIVES: Final[dict[str, Layout]] = {
     "int8": Integer("b", 1),
@@ -96,13 +96,13 @@ PRIMITIVES: Final[dict[str, Layout]] = {
     "int32": Integer("i", 4),
     "int64": Integer("q", 8),
     "flag": Flag(),
-    "boolean": Truth(),
-    "string": Text(nullable=False),
-    "nullable_string": Text(nullable=True),
-    "name": Text(nullable=True, null=NULL_NAME),
-    "bytes": Blob(nullable=False),
-    "nullable_bytes": Blob(nullable=True),
-    "fetched_messages": Blob(nullable=False, null=b""),
+    "boolean": Boolean(),
+    "string": String(nullable=False),
+    "nullable_string": String(nullable=True),
+    "name": String(nullable=True, null=NULL_NAME),
+    "bytes": Bytes(nullable=False),
+    "nullable_bytes": Bytes(nullable=True),
+    "fetched_messages": Bytes(nullable=False, null=b""),
 }
 
 
@@ -135,30 +135,31 @@ def strict(layout: Record) -> Record:
     return dataclasses.replace(layout, fields=fields)
 
 
-def as_tuples(layout: Record) -> Record:
-    """The layout, decoded to tuples of its fields instead of messages."""
-    fields = tuple((name, _as_tuples(field)) for name, field in layout.fields)
-    return dataclasses.replace(layout, fields=fields, make=tuple_of)
+def form_of(cls: type) -> bytes:
+    """The layout of a message class or wire form, as kernel.pack_fields and unpack_fields take it.
+    TypeError if they do not know one of its fields."""
+    return _form(layout_of(cls)).encode()
 
 
-def tuple_of(*fields: Any) -> tuple[Any, ...]:
-    """The `make` of a layout that is decoded to tuples."""
-    return fields
-
-
-def _as_tuples(layout: Layout) -> Layout:
+def _form(layout: Layout) -> str:
     match layout:
-        case Array():
-            return dataclasses.replace(layout, item=_as_tuples(layout.item))
+        case Integer(code="h" | "i" as code):
+            return code
+        case String(null=None, nullable=nullable):
+            return "S" if nullable else "s"
+        case Bytes(null=None, nullable=False):
+            return "y"
+        case Array(item=Record() as item, nullable=False):
+            return f"[{_form(item)}]"
         case Record():
-            return as_tuples(layout)
+            return "".join(_form(field) for _, field in layout.fields)
         case _:
-            return layout
+            raise TypeError(f"the kernel has no form of {layout}")
 
 
 def _strict(layout: Layout) -> Layout:
     match layout:
-        case Text(null=null) if null is not None:
+        case String(null=null) if null is not None:
             return PRIMITIVES["string"]
         case Flag():
             return PRIMITIVES["boolean"]

@@ -262,7 +262,8 @@ class _Flattened:
 
 
 def wrapper_value(entry: memoryview, magic: int = 0) -> memoryview:
-    """The value of an entry, parsed as `magic` whatever its own is. ValueError without a value.
+    """The value of an entry, parsed as `magic`, which may differ from its own. ValueError without a
+    value.
 
     # 0.8: a wrapper of magic 1 fails when parsed as magic 0, as its timestamp is taken for the
     # length of a key.

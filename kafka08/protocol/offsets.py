@@ -43,7 +43,7 @@ class OffsetsPartitionResponse:
     partition: Int32
     error_code: Int16
     offsets: list[Int64]
-    """Of version 0."""
+    """Only version 0 has them; later ones have `timestamp_ms` and `offset`."""
     timestamp_ms: Int64 = -1
     offset: Int64 = NO_OFFSET
     """Version 1: the first message at or after the time, and its timestamp; -1 without one."""

@@ -89,8 +89,8 @@ def prepare(
 def _with_magic_1(
     data: Buffer, base_offset: int, rules: Rules, max_message_bytes: int
 ) -> PreparedSet | None:
-    """A plain set of magic 0 for a topic that takes it without a question, which is what old
-    producers send: what `_Leader` would make, in two passes. None for any other set, and for one
+    """A plain set of magic 0, as old producers send it, for a topic without further rules: the
+    result of `_Leader`, in two passes. None for any other set, and for one
     that may be refused."""
     if (
         not rules.magic

@@ -1,7 +1,7 @@
 """VersionRanges: the versions of each API that a broker serves, and the one that a client uses.
 
-Brokers of 0.10 and later report them by ApiVersions. A broker of 0.9 does not respond to that; it
-has the rows of level 0.9.0.
+Brokers of 0.10 and later report them by ApiVersions. Those of 0.8 and 0.9 do not respond to that;
+they have the rows of their level.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ NOT_SERVED: Final = (0, -1)
 
 
 class VersionRanges:
-    """Immutable. Without `apis`, the versions of a broker of 0.9."""
+    """Immutable. Without `apis`, the versions of a broker of `level`."""
 
-    def __init__(self, apis: Iterable[ApiVersionRange] | None = None) -> None:
-        self._ranges: dict[int, tuple[int, int]] | None = None
-        if apis is not None:
-            self._ranges = {api.key: (api.min_version, api.max_version) for api in apis}
+    def __init__(
+        self, apis: Iterable[ApiVersionRange] | None = None, level: Level = Level.V0_9_0
+    ) -> None:
+        self._level = level if apis is None else None
+        self._ranges = {api.key: (api.min_version, api.max_version) for api in apis or ()}
+        """By API key; those of a level as they are asked for."""
 
     def highest(self, request: type[Request], low: int, high: int) -> int:
         """The highest version from `low` to `high` (the client's) that the broker serves.
         UnsupportedVersion without one."""
         api = DECLARED[request]
-        first, last = of_0_9(api) if self._ranges is None else self._ranges.get(api.key, NOT_SERVED)
+        first, last = self._range(api)
         version = min(high, last)
         if version < max(low, first):
             serves = f"versions {first} to {last}" if last >= first else "no version"
@@ -40,12 +42,24 @@ class VersionRanges:
             )
         return version
 
+    def serves_beyond(self, request: type[Request], version: int) -> bool:
+        """Whether the broker serves a later version."""
+        return self._range(DECLARED[request])[1] > version
 
-def of_0_9(api: Api) -> tuple[int, int]:
-    """The range of an API at level 0.9.0."""
-    served = [row.version for row in api.versions if row.exists_at(Level.V0_9_0)]
+    def _range(self, api: Api) -> tuple[int, int]:
+        found = self._ranges.get(api.key)
+        if found is None:
+            found = NOT_SERVED if self._level is None else at_level(api, self._level)
+            self._ranges[api.key] = found
+        return found
+
+
+def at_level(api: Api, level: Level) -> tuple[int, int]:
+    """The range of an API at a level."""
+    served = [row.version for row in api.versions if row.exists_at(level)]
     return (min(served), max(served)) if served else NOT_SERVED
 
 
-OF_0_9: Final = VersionRanges()
-"""The versions that brokers of 0.9 serve."""
+OF_0_8: Final = VersionRanges(level=Level.V0_8_2)
+OF_0_9: Final = VersionRanges(level=Level.V0_9_0)
+"""The versions that brokers of these releases serve."""

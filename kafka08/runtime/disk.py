@@ -60,7 +60,7 @@ class File(Syncable, Protocol):
         """Up to `size` bytes from `position`; fewer at the end of the file."""
 
     def pread_into(self, buffer: memoryview, position: int) -> int:
-        """As `pread`, into the start of the buffer. Returns the number of bytes."""
+        """Like `pread`, into the start of the buffer. Returns the number of bytes."""
 
     def pwrite(self, data: bytes | bytearray | memoryview, position: int) -> None:
         """Write all of `data`. After an OSError a part of it may be written."""
@@ -106,7 +106,7 @@ class Disk(Protocol):
         """Bytes of a file."""
 
     def modified_ns(self, path: Path) -> int:
-        """When a file was last written, in ns since 1970."""
+        """The time at which a file was last written, in ns since 1970."""
 
     def rename(self, old: Path, new: Path) -> None:
         """Rename a file; it replaces any file of the new name."""
@@ -117,7 +117,7 @@ class Disk(Protocol):
     # Directories
 
     def open_directory(self, path: Path) -> Syncable:
-        """To sync the names in it."""
+        """Open a directory, to sync the names in it."""
 
     def files_in(self, directory: Path) -> list[Path]:
         """The files in a directory, sorted by name."""

@@ -38,6 +38,8 @@ class GreenStream:
         self._alarm_at = math.inf
         self._deadline = math.inf
         self._waiting: Any = None
+        self._has_sent = False
+        """Bytes were sent since something was last received."""
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -53,6 +55,10 @@ class GreenStream:
                 self._wait(self._readable)
 
     def recv_into(self, buffer: bytearray | memoryview, /) -> int:
+        if self._has_sent and self._seconds != 0:
+            # The response is not there yet: a first recv would only cost a system call.
+            self._has_sent = False
+            self._wait(self._readable)
         while True:
             try:
                 return self._socket.recv_into(buffer)
@@ -68,6 +74,7 @@ class GreenStream:
 
     def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
         sent = self.send(data)
+        self._has_sent = True
         if sent < len(data):
             rest = memoryview(data)[sent:]
             while rest:
@@ -108,7 +115,8 @@ class GreenStream:
         self._alarm.start(self._ring, update=True)
 
     def _ring(self) -> None:
-        """In the hub: end the current wait if it is due, else start the timer for its deadline."""
+        """Runs in the hub: end the current wait if it is due, else start the timer for its
+        deadline."""
         self._alarm.close()
         self._alarm, self._alarm_at = None, math.inf
         left = self._deadline - time.monotonic()

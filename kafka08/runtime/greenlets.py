@@ -144,16 +144,16 @@ class GeventRuntime:
         return GreenStream(connected)
 
     def run_native(self, call: Callable[..., T], *args: object) -> T:
-        answer = gevent.event.AsyncResult()
+        outcome = gevent.event.AsyncResult()
 
         def done(result: T, error: BaseException | None) -> None:
-            answer.set(result) if error is None else answer.set_exception(error)
+            outcome.set(result) if error is None else outcome.set_exception(error)
 
         self._native.submit(done, call, args)
         try:
-            result: T = answer.get()
+            result: T = outcome.get()
         except gevent.GreenletExit:
-            answer.wait()
+            outcome.wait()
             raise
         return result
 
@@ -265,7 +265,7 @@ class NativePool:
             del done, call, args, outcome
 
     def _drain(self) -> None:
-        """In the hub: take all results, since one signal may announce several."""
+        """Runs in the hub: take all results, since one signal may announce several."""
         while not self._results.empty():
             done, result, error = self._results.get()
             try:

@@ -162,7 +162,8 @@ class Runtime(Clock, Protocol):
 
 
 class ClientRuntime(Runtime, Protocol):
-    """For clients: threads that wait for each other, and for many connections at once."""
+    """The runtime of clients: threads that wait for each other, and for many connections at
+    once."""
 
     def host_name(self) -> str:
         """The name of this machine."""
@@ -180,13 +181,13 @@ class ClientRuntime(Runtime, Protocol):
     def start_connect(
         self, address: Address, *, receive_buffer: int = 0, send_buffer: int = 0
     ) -> Connecting:
-        """As `connect`, without waiting; only the lookup of a name may wait."""
+        """Like `connect`, without waiting; only the lookup of a name may wait."""
 
     def poller(self) -> Poller: ...
 
 
 class BrokerRuntime(Runtime, Protocol):
-    """For a broker: an event loop, greenlets, native threads, a disk."""
+    """The runtime of a broker: an event loop, greenlets, native threads, a disk."""
 
     disk: Disk
 
@@ -254,7 +255,7 @@ class BrokerRuntime(Runtime, Protocol):
         call: Callable[..., object],
         *args: object,
     ) -> None:
-        """As run_native, from the hub: `done(result, error)` is called in the hub afterwards."""
+        """Like run_native, from the hub: `done(result, error)` is called in the hub afterwards."""
 
     def halt(self, status: int) -> None:
         """End the process at once, as after a storage error: it writes nothing more to the disk."""

@@ -21,7 +21,7 @@ FLAGS: Final = {
     OpenMode.PRIVATE: os.O_RDWR | os.O_CREAT | os.O_EXCL,
 }
 PERMISSIONS: Final = 0o666
-"""Of a new file, less the umask; the same as the JVM's."""
+"""The mode of a new file, less the umask; the same as the JVM's."""
 PRIVATE_PERMISSIONS: Final = 0o600
 
 

@@ -40,6 +40,7 @@ class ThreadRuntime:
         self._rng = rng
         self.monotonic = clock.monotonic
         """The clock's own method: streams ask for every message."""
+        self.time_ms = clock.time_ms
         self._clock = clock
         self._connect = connect
 
@@ -48,9 +49,6 @@ class ThreadRuntime:
         from random import Random  # imported late: many programs draw nothing
 
         return self._rng or Random()
-
-    def time_ms(self) -> int:
-        return self._clock.time_ms()
 
     def sleep(self, seconds: float) -> None:
         self._clock.sleep(seconds)

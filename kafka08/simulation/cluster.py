@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.offset_manager import OffsetManager
+from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.server import KafkaServer
 from kafka08.errors import KafkaError
@@ -220,8 +221,13 @@ class SimBroker:
 
     def known_state(self, tp: TopicPartition) -> PartitionStateInfo | None:
         """The state of a partition as its metadata has it; None if it has none."""
+        cache = self.metadata_cache()
+        return None if cache is None else cache.partition_state(tp)
+
+    def metadata_cache(self) -> MetadataCache | None:
         manager = self._part("_replica_manager")
-        return None if manager is None else manager._metadata_cache.partition_state(tp)
+        found: MetadataCache | None = None if manager is None else manager._metadata_cache
+        return found
 
     def offset_manager(self) -> OffsetManager | None:
         found: OffsetManager | None = self._part("_offset_manager")

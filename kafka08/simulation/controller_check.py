@@ -1,8 +1,9 @@
-"""Two rules about controllers.
+"""Three rules about controllers.
 
 1. A cluster that could have a controller has one.
-2. The leader epoch of a partition never falls in the metadata of a broker: it does if the broker
-   obeys a former controller.
+2. The leader epoch of a partition never falls in the metadata of a broker.
+3. A broker obeys no former controller: the controller epochs of the UpdateMetadata requests that it
+   applies never fall.
 
 /controller may be absent for a while: its session must expire, and the next election takes some
 requests. It must not be absent for MISSING_SECONDS while one broker could have been elected all the
@@ -13,8 +14,10 @@ work.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
@@ -28,7 +31,7 @@ MISSING_SECONDS: Final = 20.0
 
 
 class ControllerCheck:
-    """Checks ten times a second.
+    """Checks the first two ten times a second, the third with each request.
 
     partitions     those of rule 2
     on_violation   called with a sentence that describes the violation
@@ -49,6 +52,8 @@ class ControllerCheck:
         self._on_violation = on_violation
         self._known: dict[tuple[SimBroker, TopicPartition], tuple[Process, int]] = {}
         """The leader epoch that a process knows."""
+        self._obeyed: dict[Process, int] = {}
+        """The newest controller epoch of the UpdateMetadata requests that a process has applied."""
         self._eligible: dict[Process, float] = {}
         """Since when a process could have been elected without an election."""
         self._check_periodically()
@@ -56,6 +61,7 @@ class ControllerCheck:
     def _check_periodically(self) -> None:
         self._check_presence()
         self._check_metadata()
+        self._watch_new_processes()
         self._scheduler.call_later(CHECK_SECONDS, self._check_periodically)
 
     def _check_presence(self) -> None:
@@ -95,6 +101,31 @@ class ControllerCheck:
                         f"{before[1]} to {state.leader_epoch}"
                     )
                 self._known[broker, tp] = (process, state.leader_epoch)
+
+    def _watch_new_processes(self) -> None:
+        """For rule 3."""
+        for broker in self._brokers:
+            process, cache = broker.process, broker.metadata_cache()
+            if process is not None and cache is not None and process not in self._obeyed:
+                self._obeyed[process] = 0
+                apply = partial(self._check_update, process, cache.update)
+                cache.update = apply  # type: ignore[method-assign]
+
+    def _check_update(
+        self,
+        process: Process,
+        apply: Callable[[UpdateMetadataRequest], None],
+        request: UpdateMetadataRequest,
+    ) -> None:
+        """Rule 3."""
+        epoch, newest = request.controller_epoch, self._obeyed[process]
+        if epoch < newest:
+            self._on_violation(
+                f"{process.name} obeys controller {request.controller_id} of epoch {epoch}, though "
+                f"it has obeyed one of epoch {newest}"
+            )
+        self._obeyed[process] = max(epoch, newest)
+        apply(request)
 
     def _is_eligible(self, broker: SimBroker, connected: set[Process]) -> bool:
         process, network = broker.process, self._zookeeper.network

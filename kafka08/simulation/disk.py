@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from kafka08.simulation.memory_disk import MemoryDisk, failure
+from kafka08.simulation.memory_disk import Gone, MemoryDisk, failure
 
 if TYPE_CHECKING:
     from kafka08.simulation.cluster import SimBroker
@@ -64,6 +64,9 @@ class SimDisk(MemoryDisk):
     def _before(self, action: str, path: Path) -> None:
         if self._is_observed:
             return
+        process = self._owner.process
+        if action != "read" and process is not None and process.is_dead:
+            raise Gone(path)  # by a callback that halted the process: its frames still unwind
         if self.slow_seconds:
             self._hold_up()
         if self.is_full and action in NEEDS_ROOM:

@@ -10,8 +10,10 @@ from typing import Final
 from kafka08.admin.client import AdminClient
 from kafka08.errors import KafkaError
 from kafka08.migration import OffsetMigration
+from kafka08.protocol import leader_and_isr, stop_replica, update_metadata
 from kafka08.simulation.cluster import Hosts, SimBroker
 from kafka08.simulation.members import GROUP, SimMember
+from kafka08.simulation.network import LateRequests
 from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
@@ -22,6 +24,13 @@ from kafka08.zk import nodes, paths
 
 CLOCK_STEP_MS: Final = 60_000
 STOP_SECONDS: Final = 60.0
+AT_FIRST_SECONDS: Final = 1.0
+"""The longest time from the first late request until its sender ends."""
+WRITES_MAX: Final = 3
+"""The number of a controller's writes in which a move of partitions is interrupted."""
+SESSION_SECONDS: Final = 8.0
+"""Longer than a broker's session timeout."""
+CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 TOOLS_MAX: Final = 4
 """The most tools at a time: each that waits for members asks ZooKeeper 20 times a second."""
 MIGRATIONS: Final = (
@@ -96,6 +105,8 @@ class Faults:
             Fault.DISK_FULL: self._fill_disk,
             Fault.DISK_ERROR: self._break_disk,
             Fault.DISK_SLOW: self._slow_disk,
+            Fault.LATE: self._delay_requests,
+            Fault.INTERRUPT: self._interrupt,
         }
 
     def run(self, seconds: float) -> None:
@@ -195,12 +206,23 @@ class Faults:
         assert process is not None
 
         def kill(seconds: float) -> None:
-            if not process.is_dead and place not in self._stopping:
-                self._hosts.kill(process, silently=silently)
-                self._start_later(place, seconds)
+            if place.process is process:
+                self._end(place, seconds, silently=silently)
 
         what = "loses power" if silently else "is killed"
         self._begin(process, f"{process.name} {what}", kill, [*AtNextWrite])
+
+    def _end(self, place: SimBroker | SimMember, seconds: float, *, silently: bool) -> None:
+        """Kill its process if it is running, and start one after so many seconds."""
+        if place.is_running and place not in self._stopping:
+            assert place.process is not None
+            self._hosts.kill(place.process, silently=silently)
+            self._start_later(place, seconds)
+
+    def _end_session(self, broker: SimBroker, _seconds: float) -> None:
+        """Its ZooKeeper session expires at once."""
+        if (link := self._link(broker)) is not None:
+            self._world.zookeeper.expire_session(link)
 
     def _start_later(self, place: SimBroker | SimMember, seconds: float | None = None) -> None:
         self._expected[place] = None
@@ -265,11 +287,15 @@ class Faults:
 
     def _controller_host(self) -> str | None:
         """The host of the controller; None if there is none."""
+        controller = self._controller()
+        return None if controller is None else controller.host
+
+    def _controller(self) -> SimBroker | None:
         znode = self._world.zookeeper.server.find(paths.CONTROLLER)
         if znode is None or znode.data is None:
             return None
         broker_id = nodes.decode_controller(znode.data.decode()).broker_id
-        return next((one.host for one in self._brokers if one.id == broker_id), None)
+        return next((one for one in self._brokers if one.id == broker_id), None)
 
     def _resume(self, process: Process) -> None:
         if process in self._suspended:
@@ -324,6 +350,51 @@ class Faults:
             stream = self._random.choice(streams)
             self._note(f"reset: {stream.process.name} - {stream.peer_address[0]}")
             stream.reset()
+
+    def _delay_requests(self) -> None:
+        """Requests of one kind from the controller, or from whichever broker is the controller. At
+        the first one its sender may be killed, lose power and the request, or lose its session: the
+        request is then one of a former controller, or of none that goes on with it."""
+        sources = [broker.host for broker in self._brokers]
+        controller = self._controller_host()
+        if controller is not None and self._random.random() < 0.5:
+            sources = [controller]
+        api = self._random.choice(CONTROLLER_APIS)
+        kill, lose_power = partial(self._end, silently=False), partial(self._end, silently=True)
+        end = self._random.choice([None, kill, lose_power, self._end_session])
+        pause, seconds = self._random.random() * AT_FIRST_SECONDS, self._seconds
+
+        def at_first(source: str) -> None:
+            self._say(f"{api.name} of {source} is late")
+            [sender] = [broker for broker in self._brokers if broker.host == source]
+            if end is not None:
+                self._later(lambda: end(sender, seconds), pause)
+
+        network = self._world.network
+        late = LateRequests(sources, api.key, at_first)
+        network.late.append(late)
+        self._note(f"late: {api.name} of {', '.join(sources)}")
+
+        def arrive() -> None:
+            self._say(f"late: {api.name} of {', '.join(sources)} arrive")
+            network.late.remove(late)
+            network.let_through()
+
+        self._later(arrive)
+
+    def _interrupt(self) -> None:
+        """Partitions are moved, and the controller is killed after one of its next writes. It
+        starts again soon, or once its session has ended and the next one has gone on."""
+        controller = self._controller()
+        link = None if controller is None else self._link(controller)
+        if controller is None or link is None:
+            return
+        writes = self._random.randint(1, WRITES_MAX)
+        seconds = self._random.choice([self._seconds, max(self._seconds, SESSION_SECONDS)])
+        self._note(f"{link.process.name} is killed after {writes} writes to ZooKeeper")
+        kill = partial(self._end, controller, seconds, silently=False)
+        link.fault = WriteFault(AtNextWrite.AFTER, kill, skips=writes - 1)
+        self._move_partitions()
 
     def _break_session(self) -> None:
         links = self._links()
@@ -401,6 +472,10 @@ class Faults:
             for one in self._world.zookeeper.links.values()
             if one.process is not self._director.process
         ]
+
+    def _link(self, broker: SimBroker) -> SimLink | None:
+        """The connection of a broker to ZooKeeper, if it has one."""
+        return next((one for one in self._links() if one.process is broker.process), None)
 
     def _move_partitions(self) -> None:
         """Move partitions to other brokers, in a process of its own, which may fail."""

@@ -11,9 +11,9 @@ Every value is sent at most once, so all messages differ. The rules (after jepse
 1. Lost: in the end each acknowledged value is at its offset.
 2. Changed: an offset never has two values, for any readers at any times.
 3. Vanished: a message that was read is there in the end.
-4. Repeated: no value is at two offsets; not checked if senders retry (`repeats`). 5. Out of order:
-a sender's acknowledged offsets rise in the order of its sends (checked if `ordered`),
-   and a reader's offsets rise.
+4. Repeated: no value is at two offsets; not checked if senders retry (`repeats`).
+5. Out of order: a sender's acknowledged offsets rise in the order of its sends (checked if
+   `ordered`), and a reader's offsets rise.
 6. Invented: no value is in the log that was not sent.
 """
 

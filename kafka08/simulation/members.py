@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -12,14 +12,14 @@ from kafka08.consumer.connector import ConsumerConnector
 from kafka08.consumer.offset_store import KafkaOffsetStore
 from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig
 from kafka08.errors import ApiError, ConsumerTimeout, KafkaError
-from kafka08.simulation.cluster import Hosts
+from kafka08.simulation.cluster import Hosts, SimBroker
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.simulation.polling_member import Habits, PollingMember
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.simulation.workload import POLL_SECONDS, TIMEOUT_MS, TOPIC, Target
 from kafka08.simulation.zookeeper import SimZooKeeper
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 
 GROUP = "g"
@@ -49,12 +49,22 @@ class Deliveries:
     """The messages that the members of a ZooKeeper group received, and their commits to Kafka.
 
     on_violation   called with a sentence if a member receives a message of a partition that it
-                   does not own
+                   does not own, or begins before a committed offset
+    is_safe        whether the logs lose no messages, and so no commits
     """
 
-    def __init__(self, zookeeper: SimZooKeeper, on_violation: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        zookeeper: SimZooKeeper,
+        brokers: Sequence[SimBroker],
+        on_violation: Callable[[str], object],
+        *,
+        is_safe: bool,
+    ) -> None:
         self._zookeeper = zookeeper
+        self._brokers = brokers
         self._on_violation = on_violation
+        self._is_safe = is_safe
         self._offsets: dict[TopicPartition, set[int]] = {}
         self.committed_offsets: dict[TopicPartition, int] = {}
         """The highest offset whose commit to Kafka was acknowledged to the owner of its
@@ -74,10 +84,42 @@ class Deliveries:
         if owner is not None and owner.startswith(consumer):
             self.committed_offsets[tp] = max(self.committed_offsets.get(tp, 0), offset)
 
+    def least_offsets(self) -> dict[TopicPartition, int]:
+        """The least offsets that a member may find when it asks the coordinator for them now. Empty
+        if a former coordinator, which does not know that yet, may respond."""
+        if not self._is_safe or self._has_former_coordinator():
+            return {}
+        return dict(self.committed_offsets)
+
+    def found(
+        self,
+        consumer: str,
+        offsets: Mapping[TopicPartition, int],
+        least: Mapping[TopicPartition, int],
+    ) -> None:
+        """A member has asked the coordinator, and begins at these offsets. `least`: see
+        `least_offsets`, from before it asked."""
+        for tp, offset in offsets.items():
+            if offset < least.get(tp, NO_OFFSET):
+                self._on_violation(
+                    f"{consumer} begins {tp} at {offset}, though {least[tp]} was committed"
+                )
+
     def _owner(self, tp: TopicPartition) -> str | None:
         """The thread id that owns the partition in ZooKeeper."""
         node = self._zookeeper.server.find(paths.owner(GROUP, tp.topic, tp.partition))
         return None if node is None or node.data is None else node.data.decode()
+
+    def _has_former_coordinator(self) -> bool:
+        """Whether a broker leads a partition of the offsets topic, but not in ZooKeeper."""
+        return any(
+            partition.is_leader
+            and partition.topic_partition.topic == OFFSETS_TOPIC
+            and (state := self._zookeeper.leader_and_isr(partition.topic_partition)) is not None
+            and state.leader != broker.id
+            for broker in self._brokers
+            for partition in broker.partitions()
+        )
 
     def missing(self, tp: TopicPartition, offsets: set[int]) -> int:
         """The number of these messages that no member received."""
@@ -137,7 +179,7 @@ class SimMember:
 
 
 class WatchedConnector(ConsumerConnector):
-    """A connector whose acknowledged commits to Kafka are noted."""
+    """A connector whose acknowledged commits to Kafka, and offsets from there, are noted."""
 
     def __init__(
         self, config: ConsumerConfig, runtime: SimClientRuntime, handed: Deliveries
@@ -147,16 +189,23 @@ class WatchedConnector(ConsumerConnector):
 
     def _kafka_store(self) -> KafkaOffsetStore:
         store = super()._kafka_store()
-        commit_each = store.commit_each
+        commit_each, fetch_once = store.commit_each, store.fetch_once
 
         def noted(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, ApiError]:
             refused = commit_each(offsets)
             for tp, offset in offsets.items():
-                if tp not in refused:
+                if offset != NO_OFFSET and tp not in refused:  # NO_OFFSET is never sent
                     self._handed.committed(self.consumer_id, tp, offset)
             return refused
 
+        def found(partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+            least = self._handed.least_offsets()
+            offsets = fetch_once(partitions)
+            self._handed.found(self.consumer_id, offsets, least)
+            return offsets
+
         store.commit_each = noted  # type: ignore[method-assign]
+        store.fetch_once = found  # type: ignore[method-assign]
         return store
 
 

@@ -3,8 +3,7 @@
 A `kafka08.runtime.disk.Disk` that guarantees only what the interface promises:
 
 - `lose_power` keeps everything that was synced. Of unsynced bytes, each sector of 512 is old or
-new,
-  or zeros where only the file's size reached the disk; sizes are old, new or between.
+  new, or zeros where only the file's size reached the disk; sizes are old, new or between.
 - An unsynced truncation may be undone; then the writes after it are lost.
 - Of the changes of a directory's names since its last sync, any number of the last ones are lost: a
   file system with a journal keeps their order, and logs rely on that where they delete several

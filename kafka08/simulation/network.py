@@ -6,19 +6,17 @@ until it ends, as TCP does. Nothing is lost otherwise: only a reset breaks a con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kafka08.runtime.transport import Address
+from kafka08.simulation.frames import api_key_of
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.streams import SimListener, SimStream
 from kafka08.simulation.timeline import Message
-
-if TYPE_CHECKING:
-    pass
 
 FIRST_PORT: Final = 32_768
 DIAL_AGAIN_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -40,6 +38,34 @@ class NetworkSettings:
     buffer_bytes: int = 256 * 1024
 
 
+@dataclass(eq=False)
+class LateRequests:
+    """Requests that do not arrive while this is in `Network.late`, nor does what their connections
+    carry after them.
+
+    sources    the hosts that send them
+    api_key    their API; not 0, for which responses may be taken
+    at_first   called with its source when the first one is due
+    """
+
+    sources: Collection[str]
+    api_key: int
+    at_first: Callable[[str], object] | None
+
+    def concern(self, source: str, item: Any) -> bool:
+        """Whether this item of that host is one."""
+        if (
+            source not in self.sources
+            or not isinstance(item, bytes)
+            or api_key_of(item) != self.api_key
+        ):
+            return False
+        at_first, self.at_first = self.at_first, None
+        if at_first is not None:
+            at_first(source)
+        return True
+
+
 class Network:
     """All hosts, their connections and their listeners."""
 
@@ -53,20 +79,23 @@ class Network:
         self._off: set[str] = set()
         self.cuts: dict[tuple[str, str], None] = {}
         """(source, target) of the directions that are cut."""
+        self.late: list[LateRequests] = []
         self._held: list[Pipe] = []
         self._next_port = FIRST_PORT
 
     def delay(self) -> float:
         """The delay of the next message, in seconds."""
-        settings, draw = self.settings, self.random.random
-        if settings.slow_share and draw() < settings.slow_share:
-            return draw() * settings.slow_seconds
-        return settings.delay_seconds * (0.5 + draw())
+        settings, drawn = self.settings, self.random.random()
+        if settings.slow_share:
+            if drawn < settings.slow_share:
+                return self.random.random() * settings.slow_seconds
+            drawn = self.random.random()
+        return settings.delay_seconds * (0.5 + drawn)
 
     def piece(self, size: int) -> int:
         """The number of these bytes, at least one, that are sent together."""
         draw = self.random.random
-        if size > 1 and self.settings.piece_share and draw() < self.settings.piece_share:
+        if size > 1 and draw() < self.settings.piece_share:
             return 1 + int(draw() * (size - 1))
         return size
 
@@ -78,8 +107,9 @@ class Network:
         self.cuts[source, target] = None
 
     def heal(self) -> None:
-        """End all cuts; the bytes that were held back arrive."""
+        """End all cuts and delays; the bytes that were held back arrive."""
         self.cuts.clear()
+        self.late.clear()
         self.let_through()
 
     def mend(self, source: str, target: str) -> None:
@@ -91,6 +121,12 @@ class Network:
         held, self._held = self._held, []
         for pipe in held:
             pipe.try_again()
+
+    def holds_back(self, pipe: Pipe, item: Any) -> bool:
+        """Whether an item that is due must wait for the end of a cut or a delay."""
+        return (pipe.source, pipe.target) in self.cuts or any(
+            late.concern(pipe.source, item) for late in self.late
+        )
 
     def hold(self, pipe: Pipe) -> None:
         self._held.append(pipe)
@@ -184,15 +220,13 @@ class Pipe:
         self._held: list[Any] = []
 
     def put(self, item: Any) -> None:
-        scheduler = self._network.scheduler
-        at = scheduler.now + self._network.delay()
-        at = max(at, self._arrives_at)
-        self._arrives_at = at
+        network = self._network
+        scheduler = network.scheduler
+        self._arrives_at = at = max(scheduler.now + network.delay(), self._arrives_at)
         scheduler.call_at(at, self._out, item)
         timeline = scheduler.trace.timeline
         if timeline is not None and (name := self._name(item)):
-            sent = (scheduler.now, self.source, self._arrives_at, self.target, name)
-            timeline.messages.append(Message(*sent))
+            timeline.messages.append(Message(scheduler.now, self.source, at, self.target, name))
 
     def try_again(self) -> None:
         """Deliver the items that were held back, unless the cut remains."""
@@ -203,10 +237,11 @@ class Pipe:
     def _out(self, item: Any) -> None:
         if self.is_broken:
             return
+        network = self._network
         if self._held:
             self._held.append(item)
-        elif (self.source, self.target) in self._network.cuts:
+        elif (network.cuts or network.late) and network.holds_back(self, item):
             self._held.append(item)
-            self._network.hold(self)
+            network.hold(self)
         else:
             self._arrive(item)

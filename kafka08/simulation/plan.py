@@ -39,6 +39,8 @@ class Fault(enum.Enum):
     DISK_FULL = "a broker's disk is full"
     DISK_ERROR = "a broker's disk fails now and then"
     DISK_SLOW = "a broker's disk is slow, and holds up its process"
+    LATE = "the controller's requests of one kind are late, and it may end meanwhile"
+    INTERRUPT = "partitions are moved, and the controller is killed between two writes of it"
 
 
 WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
@@ -47,6 +49,9 @@ WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
     **dict.fromkeys((Fault.DISK_FULL, Fault.DISK_ERROR, Fault.DISK_SLOW), (0, 0, 0, 1)),
 }
 """The weights of a kind among the others, where they are not 0, 0, 1 and 5."""
+DIRECTED: Final = (Fault.LATE, Fault.INTERRUPT)
+"""Kinds of several events that rarely come together by chance. They have random numbers of their
+own, so the plan of a seed without them is the same as before there were any."""
 BURST_SECONDS: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
@@ -109,23 +114,26 @@ class Plan:
     windows: Sequence[tuple[float, float]] | None = None
     salt: int = 0
 
-    def to_json(self) -> str:
-        """The text from which `from_json` makes the same plan."""
-        return json.dumps(asdict(self), default=lambda kind: kind.name, indent=1)
+    def to_json(self, seed: int) -> str:
+        """The text from which `from_json` makes the same seed and plan."""
+        fields = {"seed": seed, **asdict(self)}
+        return json.dumps(fields, default=lambda kind: kind.name, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """ValueError if the text is not a plan."""
+    def from_json(cls, text: str) -> tuple[int, Plan]:
+        """The seed and the plan. ValueError if the text is not of `to_json`."""
         try:
             found = json.loads(text)
+            seed = int(found.pop("seed"))
             networks = {key: NetworkSettings(**found[key]) for key in ("network", "final_network")}
             faults = tuple(
                 PlannedFault(**{**fault, "kind": Fault[fault["kind"]]}) for fault in found["faults"]
             )
             windows = found["windows"] and tuple((start, end) for start, end in found["windows"])
-            return cls(**{**found, **networks, "faults": faults, "windows": windows})
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            plan = cls(**{**found, **networks, "faults": faults, "windows": windows})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"it does not contain the plan of a run: {error}") from error
+        return seed, plan
 
 
 def draw_plan(seed: int, profile: str) -> Plan:
@@ -179,7 +187,9 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "log.cleaner.dedupe.buffer.size": "4194304",
             **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
-        faults=draw_faults(random, faults_seconds),
+        faults=draw_faults(
+            random, faults_seconds, draw_weights(random, Random(f"{seed}/directed faults"))
+        ),
         silent_share=random.choice([0.0, 0.5]),
         loses_writes=loses_writes,
         members=random.choice([0, 1, 2, 3]),
@@ -204,19 +214,25 @@ def with_coordinator(plan: Plan, level: str) -> Plan:
 
 def with_faults(plan: Plan, seed: int, kinds: Collection[Fault]) -> Plan:
     """The same plan with faults of these kinds alone, drawn again."""
-    random = Random(f"{seed}/faults")
-    return replace(plan, faults=draw_faults(random, plan.faults_seconds, kinds))
+    weights = {kind: 1 for kind in Fault if kind in kinds}
+    faults = draw_faults(Random(f"{seed}/faults"), plan.faults_seconds, weights)
+    return replace(plan, faults=faults)
+
+
+def draw_weights(random: Random, directed: Random) -> dict[Fault, float]:
+    """How frequent each kind is in a run: some are absent, some rare, some frequent. `directed`
+    draws those of DIRECTED."""
+    return {
+        kind: (directed if kind in DIRECTED else random).choice(WEIGHTS.get(kind, (0, 0, 1, 5)))
+        for kind in Fault
+    }
 
 
 def draw_faults(
-    random: Random, faults_seconds: float, kinds: Collection[Fault] | None = None
+    random: Random, faults_seconds: float, weights: Mapping[Fault, float]
 ) -> tuple[PlannedFault, ...]:
-    """Faults for so many seconds, of `kinds`; None: of all, and each kind is frequent, rare or
-    absent. In some runs they come in bursts."""
-    if kinds is None:
-        weights = {kind: random.choice(WEIGHTS.get(kind, (0, 0, 1, 5))) for kind in Fault}
-    else:
-        weights = {kind: 1 for kind in Fault if kind in kinds}
+    """Faults for so many seconds, each kind as frequent as its weight. In some runs they come in
+    bursts."""
     pause_seconds = random.choice([0.5, 2.0, 10.0])
     fault_seconds = random.choice([0.1, 1.0, 5.0, 15.0])
     burst_share = random.choice([0.0, 0.0, 0.5])

@@ -95,7 +95,7 @@ class SimIoWatch:
         self._call = None
 
     def notify(self, _source: SimStream | SimListener, /) -> None:
-        if not self._is_due and self.active and self._is_ready():
+        if self.active and not self._is_due and self._is_ready():
             self._is_due = True
             self._stream.process.call_soon(self._make_call)
 

@@ -93,14 +93,12 @@ class Process:
         assert task is not None, "the event loop must not wait"
         ticket = Ticket(task)
         waiters.append(ticket)
+        value: Any = False
         try:
             value = task.park(ticket, timeout)
-        except GreenletExit:
-            if ticket in waiters:
+        finally:
+            if value is False and ticket in waiters:
                 waiters.remove(ticket)
-            raise
-        if value is False and ticket in waiters:
-            waiters.remove(ticket)
         return value
 
     def sleep(self, seconds: float) -> None:

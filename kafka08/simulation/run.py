@@ -107,36 +107,41 @@ def simulate(
     timeline   records its events
     until      the second at which it ends early
     """
-    started = time.perf_counter()
     # The times of garbage collections must not influence a run, and they take a fifth of its time.
     was_enabled = gc.isenabled()
     gc.disable()
     gc.freeze()  # The collection after the run need not look at what was there before.
     try:
-        run = Run(seed, plan or draw_plan(seed, profile), Trace(on_line, timeline))
-        if until is not None:
-            run.scheduler.call_at(until, run.end)
-        with watched_logs(run.on_caught):
-            verdict = run.go()
-        scheduler = run.scheduler
-        return Outcome(
-            seed,
-            verdict,
-            scheduler.trace.digest,
-            scheduler.now,
-            time.perf_counter() - started,
-            scheduler.steps,
-            run.faults.count,
-            len(run.observed.history.acknowledgements) + len(run.observed.stored),
-            len(run.observed.history.reads),
-            bool(run.broken or run.hosts.uncaught),
-            list(scheduler.trace.lines),
-        )
+        return _outcome(seed, plan or draw_plan(seed, profile), Trace(on_line, timeline), until)
     finally:
         if was_enabled:
             gc.enable()
         gc.collect()
+        gc.collect()  # what the finally blocks of collected greenlets have left
         gc.unfreeze()
+
+
+def _outcome(seed: int, plan: Plan, trace: Trace, until: float | None) -> Outcome:
+    """Of a run, which nothing refers to any more when this returns: it is one large cycle."""
+    started = time.perf_counter()
+    run = Run(seed, plan, trace)
+    if until is not None:
+        run.scheduler.call_at(until, run.end)
+    with watched_logs(run.on_caught):
+        verdict = run.go()
+    return Outcome(
+        seed,
+        verdict,
+        trace.digest,
+        run.scheduler.now,
+        time.perf_counter() - started,
+        run.scheduler.steps,
+        run.faults.count,
+        len(run.observed.history.acknowledgements) + len(run.observed.stored),
+        len(run.observed.history.reads),
+        bool(run.broken or run.hosts.uncaught),
+        list(trace.lines),
+    )
 
 
 class Run:
@@ -182,7 +187,7 @@ class Run:
         self.handed: Deliveries | GroupHistory = (
             GroupHistory(self._on_violation, is_safe=is_safe)
             if plan.coordinated
-            else Deliveries(self.zookeeper, self._on_violation)
+            else Deliveries(self.zookeeper, self.brokers, self._on_violation, is_safe=is_safe)
         )
         LogChecks(
             self.scheduler,
@@ -245,12 +250,10 @@ class Run:
 
     def _set_up(self) -> None:
         self.say(f"plan: {self.plan}")
-        for broker in self.brokers:
-            broker.start()
-        self._await("brokers to register", START_SECONDS, self._are_registered)
+        self._await("brokers to register", START_SECONDS, self._start_all)
         with AdminClient(ADDRESS, runtime=self.director) as admin:
             admin.create_topic(TOPIC, self.plan.partitions, self.plan.replication_factor)
-            admin.await_leaders(TOPIC)
+            admin.await_leaders(TOPIC, timeout_ms=int(START_SECONDS * 1000))
         self.say("topic made")
         self._start_clients()
 
@@ -497,6 +500,14 @@ class Run:
     def _check_rules(self) -> None:
         if self.broken or self.hosts.uncaught:
             raise Violation((self.broken or self.hosts.uncaught)[0])
+
+    def _start_all(self) -> bool:
+        """Whether all brokers are registered. Starts those that do not run: on a slow network one
+        may give up connecting to ZooKeeper."""
+        for broker in self.brokers:
+            if not broker.is_running:
+                broker.start()
+        return self._are_registered()
 
     def _are_registered(self) -> bool:
         ids = self.zookeeper.server.find("/brokers/ids")

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from greenlet import getcurrent, greenlet
 
@@ -26,7 +26,7 @@ STEP_SECONDS: Final = 2e-6
 
 
 class Timer:
-    """A scheduled call."""
+    """A call that may be cancelled: schedule its `run`."""
 
     __slots__ = ("args", "call")
 
@@ -64,8 +64,9 @@ class Scheduler:
         self._draw = random.random
         self._disorder = disorder
         self._ready: list[tuple[Process, str, Callable[..., object], tuple[object, ...]]] = []
-        self._timers: list[tuple[float, int, Timer]] = []
-        self._numbers = itertools.count()
+        self._calls: list[tuple[float, int, Callable[..., object], tuple[object, ...]]] = []
+        """A heap of those that are scheduled: each with its time and its number."""
+        self._number = itertools.count().__next__
 
     def disorder_within(self, windows: Iterable[tuple[float, float]]) -> None:
         """Use disorder at these times alone: (from, to), in order, not overlapping."""
@@ -78,18 +79,14 @@ class Scheduler:
     def _set_disorder(self, disorder: float) -> None:
         self._disorder = disorder
 
-    def call_at(self, at: float, call: Callable[..., object], *args: object) -> Timer:
+    def call_at(self, at: float, call: Callable[..., object], *args: object) -> None:
         """Make a call, outside of all processes, at that time. Calls of one time keep their
         order."""
-        timer = Timer(call, args)
-        heapq.heappush(self._timers, (at, next(self._numbers), timer))
-        return timer
+        heapq.heappush(self._calls, (at, self._number(), call, args))
 
-    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> Timer:
-        timer = Timer(call, args)
+    def call_later(self, seconds: float, call: Callable[..., object], *args: object) -> None:
         at = self.now + seconds if seconds > 0.0 else self.now
-        heapq.heappush(self._timers, (at, next(self._numbers), timer))
-        return timer
+        heapq.heappush(self._calls, (at, self._number(), call, args))
 
     def make_ready(
         self, process: Process, name: str, call: Callable[..., object], *args: object
@@ -98,24 +95,24 @@ class Scheduler:
         self._ready.append((process, name, call, args))
 
     def run(self, steps_max: int) -> bool:
-        """Run until `is_over`. False if no task or timer was left, or after `steps_max` steps."""
-        timers, ready, pop = self._timers, self._ready, heapq.heappop
+        """Run until `is_over`. False if no step or call was left, or after `steps_max` steps."""
+        calls, ready, pop = self._calls, self._ready, heapq.heappop
         while not self.is_over:
-            while timers and timers[0][0] <= self.now:
-                timer = pop(timers)[2]
-                if timer.call is not None:
-                    timer.call(*timer.args)
+            while calls and calls[0][0] <= self.now:
+                _, _, call, args = pop(calls)
+                call(*args)
             if ready:
                 if self.steps >= steps_max:
                     return False
-                self._step(ready)
-            elif timers:
-                self.now = max(self.now, timers[0][0])
+                self._step()
+            elif calls:
+                self.now = calls[0][0]
             else:
                 return False
         return True
 
-    def _step(self, ready: list[Any]) -> None:
+    def _step(self) -> None:
+        ready = self._ready
         index = 0
         if self._disorder and len(ready) > 1 and self._draw() < self._disorder:
             index = int(self._draw() * len(ready))

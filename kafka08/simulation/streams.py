@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from greenlet import GreenletExit
 
 from kafka08.runtime.transport import PEEK, Address
+from kafka08.simulation.frames import name_of_request, name_of_response
 from kafka08.simulation.process import Process
 from kafka08.simulation.task import Ticket
-from kafka08.simulation.timeline import name_of_request, name_of_response
 
 if TYPE_CHECKING:
     from kafka08.simulation.network import Network, Pipe
@@ -79,11 +79,12 @@ class SimStream:
 
     def receive(self, item: Any) -> None:
         """An item arrives."""
-        network, peer = self._network, self._peer
+        peer = self._peer
         assert peer is not None
         if isinstance(item, bytes):
-            network.scheduler.trace.message(
-                network.scheduler.now, peer.process.name, self.process.name, zlib.crc32(item)
+            scheduler = self._network.scheduler
+            scheduler.trace.message(
+                scheduler.now, peer.process.name, self.process.name, zlib.crc32(item)
             )
             peer._on_its_way -= len(item)
             if self.is_closed:
@@ -241,8 +242,11 @@ class SimStream:
         assert self._pipe is not None
         if isinstance(data, memoryview):
             data = data.cast("B")
-        count = self._network.piece(min(len(data), room))
-        first = self._network.piece(count)
+        count = first = min(len(data), room)
+        network = self._network
+        if network.settings.piece_share:
+            count = network.piece(count)
+            first = network.piece(count)
         self._on_its_way += count
         self._pipe.put(bytes(data[:first]))
         if first < count:
@@ -263,14 +267,16 @@ class SimStream:
     def _notify_readers(self) -> None:
         if self._readers:
             wake_all(self._readers)
-        for watcher in list(self.watchers):
-            watcher.notify(self)
+        if self.watchers:
+            for watcher in list(self.watchers):
+                watcher.notify(self)
 
     def _notify_writers(self) -> None:
         if self._writers:
             wake_all(self._writers)
-        for watcher, for_writing in list(self.watchers.items()):
-            if for_writing:
+        watchers = self.watchers
+        if True in watchers.values():
+            for watcher in [one for one, for_writing in watchers.items() if for_writing]:
                 watcher.notify(self)
 
     def _check_open(self) -> None:

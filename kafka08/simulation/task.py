@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from greenlet import GreenletExit, greenlet
 
-from kafka08.simulation.scheduler import Timer
-
 if TYPE_CHECKING:
     from kafka08.simulation.process import Process
 
@@ -19,26 +17,19 @@ logger = logging.getLogger(__name__)
 class Ticket:
     """One wait of one task, which ends once: by a wake-up or by its timeout."""
 
-    __slots__ = ("is_done", "task", "timer")
+    __slots__ = ("is_done", "task")
 
     def __init__(self, task: SimTask) -> None:
         self.task = task
-        self.timer: Timer | None = None
         self.is_done = False
 
     def wake(self, value: Any = True) -> bool:
         """End the wait with this result. False if it has ended already."""
         if self.is_done:
             return False
-        self.end()
+        self.is_done = True
         self.task.go_on(value)
         return True
-
-    def end(self) -> None:
-        self.is_done = True
-        timer = self.timer
-        if timer is not None:
-            timer.call = None
 
 
 class SimTask:
@@ -83,12 +74,12 @@ class SimTask:
         the task itself calls it."""
         scheduler = self._scheduler
         if timeout is not None:
-            ticket.timer = scheduler.call_later(timeout, ticket.wake, False)
+            scheduler.call_later(timeout, ticket.wake, False)
         self._ticket = ticket
         value = scheduler.loop.switch()
         self._ticket = None
         if self._is_killed or self.process.is_dead:
-            ticket.end()
+            ticket.is_done = True
             self._is_killed = False
             raise GreenletExit
         return value

@@ -10,15 +10,9 @@ from collections import deque
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kafka08.protocol.apis import APIS
-
 MESSAGES_MAX: Final = 20_000
 """The limit of recorded messages; the last ones of the run are kept."""
 TEMPLATE: Final = Path(__file__).with_name("timeline.html")
-NAMES: Final = {api.key: api.name for api in APIS}
-PART: Final = "part of a request"
-LARGEST_REQUEST: Final = 1 << 24
-"""More than clients and brokers of a run send: what claims more bytes is no start of a request."""
 DATA: Final = "/*DATA*/null"
 
 
@@ -73,21 +67,3 @@ class Timeline:
         # "</" would end the script.
         text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
         return TEMPLATE.read_text().replace(DATA, text)
-
-
-def name_of_request(item: object) -> str:
-    """The API of a client's request, if a frame begins here."""
-    if not isinstance(item, bytes):
-        return "end of connection"
-    if not item:
-        return ""
-    size, api_key = int.from_bytes(item[:4], "big"), int.from_bytes(item[4:6], "big")
-    is_start = len(item) - 4 <= size < LARGEST_REQUEST
-    return NAMES.get(api_key, PART) if is_start else PART
-
-
-def name_of_response(item: object) -> str:
-    """The name of a broker's bytes."""
-    if not isinstance(item, bytes):
-        return "end of connection"
-    return f"response, {len(item)} bytes" if item else "connected"

@@ -43,18 +43,20 @@ class SimLock:
 
     def __init__(self, process: Process, *, reentrant: bool) -> None:
         self._process = process
+        self._scheduler = process.scheduler
         self._reentrant = reentrant
         self._holder: object = None
         self._depth = 0
         self._waiters: list[Ticket] = []
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        me = self._asker()
-        if self._reentrant and self._holder is me:
-            self._depth += 1
-            return True
-        if self._holder is not None and not (blocking and self._await_release(timeout)):
-            return False
+        me = self._scheduler.current or self._process
+        if self._holder is not None:
+            if self._reentrant and self._holder is me:
+                self._depth += 1
+                return True
+            if not (blocking and self._await_release(timeout)):
+                return False
         self._holder, self._depth = me, 1
         return True
 
@@ -73,7 +75,7 @@ class SimLock:
             return
         if self._holder is None:
             raise RuntimeError("release of a lock that is not held")
-        if self._reentrant and self._holder is not self._asker():
+        if self._reentrant and not self.is_held_here():
             raise RuntimeError("release of a lock that another task holds")
         self._depth -= 1
         if not self._depth:
@@ -83,7 +85,8 @@ class SimLock:
 
     def is_held_here(self) -> bool:
         """Whether the caller holds it; of a plain lock, whether any task does."""
-        return self._holder is not None and (not self._reentrant or self._holder is self._asker())
+        me = self._scheduler.current or self._process
+        return self._holder is not None and (not self._reentrant or self._holder is me)
 
     def release_all(self) -> int:
         """Release it completely. Returns its depth."""
@@ -106,9 +109,6 @@ class SimLock:
         /,
     ) -> None:
         self.release()
-
-    def _asker(self) -> object:
-        return self._process.scheduler.current or self._process
 
 
 class SimCondition:

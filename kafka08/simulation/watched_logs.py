@@ -1,6 +1,6 @@
 """The rule that no code catches an error that it does not expect.
 
-The first call of a task, a timer or a callback logs any exception and goes on. In a run such an
+The first call of a task, a timer or a callback logs any exception and continues. In a run such an
 exception is a violation, unless faults explain it: a KafkaError, or an OSError of a disk or stream.
 """
 

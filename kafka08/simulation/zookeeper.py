@@ -30,11 +30,12 @@ class AtNextWrite(enum.Enum):
 
 
 class WriteFault(NamedTuple):
-    """A fault of a connection, or of its process, at its next write. If it happens before the write
-    and ends the connection, the write is lost."""
+    """A fault of a connection, or of its process, at its next write, or at a later one: `skips` are
+    left out. If it happens before the write and ends the connection, the write is lost."""
 
     when: AtNextWrite
     happens: Callable[[], object]
+    skips: int = 0
 
 
 class SimZooKeeper:
@@ -53,7 +54,8 @@ class SimZooKeeper:
         self._next_number = 1
         self._states: dict[TopicPartition, tuple[bytes, LeaderAndIsr]] = {}
         """Partition states by the data of their znodes."""
-        self._expiry: Timer | None = None
+        self._expires_ms: int | None = None
+        """When the next session expires, as far as a call for that is scheduled."""
 
     def session(self, process: Process, settings: SessionSettings) -> ModelSession:
         return ModelSession(settings, ProcessWorld(self, process))
@@ -131,6 +133,9 @@ class SimZooKeeper:
     def _with_fault(
         self, link: SimLink, fault: WriteFault, message: tuple[int, Request]
     ) -> list[Output]:
+        if fault.skips:
+            link.fault = fault._replace(skips=fault.skips - 1)
+            return self.server.receive(link.number, *message, self._now())
         link.fault = None
         if fault.when is AtNextWrite.BEFORE:
             fault.happens()
@@ -174,15 +179,16 @@ class SimZooKeeper:
             link.down.put(output if isinstance(output, Close) else output.message)
 
     def _await_expiry(self) -> None:
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
-        deadline = self.server.next_deadline_ms()
-        if deadline is not None and self.is_up:
-            self._expiry = self.network.scheduler.call_at(deadline / 1000, self._expire)
+        deadline_ms = self.server.next_deadline_ms() if self.is_up else None
+        if deadline_ms != self._expires_ms:
+            self._expires_ms = deadline_ms
+            if deadline_ms is not None:
+                self.network.scheduler.call_at(deadline_ms / 1000, self._expire, deadline_ms)
 
-    def _expire(self) -> None:
-        self._expiry = None
+    def _expire(self, deadline_ms: int) -> None:
+        if deadline_ms != self._expires_ms or not self.is_up:
+            return  # It was postponed. A server that is down expires no session.
+        self._expires_ms = None
         self._deliver(self.server.expire(self._now()))
         self._await_expiry()
 
@@ -278,4 +284,4 @@ class ProcessWorld:
         return self._zookeeper.open(self._process, owner)
 
     def why_unreachable(self, hosts: str) -> str:
-        return f"{hosts}: does not answer"
+        return f"{hosts}: does not respond"

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from kafka08.arrow.options import ReadOptions
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
+from kafka08.spark.plain_errors import plain_errors
 from kafka08.spark.tasks import RangePartition, RangeTasks
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ class BatchReader(datasource.DataSourceReader):
         self._options = options
         self._tasks = RangeTasks(options.address, options.settings, schema)
 
+    @plain_errors
     def partitions(self) -> list[InputPartition]:
         resolver = Resolver(self._options)
-        ranges = self._narrowed(resolver.batch())
+        ranges = self._narrowed(resolver, resolver.batch())
         return [
             RangePartition(piece, resolver.leader(piece.topic_partition))
             for piece in resolver.tasks(ranges)
@@ -38,25 +40,28 @@ class BatchReader(datasource.DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._tasks.read(partition)
 
-    def _narrowed(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """The ranges to read, narrowed by the filters that were accepted."""
+    def _narrowed(self, resolver: Resolver, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        """The ranges to read, narrowed by the filters."""
         return ranges
 
 
 class FilteringReader(BatchReader):
-    """A batch read that also accepts filters on topic, partition and offset (option `pushFilters`).
-    It is a separate class, since Spark fails every query of a reader with filters unless
-    spark.sql.python.filterPushdown.enabled is on."""
+    """A batch read that also takes filters on topic, partition, offset and timestamp (option
+    `pushFilters`). It is a separate class, since Spark fails every query of a reader with filters
+    unless spark.sql.python.filterPushdown.enabled is on."""
 
     _filters: Sequence[Filter] = ()
+    _since_ms: int | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        from kafka08.spark.filters import is_exact
+        from kafka08.spark.filters import is_exact, since_ms
 
         self._filters = [wanted for wanted in filters if is_exact(wanted)]
+        self._since_ms = since_ms(filters)
         return [wanted for wanted in filters if not is_exact(wanted)]
 
-    def _narrowed(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+    def _narrowed(self, resolver: Resolver, ranges: list[OffsetRange]) -> list[OffsetRange]:
         from kafka08.spark.filters import narrow
 
-        return narrow(ranges, self._filters)
+        kept = narrow(ranges, self._filters)
+        return kept if self._since_ms is None else resolver.since(kept, self._since_ms)

@@ -1,12 +1,14 @@
 """Filters that Spark passes to the reader, applied to ranges before anything is read. Pure.
 
 Filters on topic and partition drop ranges, comparisons of offset cut them. Both are exact, so Spark
-need not apply them again.
+need not apply them again. A lower bound of timestamp says where to start; as later messages may
+have earlier times, Spark applies it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from pyspark.sql.datasource import (
@@ -33,6 +35,8 @@ OFFSET_CUTS: Final[dict[type[Filter], Cut]] = {
     LessThan: lambda value: (0, value),
     LessThanOrEqual: lambda value: (0, value + 1),
 }
+LOWER_BOUNDS: Final = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 TYPES: Final[dict[str, type]] = {"topic": str, "partition": int, "offset": int}
 
 
@@ -55,6 +59,20 @@ def narrow(ranges: Iterable[OffsetRange], filters: Iterable[Filter]) -> list[Off
         assert is_exact(wanted), wanted
         left = [kept for of_partition in left if (kept := _narrowed(of_partition, wanted)).size]
     return left
+
+
+def since_ms(filters: Iterable[Filter]) -> int | None:
+    """The time in ms (of 1970 or later) before which no message passes all `filters`; None if they
+    do not say."""
+    times = [
+        (literal - EPOCH) // timedelta(milliseconds=1)
+        for wanted in filters
+        if type(wanted) in LOWER_BOUNDS
+        and getattr(wanted, "attribute", ()) == ("timestamp",)
+        and isinstance(literal := getattr(wanted, "value", None), datetime)
+        and literal.tzinfo is not None
+    ]
+    return max((time_ms for time_ms in times if time_ms >= 0), default=None)
 
 
 def _narrowed(of_partition: OffsetRange, wanted: Filter) -> OffsetRange:

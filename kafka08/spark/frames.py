@@ -16,8 +16,9 @@ from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
+from kafka08.spark.collection import leave_modules_to_the_end
 from kafka08.spark.schema import check_schema, default_schema
-from kafka08.spark.task_reader import leave_modules_to_the_end, range_reader
+from kafka08.spark.task_reader import range_reader
 from kafka08.spark.versions import arrow_schema
 from kafka08.spark.worker_python import check_workers
 from kafka08.structs import Broker

@@ -98,7 +98,7 @@ class KafkaUtils:
         """A stream of all messages of `topics`, each exactly once in the RDDs of the batches.
 
         It starts at `fromOffsets`, or with `auto.offset.reset` = `smallest` at the earliest, else
-        at the latest offsets. The RDDs that `foreachRDD` and `transform` hand out have
+        at the latest offsets. The RDDs of `foreachRDD` and `transform` have
         `offsetRanges()`; store them with the results, since a DStream checkpoint is refused.
         """
         if not isinstance(topics, list):

@@ -203,14 +203,22 @@ def _deferred_signals() -> Iterator[None]:
 
 @contextmanager
 def _quiet_gateway() -> Iterator[None]:
-    """Silence the gateway to Java: it also logs, with a traceback, each error that it raises."""
-    gateway = logging.getLogger("py4j")
+    """Silence the gateway to Java: it also logs, with a traceback, each error that it raises, and
+    Ctrl-C, that by the root logger."""
+    root, gateway = logging.getLogger(), logging.getLogger("py4j")
     before = gateway.level
     gateway.setLevel(logging.CRITICAL + 1)
+    root.addFilter(_is_not_ctrl_c)
     try:
         yield
     finally:
+        root.removeFilter(_is_not_ctrl_c)
         gateway.setLevel(before)
+
+
+def _is_not_ctrl_c(record: logging.LogRecord) -> bool:
+    """Whether a log record is anything but py4j's about a Ctrl-C, which the caller sees itself."""
+    return not (record.module == "java_gateway" and record.levelno == logging.ERROR)
 
 
 @contextmanager

@@ -24,12 +24,12 @@ from pyspark.sql.types import (
 )
 
 from kafka08.arrow.connections import cluster_at
-from kafka08.client.requests import produce_request, produce_results
+from kafka08.client.requests import produce_request, produce_results, produce_version
 from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ApiError, ConfigError, error_of
 from kafka08.network.connection import Connection
-from kafka08.protocol.produce import MAGIC_1_VERSION, ProduceRequest, ProduceResponse
+from kafka08.protocol.produce import ProduceResponse
 from kafka08.spark.rows import Partitioner, SetQueue, by_partition, counts_text
 from kafka08.spark.write_options import WriteOptions
 from kafka08.structs import TopicPartition
@@ -97,23 +97,23 @@ class RowWriter:
     ) -> dict[TopicPartition, tuple[int, int] | ApiError]:
         """(messages, bytes) of each partition's next set, or its error."""
         options = self._options
-        version, magic = produce_version(connection)
+        version, magic = produce_version(connection.versions)
         sets = {tp: queue.next_set(magic) for tp, queue in queues.items()}
         request = produce_request(
             {tp: data for tp, (data, _) in sets.items()},
             required_acks=options.acks,
             timeout_ms=options.request_timeout_ms,
+            version=version,
         )
-        request.version = version
         sent = {tp: (count, len(data)) for tp, (data, count) in sets.items()}
         if options.acks == 0:
-            connection.write(request, answered=False)
+            connection.write(request, has_response=False)
             return dict(sent)
         response = connection.send(request)
         assert isinstance(response, ProduceResponse)
         return {
-            tp: error_of(answer.error_code, f"{tp} at {connection}") or sent[tp]
-            for tp, answer in produce_results(response).items()
+            tp: error_of(result.error_code, f"{tp} at {connection}") or sent[tp]
+            for tp, result in produce_results(response).items()
         }
 
     def _partition_count(self, topic: str) -> int:
@@ -127,14 +127,6 @@ class RowWriter:
             )
             self._partition_counts[topic] = len(found)
         return self._partition_counts[topic]
-
-
-def produce_version(connection: Connection) -> tuple[int, int]:
-    """(version of Produce, magic of its messages) for the broker of an open connection: the ones
-    with timestamps, else those of 0.8."""
-    if connection.versions.highest(ProduceRequest, 0, MAGIC_1_VERSION) == MAGIC_1_VERSION:
-        return MAGIC_1_VERSION, 1
-    return 0, 0
 
 
 class BatchWriter(DataSourceArrowWriter):

@@ -15,6 +15,8 @@ from pyspark.sql.types import StructType
 
 from kafka08.arrow.option_text import OptionText
 from kafka08.errors import ConfigError
+from kafka08.spark.collection import leave_modules_to_the_end
+from kafka08.spark.plain_errors import plain_errors
 from kafka08.spark.schema import check_schema, default_schema
 from kafka08.spark.versions import FILTERS, STREAM_LIMITS, STREAM_SINK, require
 
@@ -33,8 +35,10 @@ class DataSource(datasource.DataSource):
         return "kafka08"
 
     def schema(self) -> StructType:
+        leave_modules_to_the_end()
         return default_schema(OptionText(self.options).take_bool("includeHeaders", False))
 
+    @plain_errors
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
         from kafka08.spark.batch_reader import BatchReader, FilteringReader
 
@@ -44,6 +48,7 @@ class DataSource(datasource.DataSource):
         require(FILTERS, "pushFilters", "leave that option out, Spark filters the rows itself")
         return FilteringReader(options, schema)
 
+    @plain_errors
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
         require(
             STREAM_LIMITS,
@@ -54,11 +59,13 @@ class DataSource(datasource.DataSource):
 
         return StreamReader(self._read_options(schema, streaming=True), schema)
 
+    @plain_errors
     def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
         from kafka08.spark.sink import BatchWriter
 
         return BatchWriter(self._write_options(schema, overwrite))
 
+    @plain_errors
     def streamWriter(
         self, schema: StructType, overwrite: bool
     ) -> datasource.DataSourceStreamWriter:
@@ -76,6 +83,7 @@ class DataSource(datasource.DataSource):
         options = parse_read_options(self.options, streaming=streaming)
         check_schema(schema, options.include_headers)
         self._warn_of_twin()
+        leave_modules_to_the_end()
         return replace(options, address=resolved(options.address, options.settings))
 
     def _write_options(self, schema: StructType, overwrite: bool) -> WriteOptions:
@@ -88,6 +96,7 @@ class DataSource(datasource.DataSource):
             raise ConfigError("a topic can only be appended to: use mode('append')")
         check_columns(schema, options.topic)
         self._warn_of_twin()
+        leave_modules_to_the_end()
         return replace(options, address=resolved(options.address, options.settings))
 
     def _warn_of_twin(self) -> None:

@@ -26,6 +26,7 @@ from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import KafkaError
+from kafka08.spark.plain_errors import plain_errors
 from kafka08.spark.stream_offsets import (
     Creations,
     StreamOffset,
@@ -74,6 +75,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._own_resolver = Resolver(self._options)
         return self._own_resolver
 
+    @plain_errors
     def initialOffset(self) -> Position:
         """Where a new query begins. Spark calls it twice; the result is the same."""
         if self._initial is None:
@@ -97,6 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self._options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
+    @plain_errors
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
         """The end of the next batch; `start` itself if none is due. DataLost, listing every
         partition, if some are gone, of a recreated topic, or end before `start`, and failOnDataLoss
@@ -127,6 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> Position | None:
         return StreamOffset(self._last_seen).to_json() if self._last_seen else None
 
+    @plain_errors
     def partitions(self, start: Position, end: Position) -> list[InputPartition]:
         """The tasks of a batch; the same ranges at each call for it. DataLost, listing every
         missing range, if retention was faster and failOnDataLoss is on."""

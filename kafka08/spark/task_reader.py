@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from functools import cache
-
 from pyspark import TaskContext
 
 from kafka08.arrow.connections import cluster_at, fetch_pool, lost_leaders
@@ -12,13 +9,6 @@ from kafka08.arrow.range_reader import RangeReader
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.structs import Broker
-
-
-@cache
-def leave_modules_to_the_end() -> None:
-    """Once per worker: exclude imported modules from garbage collection. Spark's daemon collects
-    after every task, and traversing the modules would be a quarter of the time of a 60 MB task."""
-    gc.freeze()
 
 
 def range_reader(

@@ -11,7 +11,8 @@ from pyspark.sql.types import StructType
 from kafka08.arrow.batches import BatchBuilder
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
-from kafka08.spark.task_reader import leave_modules_to_the_end, range_reader
+from kafka08.spark.collection import leave_modules_to_the_end
+from kafka08.spark.task_reader import range_reader
 from kafka08.spark.versions import arrow_schema
 from kafka08.structs import Broker
 

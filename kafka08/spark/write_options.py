@@ -16,6 +16,7 @@ from kafka08.arrow.settings import (
 from kafka08.config import Config, key
 from kafka08.errors import ConfigError
 from kafka08.protocol import compression
+from kafka08.topic_name import fault_of
 
 BATCH_BYTES: Final = 256 << 10
 MURMUR2: Final = "murmur2"
@@ -106,6 +107,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     text = OptionText(options)
     text.ignore("checkpointlocation", "queryname")
     topic = text.take("topic")
+    if topic is not None and (fault := fault_of(topic)):
+        raise ConfigError(f"topic: {fault}")
     text.take_bool("includeHeaders", False)  # the headers column is checked row by row
     given = text.take_kafka_keys(REFUSED_KEYS)
     zookeeper = text.take("zookeeper.connect")

@@ -20,7 +20,7 @@ clients wait."""
 MULTI_CHARACTERS_MAX: Final = 256 * 1024
 """Most bytes of data in a transaction of several writes; ZooKeeper accepts a megabyte."""
 WINDOW: Final = 4
-"""Outstanding transactions: one under way, the next ones there already."""
+"""Outstanding transactions: ZooKeeper has the next ones while it works on the first."""
 
 
 def write_all(

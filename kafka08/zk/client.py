@@ -1,6 +1,6 @@
 """A ZooKeeper session for Kafka: text data, typed errors, bursts, rules for ephemeral znodes.
 
-Every call waits for its answer (as its adapter waits: threads, greenlets), may be made from any
+Every call waits for its reply (as its adapter waits: threads, greenlets), may be made from any
 thread or greenlet but a watch callback or session listener, and raises a ZooKeeperError that names
 the znode.
 
@@ -87,21 +87,21 @@ class ZkClient:
         self._connected = self._zookeeper.event()
         self._settled = self._zookeeper.event()
         self._awaited_changes: set[Event] = set()
-        """Of calls that wait for a znode."""
+        """The events of calls that wait for a znode."""
         self._zookeeper.add_state_listener(self._on_connection_state)
-        self._patience_seconds = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
+        self._timeout_seconds = (self.session_timeout_ms + self.connection_timeout_ms) / 1000
         self._resender = Resender(
             self._zookeeper,
             self._tracker,
             self._connected,
             server=self._server,
-            patience_seconds=self._patience_seconds,
+            timeout_seconds=self._timeout_seconds,
             clock=clock,
         )
 
     def start(self) -> None:
-        """Connect. Raises ZooKeeperUnreachable naming hosts, timeout and what is wrong with each,
-        NoNode naming the chroot that is absent, Closed as soon as `close` is called."""
+        """Connect. Raises ZooKeeperUnreachable with the hosts, the timeout and the fault of each
+        host, NoNode with a missing chroot, and Closed as soon as `close` is called."""
         self._zookeeper.start()
         with waiting_for(self._server):
             self._settled.wait(self.connection_timeout_ms / 1000)
@@ -118,7 +118,7 @@ class ZkClient:
                 self.close()
                 raise NoNode(
                     f"the chroot {self.chroot} does not exist at {self.hosts}; the first broker "
-                    "that has it in its zookeeper.connect makes it"
+                    "that has it in its zookeeper.connect creates it"
                 )
             self._create_chroot()
 
@@ -172,13 +172,13 @@ class ZkClient:
 
     @property
     def last_contact(self) -> float:
-        """When the newest request that the server answered was sent, in monotonic seconds of the
-        clock this client was made with."""
+        """The time at which the newest request with a reply was sent, in monotonic
+        seconds of the clock this client was made with."""
         return self._zookeeper.last_heard
 
     @property
     def granted_timeout_ms(self) -> int:
-        """The session timeout that the server granted; before a connection, the one asked for."""
+        """The session timeout that the server granted; before a connection, the requested one."""
         return self._zookeeper.granted_timeout_ms
 
     @property

@@ -10,7 +10,7 @@ old controller that has not noticed yet is fenced by /controller_epoch, not here
 raises SessionLost, the owner calls again at the next session event.
 
 Source: kafka.server.ZookeeperLeaderElector 0.8.2.2, but a znode of our id from an earlier session
-does not make us controller (there it does, without taking office), and is waited for by its watch.
+does not make us controller (there it does, without an election), and is waited for by its watch.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class ControllerElection:
         while True:
             node = self._zk.watch_data(paths.CONTROLLER, self._changed)
             if node is None:
-                self._lose_office(None)
+                self._has_resigned(None)
                 if self._try():
-                    return self._take_office()
+                    return self._become_controller()
                 continue
             self.controller_id = _controller_of(node.data)
             if self._elected and not self._holds_znode():
-                self._lose_office(self.controller_id)
+                self._has_resigned(self.controller_id)
                 continue
             return self._elected
 
@@ -78,7 +78,7 @@ class ControllerElection:
         """Our znode went with the old session: resign if we were controller, then try again. The
         watch may have been faster and elected us in the new session already: then stay."""
         if not (self._elected and self._holds_znode()):
-            self._lose_office(None)
+            self._has_resigned(None)
         return self.refresh()
 
     def resign(self) -> None:
@@ -96,7 +96,7 @@ class ControllerElection:
             return False
         return True
 
-    def _take_office(self) -> bool:
+    def _become_controller(self) -> bool:
         self._elected = True
         self.controller_id = self._broker_id
         logger.info("broker %d successfully elected as controller", self._broker_id)
@@ -107,7 +107,7 @@ class ControllerElection:
             self.resign()
         return self._elected
 
-    def _lose_office(self, successor: int | None) -> None:
+    def _has_resigned(self, successor: int | None) -> None:
         self.controller_id = successor
         if self._elected:
             self._elected = False

@@ -36,7 +36,7 @@ class BadArguments(ZooKeeperError):
 
 
 class ConnectionLost(SessionLost):
-    """The connection broke before the answer came: the operation may have been done."""
+    """The connection broke before the reply came: the operation may have been done."""
 
 
 class SessionExpired(SessionLost):

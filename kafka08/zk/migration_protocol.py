@@ -1,7 +1,7 @@
 """How a migration and the live members of its group communicate.
 
 The journal /kafka08/migrations/<group> carries the order: a member reads its keys `step` and
-`storage`. The member answers with an ephemeral znode of the same form,
+`storage`. The member confirms with an ephemeral znode of the same form,
 /kafka08/migrations/<group>/members/<consumer id>: "since this step I commit there". The other keys
 of the journal: kafka08/migration/journal.py.
 """
@@ -51,7 +51,8 @@ class OffsetStorage(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """From `step` on (1, 2, … of a group) commit to `storage`; also the form of an answer."""
+    """An order: from `step` on (1, 2, … of a group) commit to `storage`. An acknowledgement has the
+    same form."""
 
     step: int
     storage: OffsetStorage
@@ -71,6 +72,6 @@ def decode_order(text: str | None) -> Order | None:
         raise ZooKeeperError(f"migration order: cannot be read: {text[:100]!r}") from error
 
 
-def encode_answer(order: Order) -> str:
+def encode_confirmation(order: Order) -> str:
     fields = {"version": 1, "step": order.step, "storage": order.storage.value}
     return json.dumps(fields, separators=(",", ":"))

@@ -60,8 +60,8 @@ class BrokerRegistration:
 
     @property
     def level(self) -> Level:
-        """The release that the broker registers as; one that is told to speak an older protocol to
-        its peers registers as that."""
+        """The release that the broker registers as; one with an older inter.broker.protocol.version
+        registers as that."""
         return {1: Level.V0_8_2, 2: Level.V0_9_0}.get(self.version, Level.V0_10_2)
 
     def broker(self, broker_id: int, listener: str = PLAINTEXT) -> Broker:
@@ -98,7 +98,7 @@ class Advertised:
 
 
 ADDRESS_ALONE: Final = Advertised()
-"""Of a broker of 0.8."""
+"""A broker of 0.8 advertises nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ _REGISTRATION_ORDER: Final = {
 
 
 def encode_broker(registration: BrokerRegistration, level: Level = Level.V0_8_2) -> str:
-    """As a broker of `level` writes it. A rack of None is left out."""
+    """Encode a registration like a broker of `level`. A rack of None is left out."""
     r = registration
     fields = {
         "jmx_port": r.jmx_port,
@@ -317,12 +317,12 @@ def decode_topic_config(text: str | None) -> dict[str, str]:
 
 
 def encode_config_change(change: ConfigChange) -> str:
-    """As brokers of 0.8 read it."""
+    """The notification that brokers of 0.8 read."""
     return _string(change.name)
 
 
 def encode_later_config_change(change: ConfigChange) -> str:
-    """As brokers of 0.9 and later read it."""
+    """The notification that brokers of 0.9 and later read."""
     return _object(
         ("version", 1), ("entity_type", change.entity_type), ("entity_name", change.name)
     )

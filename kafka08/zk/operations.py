@@ -149,7 +149,7 @@ class Multi:
 
     @property
     def path(self) -> str:
-        """Of all steps, for an error that concerns them all."""
+        """The paths of all steps, for an error that concerns them all."""
         return ", ".join(step.path for step in self.steps)
 
 
@@ -168,5 +168,5 @@ def encode(text: str | None) -> bytes | None:
 
 
 def decode(data: bytes | None) -> str | None:
-    """As Java does: bytes that are no UTF-8 become U+FFFD."""
+    """Decode like Java: bytes that are not UTF-8 become U+FFFD."""
     return None if data is None else data.decode(errors="replace")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from kafka08.config import INT_MAX, parse_port
+from kafka08.config import INT_MAX, check_host, parse_port
 from kafka08.errors import ConfigError
 
 ZOOKEEPER_PORT: Final = 2181
@@ -103,7 +103,7 @@ def check_group(name: str) -> None:
     if name in {"", ".", ".."} or "/" in name:
         raise ConfigError(
             f"group.id: {name!r} cannot be the name of a group, which is one znode; kafka08 group "
-            "list shows the groups there are"
+            "list shows all groups"
         )
 
 
@@ -145,12 +145,12 @@ def migration(group_name: str) -> str:
     return f"{MIGRATIONS}/{group_name}"
 
 
-def migration_answers(group_name: str) -> str:
+def migration_members(group_name: str) -> str:
     return f"{MIGRATIONS}/{group_name}/members"
 
 
-def migration_answer(group_name: str, consumer: str) -> str:
-    """Ephemeral: which step of the migration a live member has carried out."""
+def migration_confirmation(group_name: str, consumer: str) -> str:
+    """Ephemeral: the step of the migration that a live member has carried out."""
     return f"{MIGRATIONS}/{group_name}/members/{consumer}"
 
 
@@ -192,5 +192,6 @@ def _address(part: str) -> str:
         host, port = part, str(ZOOKEEPER_PORT)
     if not host or (":" in host and not (host.startswith("[") and host.endswith("]"))):
         raise ConfigError(f"zookeeper.connect: {part!r} is not of the form host:port")
+    check_host(host.strip("[]"), "zookeeper.connect")
     parse_port(port, f"zookeeper.connect: {part!r}")
     return f"{host}:{port}"

@@ -21,6 +21,6 @@ def _probe(address: str) -> str:
                 "accepts connections but starts no session (is it ZooKeeper, and has it a quorum?)"
             )
     except TimeoutError:
-        return "does not answer"
+        return "does not respond"
     except OSError as error:
         return (error.strerror or str(error)).lower()

@@ -1,8 +1,8 @@
-"""Sends operations and waits for their answers, across lost connections.
+"""Sends operations and waits for their replies, across lost connections.
 
-An operation whose answer was lost is sent again, a write only in the same session, for at most the
-patience (session + connection timeout); then its result is SessionLost. A conflict with our own
-earlier attempt, whose answer was lost, counts as success: a conditional write that finds its own
+An operation whose reply was lost is sent again, a write only in the same session, for at most the
+timeout (session + connection timeout); then its result is SessionLost. A conflict with our own
+earlier attempt, whose reply was lost, counts as success: a conditional write that finds its own
 data at the next version, a create that finds its own znode, a delete that finds none. If the
 session ended in between, the result of a write is SessionLost: it may have been done, and the
 caller must decide again.
@@ -28,7 +28,7 @@ class Resender:
 
     server              what to call the server while it is waited for
     connected           set while there is a connection
-    patience_seconds    longest wait of one call, for all its operations
+    timeout_seconds     longest wait of one call, for all its operations
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class Resender:
         connected: Event,
         *,
         server: str,
-        patience_seconds: float,
+        timeout_seconds: float,
         clock: Clock,
     ) -> None:
         self._zookeeper = zookeeper
         self._tracker = tracker
         self._connected = connected
         self._server = server
-        self._patience_seconds = patience_seconds
+        self._timeout_seconds = timeout_seconds
         self._clock = clock
 
     def run(
@@ -55,15 +55,15 @@ class Resender:
         or ZooKeeperError."""
         results: dict[int, Any] = {}
         session = self._tracker.sessions_ended
-        deadline = self._clock.monotonic() + self._patience_seconds
+        deadline = self._clock.monotonic() + self._timeout_seconds
         todo, again = list(indices), False
         while todo:
             lost: list[int] = []
-            for index, answer in self._send(operations, todo, window, deadline):
+            for index, reply in self._send(operations, todo, window, deadline):
                 operation = operations[index]
-                results[index] = self._settle(operation, answer, again)
-                if isinstance(answer, ConnectionLost) or (
-                    isinstance(answer, SessionExpired) and operation.repeatable
+                results[index] = self._settle(operation, reply, again)
+                if isinstance(reply, ConnectionLost) or (
+                    isinstance(reply, SessionExpired) and operation.repeatable
                 ):
                     lost.append(index)
             if not lost:
@@ -82,17 +82,17 @@ class Resender:
         return self.run([operation], [0], 1)[0]
 
     def run_once(self, operation: Operation) -> Any:
-        """As run_one, but never sent again."""
-        deadline = self._clock.monotonic() + self._patience_seconds
+        """Like run_one, but never sends the operation again."""
+        deadline = self._clock.monotonic() + self._timeout_seconds
         return next(self._send([operation], [0], 1, deadline))[1]
 
     def _send(
         self, operations: Sequence[Operation], indices: list[int], window: int, deadline: float
     ) -> Iterator[tuple[int, Any]]:
-        """(index, result or ZooKeeperError) in order; answers come in the order of requests.
+        """(index, result or ZooKeeperError) in order; replies come in the order of requests.
 
-        Waits for the answer in the middle, so that this thread and the adapter's switch once for
-        half a window and not for each answer."""
+        Waits for the reply in the middle, so that this thread and the adapter's switch once for
+        half a window and not for each reply."""
         outstanding: deque[tuple[int, Pending]] = deque()
         for index in indices:
             if len(outstanding) >= window:
@@ -118,7 +118,7 @@ class Resender:
         if not pending.ready():
             path = operations[index].path
             return index, SessionLost(
-                f"{path}: no answer from ZooKeeper in {self._patience_seconds:g} s"
+                f"{path}: no reply from ZooKeeper in {self._timeout_seconds:g} s"
             )
         return index, pending.outcome()
 
@@ -129,11 +129,11 @@ class Resender:
     def _seconds_until(self, deadline: float) -> float:
         return max(0.0, deadline - self._clock.monotonic())
 
-    def _settle(self, operation: Operation, answer: Any, again: bool) -> Any:
-        """The result in an answer; `again` if an earlier attempt may have been carried out."""
-        if again and not operation.repeatable and isinstance(answer, ZooKeeperError):
-            return self._done_before(operation, answer)
-        return answer
+    def _settle(self, operation: Operation, reply: Any, again: bool) -> Any:
+        """The result in a reply; `again` if an earlier attempt may have been carried out."""
+        if again and not operation.repeatable and isinstance(reply, ZooKeeperError):
+            return self._done_before(operation, reply)
+        return reply
 
     def _done_before(self, operation: Operation, error: ZooKeeperError) -> Any:
         """The result of an operation whose lost first attempt succeeded; else `error`."""

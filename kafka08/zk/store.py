@@ -218,8 +218,8 @@ class ClusterStore:
         return self.assignments([topic]).get(topic)
 
     def topic_creations(self, topics: Iterable[str]) -> dict[str, int]:
-        """topic → the transaction that made its znode, of those that exist: another number says
-        that the topic was deleted and made again."""
+        """topic → the transaction that created its znode, for existing topics: another number shows
+        that the topic was deleted and created again."""
         names = list(topics)
         stats = self.zk.pipeline([Exists(paths.topic(name)) for name in names])
         found = {name: unless_gone(stat, None) for name, stat in zip(names, stats, strict=True)}
@@ -329,7 +329,7 @@ class ClusterStore:
         return self.topic_configs(self.zk.children_or_empty(paths.TOPIC_CONFIGS))
 
     def topics_to_delete(self) -> list[str]:
-        """Topics whose deletion was asked for and is not finished (or never will be)."""
+        """Topics whose deletion was requested and is not finished (or never will be)."""
         return self.zk.children_or_empty(paths.DELETE_TOPICS)
 
     def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:

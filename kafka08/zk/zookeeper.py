@@ -5,12 +5,12 @@ ensemble) or `model` (pure, for tests and simulation).
 
 Guarantees of an adapter:
 
-- Answers come in the order in which operations were sent.
-- A watch's event comes before any answer that shows the change; its callback runs elsewhere,
-  perhaps after the caller has read that answer.
+- Replies come in the order in which operations were sent.
+- A watch's event comes before any reply that shows the change; its callback runs elsewhere,
+  perhaps after the caller has read that reply.
 - When the connection is lost, outstanding operations fail with ConnectionLost, listeners hear
   SUSPENDED, and every watcher is called and forgotten. When the session ends it is SessionExpired
-  and LOST. After `close` every answer is SessionLost.
+  and LOST. After `close` every reply is SessionLost.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Event(Protocol):
 
 
 class Pending(Protocol):
-    """The answer of one operation, which may not be there yet."""
+    """The reply of one operation, which may not be there yet."""
 
     def ready(self) -> bool: ...
 
@@ -65,7 +65,7 @@ class SessionSettings:
 
     hosts        `host:port,host:port`
     chroot       prefix of every path: "" or `/a/b`
-    timeout_ms   session timeout to ask for; the server grants one within its own bounds
+    timeout_ms   session timeout to request; the server grants one within its own bounds
     attach_to    id and password of a session to take over, instead of a new one
     """
 
@@ -85,15 +85,17 @@ class ZooKeeper(Protocol):
 
     @property
     def session_password(self) -> bytes:
-        """With which another client may take the session over (`SessionSettings.attach_to`)."""
+        """The password with which another client may take the session over
+        (`SessionSettings.attach_to`)."""
 
     @property
     def granted_timeout_ms(self) -> int:
-        """The timeout that the server granted; before the first connection the one asked for."""
+        """The timeout that the server granted; before the first connection the requested one."""
 
     @property
     def last_heard(self) -> float:
-        """When the newest request that the server answered was sent, in monotonic seconds."""
+        """The time at which the newest request with a reply was sent, in monotonic
+        seconds."""
 
     @property
     def requests_sent(self) -> int:

@@ -6,6 +6,10 @@
  *       requests of one set for each of PARTITIONS files
  *   bounds replicate SET_BYTES CONNECTIONS WINDOW SECONDS DIRECTORY
  *       a leader and two followers, each a process: a set is answered when both have written it
+ *   bounds fetch FETCH_BYTES FILE_BYTES STEPS DIRECTORY
+ *       prints its port, and answers each request of one client with the next bytes of a file in
+ *       memory. STEPS: sendfile, map (send from a mapping of the file), remap (from a mapping for
+ *       each send), or read (into a buffer that is used again)
  *   bounds consume PORT TOPIC PARTITIONS FETCH_BYTES COUNT REQUESTS STEPS
  *       COUNT messages of a broker of 0.10 on this machine, whose entries all have one size. The
  *       partitions are dealt to REQUESTS fetches, all of which are in flight. STEPS: receive, check
@@ -25,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -39,7 +44,10 @@ enum {
     ENTRY_BYTES = 26 + VALUE_BYTES,
     BUFFER_BYTES = 4 << 20,
     FETCH_BYTES = 1 << 20,
+    PIECE_BYTES = 1 << 18,
+    WRITTEN_BYTES = 200000, /* at once: a page cache may keep them in few, large pages */
     ANSWER_BYTES = 22,
+    FETCHED_BYTES = 64,
     PEERS_MAX = 64,
     FILES_MAX = 1024,
     FILE_BYTES_MAX = 1 << 28,
@@ -430,6 +438,65 @@ static void replicate(size_t set_bytes, int connections, int window, double seco
            result[3]);
 }
 
+static ssize_t send_remapped(int fd, int file, off_t at, size_t size) {
+    off_t start = at & ~(off_t)(sysconf(_SC_PAGESIZE) - 1);
+    size_t length = size + (at - start);
+    uint8_t* mapped = mmap(NULL, length, PROT_READ, MAP_SHARED, file, start);
+    if (mapped == MAP_FAILED) fail("mmap");
+    ssize_t sent = send(fd, mapped + (at - start), size, MSG_NOSIGNAL);
+    munmap(mapped, length);
+    return sent;
+}
+
+static ssize_t send_read(int fd, int file, off_t at, size_t size) {
+    static uint8_t buffer[PIECE_BYTES];
+    ssize_t have = pread(file, buffer, size < PIECE_BYTES ? size : PIECE_BYTES, at);
+    return have <= 0 ? have : send(fd, buffer, have, MSG_NOSIGNAL);
+}
+
+/* To one client, which is the load generator of the brokers; then waits for its end. */
+static void answer_fetches(size_t fetch_bytes, size_t file_bytes, const char* steps,
+                           const char* directory) {
+    struct sockaddr_in address;
+    struct peer peer;
+    struct pollfd fds;
+    uint8_t head[4 + FETCHED_BYTES] = {0}, *mapped;
+    int listener = listening(&address), file = open_file(directory, "fetch", 0);
+    off_t at = 0;
+    char way = !strcmp(steps, "remap") ? 'e' : steps[0];
+    uint8_t* set = calloc(1, WRITTEN_BYTES);
+    for (size_t left = file_bytes; left >= WRITTEN_BYTES; left -= WRITTEN_BYTES)
+        if (write(file, set, WRITTEN_BYTES) != WRITTEN_BYTES) fail("write");
+    if (ftruncate(file, file_bytes)) fail("ftruncate");
+    mapped = mmap(NULL, file_bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
+    if (mapped == MAP_FAILED) fail("mmap");
+    printf("%d\n", ntohs(address.sin_port));
+    fflush(stdout);
+    accept_all(listener, &peer, &fds, 1);
+    put32(head, FETCHED_BYTES + fetch_bytes);
+    while (poll(&fds, 1, -1) > 0 && receive(&peer)) {
+        size_t from = 0;
+        int64_t length;
+        while ((length = frame_at(&peer, from)) >= 0) {
+            send(peer.fd, head, sizeof head, MSG_MORE | MSG_NOSIGNAL);
+            if (at + fetch_bytes > file_bytes) at = 0;
+            for (size_t left = fetch_bytes; left;) {
+                off_t from_here = at;
+                ssize_t sent = way == 'm'   ? send(peer.fd, mapped + at, left, MSG_NOSIGNAL)
+                               : way == 'e' ? send_remapped(peer.fd, file, at, left)
+                               : way == 'r' ? send_read(peer.fd, file, at, left)
+                                            : sendfile(peer.fd, file, &from_here, left);
+                if (sent <= 0) pause();
+                left -= sent;
+                at += sent;
+            }
+            from += 4 + length;
+        }
+        drop(&peer, from);
+    }
+    pause();
+}
+
 static void put16(uint8_t* at, uint16_t value) {
     value = htons(value);
     memcpy(at, &value, 2);
@@ -530,6 +597,8 @@ int main(int count, char** words) {
                 words[7]);
     else if (count == 7 && !strcmp(words[1], "replicate"))
         replicate(atol(words[2]), atoi(words[3]), atoi(words[4]), atof(words[5]), words[6]);
+    else if (count == 6 && !strcmp(words[1], "fetch"))
+        answer_fetches(atol(words[2]), atol(words[3]), words[4], words[5]);
     else if (count == 9 && !strcmp(words[1], "consume") && atoi(words[4]) <= PEERS_MAX)
         consume(atoi(words[2]), words[3], atoi(words[4]), atol(words[5]), atol(words[6]),
                 atoi(words[7]), words[8]);

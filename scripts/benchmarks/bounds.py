@@ -25,6 +25,8 @@ from typing import Final
 from kafka08 import kernel
 from kafka08.protocol import compression, message_set
 from scripts.benchmarks import load, scratch
+from scripts.benchmarks.level_cases import FETCH_BYTES, LOG_BYTES, fetch_frame
+from scripts.benchmarks.subjects import cpu_seconds
 
 SOURCE: Final = Path(__file__).with_name("bounds.c")
 KERNEL: Final = Path(kernel.__file__).parent
@@ -36,9 +38,16 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
     "three replicas, 16 KB sets": ("replicate", "16384", "12", "2"),
     "three replicas, 200 KB sets": ("replicate", "200000", "12", "2"),
     "three replicas, one in flight": ("replicate", "126", "1", "1"),
+    "three leaders, 16 KB, 12 conns": ("replicate", "16384", "4", "2"),
+    "three leaders, 16 KB, 6 conns": ("replicate", "16384", "2", "2"),
 }
 """What is measured → the words for the program, without seconds and directory."""
+LEADERS: Final = {name: 3 for name in RUNS if name.startswith("three leaders")}
+"""Programs at once: as in `scripts/bench --only replicated`, each leader has a third of the
+connections."""
 SET_BYTES: Final = 200_000
+FETCHED_HEAD_BYTES: Final = 68
+"""Before the bytes of a fetch, with the size of the frame."""
 
 
 def main() -> int:
@@ -49,14 +58,41 @@ def main() -> int:
     with scratch.scratch(options) as directory:
         program = build(directory)
         for name, words in RUNS.items():
-            line = [str(program), *words, str(options.seconds), str(directory)]
-            done = subprocess.run(line, capture_output=True, text=True, check=True)
-            figures = json.loads(done.stdout)
+            figures = play(program, words, options.seconds, directory, LEADERS.get(name, 1))
             print(f"{name:36} " + "  ".join(f"{k} {v:.3f}" for k, v in figures.items()), flush=True)
+        for step in ("sendfile", "map", "remap", "read"):
+            rate, used = fetched(program, step, options.seconds, directory)
+            name = f"fetch of 1 MB, {step}"
+            print(f"{name:36} mb_per_s {rate:.0f}  s_per_gb {used:.3f}", flush=True)
     for codec, name in ((compression.SNAPPY, "snappy"), (compression.LZ4, "lz4")):
         for step, seconds in codec_steps(codec, options.seconds).items():
             print(f"{name}, {step:28} {seconds:.3f} s/GB of messages", flush=True)
     return 0
+
+
+def play(
+    program: Path, words: tuple[str, ...], seconds: float, directory: Path, at_once: int
+) -> dict[str, float]:
+    """Figures of so many programs together: the sum of their requests, means of the rest."""
+    started = []
+    for number in range(at_once):
+        own = directory / str(number)
+        own.mkdir(exist_ok=True)
+        line = [str(program), *words, str(seconds), str(own)]
+        started.append(subprocess.Popen(line, stdout=subprocess.PIPE, text=True))
+    found = []
+    for process in started:
+        printed, _ = process.communicate()
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, process.args)
+        found.append(json.loads(printed))
+    requests = sum(figures["requests"] for figures in found)
+    return {
+        name: requests
+        if name == "requests"
+        else sum(figures[name] * figures["requests"] for figures in found) / requests
+        for name in found[0]
+    }
 
 
 def build(directory: Path) -> Path:
@@ -66,6 +102,23 @@ def build(directory: Path) -> Path:
     line = [compiler, "-O2", f"-I{KERNEL}", str(SOURCE), "-o", str(program)]
     subprocess.run(line, check=True)
     return program
+
+
+def fetched(program: Path, step: str, seconds: float, directory: Path) -> tuple[float, float]:
+    """MB/s of the answers to one connection, two fetches ahead, and CPU seconds a GB: the load of
+    the case "fetch 3"."""
+    line = [str(program), "fetch", str(FETCH_BYTES), str(LOG_BYTES), step, str(directory)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = f"127.0.0.1:{int(server.stdout.readline())}"
+        frame = fetch_frame("t", 0, 3)
+        size = FETCH_BYTES + FETCHED_HEAD_BYTES
+        stream = load.Stream(address, [frame], size, 2)
+        used = cpu_seconds(server.pid)
+        count, took = load.drive([stream], seconds)
+        used = cpu_seconds(server.pid) - used
+        server.kill()
+    return count * size / took / 1e6, used / (count * size) * 1e9
 
 
 def codec_steps(codec: int, seconds: float) -> dict[str, float]:

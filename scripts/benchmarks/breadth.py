@@ -58,7 +58,7 @@ SETTINGS: Final = {
 }
 """A segment preallocates its index, which for 10,000 of them is memory here."""
 EACH_TOPIC: Final = 1000
-PATIENCE_SECONDS: Final = 1800.0
+TIMEOUT_SECONDS: Final = 1800.0
 IDLE_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 5.0
 LED: Final = 1000
@@ -128,7 +128,7 @@ def one_broker(kind: str, partitions: int, directory: Path, zookeeper: str) -> F
         figures["memory"] = resident_megabytes(broker.pid)
         figures["idle"] = idle_percent(broker)
         figures["produced"] = produce_wide(broker, min(partitions, LED))
-        figures["stopped"] = timed(lambda: broker.stop(PATIENCE_SECONDS))
+        figures["stopped"] = timed(lambda: broker.stop(TIMEOUT_SECONDS))
         figures["started"] = timed(lambda: start_again(broker, partitions))
     finally:
         broker.kill()
@@ -146,13 +146,13 @@ def create_all(admin: AdminClient, broker: JvmSubject | OurSubject, partitions: 
     for topic, count in topics(partitions).items():
         admin.create_topic(topic, count, 1)
     for topic, count in topics(partitions).items():
-        await_leaders(broker, topic, count, PATIENCE_SECONDS)
+        await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
 def start_again(broker: JvmSubject | OurSubject, partitions: int) -> None:
     broker.start()
     for topic, count in topics(partitions).items():
-        await_leaders(broker, topic, count, PATIENCE_SECONDS)
+        await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
 def idle_percent(broker: JvmSubject | OurSubject) -> float:
@@ -209,7 +209,7 @@ def create_replicated(cluster: Cluster, partitions: int) -> None:
             admin.create_topic(topic, count, len(BROKERS))
     for broker in cluster.brokers:
         for topic, count in topics(partitions).items():
-            await_leaders(broker, topic, count, PATIENCE_SECONDS)
+            await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
 def killed(cluster: Cluster, partitions: int, *, is_controller: bool) -> float:
@@ -224,7 +224,7 @@ def killed(cluster: Cluster, partitions: int, *, is_controller: bool) -> float:
         ended_at = ended.wait()
         survivors = [cluster.broker(n) for n in BROKERS if n != victim]
         for topic in topics(partitions):
-            await_other_leaders(survivors, topic, victim, PATIENCE_SECONDS)
+            await_other_leaders(survivors, topic, victim, TIMEOUT_SECONDS)
         told_at = time.time()
     cluster.broker(victim).start()
     time.sleep(SETTLE_SECONDS)

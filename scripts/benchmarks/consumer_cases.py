@@ -44,6 +44,8 @@ SPEED_GOALS = {"iterator": 3.0, "batches": 8.0}
 POLLING_GOALS = {"messages": 3.0, "lists": 3.0, "polled batches": 8.0, "bare fetches": 8.0}
 """Bare fetches show what the broker and one connection allow: batches cannot be faster."""
 FRAME_GOALS = {"scan into polars": 8.0}
+ONE_CORE = 5.0
+"""Million rows that a scan must read in a second of CPU."""
 EVENTS = {"join": "a member joins", "leave": "a member leaves", "kill": "a member is killed"}
 
 
@@ -77,6 +79,8 @@ def consumer_cases(
             rows += reading_rows(broker, connect, rounds, case, peer, goals)
         finally:
             broker.kill()
+        if case == FRAMES:
+            rows.append(one_core_row(rows))
     if only in CROWD:
         crowd_case(f"{zookeeper}/crowd")
     return rows
@@ -113,6 +117,20 @@ def reading_rows(
             theirs, ours = medians[peer][goal.figure], medians[kind][goal.figure]
             rows.append(report(f"{case}: {kind}", goal, jvm=theirs, ours=ours, other="confluent"))
     return rows
+
+
+def one_core_row(rows: list[dict[str, object]]) -> dict[str, object]:
+    """The rows that a scan reads on one core, from the CPU that it took beside its peer."""
+    case = f"{FRAMES}: {next(iter(FRAME_GOALS))}"
+    [seconds] = [row["ours"] for row in rows if (row["case"], row["figure"]) == (case, "cpu")]
+    assert isinstance(seconds, float)
+    millions = 1 / seconds
+    met = millions >= ONE_CORE
+    sys.stdout.write(
+        f"{case}: {millions:.1f} M rows a CPU second (goal >= {ONE_CORE:.0f}) "
+        f"{'ok' if met else 'MISSED'}\n"
+    )
+    return {"case": case, "figure": "one core", "ours": millions, "goal": ONE_CORE, "met": met}
 
 
 def fill(broker: JvmSubject, connect: str, topic: str) -> None:

@@ -42,7 +42,7 @@ SETTLE_SECONDS: Final = 4.0
 """Between a change and a measurement that it must not disturb."""
 QUIET_SECONDS: Final = 1.0
 """A producer that is answered for so long has got over it."""
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.02
 
 Figures = dict[str, float]
@@ -114,7 +114,7 @@ def one_gap(cluster: Cluster, tp: TopicPartition, signal: str) -> Figures:
         broker.kill() if signal == "kill" else broker.begin_stop()
         while producer.leader == victim or not producer.is_through:
             producer.run(until=time.time() + POLL_SECONDS)
-            assert time.time() < stopped_at + PATIENCE_SECONDS, "nobody acknowledges any more"
+            assert time.time() < stopped_at + TIMEOUT_SECONDS, "nobody acknowledges any more"
         ended_at = ended.wait()
         broker.finish_stop()
     broker.start()
@@ -139,7 +139,7 @@ class SessionEnd:
 
     def wait(self) -> float:
         """The time of it."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not self._at:
             assert time.monotonic() < deadline, "the session does not end"
             time.sleep(POLL_SECONDS)
@@ -209,10 +209,10 @@ def leaders_known_to(broker: Broker, topic: str) -> list[int]:
 
 
 def await_other_leaders(
-    survivors: Sequence[Broker], topic: str, victim: int, patience_s: float = PATIENCE_SECONDS
+    survivors: Sequence[Broker], topic: str, victim: int, timeout_s: float = TIMEOUT_SECONDS
 ) -> None:
     """Until they all name leaders for all partitions of the topic, none of which is the victim."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     for broker in survivors:
         while not {-1, victim}.isdisjoint(leaders_known_to(broker, topic)):
             assert time.monotonic() < deadline, f"{broker.address} still names dead leaders"
@@ -220,7 +220,7 @@ def await_other_leaders(
 
 
 def await_all_in_sync(cluster: Cluster, topic: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     with ZkClient(cluster.zookeeper) as zk:
         store = ClusterStore(zk)
         while len(

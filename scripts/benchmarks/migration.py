@@ -23,7 +23,7 @@ from kafka08.zk.operations import Create
 from scripts.benchmarks.report import Goal, report
 
 TOPIC = "migration-bench"
-PATIENCE_S = 1800
+TIMEOUT_S = 1800
 PARTITIONS = 8
 LIMIT_GROUPS = 10_000
 LIMITS_S = {
@@ -62,7 +62,7 @@ def timed(*words: str) -> tuple[float, float]:
         check=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        timeout=PATIENCE_S,
+        timeout=TIMEOUT_S,
     )
     return time.monotonic() - began, processor_seconds() - used
 

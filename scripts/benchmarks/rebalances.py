@@ -17,7 +17,7 @@ from kafka08.zk.store import ClusterStore
 from tests.interop.jvm import command
 
 POLL_S = 0.002
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 class Member(Protocol):
@@ -86,7 +86,7 @@ class GroupWatch:
         return self._store.zk.exists(path)
 
     def _until(self, done: Callable[[], bool]) -> None:
-        give_up_at = time.monotonic() + PATIENCE_S
+        give_up_at = time.monotonic() + TIMEOUT_S
         while not done():
             assert time.monotonic() < give_up_at, f"group {self._group} does not settle"
             time.sleep(POLL_S)

@@ -47,7 +47,7 @@ CONFIG: Final = {
     "controlled.shutdown.enable": "false",
 }
 WATCHING: Final = Watching(seconds=4.0, interval_ms=2000, period_s=0.2)
-STEP_PATIENCE_S: Final = 120.0
+STEP_TIMEOUT_S: Final = 120.0
 MEMBERS: Final[dict[str, Sequence[Callable[..., list[str]]]]] = {
     "ours": (our_member, our_member),
     "jvm": (jvm_member, jvm_member),
@@ -120,10 +120,10 @@ class Round:
         with (
             watched_stores(self.connections, self.group, self.partitions, self.history),
             OffsetMigration(
-                group=self.group, connections=self.connections, answer_patience_s=30
+                group=self.group, connections=self.connections, confirmation_timeout_s=30
             ) as migration,
         ):
-            until(lambda: self.history.count > 50, "messages", STEP_PATIENCE_S)
+            until(lambda: self.history.count > 50, "messages", STEP_TIMEOUT_S)
             for storage, step in (
                 (OffsetStorage.ZOOKEEPER, migration.start),
                 (OffsetStorage.DUAL, lambda: _verified(migration)),
@@ -134,7 +134,7 @@ class Round:
                 self._under_fire(step)
             self._configure(OffsetStorage.ZOOKEEPER)
             ends = self.load.stop()
-            until(lambda: not self._skipped(ends), "the end of the logs", STEP_PATIENCE_S)
+            until(lambda: not self._skipped(ends), "the end of the logs", STEP_TIMEOUT_S)
             for seat in self._seats:
                 seat.member.stop()
         return ends
@@ -186,7 +186,7 @@ class Round:
             broker.kill()
             broker.start()
         self.kills += 1
-        give_up_at = time.monotonic() + STEP_PATIENCE_S
+        give_up_at = time.monotonic() + STEP_TIMEOUT_S
         while True:
             try:
                 step()
@@ -200,7 +200,7 @@ class Round:
         until(
             lambda: all(len(s.isr) == 3 for s in states(self.partitions).values()),
             "three replicas in sync",
-            STEP_PATIENCE_S,
+            STEP_TIMEOUT_S,
         )
 
 

@@ -44,7 +44,7 @@ VALUE_BYTES_MAX: Final = 400
 FAULTS: Final = 4
 CALM_S: Final = 1.0
 FAULT_SECONDS_MAX: Final = 4.0
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 GROWTH_MB_MAX: Final = 30.0
 """Between the end of the first round and that of any later one: what the issue of the producers
 allows beside buffer.memory."""
@@ -78,7 +78,7 @@ class Senders:
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
 
     def _run(self, name: str, rng: random.Random) -> None:
         number = 0
@@ -135,7 +135,7 @@ class Round:
                 self._break_something()
             self._cluster.heal()
             senders.stop()
-            producer.flush(PATIENCE_S)
+            producer.flush(TIMEOUT_S)
             if producer.free_bytes != self._config.buffer_memory:
                 missing = self._config.buffer_memory - producer.free_bytes
                 problems.append(f"leaked: {missing} bytes of buffer.memory")
@@ -168,7 +168,7 @@ class Round:
 
     def _await_replicas(self) -> None:
         """Until a further fault may be borne: all replicas of the topic are in sync."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         with AdminClient(zookeeper=self._cluster.zookeeper.connect_string) as admin:
             while True:
                 [topic] = admin.describe_topics([self._topic])
@@ -185,7 +185,7 @@ class Round:
         """offset → value, once the HW of the leader has passed what was acknowledged. ZooKeeper may
         name a leader that does not know of it yet, or no more."""
         last = self._history.last_offset(tp)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 leader = self._cluster.leader_of(tp.topic, tp.partition)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from kafka08 import kernel
+from kafka08.broker import fast_groups
 from kafka08.errors import KafkaError, ProtocolError, ZooKeeperError
 from kafka08.kernel import _python as twin
 from kafka08.kernel.types import (
@@ -57,8 +58,13 @@ DECODE_NODE: Final[tuple[Callable[[str], object], ...]] = (
 
 
 def request(data: bytes) -> None:
-    """A request to a broker; the first byte chooses the level."""
+    """A request to a broker; the first byte chooses the level. Those of groups' members are read by
+    the kernels too, which find the same fields."""
     if data:
+        for form in (fast_groups.JOIN, fast_groups.SYNC, fast_groups.HEARTBEAT):
+            position = 1 + fast_groups.CORRELATION_ID
+            native, python = (one.unpack_fields(data, form, position) for one in (kernel, twin))
+            assert native == python, (form, native, python)
         try:
             decode_request(memoryview(data)[1:], LEVELS[data[0] % len(LEVELS)])
         except KafkaError:  # ProtocolError, and what Served.row raises for unknown versions

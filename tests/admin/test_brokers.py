@@ -28,8 +28,9 @@ def test_leaders_and_replicas_are_counted_by_broker() -> None:
     assert (2, 1, 2, True) == (two.broker_id, two.leaders, two.replicas, two.is_controller)
 
 
-def test_a_missing_replica_is_told_of_leader_and_follower() -> None:
-    """Under-replicated at the broker that leads, out of sync at the one that is not in the ISR."""
+def test_a_missing_replica_counts_at_leader_and_follower() -> None:
+    """The partition is under-replicated at its leader, and out of sync at the broker that is not in
+    the ISR."""
     topics = [topic(PartitionDescription(0, 1, (1, 2), (1,)))]
     one, two = brokers_of({1: HOST, 2: HOST}, None, topics)
     partition = (TopicPartition("t", 0),)

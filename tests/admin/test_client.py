@@ -47,7 +47,7 @@ def test_a_silent_server_takes_the_time_that_the_error_names(
 
 
 def test_it_prints_its_cluster(admin: AdminClient, zk: ZkClient) -> None:
-    """The connect string, chroot included."""
+    """Its repr has the connect string, chroot included."""
     assert repr(admin) == f"<AdminClient {zk.connect}>"
 
 
@@ -83,7 +83,7 @@ def test_a_manual_assignment_is_taken_as_it_is(admin: AdminClient, zk: ZkClient)
     ],
 )
 def test_illegal_names_are_refused(admin: AdminClient, name: str, complaint: str) -> None:
-    """1 to 255 of [a-zA-Z0-9._-], not "." or ".."."""
+    """A legal name has 1 to 255 of [a-zA-Z0-9._-], and is not "." or ".."."""
     with pytest.raises(AdminError, match=complaint):
         admin.create_topic(name)
 
@@ -106,8 +106,8 @@ def test_bad_overrides_are_refused(
     assert admin.list_topics() == []
 
 
-def test_what_cannot_be_done_changes_nothing(admin: AdminClient, zk: ZkClient) -> None:
-    """Existing topics, too few brokers, no partitions, and a dry run."""
+def test_an_impossible_request_changes_nothing(admin: AdminClient, zk: ZkClient) -> None:
+    """Existing topics, too few brokers, no partitions and a dry run write no znode."""
     admin.create_topic("tt", config={"retention.ms": "1"})
     with pytest.raises(AdminError, match='Topic "tt" already exists'):
         admin.create_topic("tt")
@@ -135,7 +135,8 @@ def test_a_left_over_configuration_is_replaced(admin: AdminClient, zk: ZkClient)
 
 
 def test_deletion_is_a_request(admin: AdminClient, zk: ZkClient) -> None:
-    """The znode with "" is all; asking twice is told apart, an absent topic refused."""
+    """A deletion creates an empty znode; a second request and an absent topic have different
+    errors."""
     admin.create_topic("tt")
     assert admin.delete_topic("tt", dry_run=True) is True
     assert admin.topics_marked_for_deletion() == []
@@ -148,8 +149,9 @@ def test_deletion_is_a_request(admin: AdminClient, zk: ZkClient) -> None:
         admin.delete_topic("nn")
 
 
-def test_description_shows_what_zookeeper_has(admin: AdminClient, store: ClusterStore) -> None:
-    """Leader none before the first election, -1 when none is left; filters as kafka-topics."""
+def test_description_shows_zookeepers_state(admin: AdminClient, store: ClusterStore) -> None:
+    """The leader is None before the first election and -1 when no replica is left; filters are
+    those of kafka-topics."""
     admin.create_topic(
         "tt",
         config={"retention.ms": "7", "segment.bytes": "5000"},
@@ -328,7 +330,8 @@ def test_overrides_are_altered_and_announced(admin: AdminClient, zk: ZkClient) -
 
 
 def test_overrides_that_cannot_be_read_are_replaced(admin: AdminClient, zk: ZkClient) -> None:
-    """A topic whose configuration somebody spoiled is shown without overrides, and mended."""
+    """A topic with an unreadable configuration is shown without overrides, and the next change
+    repairs it."""
     admin.create_topic("tt", config={"retention.ms": "1"})
     zk.put(paths.topic_config("tt"), "no json")
     assert {} == admin.describe_topics(["tt"])[0].config == admin.overrides("tt")
@@ -336,8 +339,9 @@ def test_overrides_that_cannot_be_read_are_replaced(admin: AdminClient, zk: ZkCl
     assert {"retention.ms": "2"} == ClusterStore(zk).topic_config("tt")
 
 
-def test_only_what_can_be_an_override_is_dropped(admin: AdminClient, zk: ZkClient) -> None:
-    """Or exists nevertheless, from another version; one that is not set does no harm."""
+def test_only_possible_overrides_are_dropped(admin: AdminClient, zk: ZkClient) -> None:
+    """A key may be dropped if it can be an override or exists as one, from another version;
+    dropping one that is not set changes nothing."""
     admin.create_topic("tt", config={"retention.ms": "1"})
     with pytest.raises(ConfigError, match="Unknown configuration"):
         admin.alter_topic("tt", delete_config=["retention.ms", "retention.msec"])
@@ -365,7 +369,7 @@ def test_partitions_are_added(admin: AdminClient, zk: ZkClient) -> None:
         admin.alter_topic("empty", partitions=2)
 
 
-def test_a_broker_whose_registration_cannot_be_read_gets_no_replica(
+def test_a_broker_with_an_unreadable_registration_gets_no_replica(
     admin: AdminClient, zk: ZkClient
 ) -> None:
     """The controller does not count it as alive: the partition would have no leader."""
@@ -378,10 +382,10 @@ def test_a_broker_whose_registration_cannot_be_read_gets_no_replica(
     assert before == admin.live_brokers()
 
 
-def test_partitions_are_not_added_to_what_has_changed(
+def test_partitions_are_not_added_to_a_changed_assignment(
     store: ClusterStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A controller that moves a partition meanwhile must not have that undone."""
+    """A concurrent move by the controller must not be undone."""
     admin = AdminClient(zk=store.zk, runtime=ThreadRuntime(rng=random.Random(1)))
     admin.create_topic("tt", assignment={0: [0]})
     moved = nodes.encode_assignment({0: [1, 0]})
@@ -423,7 +427,7 @@ def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk:
 def test_overrides_are_those_of_the_newest_broker(
     zk: ZkClient, versions: tuple[int, ...], known: bool
 ) -> None:
-    """By its registration: 1 is 0.8, 2 is 0.9, 4 is 0.10.2."""
+    """The version of a broker's registration shows its level: 1 is 0.8, 2 is 0.9, 4 is 0.10.2."""
     store = ClusterStore(zk)
     store.create_common_paths()
     for broker_id, version in enumerate(versions):

@@ -29,7 +29,7 @@ def entries(*entries: dict[str, object]) -> str:
 
 
 def test_a_plan_reads_back_as_it_is_written() -> None:
-    """In the text that 0.8.2.2 writes; key order and blanks do not matter on the way in."""
+    """A plan is written in the text of 0.8.2.2, and read with any key order and blanks."""
     assert {T0: (2, 1)} == parse_moves(PLAN)
     assert PLAN == format_moves({T0: (2, 1)})
     loose = '{ "partitions" : [ {"replicas": [2, 1], "partition": 0, "topic": "t"} ] }'
@@ -55,13 +55,13 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
     ],
 )
 def test_a_bad_plan_is_refused(text: str, complaint: str) -> None:
-    """With the JVM tool's sentences."""
+    """The errors have the JVM tool's sentences."""
     with pytest.raises(AdminError, match=complaint):
         parse_moves(text)
 
 
 def test_elections_and_topics() -> None:
-    """The two smaller files."""
+    """The files of elections and topics are parsed; empty and repeated entries are refused."""
     assert [T0] == parse_elections(entries({"topic": "t", "partition": 0}))
     assert ["t", "u"] == parse_topics('{"topics":[{"topic":"t"},{"topic":"u"}],"version":1}')
     for parse, text in (
@@ -87,8 +87,9 @@ def test_a_plan_keeps_each_topics_replication_factor() -> None:
         plan_moves({"empty": {}}, [3], random.Random(1))
 
 
-def test_brokers_that_are_absent_are_told_once_each() -> None:
-    """With the first partition and a count; a partition that does not move needs no broker."""
+def test_each_absent_broker_is_reported_once() -> None:
+    """The report has the first partition and a count; a partition that does not move needs no
+    broker."""
     moves = {T0: (1, 9), T1: (9, 2), TopicPartition("u", 0): (8,)}
     current = {T0: (1,), T1: (2,), TopicPartition("u", 0): (8,)}
     assert ["broker 9 of [t,0] and 1 more is not registered; registered are 1, 2"] == (
@@ -97,7 +98,7 @@ def test_brokers_that_are_absent_are_told_once_each() -> None:
 
 
 def test_how_far_a_move_is() -> None:
-    """Still asked for; assigned as planned; or neither."""
+    """A move is still requested, assigned as planned, or neither."""
     plan = {T0: (1,), T1: (2,), TopicPartition("u", 0): (3,)}
     assigned = {T0: (1,), T1: (2,), TopicPartition("u", 0): (1,)}
     assert [

@@ -14,7 +14,7 @@ from kafka08 import kernel
 from kafka08.arrow.batches import BATCH_BYTES, BatchBuilder
 from kafka08.arrow.checked_set import CheckedSet
 from kafka08.arrow.ranges import OffsetRange
-from kafka08.errors import InvalidMessage
+from kafka08.errors import ConfigError, InvalidMessage
 from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
 from kafka08.protocol import compression, message_set
 from tests.arrow.logs import T0
@@ -106,11 +106,28 @@ def test_columns_left_out_are_not_built(columns: list[str]) -> None:
 
 
 def test_headers_are_null() -> None:
-    """0.8 has none; the column exists where it is asked for."""
+    """0.8 has no headers; the column exists on request."""
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     schema = pa.schema([("headers", kind)])
     rows = built(schema, OffsetRange("t", 0, 0, 2), fetched(message_set.encode([(None, b"v")] * 2)))
     assert rows == [{"headers": None}] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"), [("key", 6), ("value", 7), ("timestamp", 5), ("offset", None)]
+)
+def test_a_null_that_the_schema_rules_out(name: str, offset: int | None) -> None:
+    """A null in a column that is NOT NULL is an error with its offset; Spark's own would be a
+    NullPointerException."""
+    field = SCHEMA.field(name).with_nullable(False)
+    data = message_set.encode([(b"k", b"v"), (None, b"v"), (b"k", None)], 0, 5)
+    rows = OffsetRange("t", 0, 5, 8)
+    if offset is None:
+        assert len(built(pa.schema([field]), rows, fetched(data, 5))) == 3
+        return
+    fault = rf"{name} is NOT NULL, but null in \[t,0\] at offset {offset}: "
+    with pytest.raises(ConfigError, match=fault):
+        built(pa.schema([field]), rows, fetched(data, 5))
 
 
 def test_batches_are_cut() -> None:

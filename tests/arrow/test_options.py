@@ -176,7 +176,9 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"startingOffsets": '{"t":{"0":-1}}'}, "", "-1 (latest) is for streams"),
     ({"startingOffsets": '{"t":{"0":-3}}'}, "", "-3 of [t,0]"),
     ({"startingOffsets": '{"t":{"a":1}}'}, "", "'a' is not a partition"),
-    ({"startingOffsets": "soon"}, "", "startingOffsets: 'soon' is not JSON"),
+    ({"startingOffsets": "soon"}, "", "startingOffsets: 'soon' is not earliest, committed or "),
+    ({"startingOffsets": '{"t":'}, "", "startingOffsets: '{\"t\":' is not JSON"),
+    ({"endingOffsets": "now"}, "", "endingOffsets: 'now' is not latest or offsets like"),
     ({"endingOffsets": "earliest"}, "", "a query cannot end at earliest"),
     ({"endingOffsets": '{"t":{"0":-2}}'}, "", "-2 (earliest) cannot be where a query ends"),
     (
@@ -214,6 +216,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"kafka_interceptor_classes": "x"}, "", "kafka.interceptor.classes is not supported"),
     ({"kafka_socket_timeout_ms": "0"}, "", "socket.timeout.ms: '0' is outside the range"),
     ({"maxOffsetPerTrigger": "5"}, "", "unknown option maxoffsetpertrigger; valid are"),
+    ({"maxOffsetPerTrigger": "5"}, "", "and kafka.*; did you mean maxOffsetsPerTrigger?"),
     ({"zookeeper_connect": "z:2181"}, "", "give one of kafka.bootstrap.servers"),
     ({}, "kafka.bootstrap.servers", "give one of kafka.bootstrap.servers"),
     ({"kafka_bootstrap_servers": "b1"}, "", "kafka.bootstrap.servers: 'b1'"),

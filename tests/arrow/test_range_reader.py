@@ -62,8 +62,8 @@ def test_every_cut_of_compressed_sets(start: int, until: int, fetch_bytes: int) 
     assert rows(made.reader(OffsetRange("t", 0, start, until), settings)) == expected(start, until)
 
 
-def test_sets_tell_whether_they_have_wrappers(cluster: LogCluster) -> None:
-    """So that CRCs inside of wrappers are checked there, and no others twice."""
+def test_sets_know_whether_they_have_wrappers(cluster: LogCluster) -> None:
+    """CRCs inside wrappers are checked there, and no other is checked twice."""
     settings = replace(SETTINGS, fetch_bytes=400)
     sets = list(cluster.reader(OffsetRange("t", 0, 0, 100), settings))
     compressed = [any(entry.attributes for entry in kernel.entries(s.data)) for s in sets]
@@ -230,7 +230,7 @@ def test_too_large_a_message_is_named(cluster: LogCluster) -> None:
         )
 
 
-def test_damage_is_named_and_what_lies_before_it_is_read(cluster: LogCluster) -> None:
+def test_rows_before_damage_are_read(cluster: LogCluster) -> None:
     """A wrong CRC fails the read with topic, partition and offset, after the rows in front of
     it."""
     cluster.logs[T0][: 10 * 30] = _flipped(bytes(cluster.logs[T0][: 10 * 30]), offset=4)
@@ -360,9 +360,9 @@ def test_a_high_watermark_that_moves_during_a_fetch_is_no_hole(cluster: LogClust
     assert cluster.clock.slept == []
 
 
-def test_a_silent_broker_is_no_end_of_the_log(cluster: LogCluster) -> None:
-    """Also where loss is accepted, a broker that does not respond is an error: only the leader
-    tells where the log ends."""
+def test_a_silent_broker_is_an_error(cluster: LogCluster) -> None:
+    """A broker that does not respond is an error even if data loss is accepted: only the leader
+    knows where the log ends."""
     cluster.refuse(T0, *[NotLeaderForPartition.code] * 100)
     with pytest.raises(NotLeaderForPartition, match="no progress"):
         rows(cluster.reader(OffsetRange("t", 0, 5, 100), LENIENT))

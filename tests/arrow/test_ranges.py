@@ -27,7 +27,7 @@ def test_text_and_back(given_ranges: list[OffsetRange]) -> None:
 
 
 def test_size_and_name() -> None:
-    """size counts offsets; the text names the partition as Kafka does."""
+    """The size counts offsets; the text names the partition as Kafka does."""
     wanted = OffsetRange("t", 3, 10, 25)
     assert wanted.size == 15
     assert wanted.topic_partition == TopicPartition("t", 3)

@@ -94,7 +94,8 @@ def test_end_by_time(time_ms: int, end: int) -> None:
     [(None, [0], 0), (None, [0, 5], 5), (0, [0, 5], 5), (5, [0, 5], 5), (0, [0, 5, 9, 12], 9)],
 )
 def test_segment_end(last_before: int | None, borders: list[int], end: int) -> None:
-    """Of short logs: an empty one, one of one segment, one that was completely written by then."""
+    """The end is found in an empty log, one of one segment, and one that was complete before that
+    time."""
     assert by_segment_end(last_before, borders) == end
 
 
@@ -104,9 +105,12 @@ def test_subscriptions_find_partitions() -> None:
     assert ranges(subscribePattern="[tv]") == [(0, 0, 25), (1, 0, 0)]
     assert ranges(subscribePattern="x.*") == []
     assert ranges(assign='{"t":[1],"u":[0]}') == [(1, 0, 0), (0, 0, 4)]
-    with pytest.raises(UnknownTopicOrPartition, match="x"):
-        ranges(subscribe="t,x")
-    with pytest.raises(UnknownTopicOrPartition, match=r"\[t,2\], \[u,1\]"):
+    with pytest.raises(UnknownTopicOrPartition, match="topic x does not exist; topic y does not"):
+        ranges(subscribe="t,x,y")
+    with pytest.raises(UnknownTopicOrPartition, match=r"topic T does not exist; did you mean t\?"):
+        ranges(assign='{"T":[0],"u":[0]}')
+    fault = r"\[t,2\]: the topic has 2 partitions; \[u,1\]: the topic has 1 partition$"
+    with pytest.raises(UnknownTopicOrPartition, match=fault):
         ranges(assign='{"t":[0,2],"u":[1]}')
 
 
@@ -135,7 +139,7 @@ def test_a_partition_is_gone_if_it_still_is_a_moment_later() -> None:
     assert found.batch() == [OffsetRange("t", 0, 5, 8)]
 
 
-def test_offsets_stand_for_ends() -> None:
+def test_minus_two_and_minus_one_are_the_ends() -> None:
     """-2 and -1 are the ends of a log; a map must name exactly the subscribed partitions."""
     assert ranges(
         subscribe="t",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -14,14 +13,10 @@ from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.resolve import NothingCommitted
 from kafka08.arrow.settings import ReadSettings
 from kafka08.arrow.topic_scan import COLUMNS, NotRead
-from kafka08.client.bootstrap import parse_bootstrap
-from kafka08.client.cluster import ClusterClient
-from kafka08.client.requests import produce_request
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.errors import ConfigError, NoBrokersAvailable, UnknownTopicOrPartition
 from kafka08.kernel.types import CREATE_TIME
 from kafka08.producer import KafkaProducer, KafkaProducerConfig
-from kafka08.protocol import compression, message_set
 from kafka08.structs import TopicPartition
 
 COUNT = 300
@@ -36,8 +31,12 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 def write(cluster: EmbeddedCluster, topic: str, start: int = 0, codec: str = "none") -> None:
     """COUNT messages in each of two partitions, keys and values numbered from `start`; every
-    third has no key."""
-    keys = {"bootstrap.servers": cluster.bootstrap, "compression.type": codec}
+    third has no key. They have no timestamps."""
+    keys = {
+        "bootstrap.servers": cluster.bootstrap,
+        "compression.type": codec,
+        "api.version.request": "false",
+    }
     numbers = range(start, start + COUNT)
     with KafkaProducer(KafkaProducerConfig(keys)) as producer:
         for partition in (0, 1):
@@ -64,7 +63,8 @@ def wanted(topic: str, count: int = COUNT) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 def test_every_message_is_a_row(cluster: EmbeddedCluster, codec: str) -> None:
-    """Topic, partition, offset, key and value of each message, in order, null keys as null."""
+    """Each message is a row with its topic, partition, offset, key and value, in order; null keys
+    are null."""
     write(cluster, f"rows-{codec}", codec=codec)
     with scan(cluster.bootstrap, f"rows-{codec}") as found:
         assert rows(found) == wanted(f"rows-{codec}")
@@ -90,15 +90,11 @@ def at(time_ms: int) -> datetime:
 
 def write_times(cluster: EmbeddedCluster, topic: str, times: Sequence[int]) -> None:
     """Messages with these timestamps into each of the topic's two partitions, compressed."""
-    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap))) as client:
+    config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, compression_type="snappy")
+    with KafkaProducer(config) as producer:
         for partition in (0, 1):
-            tp = TopicPartition(topic, partition)
-            messages = [(None, b"%d" % time_ms) for time_ms in times]
-            data = message_set.encode(messages, compression.SNAPPY, 0, 1, times)
-            request = produce_request({tp: data}, required_acks=1, timeout_ms=10_000)
-            request.version = 2  # magic 1
-            client.refresh([topic])
-            client.at_leader(tp, lambda connection, r=request: connection.send(r))  # type: ignore[misc]
+            values = [b"%d" % time_ms for time_ms in times]
+            producer.send_many(topic, values, partition=partition, timestamps=times)
 
 
 def test_timestamps_and_reads_by_time(cluster: EmbeddedCluster) -> None:
@@ -135,7 +131,7 @@ def test_all_columns_have_their_types(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.parametrize("storage", ["kafka", "zookeeper"])
-def test_a_group_goes_on_behind_its_commit(cluster: EmbeddedCluster, storage: str) -> None:
+def test_a_group_continues_behind_its_commit(cluster: EmbeddedCluster, storage: str) -> None:
     """After a commit the group's next scan has only newer messages; without one it has the same."""
     topic = f"groups-{storage}"
     write(cluster, topic)
@@ -202,7 +198,7 @@ def test_lost_offsets_are_an_error_unless_accepted(cluster: EmbeddedCluster) -> 
         assert [row[2] for row in rows(found)] == [298, 299]
 
 
-def test_what_cannot_be_meant_is_named(cluster: EmbeddedCluster) -> None:
+def test_impossible_arguments_are_named(cluster: EmbeddedCluster) -> None:
     """Each error names the argument, and no connection stays open."""
     write(cluster, "bad")
     bootstrap = cluster.bootstrap

@@ -23,7 +23,7 @@ def block(cost: Callable[[str, int], float]) -> dict[str, list[float]]:
 
 @pytest.mark.parametrize("more", [0.0, 0.01])
 def test_a_machine_that_gets_steadily_slower_changes_no_ratio(more: float) -> None:
-    """By a tenth within the block."""
+    """A machine that slows by a tenth within a block changes no ratio."""
     costs = dict.fromkeys(SIDES, 1.0) | {"scraped": 1 + more}
     found = ratio(block(lambda side, time: costs[side] * (1 + 0.02 * time)), "scraped", OTHERS)
     assert found == pytest.approx(more, abs=1e-4)
@@ -56,6 +56,6 @@ def test_the_verdict_goes_by_the_whole_interval(found: Difference, verdict: str)
     assert verdict == found.verdict(0.01)
 
 
-def test_one_start_shows_nothing() -> None:
-    """However equal its blocks are."""
+def test_one_start_is_no_evidence() -> None:
+    """This holds however equal its blocks are."""
     assert "not shown" == difference([[0.0, 0.0, 0.0]]).verdict(0.01)

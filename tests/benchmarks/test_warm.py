@@ -40,7 +40,7 @@ def test_warm_is_three_rounds_that_rise_by_at_most_three_percent(
 
 
 def test_a_side_that_never_settles_is_warmed_for_a_minute() -> None:
-    """And the counted rounds begin nevertheless; the report says that it was still rising."""
+    """The counted rounds begin then, and the report says that the rate was still rising."""
     values = itertools.count(1)
     clock = itertools.count(0.0, 5.0)
     measured = fair_rounds(

@@ -12,9 +12,9 @@ import socket
 import struct
 import threading
 import time
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from kafka08.lifecycle import Closeable
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
@@ -38,7 +38,7 @@ class Received(NamedTuple):
     request: Any
 
 
-class ScriptedBroker:
+class ScriptedBroker(Closeable):
     """Listens on a free port from the start; is in ZooKeeper only while registered."""
 
     def __init__(self, broker_id: int, zk_connect: str) -> None:
@@ -58,15 +58,7 @@ class ScriptedBroker:
     def address(self) -> Broker:
         return Broker(self.id, "127.0.0.1", self._listener.getsockname()[1])
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self.leave()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

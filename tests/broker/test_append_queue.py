@@ -77,7 +77,7 @@ def test_small_appends_take_no_lane(tmp_path: Path) -> None:
 
 
 def test_a_set_that_cannot_be_unpacked_fails_alone(tmp_path: Path) -> None:
-    """A set that cannot be unpacked fails, and the appends behind it go on."""
+    """A set that cannot be unpacked fails, and the appends behind it continue."""
     world, results = start(tmp_path)
     broken = large()
     broken[5000] ^= 1
@@ -88,7 +88,7 @@ def test_a_set_that_cannot_be_unpacked_fails_alone(tmp_path: Path) -> None:
     assert 0 == results[1][TP].base_offset
 
 
-def test_an_answer_that_fails_stops_nobody_behind_it(tmp_path: Path) -> None:
+def test_a_callback_that_fails_stops_no_later_append(tmp_path: Path) -> None:
     """An error in the callback of one append does not stop the appends behind it, after a native
     job and after an inline append."""
     world, results = start(tmp_path)
@@ -106,7 +106,7 @@ def test_an_answer_that_fails_stops_nobody_behind_it(tmp_path: Path) -> None:
     assert world.partition("t").append_queue is None
 
 
-def test_a_request_whose_answer_cannot_be_written_ends_its_connection_alone(tmp_path: Path) -> None:
+def test_a_response_that_cannot_be_encoded_closes_its_connection_alone(tmp_path: Path) -> None:
     """If the response cannot be encoded, only this connection closes. A topic name of bytes that
     are no UTF-8 would be three times as long in the response."""
     world, results = start(tmp_path)
@@ -177,7 +177,7 @@ class TestFlushMessages:
     def offsets(self, results: list[AppendResults]) -> list[int]:
         return [result[TP].base_offset for result in results]
 
-    def test_what_owes_the_fsync_is_acknowledged_after_it(self, world: World) -> None:
+    def test_sets_that_need_an_fsync_are_acknowledged_after_it(self, world: World) -> None:
         """The set that reaches the limit is acknowledged after the fsync, and so are the sets
         behind it. Earlier ones do not wait."""
         results: list[AppendResults] = []
@@ -215,6 +215,31 @@ class TestFlushMessages:
             world.runtime.run_native_jobs()
         assert [0] == self.offsets(results)
         assert (count if count > 1 else 0) == world.partition("t").log.recovery_point
+
+    def test_followers_do_not_raise_the_high_watermark_during_the_fsync(self, world: World) -> None:
+        """A follower that has a message before the leader's fsync does not let consumers read it:
+        if the leader's host lost power it would be gone there. After the fsync they can."""
+        results: list[AppendResults] = []
+        world.lead("t", isr=(1, 2), replicas=(1, 2))
+        partition = world.partition("t")
+        append(world, small(b"a"), results)
+        append(world, small(b"b") * 2, results)
+        assert not partition.record_follower_fetch(2, 0, 1.0)
+        assert partition.record_follower_fetch(2, 3, 2.0)
+        assert (1, [0]) == (partition.high_watermark, self.offsets(results))
+        world.runtime.run_native_jobs()
+        assert (3, [0, 1]) == (partition.high_watermark, self.offsets(results))
+
+    def test_a_follower_that_becomes_the_leader_syncs_what_is_due(self, world: World) -> None:
+        """The fsync that a follower owes for what it has just appended comes before it leads, since
+        leading may raise the HW."""
+        world.lead("t", leader=2, isr=(1, 2), replicas=(1, 2))
+        partition = world.partition("t")
+        fetched = message_set.encode([(None, b"a")] * 3)
+        partition.append_as_follower(fetched, leader_high_watermark=0)
+        assert (0, 3) == (partition.log.recovery_point, partition.log.log_end_offset)
+        world.lead("t", isr=(1,), replicas=(1, 2))
+        assert (3, 3) == (partition.log.recovery_point, partition.high_watermark)
 
     def test_a_disk_that_fails_then_ends_the_process(
         self, world: World, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from kafka08.protocol.types import Request, Response
 from tests.broker.world import World
 
 
-def test_a_request_whose_refusal_fails_closes_its_connection(tmp_path: Path) -> None:
+def test_a_failed_error_response_closes_the_connection(tmp_path: Path) -> None:
     """If even the error response fails, the connection is closed. Otherwise the client would wait
     for its timeout, and the connection would read no further request."""
     world = World(tmp_path)

@@ -60,7 +60,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def test_answers_what_a_real_broker_answered(world: World) -> None:
+def test_responses_are_those_of_a_real_broker(world: World) -> None:
     """One broker gets all requests. A failure lists every difference."""
     differences = []
     for exchange in EXCHANGES:

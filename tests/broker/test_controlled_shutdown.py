@@ -19,7 +19,7 @@ SESSION_MS = 6000
     ("silent_ms", "error", "tries"),
     [
         (0, ZooKeeperError("/controller: cannot be read"), 3),
-        (0, SessionLost("/controller: no answer from ZooKeeper in 12 s"), 1),
+        (0, SessionLost("/controller: no reply from ZooKeeper in 12 s"), 1),
         (SESSION_MS, SessionLost("not asked"), 0),
     ],
     ids=["a bad znode", "ZooKeeper went away", "the session is over"],

@@ -74,7 +74,7 @@ def packed(codec: int, count: int, base: int = 0, value: bytes = b"value") -> by
 
 
 @pytest.mark.parametrize("name", FETCHES)
-def test_consumers_get_what_0_10_2_2_sent(tmp_path: Path, name: str) -> None:
+def test_consumers_get_the_messages_of_0_10_2_2(tmp_path: Path, name: str) -> None:
     """Uncompressed messages and sets without conversion are equal byte for byte; others have the
     same messages."""
     exchange = FETCHES[name]
@@ -101,7 +101,7 @@ def test_versions_up_to_1_get_magic_0(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("small_bytes", [0, 1000])
-def test_what_is_sent_is_counted(
+def test_sent_bytes_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_bytes: int
 ) -> None:
     """bytesout counts the bytes sent, not those in the log, as KafkaApis.handleFetchRequest of
@@ -247,7 +247,9 @@ def test_a_compressed_message_that_grows_comes_whole(tmp_path: Path) -> None:
     assert 200 == len(rows(out))
 
 
-def test_what_outgrows_its_set_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_outgrow_their_set_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the messages outgrow their set, the last one is cut, and the consumer fetches it again."""
     wrappers = [packed_well(base) for base in (0, 200, 400)]
     monkeypatch.setattr(converted_set, "PIECE_BYTES", len(wrappers[0]))
@@ -335,7 +337,7 @@ class TestInThreads:
         world.client.send(request_bytes(FetchRequest(-1, 0, 0, topics)))
 
     def test_the_response_comes_after_the_first_part(self, world: World) -> None:
-        """The response begins after the first part, and the hub goes on meanwhile."""
+        """The response begins after the first part, and the hub continues meanwhile."""
         self.ask(world)
         assert [] == world.client.frames()
         world.runtime.run_native_jobs()
@@ -363,7 +365,7 @@ class TestBrokenLogs:
         old = old_response({TP: PartitionData(0, 0, 9, found)}, world.runtime)
         assert PartitionData(0, 2, -1, None) == old.sets[TP]
 
-    def test_what_is_before_it_comes(self, tmp_path: Path) -> None:
+    def test_messages_before_damage_are_sent(self, tmp_path: Path) -> None:
         """The messages before a damaged entry are sent. The next Fetch begins at the entry."""
         log = bytearray(plain(3) + packed(GZIP, 2, 3))
         log[-1] ^= 1

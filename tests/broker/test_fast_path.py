@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka08.broker.fallback import Fallback
-from kafka08.broker.fast_path import Method
+from kafka08.broker.fast_path import Method, api_number
 from kafka08.broker.traffic import traffic_of
 from kafka08.errors import ProtocolError, UnknownMemberId
 from kafka08.levels import Level
@@ -30,6 +30,7 @@ LEVELS = sorted({Level.V0_8_2, Level.V0_9_0, Level.V0_10_2})
 TOPICS = {"t": 6, "u": 2, "followed": 1, OFFSETS_TOPIC: 1, "unknown": 2}
 FOLLOWER = 2
 REQUESTS = 150
+FETCH_3 = api_number(1, 3)
 
 
 def make_world(directory: Path, level: Level) -> World:
@@ -127,6 +128,8 @@ def test_both_ways_give_the_same_answers(tmp_path: Path, level: Level, seed: int
         pair = draw.choice(free)
         for client in pair:
             client.send(frame)
+        for world in (fast, slow):
+            world.runtime.advance(0)  # to the end of the turn
         if draw.random() < 0.2:
             fast.runtime.advance(0.06)
             slow.runtime.advance(0.06)
@@ -262,3 +265,44 @@ class Counted:
         answer = self._handle(payload, link)
         self.taken += not isinstance(answer, Fallback)
         return answer
+
+
+@pytest.mark.parametrize("path", ["fast", "handlers"])
+def test_a_response_that_does_not_fit_ends_the_connection_alone(tmp_path: Path, path: str) -> None:
+    """A protocol's name of bytes that are no UTF-8 is three times as long as text, and then too
+    long for the response. Either way the connection ends, and the group goes on."""
+    world = World(tmp_path, api_level="0.10.2", offsets_topic_num_partitions=1)
+    world.lead(OFFSETS_TOPIC)
+    if path == "handlers":
+        world.handle._group_path.clear()
+
+    def join(member_id: str, *names: str) -> JoinGroupRequest:
+        protocols = [JoinGroupProtocol(name, b"") for name in names]
+        return JoinGroupRequest("g", 10_000, 10_000, member_id, "consumer", protocols, version=1)
+
+    member_id = Client(world).call(join("", "range")).member_id
+    client, name = Client(world), "n" * 20_000
+    frame = encode_request(join(member_id, name, "range"), 1, "c")
+    client.send(frame.replace(name.encode(), b"\xff" * len(name)))
+    assert client.ending
+    assert not client.outbox
+    joined = Client(world).call(join(member_id, "range"))
+    assert (0, 3) == (joined.error_code, joined.generation)
+
+
+def test_a_fetch_that_its_limit_cuts_is_left_only_without_a_whole_message(tmp_path: Path) -> None:
+    """A consumer that is behind gets a set as large as its limit with each Fetch 3. The handler is
+    needed if the first message alone exceeds it, which is then whole."""
+    world = World(tmp_path, api_level="0.10.2")
+    world.lead("t")
+    data = message_set.encode([(None, bytes(100))] * 3, magic=1)
+    produced = ProduceRequest(1, 1, [ProduceTopic("t", [ProducePartition(0, data)])], version=2)
+    assert 0 == Client(world).call(produced).topics[0].partitions[0].error_code
+    world.handle._fast_path[FETCH_3] = way = Counted(world.handle._fast_path[FETCH_3])
+    message_bytes = len(data) // 3
+    for limit, size, taken in ((250, 250, 1), (message_bytes, message_bytes, 2), (90, 134, 2)):
+        parts = [FetchPartition(0, 0, limit)]
+        request = FetchRequest(-1, 0, 1, [FetchTopic("t", parts)], version=3)
+        response = Client(world).call(request)
+        assert size == len(response.topics[0].partitions[0].message_set)
+        assert taken == way.taken

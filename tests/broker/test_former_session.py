@@ -103,10 +103,10 @@ def test_a_wrong_password_ends_nothing(
         "[" * 10_000,
     ],
 )
-def test_a_file_that_is_none_is_ignored(
+def test_a_damaged_file_is_ignored(
     ensemble: Ensemble, tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A damaged file is ignored with a warning, and the start goes on."""
+    """A damaged file is ignored with a warning, and the start continues."""
     (tmp_path / FILE_NAME).write_text(text)
     with caplog.at_level(logging.WARNING):
         FormerSession(tmp_path).end(ensemble.runtime, ensemble.client())
@@ -114,17 +114,17 @@ def test_a_file_that_is_none_is_ignored(
     assert str(tmp_path) in caplog.text
 
 
-def test_a_silent_ensemble_holds_up_no_start(
+def test_a_silent_ensemble_does_not_block_the_start(
     ensemble: Ensemble, killed: ZkClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After PATIENCE_SECONDS the start goes on, and waits for the session's timeout as without the
-    file."""
+    """After TIMEOUT_SECONDS the start continues, and waits for the session's timeout as without
+    the file."""
     successor = ensemble.client()
     ensemble.world.is_reachable = False
     before = ensemble.world.monotonic()
     FormerSession(tmp_path).end(ensemble.runtime, successor)
     waited = ensemble.world.monotonic() - before
-    assert former_session.PATIENCE_SECONDS <= waited < former_session.PATIENCE_SECONDS + 1
+    assert former_session.TIMEOUT_SECONDS <= waited < former_session.TIMEOUT_SECONDS + 1
     assert "Cannot close the former ZooKeeper session" in caplog.text
 
 
@@ -136,7 +136,7 @@ def test_only_the_owner_may_read_the_file(killed: ZkClient, tmp_path: Path) -> N
     assert [] == list(tmp_path.iterdir())
 
 
-def test_the_real_runtime_has_what_it_takes(zk_connect: str, tmp_path: Path) -> None:
+def test_the_former_session_ends_on_a_real_zookeeper(zk_connect: str, tmp_path: Path) -> None:
     """With a real ZooKeeper the znode is gone within the session's timeout."""
     runtime: Any = THREADS
     left = ZkClient(zk_connect, session_timeout_ms=30_000)

@@ -69,6 +69,8 @@ class LogStandIn:
     def delete_old_segments(self, policy: object) -> int:
         return 0
 
+    def owed_flush(self) -> None: ...
+
     def delete(self, renamed: Path | None) -> None: ...
 
 
@@ -180,7 +182,7 @@ def test_metadata(hub: Hub, shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("delete", [0, 1])
 def test_stop_replica(hub: Hub, delete: int) -> None:
-    """StopReplica with and without deletion."""
+    """StopReplica holds the hub no longer than allowed, with and without deletion."""
     obey(hub, states(*SHAPES[0], epoch=0))
     stopped = [StopReplicaPartition(s.topic, s.partition) for s in states(*SHAPES[0], epoch=0)]
     answer = hub.answer(StopReplicaRequest(9, CONTROLLER_EPOCH, delete, stopped))
@@ -332,7 +334,7 @@ def test_produce(leading: Hub, kind: str, acks: int) -> None:
     assert {code: PARTITIONS} == codes(leading.answer_at_best(ProduceRequest(acks, 1000, asked)))
 
 
-def test_produce_lets_others_go_on(leading: Hub) -> None:
+def test_produce_lets_other_greenlets_run(leading: Hub) -> None:
     """During a Produce the event loop handles other connections, and may reuse the request's buffer
     for one of them."""
     asked = wide(ProduceTopic, lambda number: ProducePartition(number, PLAIN))
@@ -389,8 +391,9 @@ def test_offsets_of_partitions_that_are_not_here(hub: Hub) -> None:
     assert PARTITIONS == len(hub.answer(OffsetsRequest(-1, asked)).topics)
 
 
-def test_what_is_done_now_and_then(hub: Hub) -> None:
-    """Checkpoints, retention, a topic's new configuration, and the end of all followers at once."""
+def test_periodic_and_rare_work_yields(hub: Hub) -> None:
+    """Checkpoints, retention, a topic's new configuration and the end of all followers at once do
+    not block the hub."""
     obey(hub, states(*SHAPES[0], epoch=0))
     world = hub.world
     world.runtime.advance(60)

@@ -50,7 +50,7 @@ def changes(store: Written, runtime: FakeRuntime) -> IsrChangeNotifications:
     return changes
 
 
-def test_what_changed_is_told_once_it_is_quiet(
+def test_changes_are_notified_after_five_quiet_seconds(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
     """All changes go into one notification, five seconds after the last one. Then no more is
@@ -66,7 +66,7 @@ def test_what_changed_is_told_once_it_is_quiet(
     assert [[A, B]] == store.notifications
 
 
-def test_restless_partitions_are_told_once_a_minute(
+def test_continuing_changes_are_notified_once_a_minute(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
     """While changes continue, one notification a minute is written."""
@@ -76,7 +76,7 @@ def test_restless_partitions_are_told_once_a_minute(
     assert [[A]] == store.notifications
 
 
-def test_what_could_not_be_written_is_told_later(
+def test_changes_of_a_failed_write_are_notified_later(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
     """After a failed write the next notification has the old and the new changes."""
@@ -89,7 +89,7 @@ def test_what_could_not_be_written_is_told_later(
     assert [[A, C]] == store.notifications
 
 
-def test_a_controller_of_0_8_is_told_nothing(
+def test_a_controller_of_0_8_gets_no_notification(
     changes: IsrChangeNotifications, store: Written, runtime: FakeRuntime
 ) -> None:
     """Under a controller of 0.8, which would never delete the znode, none is written. The next

@@ -47,7 +47,7 @@ def test_a_follower_that_went_silent_leaves(world: World) -> None:
     assert ((1,), (1,)) == (partition.isr, world.store.states[TP].isr)
 
 
-def test_what_this_leader_wrote_earlier_counts(world: World) -> None:
+def test_an_earlier_write_of_this_leader_counts(world: World) -> None:
     """If the reply to a write was lost, the next write meets the version of the first, and adopts
     it."""
     world.store.states[TP] = LeaderAndIsr(1, 0, (1, 2), 4, 5)
@@ -55,7 +55,7 @@ def test_what_this_leader_wrote_earlier_counts(world: World) -> None:
     assert ((1, 2), 4) == (partition.isr, partition.zk_version)
 
 
-def test_what_the_controller_wrote_is_waited_for(world: World) -> None:
+def test_a_write_of_the_controller_is_waited_for(world: World) -> None:
     """After a higher leader epoch was met, nothing is written until its LeaderAndIsr arrives. The
     HW waits for every broker that may be in the ISR."""
     world.store.states[TP] = LeaderAndIsr(2, 1, (2,), 4, 5)

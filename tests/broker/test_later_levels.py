@@ -70,7 +70,7 @@ def sizes(answer: Any) -> list[tuple[str, int, int, int]]:
 
 
 class TestApiVersions:
-    def test_what_is_served_is_listed(self, tmp_path: Path) -> None:
+    def test_served_versions_are_listed(self, tmp_path: Path) -> None:
         """The response lists every key of 0.10.2.2 with its versions."""
         world = world_of(tmp_path)
         answer = world.client.call(ApiVersionsRequest())
@@ -126,7 +126,7 @@ NOISE: Final = random.Random(1).randbytes(100_000)
 class TestProduce:
     @pytest.mark.parametrize("value", [b"v" * 100, b"v" * 100_000], ids=["inline", "native"])
     @pytest.mark.parametrize("acks", [1, -1])
-    def test_the_answer_tells_the_time_that_was_given(
+    def test_the_response_has_the_append_time(
         self, tmp_path: Path, acks: int, value: bytes
     ) -> None:
         """The response has the time of the append under LogAppendTime, else -1: for small sets, and
@@ -206,7 +206,7 @@ class TestFetch:
         answer = fetch(world, *wanted, max_bytes=9999)
         assert ["b", "a", "b"] == [topic.topic for topic in answer.topics]
 
-    def test_a_negative_limit_fails_only_what_is_read_first(self, world: World) -> None:
+    def test_a_negative_limit_fails_only_the_first_partition(self, world: World) -> None:
         """A negative limit is an error of the partition that is read first. The next one gets its
         first message whole."""
         found = sizes(fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=-1))
@@ -279,7 +279,7 @@ class TestMetadata:
             assert expected == [topic.topic for topic in answer.topics], version
             assert [1] == [broker.broker_id for broker in answer.brokers]
 
-    def test_what_the_versions_brought(self, tmp_path: Path) -> None:
+    def test_fields_of_each_version(self, tmp_path: Path) -> None:
         """Version 1 has controller, rack and internal topics; version 2 also the cluster id."""
         world = world_of(tmp_path)
         world.lead("__consumer_offsets")
@@ -417,6 +417,27 @@ class TestTopics:
         assert code == result.error_code
         assert (result.message is None) == (code == 0)
         assert paths.topic("t") not in world.store.znodes
+
+    @pytest.mark.parametrize(
+        ("wanted", "text"),
+        [
+            (NewTopic("there", 1, 1, [], []), "Topic 'there' already exists."),
+            (NewTopic("a_b", 1, 1, [], []), "Topic 'a_b' collides with existing topics: a.b"),
+            (NewTopic("", 1, 1, [], []), "topic name is illegal, can't be empty"),
+            (NewTopic("t", 0, 1, [], []), "number of partitions must be larger than 0"),
+            (NewTopic("t", 1, 2, [], []), "replication factor: 2 larger than available brokers: 1"),
+            (
+                NewTopic("t", 1, 1, [], [TopicConfigEntry("no.such", "1")]),
+                "Unknown Log configuration no.such.",
+            ),
+        ],
+    )
+    def test_texts(self, world: World, wanted: NewTopic, text: str) -> None:
+        """A client shows the text of 0.10.2.2 beside its own name of the code. (Ours was in front
+        of it: "TopicAlreadyExists (36): Topic …".)"""
+        request = CreateTopicsRequest([wanted], 0, validate_only=True, version=1)
+        (result,) = world.client.call(request).topics
+        assert text == result.message
 
     @pytest.mark.parametrize(
         ("racks", "code", "replicas"),

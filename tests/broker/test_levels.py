@@ -209,7 +209,7 @@ def test_retention_may_be_unlimited_from_0_9_on() -> None:
         config("0.8.2", log_retention_ms=-1)
 
 
-def test_what_is_sent_rises_with_the_protocol_version() -> None:
+def test_request_versions_rise_with_the_protocol_version() -> None:
     """The protocol version decides the versions of requests, by the table of ReplicaFetcherThread,
     ControllerChannelManager and KafkaServer 0.10.2.2."""
     names = ("registration", "fetch", "list_offsets", "update_metadata", "controlled_shutdown")

@@ -120,10 +120,10 @@ def test_no_backoff_is_no_busy_loop(manager: LogManager) -> None:
     assert 0 < min(runtime.naps)
 
 
-def test_a_bug_does_not_end_it(
+def test_a_bug_does_not_end_the_cleaner(
     manager: LogManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The error of a pass is logged, and the worker goes on."""
+    """The error of a pass is logged, and the worker continues."""
 
     def fail(_: LogCleaner) -> bool:
         raise AssertionError("a bug")

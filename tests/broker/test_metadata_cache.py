@@ -31,7 +31,7 @@ def test_long_questions_are_not_remembered() -> None:
     assert cache.cached_response(b"all") is None
 
 
-def test_what_is_remembered_has_a_budget_of_bytes() -> None:
+def test_cached_responses_have_a_budget_of_bytes() -> None:
     """A response that would exceed the budget replaces all others."""
     cache = MetadataCache(1)
     half = bytes(ENCODED_BYTES_MAX // 2 - 1)

@@ -55,7 +55,7 @@ def append(partition: Partition, count: int, required_acks: int = 1) -> None:
 def test_a_refused_set_has_failed_unless_its_client_is_to_blame(
     tmp_path: Path, error: Exception, rejected: int, failed: int
 ) -> None:
-    """As 0.10.2.2 counts; the bytes of a set with too large a message are counted."""
+    """The counts equal those of 0.10.2.2; the bytes of a set with too large a message count."""
     partition = leading(tmp_path)
     partition.count_refused(error, 100)
     counted = traffic_of([partition])
@@ -64,7 +64,7 @@ def test_a_refused_set_has_failed_unless_its_client_is_to_blame(
 
 
 def test_traffic_of_several_partitions_is_their_sum(tmp_path: Path) -> None:
-    """Of none it is nothing."""
+    """The sum of no partitions is zero."""
     partitions = [leading(tmp_path / name) for name in "ab"]
     for partition in partitions:
         append(partition, 3)
@@ -161,14 +161,14 @@ class TestTheEndOfAReassignment:
         assert partition.record_follower_fetch(2, 1, NOW) is False
         assert 0 == partition.high_watermark
 
-    def test_who_is_assigned_no_more_is_not_recorded(self, partition: Partition) -> None:
+    def test_a_removed_replica_is_not_recorded(self, partition: Partition) -> None:
         """A fetch of a broker that is not assigned is not recorded, as in 0.8.2.2, so it cannot
         rejoin the ISR (KAFKA-1097)."""
         with pytest.raises(UnknownError, match="not recognized"):
             partition.record_follower_fetch(3, 1, NOW)
 
 
-def test_a_follower_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
+def test_a_follower_refuses_requests_for_a_leader(tmp_path: Path) -> None:
     """A follower refuses requests for a leader. make_follower returns whether the leader changed,
     because then the log must be truncated."""
     partition = leading(tmp_path)
@@ -221,7 +221,21 @@ class TestJoining:
         partition.record_follower_fetch(3, 3, NOW)
         assert partition.joins_isr(3)
 
-    def test_the_hw_waits_for_who_is_about_to_join(self, tmp_path: Path) -> None:
+    def test_4_its_leo_has_reached_the_start_of_the_epoch(self, tmp_path: Path) -> None:
+        """The HW that a new leader knows may be old: all of its messages may be committed, so a
+        follower needs them (KAFKA-7128; 0.8.2.2 takes one that has reached the HW)."""
+        partition = leading(tmp_path, isr=(1, 2))
+        append(partition, 5)
+        partition.record_follower_fetch(2, 3, NOW)
+        state = LeaderAndIsr(ME, partition.leader_epoch + 1, (1, 2), 1, 3)
+        partition.make_leader(state, partition.replicas, NOW)
+        assert 3 == partition.high_watermark
+        partition.record_follower_fetch(3, 4, NOW)
+        assert not partition.joins_isr(3)
+        partition.record_follower_fetch(3, 5, NOW)
+        assert partition.joins_isr(3)
+
+    def test_the_hw_waits_for_a_joining_follower(self, tmp_path: Path) -> None:
         """The HW waits for a follower whose join is being written, since ZooKeeper may have it
         already. It counts as in sync when the write is known."""
         partition = leading(tmp_path, isr=(1,))
@@ -269,7 +283,7 @@ class TestLeaving:
         append(partition, 1)
         assert (2,) == partition.out_of_sync_replicas(1.0, 10.0, 4)
 
-    def test_the_hw_waits_for_who_is_about_to_leave(self, tmp_path: Path) -> None:
+    def test_the_hw_waits_for_a_leaving_follower(self, tmp_path: Path) -> None:
         """The HW waits for a follower that is being removed, because the controller may still elect
         it. When the write is done, the HW rises."""
         partition = leading(tmp_path, isr=(1, 2))
@@ -361,9 +375,7 @@ class TestLeavingByTime:
         assert () == partition.out_of_sync_replicas(10.0, 10.0, None)
         assert (2,) == partition.out_of_sync_replicas(10.5, 10.0, None)
 
-    def test_it_has_caught_up_when_it_has_what_there_was_at_its_last_fetch(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_follower_has_caught_up_at_the_leo_of_its_last_fetch(self, tmp_path: Path) -> None:
         """A follower counts as caught up when it reaches the LEO of its previous fetch. Otherwise a
         busy partition would lose followers that are one round behind."""
         partition = leading(tmp_path)

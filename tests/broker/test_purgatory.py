@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka08.broker.purgatory import DelayedOperation, Purgatory
+from kafka08.broker.purgatory import EMPTY_QUEUES_MAX, DelayedOperation, Purgatory
 from kafka08.broker.timer import Timer
 from tests.broker.fake_runtime import FakeRuntime
 
@@ -156,3 +156,29 @@ def test_those_that_time_out_are_counted() -> None:
     assert 0 == purgatory.expired
     runtime.advance(1)
     assert (1, 1) == (purgatory.expired, waits[3].finished)
+
+
+def test_each_of_equal_timeouts_ends_at_its_own_time() -> None:
+    """Also those that were added while an earlier one waited, and after one that was abandoned."""
+    runtime, purgatory = setup()
+    waits = [Note() for _ in range(3)]
+    for wait in waits:
+        purgatory.add(wait, ["a"], 100)
+        runtime.advance(0.03)
+    purgatory.abandon(waits[0])
+    expected = ((0.035, [0, 0, 0]), (0.01, [0, 1, 0]), (0.02, [0, 1, 0]), (0.01, [0, 1, 1]))
+    for seconds, finished in expected:
+        runtime.advance(seconds)
+        assert finished == [wait.finished for wait in waits]
+
+
+def test_timeouts_that_nothing_waits_for_are_forgotten() -> None:
+    """Clients choose them: a thousand different ones of up to 24 days leave a few queues, and one
+    call of the runtime."""
+    runtime, purgatory = setup()
+    for number in range(1000):
+        wait = Note()
+        purgatory.add(wait, ["a"], 2**31 - number)
+        purgatory.abandon(wait)
+    assert len(purgatory._queues) <= EMPTY_QUEUES_MAX
+    assert runtime.pending_calls <= 1

@@ -11,9 +11,15 @@ from typing import Any, cast
 import pytest
 
 from kafka08.broker import replica_fetcher
-from kafka08.broker.replica_fetcher import PARTITION_BACKOFF_SECONDS, ReplicaFetcher
+from kafka08.broker.fetch_frame import FetchFrame
+from kafka08.broker.replica_fetcher import (
+    ALIKE_MAX,
+    PARTITION_BACKOFF_SECONDS,
+    ReplicaFetcher,
+)
 from kafka08.errors import StorageError
 from kafka08.protocol import message_set
+from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.types import Buffer
 from kafka08.structs import Broker, TopicPartition
 from kafka08.zk.store import ClusterStore
@@ -160,7 +166,7 @@ class TestWhatIsAboveTheHighWatermark:
         pair.fetcher.add(pair.copies)
 
     @pytest.mark.parametrize("produced", [(b"a", b"b"), (b"a", b"b", b"c")])
-    def test_what_the_leader_has_as_well_is_kept(
+    def test_messages_that_the_leader_has_are_kept(
         self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
     ) -> None:
         """The messages that the leader also has stay. If they were cut even for a moment, they
@@ -189,7 +195,7 @@ class TestWhatIsAboveTheHighWatermark:
         assert "t 0 0\n" in recovery_points.read_text()
 
     @pytest.mark.parametrize("segment_bytes", [1 << 20, 600])
-    def test_what_is_longer_than_one_answer_is_compared_piece_by_piece(
+    def test_a_long_tail_is_compared_piece_by_piece(
         self, tmp_path: Path, segment_bytes: int, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Messages that exceed one response are compared piece by piece, also across segments, and
@@ -225,6 +231,20 @@ class TestWhatIsAboveTheHighWatermark:
         assert original == copy
         assert 6 <= min(cut_to)
 
+    @pytest.mark.parametrize("produced", [(b"a", b"b", b"x"), (b"a", b"b", b"x", b"d")])
+    def test_equal_messages_before_a_difference_in_one_response_stay(
+        self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A response with equal messages and then others cuts the log between them: the equal ones
+        may be committed, and this broker may be elected the next moment."""
+        pair.produce(*produced)
+        self.follow_anew(pair, b"a", b"b", b"c")
+        with caplog.at_level("INFO"):
+            pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
+        assert "Truncating log t-0 to offset 2." in caplog.text
+
     def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
         """Nothing is truncated before the leader has answered: it may be gone for good, and this
         broker may lead next."""
@@ -234,7 +254,7 @@ class TestWhatIsAboveTheHighWatermark:
         pair.fetcher.round()
         assert 2 == pair.copy.log.log_end_offset
 
-    def test_a_log_that_cannot_be_read_holds_up_its_own_partition_alone(
+    def test_an_unreadable_log_delays_its_own_partition_alone(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         """If the log cannot be read, the fetcher logs that and continues with other partitions.
@@ -283,7 +303,7 @@ def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None
     assert original == copy
 
 
-def test_a_follower_flushes_every_so_many_messages_too(tmp_path: Path) -> None:
+def test_a_follower_applies_flush_messages(tmp_path: Path) -> None:
     """flush.messages applies on a follower too, before its next fetch shows the leader its new
     LEO."""
     pair = Pair(tmp_path, log_flush_interval_messages=2)
@@ -428,10 +448,11 @@ class TestManyPartitionsThatLag:
         pair.fetcher.round()
         assert 20 == self.copied(pair)
 
-    def test_those_whose_last_answer_was_large_have_turns_again(
+    def test_partitions_with_large_responses_take_turns_again(
         self, pair: Pair, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Each brought so much that an answer for all of them may not bring it again."""
+        """The last responses of these partitions were so large that one response for all might not
+        fit."""
         for _ in range(3):
             pair.fetcher.round()
         monkeypatch.setattr(replica_fetcher, "RESPONSE_BYTES", 100_000)
@@ -443,6 +464,50 @@ class TestManyPartitionsThatLag:
             pair.fetcher.round()
             counts.append(self.copied(pair))
         assert [10 + 10, 20 + 4] == counts
+
+    def test_a_large_message_is_copied_while_others_always_have_news(self, tmp_path: Path) -> None:
+        """From 0.10.2 on a message above the fetch size is sent only if it is the first of the
+        response. So partitions with news give way to the others now and then."""
+        pair = Pair(tmp_path, partitions=3, api_level="0.10.2", replica_fetch_max_bytes=500)
+        busy, quiet, _ = pair.copies
+
+        def copy_news() -> None:
+            append(pair.leader, message_set.encode([(None, b"a")]), busy.topic_partition)
+            pair.fetcher.round()
+
+        append(pair.leader, message_set.encode([(None, b"a")]), quiet.topic_partition)
+        copy_news()
+        append(pair.leader, message_set.encode([(None, bytes(5000))]), quiet.topic_partition)
+        copy_news()
+        assert 1 == quiet.log.log_end_offset
+        for _ in range(ALIKE_MAX):
+            copy_news()
+        assert (ALIKE_MAX + 2, 2) == (busy.log.log_end_offset, quiet.log.log_end_offset)
+
+    @pytest.mark.parametrize("level", ["0.8.2", "0.10.2"])
+    def test_a_request_for_the_same_partitions_is_not_encoded_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+    ) -> None:
+        """Only the fetch offsets are changed, whichever partitions had news; from 0.10.2 on the
+        order changes now and then."""
+        pair = Pair(tmp_path, partitions=3, api_level=level)
+        for copy in pair.copies:
+            append(pair.leader, message_set.encode([(None, b"a")]), copy.topic_partition)
+        for _ in range(3):
+            pair.fetcher.round()
+        encoded: list[FetchRequest] = []
+
+        def frame(request: FetchRequest, *rest: Any, **keys: Any) -> FetchFrame:
+            encoded.append(request)
+            return FetchFrame(request, *rest, **keys)
+
+        monkeypatch.setattr(replica_fetcher, "FetchFrame", frame)
+        for number in range(16):
+            copy = pair.copies[number % 3]
+            append(pair.leader, message_set.encode([(None, b"b")]), copy.topic_partition)
+            pair.fetcher.round()
+        assert 16 + 3 == self.copied(pair)
+        assert len(encoded) <= (level == "0.10.2")
 
     def test_a_failed_answer_makes_them_lag(self, pair: Pair) -> None:
         """After a failed response, which may have been too long, the size to expect of each
@@ -472,7 +537,7 @@ def test_an_error_of_the_leader_pauses_the_partition(pair: Pair) -> None:
     assert 1 == pair.copy.log.log_end_offset
 
 
-def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
+def test_messages_of_removed_partitions_are_not_appended(pair: Pair) -> None:
     """A response for a removed partition is dropped, and so is one that was requested before the
     partition was added again."""
     pair.produce(b"a")
@@ -483,8 +548,8 @@ def test_what_is_followed_no_more_is_not_appended(pair: Pair) -> None:
     assert 0 == len(pair.fetcher)
 
 
-def test_what_is_removed_is_not_asked_for_again(tmp_path: Path) -> None:
-    """Although the request before went to the leader again and again, as it was."""
+def test_removed_partitions_are_not_fetched_again(tmp_path: Path) -> None:
+    """This holds although the same cached request was sent to the leader before."""
     pair = Pair(tmp_path, partitions=2)
     for value in (b"a", b"b", b"c"):
         for copy in pair.copies:
@@ -498,7 +563,7 @@ def test_what_is_removed_is_not_asked_for_again(tmp_path: Path) -> None:
     assert second.last_fetch - first.last_fetch >= 1
 
 
-def test_what_is_removed_while_connecting_is_not_asked_for(tmp_path: Path) -> None:
+def test_a_partition_removed_while_connecting_is_not_fetched(tmp_path: Path) -> None:
     """A partition that StopReplica removes while the fetcher connects is not fetched. Such a fetch
     brought the stopping broker back into the ISR, because its leader took it for caught up."""
     pair = Pair(tmp_path, partitions=2)
@@ -508,7 +573,7 @@ def test_what_is_removed_while_connecting_is_not_asked_for(tmp_path: Path) -> No
     assert [(1,), (1, 2)] == [partition.isr for partition in pair.leader.replica_manager]
 
 
-def test_what_is_added_while_connecting_is_asked_for_at_once(tmp_path: Path) -> None:
+def test_a_partition_added_while_connecting_is_fetched_at_once(tmp_path: Path) -> None:
     """A partition that is added while the fetcher connects is in its first request."""
     pair = Pair(tmp_path, partitions=2)
     second = pair.copies[1]
@@ -549,7 +614,7 @@ class TestOutOfRange:
             pair.fetcher.round()
         assert 3 == pair.copy.log.log_end_offset
 
-    def test_a_leader_that_begins_later_has_the_copy_begun_anew(self, pair: Pair) -> None:
+    def test_the_copy_restarts_at_a_leaders_later_start(self, pair: Pair) -> None:
         """If the leader has deleted old segments, the copy restarts at the leader's first
         offset."""
         pair.original.log.truncate_fully_and_start_at(7)

@@ -154,7 +154,7 @@ def test_without_its_leader_a_follower_only_gets_its_log(tmp_path: Path) -> None
     assert 0 == world.partition("t").leader_epoch
 
 
-def test_who_is_asked_for_a_partition_says_what_it_lacks(tmp_path: Path) -> None:
+def test_requests_get_the_error_of_a_missing_partition(tmp_path: Path) -> None:
     """A request for a partition gets 3 if it is unknown, 6 if another broker leads it, and 9 if it
     has no replica here."""
     world = World(tmp_path)
@@ -185,6 +185,19 @@ def test_stop_replica_with_delete_takes_partition_and_directory(tmp_path: Path) 
     assert [1] == list(world.replica_manager.by_topic_name[b"t"])
     obey(world, state(0))
     assert 0 == world.partition("t").log.log_end_offset
+
+
+def test_a_replica_that_was_only_stopped_follows_again(tmp_path: Path) -> None:
+    """Also the leader that it followed last: a controller that dies between the two StopReplica
+    requests of a move does not delete it, and a later move may bring it back (found by the
+    simulation; 0.8.2.2 copies nothing then)."""
+    world = World(tmp_path)
+    obey(world, state(0, leader=2))
+    stop = StopReplicaRequest(9, CONTROLLER_EPOCH, 0, [StopReplicaPartition("t", 0)])
+    assert 0 == world.client.call(stop).error_code
+    assert TP not in world.followed.sources
+    obey(world, state(1, leader=2))
+    assert TP in world.followed.sources
 
 
 def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:
@@ -241,7 +254,7 @@ def test_other_metadata_leaves_a_leadership(tmp_path: Path, leader: int, epoch: 
     assert world.partition("t").is_leader
 
 
-def test_leadership_is_told_to_who_listens(tmp_path: Path) -> None:
+def test_listeners_learn_of_leadership(tmp_path: Path) -> None:
     """Listeners are called once per change, after it, and never for a follower that did not
     lead."""
     world = World(tmp_path)
@@ -281,7 +294,7 @@ def without_zookeeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
     def lost(topics: Iterable[str]) -> dict[str, dict[str, str]]:
         if len(waited) < 3:
-            raise SessionLost("/config/topics/t: no answer from ZooKeeper in 12 s")
+            raise SessionLost("/config/topics/t: no reply from ZooKeeper in 12 s")
         return topic_configs(topics)
 
     monkeypatch.setattr(world.store, "topic_configs", lost)
@@ -361,7 +374,33 @@ def test_a_configuration_that_changes_while_it_is_read_is_kept(tmp_path: Path) -
     assert 7 == world.partition("t").log.config.retention_ms
 
 
-def test_a_broker_that_stops_takes_over_no_more_leaders(tmp_path: Path) -> None:
+def test_metadata_that_overtakes_a_leadership_ends_it(tmp_path: Path) -> None:
+    """UpdateMetadata with another leader of a later epoch ends a leadership that is still being
+    taken up: its LeaderAndIsr request waits for the topic's configuration, and its controller has
+    died. A leadership of a later epoch than the metadata's stays, and so does the next one."""
+    world = World(tmp_path)
+    store: Any = world.store
+    numbers = range(2)
+
+    def overtaken(topics: list[str]) -> dict[str, dict[str, str]]:
+        states = [replace(state(4, partition=n), leader=2, replicas=[2]) for n in numbers]
+        world.replica_manager.update_metadata(
+            UpdateMetadataRequest(9, CONTROLLER_EPOCH + 1, states, [OTHER_LIVE])
+        )
+        return {topic: {} for topic in topics}
+
+    store.topic_configs = overtaken
+    world.replica_manager.become_leader_or_follower(
+        LeaderAndIsrRequest(9, CONTROLLER_EPOCH, [state(3, partition=0), state(5, partition=1)], [])
+    )
+    assert [False, True] == [world.partition("t", n).is_leader for n in numbers]
+    world.replica_manager.become_leader_or_follower(
+        LeaderAndIsrRequest(9, CONTROLLER_EPOCH + 1, [state(5, partition=0)], [])
+    )
+    assert world.partition("t", 0).is_leader
+
+
+def test_a_stopping_broker_accepts_no_leadership(tmp_path: Path) -> None:
     """A broker that stops accepts no more leaderships, because the logs are closed next."""
     world = World(tmp_path)
     runtime: Any = world.runtime

@@ -104,7 +104,7 @@ def test_a_session_that_is_lost_loses_no_change(
     changing.world.lead("t")
     changing.change("t", retention_ms="7")
     read = ClusterStore.topic_config
-    failures = [SessionLost("/config/topics/t: no answer from ZooKeeper")]
+    failures = [SessionLost("/config/topics/t: no reply from ZooKeeper")]
 
     def topic_config(store: ClusterStore, topic: str) -> dict[str, str]:
         if failures:
@@ -116,7 +116,7 @@ def test_a_session_that_is_lost_loses_no_change(
     assert 7 == changing.retention_ms("t")
 
 
-def test_what_is_no_notification_is_left_alone(changing: Changing, zk: ZkClient) -> None:
+def test_invalid_notifications_are_ignored(changing: Changing, zk: ZkClient) -> None:
     """A znode with another name and a notification that cannot be parsed are ignored, and later
     notifications are handled."""
     zk.create(f"{paths.CONFIG_CHANGES}/somebody", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,27 @@ def test_a_follower_gets_what_one_turn_appended_in_one_response(replicated: Worl
     assert [54, 27] == [len(part.message_set) for part in parts]
 
 
+@pytest.mark.parametrize(("level", "version"), [("0.8.2", 0), ("0.10.2", 3)])
+def test_a_fetch_that_acknowledges_a_produce_has_the_next_one_too(
+    tmp_path: Path, level: str, version: int
+) -> None:
+    """The next request of that producer mostly lies behind. So the response waits until the turn
+    ends, even if there are messages already, and has the HW of before."""
+    world = World(tmp_path, api_level=level)
+    world.lead("t", 2, isr=(1, 2), replicas=(1, 2))
+    producer = ask(world, produce(-1, 0))
+    ask(world, produce(1, 1))
+    request = replace(fetch(1, 0, replica_id=2), version=version, max_bytes=10 * BIG)
+    follower = ask(world, request)
+    assert (False, True) == (producer.parked, follower.parked)
+    ask(world, produce(-1, 0))
+    world.runtime.advance(0)
+    (frame,) = follower.frames()
+    parts = decode_response(FetchRequest, frame, version)[1].topics[0].partitions
+    assert [0, 0] == [part.high_watermark for part in parts]
+    assert [1, 1] == [len(list(message_set.decode(part.message_set))) for part in parts]
+
+
 def test_a_follower_is_answered_after_later_turns_too(replicated: World) -> None:
     """Each turn of the event loop answers its parked Fetches."""
     for offset in range(2):
@@ -222,7 +244,7 @@ def test_acks_that_are_counted_do_not_wait_for_the_high_watermark(tmp_path: Path
     assert 0 == answered(all_of_them, ProduceRequest).topics[0].partitions[0].error_code
 
 
-def test_what_is_not_acknowledged_in_time_is_seven_though_appended(replicated: World) -> None:
+def test_a_timed_out_partition_is_seven_though_appended(replicated: World) -> None:
     """After its timeout a partition gets 7, although the messages were appended. A partition with
     another error keeps that one."""
     waiting = ask(replicated, produce(-1, 0, 9, timeout_ms=300))
@@ -286,8 +308,8 @@ def test_a_long_poll_ends_when_retention_passes_the_high_watermark(tmp_path: Pat
 
 
 def test_a_new_leader_epoch_has_followers_fetch_again(replicated: World) -> None:
-    """Under a new leader epoch a follower's parked fetch is answered, because the leader no longer
-    knows its position. The next fetch tells it, and acks=-1 waits for that."""
+    """With a new leader epoch a follower's delayed fetch completes, because the leader no longer
+    knows its position. The next fetch has it, and acks=-1 waits for that."""
     follower = ask(replicated, fetch(0, replica_id=2))
     assert follower.parked
     replicated.lead("t", isr=(1, 2), replicas=(1, 2))

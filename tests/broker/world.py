@@ -146,11 +146,13 @@ class NoController:
 
 
 class Client(ServerConnection):
-    """A connection of the world: it sends bytes and returns frames."""
+    """A connection of the world: it sends bytes and returns frames. All have one number, so that
+    requests of the controller may come over any."""
 
-    def __init__(self, world: World, handle: Dispatcher | None = None) -> None:
+    def __init__(self, world: World, handle: Dispatcher | None = None, *, number: int = 0) -> None:
         reader = FrameReader(world.config.socket_request_max_bytes)
         super().__init__("test:1", reader, itertools.repeat(handle or world.handle))
+        self.number = number
         self._world = world
 
     def send(self, data: bytes) -> None:

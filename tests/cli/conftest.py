@@ -157,6 +157,17 @@ def kafka08(kafka08_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Comman
             popen.wait(DEADLINE_S)
 
 
+@pytest.fixture(scope="session")
+def coordinating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """kafka08 with the one broker of a cluster of 0.10.2, and without its ZooKeeper."""
+    # Messages of 2017 are older than the retention.ms of a topic.
+    config = {"offsets.topic.num.partitions": 3, "log.retention.ms": "-1"}
+    with EmbeddedCluster(brokers=1, level="0.10.2", config=config) as cluster:
+        commands = Commands(cluster, tmp_path_factory.mktemp("commands"))
+        del commands.environ["KAFKA08_ZOOKEEPER"]
+        yield commands
+
+
 class Inspector:
     """Reads what is in the cluster without the commands."""
 

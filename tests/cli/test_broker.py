@@ -24,7 +24,9 @@ def test_the_list_has_every_broker_and_one_controller(kafka08: Commands) -> None
     assert [1] == sorted({broker["version"] for broker in listed})
 
 
-def test_a_broker_that_is_gone_is_shown_as_such(kafka08: Commands, lifeless: ClusterStore) -> None:
+def test_a_missing_broker_is_listed_with_its_partitions(
+    kafka08: Commands, lifeless: ClusterStore
+) -> None:
     """A broker that has replicas and no registration is in the list, and its partitions are
     named."""
     lifeless.create_topic("orphan", {0: [77]}, {})

@@ -97,7 +97,7 @@ CHANGING = {
 
 
 @pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
-def test_what_changes_a_cluster_follows_one_rule(path: str, command: click.Command) -> None:
+def test_commands_that_change_a_cluster_follow_one_rule(path: str, command: click.Command) -> None:
     """A verb has --execute, --dry-run or neither, as docs/operations.md says."""
     options = {option for parameter in command.params for option in parameter.opts}
     assert (path in PLANNING) == ("--execute" in options)
@@ -116,7 +116,7 @@ WITHOUT_JSON = {
 
 
 @pytest.mark.parametrize(("path", "command"), leaves(root), ids=str)
-def test_what_prints_something_prints_json(path: str, command: click.Command) -> None:
+def test_every_command_with_results_has_json(path: str, command: click.Command) -> None:
     """Every command that prints results has --json, except for those that are listed with a
     reason."""
     options = {option for parameter in command.params for option in parameter.opts}

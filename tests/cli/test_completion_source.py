@@ -1,4 +1,4 @@
-"""Completion by Tab: names of the cluster, or nothing if it does not answer."""
+"""Completion by Tab: names of the cluster, or nothing if it does not respond."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_cluster_that_is_not_there_offers_nothing() -> None:
 
 
 def test_the_wait_has_a_bound() -> None:
-    """A ZooKeeper that does not answer delays the completion by its limit at most."""
+    """A ZooKeeper that does not respond delays the completion by its limit at most."""
     never = threading.Event()
     assert () == within(0.01, lambda: [str(never.wait(60))])
     never.set()

@@ -183,7 +183,9 @@ def test_a_reader_that_goes_away_ends_it(kafka08: Commands, inspect: Inspector) 
     assert not [group for group in groups if group.startswith("console-consumer-")]
 
 
-def test_what_the_pipe_did_not_take_is_not_committed(kafka08: Commands, inspect: Inspector) -> None:
+def test_messages_behind_a_closed_pipe_are_not_committed(
+    kafka08: Commands, inspect: Inspector
+) -> None:
     """`| head -2` commits only the messages that head has printed, and the next run continues
     behind them. (It used to commit all that fits into a pipe.)"""
     topic = fill(kafka08, inspect.create_topic("beheaded"), 1000)
@@ -210,7 +212,7 @@ def test_every_partition_taken_by_others_is_said(kafka08: Commands, inspect: Ins
     ("output", "said"),
     [("> /dev/full", "No space left on device"), (">&-", "standard output is closed")],
 )
-def test_what_was_not_printed_is_not_committed(
+def test_unprinted_messages_are_not_committed(
     kafka08: Commands, inspect: Inspector, output: str, said: str
 ) -> None:
     """If stdout is full or closed, the exit code is 1, and the unprinted messages are not
@@ -273,8 +275,8 @@ def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "give one of: TOPIC, --whitelist, --blacklist"),
-        (("t", "--whitelist", "t"), "give one of: TOPIC, --whitelist, --blacklist"),
+        ((), "Give one of TOPIC, --whitelist and --blacklist."),
+        (("t", "--whitelist", "t"), "Give one of TOPIC, --whitelist and --blacklist."),
         (("a b",), "topic name a b is illegal"),
         (("--whitelist", ""), "--whitelist '' matches no topic"),
         (("--whitelist", "["), "topic pattern '[': an unclosed character class"),

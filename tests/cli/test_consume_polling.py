@@ -6,7 +6,6 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,9 @@ from kafka08.cli.consume_polling import PollingPrinter
 from kafka08.cli.json_lines import record_of
 from kafka08.cli.rendering import by_template, check_template
 from kafka08.consumer.batch import MessageBatch
-from kafka08.embedded import EmbeddedCluster
 from kafka08.kernel import build_set, column_batches
-from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.message_set import unpack
-from kafka08.protocol.produce import (
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-    ProduceTopic,
-)
 from kafka08.structs import TopicPartition
 from tests.cli.conftest import Commands
 from tests.cli.test_completion_source import offered
@@ -36,41 +27,28 @@ TIMES = (1_500_000_000_000, 1_500_000_001_000, 1_500_000_002_000)
 
 
 @pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    """kafka08 with the brokers of a cluster of 0.10.2, and without its ZooKeeper."""
-    # Messages of 2017 are older than the retention.ms of a topic.
-    config = {"offsets.topic.num.partitions": 3, "log.retention.ms": "-1"}
-    with EmbeddedCluster(brokers=1, level="0.10.2", config=config) as cluster:
-        for topic in ("words", "times"):
-            cluster.create_topic(topic, partitions=2)
-        with KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)) as producer:
-            for number in range(20):
-                value, key = b"%d" % number, b"k"
-                producer.send(ProducerRecord("words", value, key=key, partition=number % 2))
-        write_times(cluster.bootstrap)
-        running = Commands(cluster, tmp_path_factory.mktemp("commands"))
-        del running.environ["KAFKA08_ZOOKEEPER"]
-        yield running
-
-
-def write_times(bootstrap: str) -> None:
-    """Writes "0", "1", "2" with TIMES to partition 0 of `times`."""
-    messages: list[tuple[bytes | None, bytes | None]] = [(None, b"%d" % n) for n in range(3)]
-    data = bytes(build_set(messages, 0, magic=1, timestamps=TIMES))
-    request = ProduceRequest(-1, 5000, [ProduceTopic("times", [ProducePartition(0, data)])])
-    request.version = 2
-    host, _, port = bootstrap.partition(":")
-    with Connection(host, int(port)) as connection:
-        response = connection.send(request)
-    assert isinstance(response, ProduceResponse)
-    assert response.topics[0].partitions[0].error_code == 0
+def commands(coordinating: Commands) -> Commands:
+    """The messages of `words` have no timestamps; "0", "1" and "2" in partition 0 of `times` have
+    TIMES."""
+    cluster = coordinating.cluster
+    for topic in ("words", "times"):
+        cluster.create_topic(topic, partitions=2)
+    untimed = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, api_version_request=False)
+    with KafkaProducer(untimed) as producer:
+        for number in range(20):
+            value, key = b"%d" % number, b"k"
+            producer.send(ProducerRecord("words", value, key=key, partition=number % 2))
+    with KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.bootstrap)) as producer:
+        values = [b"%d" % number for number in range(len(TIMES))]
+        producer.send_many("times", values, partition=0, timestamps=TIMES)
+    return coordinating
 
 
 def rows(out: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_a_group_goes_on_where_it_stopped(commands: Commands) -> None:
+def test_a_group_continues_where_it_stopped(commands: Commands) -> None:
     """The group continues where it stopped: exactly the printed messages are committed."""
     group = ("--group", "readers", "--assignor", "sticky", "--json")
     first = commands("consume", "words", "--from-beginning", *group, "--max-messages", 7)
@@ -115,12 +93,21 @@ def test_the_offsets_of_a_group_with_a_coordinator_go_out_and_in(
     assert {"words": {"0": [None, 4], "1": [None, 4]}} == again["groups"]["moved"]
 
 
+def test_a_name_that_no_znode_can_have_is_one_of_a_coordinator(commands: Commands) -> None:
+    """A group `a/b` of some client is exported and reset by the brokers alone. (It made the export
+    of all groups fail.)"""
+    commands("consume", "words", "--group", "a/b", "--from-beginning", "--max-messages", 20)
+    commands("group", "reset", "a/b", "--to", "3", "--execute")
+    exported = json.loads(commands("offsets", "export").out)
+    assert {"words": {"0": [None, 3], "1": [None, 3]}} == exported["groups"]["a/b"]
+
+
 def test_silence_of_dead_brokers_is_a_failure(commands: Commands) -> None:
     """At consumer.timeout.ms a group without messages ends with 0; one that reaches no broker with
     1, and the cause."""
     read = ("consume", "words", "--group", "late", *QUIET)
     ended = commands(*read, "--bootstrap", "127.0.0.1:1", code=1)
-    assert "no broker answered: 127.0.0.1:1" in ended.err
+    assert "no broker responded: 127.0.0.1:1" in ended.err
     assert "Consumed 0 messages" in commands(*read).err
 
 
@@ -157,6 +144,8 @@ def test_a_range_of_offsets(commands: Commands) -> None:
     assert "the next offset is 5" in middle.err
     tail = commands(*one, "--offset", -3, "--until", "end", "--print-key")
     assert tail.out == b"k\t15\nk\t17\nk\t19\n"
+    rest = commands(*one, "--offset", -1, "--until", 10**20, "--no-wait-at-logend")
+    assert rest.out == b"19\n"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +187,36 @@ def test_json_has_the_times(commands: Commands) -> None:
     one = ("consume", "times", "--partition", 0, "--max-messages", 1, "--json")
     assert [timed[0]] == rows(commands(*one, "--print-timestamp").out)
     line = json.dumps(timed[0]).encode()
-    assert ProducerRecord("t", b"0", partition=0) == record_of("t", line)
+    assert ProducerRecord("t", b"0", partition=0, timestamp=TIMES[0]) == record_of("t", line)
+
+
+def test_a_topic_is_copied_with_its_times(commands: Commands) -> None:
+    """`consume --format json | produce --format json` keeps keys, partitions and timestamps."""
+    read = ("--from-beginning", *QUIET, "--format", "json")
+    lines = commands("consume", "times", *read).out
+    commands.cluster.create_topic("copy", partitions=2)
+    commands("produce", "copy", "--format", "json", stdin=lines)
+    copied = rows(commands("consume", "copy", *read).out)
+    assert [{**row, "topic": "copy"} for row in rows(lines)] == copied
+
+
+def test_a_time_finds_nothing_among_messages_without_times(commands: Commands) -> None:
+    """Reading begins at the log's end, and a warning names the partition, why, and what to do. A
+    time behind the last message gives none."""
+    words = ("--offset", f"@{TIMES[0]}", "--until", "end")
+    done = commands("consume", "words", "--partition", 1, *words)
+    assert done.out == b""
+    assert "Warning: [words,1]: none of its messages has a timestamp" in done.err
+    assert "Give --offset earliest or a number instead" in done.err
+    reset = ("group", "reset", "sleepers", "--to", "2017-07-14T02:40:00+00:00")
+    plan = commands(*reset, "--topic", "words", "--json")
+    assert [10, 10] == [row["new"] for row in json.loads(plan.out)]
+    for number in range(2):
+        assert f"Warning: [words,{number}]: none of its messages has a timestamp" in plan.err
+    assert "Use --to with earliest" in plan.err
+    assert "Warning" not in commands(*reset, "--topic", "times").err
+    late = ("--offset", f"@{TIMES[2] + 1}", "--until", "end")
+    assert "Warning" not in commands("consume", "times", "--partition", 0, *late).err
 
 
 def test_a_limit_needs_a_partition(commands: Commands) -> None:

@@ -100,7 +100,7 @@ def test_up_stops_cleanly_at_any_moment(kafka08: Commands) -> None:
         (["up", "restart", "0", "--data-dir", "nowhere"], {1}),
     ],
 )
-def test_a_command_is_broken_off_at_any_moment(
+def test_a_command_is_interrupted_at_any_moment(
     words: list[str], codes: set[int], kafka08: Commands
 ) -> None:
     """A command exits with a code of its own and never dies of the signal."""
@@ -116,7 +116,7 @@ def test_a_command_is_broken_off_at_any_moment(
 def test_a_command_ends_though_zookeeper_does_not_answer(
     words: list[str], code: int, kafka08: Commands
 ) -> None:
-    """A command ends although ZooKeeper does not answer its read: the read neither delays nor
+    """A command ends although ZooKeeper does not respond its read: the read neither delays nor
     swallows the signal."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(DEADLINE_S)

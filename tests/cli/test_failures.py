@@ -37,7 +37,7 @@ from tests.cli.conftest import Commands, Inspector
         (ZooKeeperUnreachable("h:1"), FAILED, f"Error: h:1\nTry: {ADVICE[ZooKeeperUnreachable]}\n"),
     ],
 )
-def test_what_is_said_and_returned(
+def test_errors_and_exit_codes(
     error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error is on stderr, without a number of the operating system. Misuse is 2, a failure
@@ -56,7 +56,7 @@ def test_the_advice_is_that_of_the_cause(capsys: pytest.CaptureFixture[str]) -> 
     assert ADVICE[MessageSizeTooLarge] in capsys.readouterr().err
 
 
-def test_advice_for_a_class_stands_before_that_for_its_base() -> None:
+def test_advice_for_a_class_comes_before_that_for_its_base() -> None:
     """The first matching class gives the advice, so a class must come before its base."""
     kinds = list(ADVICE)
     for place, kind in enumerate(kinds):
@@ -67,7 +67,7 @@ def test_advice_for_a_class_stands_before_that_for_its_base() -> None:
     ("library", "extra"),
     sorted((library, extra) for library, extra in EXTRAS.items() if library != "click"),
 )
-def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
+def test_a_missing_extra_is_named(library: str, extra: str) -> None:
     """The error for a missing library names the extra and how to install it, without a stack
     trace."""
     program = (
@@ -85,7 +85,7 @@ def test_a_missing_extra_is_told_by_its_name(library: str, extra: str) -> None:
     assert f"pip install 'kafka08[{extra}]'" in done.stderr
 
 
-def test_spark_read_without_spark_is_told(tmp_path: Path) -> None:
+def test_spark_read_without_spark_is_an_error(tmp_path: Path) -> None:
     """`spark read` says so when PySpark is missing."""
     program = (
         "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None\n"

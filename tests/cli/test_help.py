@@ -67,7 +67,7 @@ def test_it_has_help_and_an_example_that_parses(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
-def test_every_option_says_what_it_is(path: tuple[str, ...]) -> None:
+def test_every_option_has_a_help_text(path: tuple[str, ...]) -> None:
     """Options are long, and each has a help text or a default that explains it."""
     for parameter in find(path).params:
         if isinstance(parameter, click.Option):
@@ -76,7 +76,7 @@ def test_every_option_says_what_it_is(path: tuple[str, ...]) -> None:
             assert told, parameter.opts
 
 
-def test_the_table_of_commands_says_what_each_does() -> None:
+def test_the_table_of_commands_has_a_line_for_each() -> None:
     """`kafka08 --help` has one line for each command, without importing any."""
     for _, line in COMMANDS.values():
         assert line.endswith(".")

@@ -29,7 +29,7 @@ def answer(port: int) -> bytes:
             return b""
 
 
-def test_those_who_say_nothing_take_a_bounded_number_of_threads() -> None:
+def test_silent_clients_use_a_bounded_number_of_threads() -> None:
     """Clients that send nothing use a bounded number of threads. One more is closed at once. When
     they leave, others are served."""
     port = int(serve_http(app, "127.0.0.1", 0, "--listen").rpartition(":")[2])
@@ -41,9 +41,11 @@ def test_those_who_say_nothing_take_a_bounded_number_of_threads() -> None:
     until(lambda: answer(port).endswith(b"ok"))
 
 
-def test_a_port_that_is_taken_is_named() -> None:
-    """The error for a port in use has the option that set it."""
+def test_an_address_that_cannot_be_bound_is_named() -> None:
+    """The error for a port in use, or an impossible host, has the option that set it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"--listen: cannot listen on 127.0.0.1:{port}"):
             serve_http(app, "127.0.0.1", port, "--listen")
+    with pytest.raises(ConfigError, match=r"--listen: cannot listen on a\.\.b:0"):
+        serve_http(app, "a..b", 0, "--listen")

@@ -103,7 +103,7 @@ def test_nothing_to_check_is_not_success(tmp_path: Path) -> None:
     assert 2 == log("check", tmp_path / "absent").code
 
 
-def test_a_dump_shows_messages_and_what_follows_them(partition: Path) -> None:
+def test_a_dump_shows_messages_and_damage(partition: Path) -> None:
     """A dump has the text of kafka.tools.DumpLogSegments. A damaged message is marked."""
     append(partition / SEGMENT, b"tail")
     flip(partition / SEGMENT, 32)
@@ -117,7 +117,7 @@ def test_a_dump_shows_messages_and_what_follows_them(partition: Path) -> None:
     assert f"Found 4 invalid bytes at the end of {SEGMENT}" == lines[-1]
 
 
-def test_what_is_no_segment_is_not_dumped(tmp_path: Path) -> None:
+def test_other_files_are_not_dumped(tmp_path: Path) -> None:
     """Another file is left out with a warning and exit code 1. A wrong name is refused. No file at
     all is misuse."""
     (tmp_path / "notes.txt").write_text("x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_refusals(
     assert "nobody" not in inspect.zk.children_or_empty("/kafka08/migrations")
 
 
-def test_what_was_refused_was_not_copied(kafka08: Commands) -> None:
+def test_a_refusal_prints_no_counts(kafka08: Commands) -> None:
     """After a refusal no counts are printed, as if something had been copied."""
     assert "Copied" not in kafka08.refused("migrate", "start", "nobody").err
 
@@ -78,6 +79,21 @@ def test_results_for_machines(kafka08: Commands, inspect: Inspector) -> None:
     }
     kafka08("migrate", "forget", group)
     assert not inspect.zk.exists(paths.migration(group))
+
+
+def test_each_group_of_a_pattern_has_its_report(
+    kafka08: Commands, inspect: Inspector, tmp_path: Path
+) -> None:
+    """The groups that one pattern matches are several: the last one's report must not be all that
+    is left."""
+    topic = inspect.create_topic("verified-with-reports")
+    groups = ["reported-a", "reported-b"]
+    for group in groups:
+        GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
+    kafka08("migrate", "start", *groups)
+    kafka08.refused("migrate", "verify", "reported-?", "--report", tmp_path / "r")
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert [f"r-{group}.{kind}" for group in groups for kind in ("json", "md")] == written
 
 
 def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> None:

@@ -16,8 +16,8 @@ ALL = ("--whitelist", ".*")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (WHOLE, "give one of: --whitelist, --blacklist"),
-        ((*WHOLE, *ALL, "--blacklist", "x"), "give one of: --whitelist, --blacklist"),
+        (WHOLE, "Give one of --whitelist and --blacklist."),
+        ((*WHOLE, *ALL, "--blacklist", "x"), "Give one of --whitelist and --blacklist."),
         ((*WHOLE, "--whitelist", ""), "--whitelist '' matches no topic"),
         ((*TARGET, *GROUP, *ALL), "Missing option '--source-zookeeper', or zookeeper.connect in"),
         ((*SOURCE, *GROUP, *ALL), "Missing option '--target-bootstrap', or bootstrap.servers in"),
@@ -27,7 +27,7 @@ ALL = ("--whitelist", ".*")
     ],
     ids=str,
 )
-def test_misuse_is_told(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
+def test_misuse_is_an_error(kafka08: Commands, arguments: tuple[str, ...], said: str) -> None:
     """Misuse gives exit code 2. KAFKA08_ZOOKEEPER and KAFKA08_BOOTSTRAP are not used as source and
     target, because they name one cluster."""
     done = kafka08.refused("mirror", *arguments)

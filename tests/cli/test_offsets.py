@@ -13,7 +13,7 @@ from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
 
-def test_what_is_not_known_is_no_lag_of_nothing(kafka08: Commands, inspect: Inspector) -> None:
+def test_an_unknown_lag_is_not_zero(kafka08: Commands, inspect: Inspector) -> None:
     """get and lag print an unknown lag as such and exit with 1, as an alarm needs."""
     topic = group = inspect.create_topic("lag-by-cli")
     GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
@@ -103,7 +103,9 @@ def test_a_partition_that_was_never_committed_is_shown_and_reset(
     inspect.zk.delete(paths.offset(grown, grown, 1))
 
 
-def test_an_export_names_what_it_cannot_have(kafka08: Commands, tmp_path: Path, grown: str) -> None:
+def test_an_export_leaves_out_partitions_without_an_offset(
+    kafka08: Commands, tmp_path: Path, grown: str
+) -> None:
     """A partition without a committed offset is not in the exported file. An import says that it
     stays."""
     file = tmp_path / "offsets.txt"
@@ -119,6 +121,39 @@ def test_the_offsets_of_a_topic_are_those_of_a_group_that_exists(
     done = kafka08.refused("offsets", "get", "raeders", "--topic", grown)
     assert done.code == 1
     assert "there is no group raeders" in done.err
+
+
+def test_a_list_that_no_broker_has_answered_fails(kafka08: Commands) -> None:
+    """It is not that of a cluster without groups."""
+    del kafka08.environ["KAFKA08_ZOOKEEPER"]
+    done = kafka08("group", "list", "--bootstrap", "127.0.0.1:1", "--json", code=1)
+    assert b"[]\n" == done.out
+    assert "groups that brokers coordinate: " in done.err
+
+
+def test_without_zookeeper_a_list_says_what_it_does_not_have(
+    kafka08: Commands, inspect: Inspector
+) -> None:
+    """Brokers of 0.8 know no groups: with --bootstrap alone nothing is found, which is not to be
+    taken for a cluster without groups. An export of all groups fails then."""
+    inspect.create_topic("known")  # a broker of 0.8 learns of the others with its first partition
+    said = "Groups in ZooKeeper are not listed, and the cluster has 3 brokers of 0.8"
+    assert said not in kafka08.refused("group", "list").err
+    del kafka08.environ["KAFKA08_ZOOKEEPER"]
+    listed = kafka08("group", "list").err
+    assert said in listed
+    exported = kafka08("offsets", "export", code=1).err
+    said = "Not exported: groups in ZooKeeper, and brokers of 0.8 have no others; give --zookeeper"
+    assert said in exported
+
+
+@pytest.mark.parametrize("words", [("group", "describe"), ("offsets", "get")], ids=" ".join)
+def test_without_zookeeper_a_group_may_be_there(kafka08: Commands, words: tuple[str, ...]) -> None:
+    """A group that no broker knows may be one in ZooKeeper; the error says how to look there."""
+    del kafka08.environ["KAFKA08_ZOOKEEPER"]
+    done = kafka08(*words, "raeders", code=1)
+    assert "there is no group raeders that a broker knows" in done.err
+    assert "To look for it in ZooKeeper, give --zookeeper" in done.err
 
 
 def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:

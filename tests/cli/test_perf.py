@@ -94,7 +94,7 @@ def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_what_is_not_there_is_refused_by_name(
+def test_unsupported_options_are_refused_by_name(
     kafka08: Commands, option: list[str], said: str
 ) -> None:
     """Options of the JVM's tools that would have no effect are refused by name, and so are

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kafka08.producer.partitioners import ByteArrayPartitioner, partition_for_key
 from tests.cli.conftest import Commands, Inspector
 from tests.waiting import until
+
+STRINGS = "org.apache.kafka.common.serialization.StringSerializer"
 
 
 def test_lines_become_messages(kafka08: Commands, inspect: Inspector) -> None:
@@ -135,8 +141,25 @@ def test_no_input_for_brokers_that_are_not_there_is_a_failure(
         (("t", "--bootstrap", "h"), "metadata.broker.list: 'h' is not of the form host:port"),
         (("t", "--format", "json", "--key-separator", ":"), "--key-separator is for lines of text"),
         (("t", "--new-producer", "--override", "acks=2"), "acks: '2' is not one of all, -1, 0, 1"),
+        (
+            ("t", "--old-producer", "--new-producer"),
+            "only one of --old-producer and --new-producer",
+        ),
+        (("t", "--old-producer", "--format", "json"), "only one of --old-producer and --format"),
+        (("t", "--old-producer", "--override", "request.required.acks=2"), "'2' is outside"),
+        (
+            ("t", "--override", "serializer.class=kafka.serializer.StringEncoder"),
+            "serializer.class: it takes str, and a line is bytes; leave the key out",
+        ),
+        (
+            ("t", "--new-producer", "--override", f"key.serializer={STRINGS}"),
+            "key.serializer: it takes str, and a line is bytes; leave the key out",
+        ),
         (("t", "--ignore-error"), "--ignore-error needs --key-separator"),
         (("t", "--rate", "0"), "--rate"),
+        (("t", "--rate", "1e-300"), "--rate"),
+        (("t", "--rate", "inf"), "--rate"),
+        (("t", "--rate", "nan"), "--rate"),
         (("t", "--bootstrap", "h:x"), "the port must be a number from 1 to 65535"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
@@ -203,3 +226,73 @@ def test_the_new_producer_takes_text(kafka08: Commands, inspect: Inspector) -> N
     assert [(b"k", b"v"), (None, b"plain")] == inspect.messages(topic)
     done = kafka08("produce", topic, *options, stdin=b"a\n" + b"x" * 2_000_000, code=1)
     assert "line 2: MessageSizeTooLarge" in done.err
+
+
+# ------------------------------------------------------------------------------ which producer
+
+
+def produced(commands: Commands, topic: str, *options: object) -> list[dict[str, Any]]:
+    """The messages of twelve lines, each its own key, in a new topic of two partitions."""
+    commands.cluster.create_topic(topic, partitions=2)
+    lines = b"".join(b"%d:%d\n" % (n, n) for n in range(12))
+    commands("produce", topic, "--key-separator", ":", *options, stdin=lines)
+    read = ("--from-beginning", "--max-messages", 12, "--format", "json")
+    rows = [json.loads(line) for line in commands("consume", topic, *read).out.splitlines()]
+    return sorted(rows, key=lambda row: int(row["value"]))
+
+
+def test_brokers_of_0_10_get_lines_with_timestamps(coordinating: Commands) -> None:
+    """Lines for brokers of 0.10 are KafkaProducer's: each has the time of its send, and murmur2 of
+    its key chooses the partition."""
+    before = time.time_ns() // 1_000_000
+    rows = produced(coordinating, "lines-of-0-10")
+    after = time.time_ns() // 1_000_000
+    assert all(before <= row["timestamp"] <= after for row in rows)
+    keys = [row["key"].encode() for row in rows]
+    assert [partition_for_key(key, 2) for key in keys] == [row["partition"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--old-producer",),
+        ("--override", "request.required.acks=-1"),
+        ("--override", "queue.time=10"),
+        ("--config", "old.properties"),
+    ],
+    ids=" ".join,
+)
+def test_the_old_producer_and_its_keys_select_it(
+    coordinating: Commands, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """--old-producer, and a key that only the old producer has, also in a file, select it: no
+    timestamps, and Java's hash of the key's bytes chooses the partition."""
+    file = tmp_path / "old.properties"
+    file.write_text(f"metadata.broker.list={coordinating.cluster.bootstrap}\nacks=all\n")
+    words = [file if word == file.name else word for word in options]
+    rows = produced(coordinating, f"old-{'-'.join(options).replace('=', '-')}", *words)
+    assert not any("timestamp" in row for row in rows)
+    choose = ByteArrayPartitioner()
+    assert [choose(row["key"].encode(), 2) for row in rows] == [row["partition"] for row in rows]
+
+
+def test_bootstrap_servers_of_a_file_select_the_new_producer(
+    coordinating: Commands, tmp_path: Path
+) -> None:
+    """A file with bootstrap.servers is the new producer's, and enough."""
+    file = tmp_path / "new.properties"
+    file.write_text(f"bootstrap.servers={coordinating.cluster.bootstrap}\nacks=all\n")
+    coordinating.cluster.create_topic("by-file")
+    done = coordinating.shell(
+        f"unset KAFKA08_BOOTSTRAP; echo a | kafka08 produce by-file --config {file}"
+    )
+    assert (0, "Sent 1 message to by-file\n") == (done.code, done.err)
+
+
+def test_brokers_of_0_8_get_lines_of_the_old_producer(
+    kafka08: Commands, inspect: Inspector
+) -> None:
+    """Lines for brokers of 0.8 are the old producer's: those without a key share a partition."""
+    topic = inspect.create_topic("old-lines", partitions=2)
+    kafka08("produce", topic, stdin=b"1\n2\n3\n4\n")
+    assert [0, 4] == sorted(len(inspect.messages(topic, n)) for n in range(2))

@@ -25,14 +25,14 @@ def send(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_wait_is_broken_off(number: signal.Signals) -> None:
+def test_a_wait_is_interrupted(number: signal.Signals) -> None:
     """A signal during a wait raises Stopped from it."""
     stop = StopRequest()
     with pytest.raises(Stopped), stop.waiting():
         send(number)
 
 
-def test_what_is_not_a_wait_is_finished() -> None:
+def test_work_outside_a_wait_is_finished() -> None:
     """After a signal outside a wait, the next wait raises Stopped at once, and nothing before
     it."""
     stop = StopRequest()

@@ -67,7 +67,7 @@ def test_many_short_waits_are_not_shown() -> None:
 def test_a_silent_broker_and_a_silent_zookeeper_are_waited_for(
     monkeypatch: pytest.MonkeyPatch, zk: ZkClient
 ) -> None:
-    """The spinner appears while a broker or a ZooKeeper does not answer, not only while the client
+    """The spinner appears while a broker or a ZooKeeper does not respond, not only while the client
     connects."""
     waits: list[str] = []
 

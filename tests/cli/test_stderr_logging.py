@@ -46,7 +46,7 @@ def test_colours_can_be_refused(environ: dict[str, str], wanted: bool | None) ->
     assert wanted is wanted_colour(environ)
 
 
-def test_problems_and_notes_are_told_apart_by_colour() -> None:
+def test_problems_and_notes_differ_in_colour() -> None:
     """The first word alone has a colour, which tells errors from notes. Other texts stay as they
     are."""
     assert coloured("Problem: [t,0]: x") == "\x1b[31m\x1b[1mProblem\x1b[0m: [t,0]: x"

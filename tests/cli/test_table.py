@@ -26,7 +26,7 @@ def keys_in(value: Any) -> Iterator[str]:
             yield from keys_in(item)
 
 
-def test_columns_are_as_wide_as_what_is_in_them() -> None:
+def test_columns_are_as_wide_as_their_cells() -> None:
     """Columns are as wide as their cells. Headings and cells begin together, `-` means None, and no
     line ends with blanks."""
     heads, lines = layout(("topic", "log start"), [("words", None), ("a", 17)])
@@ -41,7 +41,7 @@ def test_rows_as_objects_name_their_fields_by_the_headings() -> None:
     )
 
 
-def test_a_table_without_rows_is_told_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_table_is_a_sentence_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty table prints a sentence on stderr, and nothing on stdout for a program to read."""
     show_table(("topic",), [], if_none="No offsets are committed.")
     assert ("", "No offsets are committed.\n") == capsys.readouterr()
@@ -88,7 +88,7 @@ def test_a_table_fits_the_terminal() -> None:
     assert 50 == len(head) == len(line)
 
 
-def test_what_cannot_fit_stays_legible() -> None:
+def test_cells_keep_a_least_width() -> None:
     """No cell becomes shorter than SHORTEST or its heading, whatever the terminal's width."""
     [head], [line] = layout(("topic", "partition", "owner", "lag"), OWNERS, 5)
     assert "topic  partition  owner         lag" == head

@@ -28,6 +28,7 @@ from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.summary import Summary, group_partitions, summary_of
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
+from kafka08.lifecycle import Closeable
 from kafka08.structs import Broker, TopicPartition
 
 DEADLINE = 30.0
@@ -199,7 +200,7 @@ def test_once_prints_json(cluster: EmbeddedCluster) -> None:
     assert [True] == [row["is_controller"] for row in told["brokers"]]
 
 
-class Terminal:
+class Terminal(Closeable):
     """`kafka08 top` in a terminal of 80 by 24."""
 
     def __init__(self, arguments: list[str]) -> None:
@@ -222,7 +223,8 @@ class Terminal:
         self.text = ""
         os.write(self.descriptor, key.encode())
 
-    def close(self) -> int:
+    def wait(self) -> int:
+        """The exit code, once it has ended by itself."""
         deadline = time.monotonic() + DEADLINE
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
@@ -230,16 +232,22 @@ class Terminal:
                     self.text += os.read(self.descriptor, 65536).decode(errors="replace")
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                self.pid = 0
                 return os.waitstatus_to_exitcode(status)
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
         raise AssertionError("it did not end")
+
+    def close(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = 0
+        with contextlib.suppress(OSError):
+            os.close(self.descriptor)
 
 
 def test_it_runs_in_a_terminal_and_ends_with_q(cluster: EmbeddedCluster) -> None:
     """The keys show the pages, a filter works, and q exits with 0."""
-    terminal = Terminal([*command(cluster), "--interval", "0.5"])
-    try:
+    with Terminal([*command(cluster), "--interval", "0.5"]) as terminal:
         terminal.await_text("q quit")
         terminal.press("t")
         terminal.await_text("words")
@@ -249,21 +257,14 @@ def test_it_runs_in_a_terminal_and_ends_with_q(cluster: EmbeddedCluster) -> None
         terminal.await_text("/_")
         terminal.press("\x1b")
         terminal.press("q")
-        assert 0 == terminal.close()
-    finally:
-        with contextlib.suppress(OSError):
-            os.close(terminal.descriptor)
+        assert 0 == terminal.wait()
 
 
 def test_ctrl_c_ends_it_as_q_does(cluster: EmbeddedCluster) -> None:
-    """With exit code 0, and without a word below the screen that was there before."""
-    terminal = Terminal([*command(cluster), "--interval", "0.5"])
-    try:
+    """Ctrl-C ends it with exit code 0, and prints no line below the restored screen."""
+    with Terminal([*command(cluster), "--interval", "0.5"]) as terminal:
         terminal.await_text("q quit")
         terminal.press("\x03")
         terminal.await_text("\x1b[?1049l")
-        assert 0 == terminal.close()
+        assert 0 == terminal.wait()
         assert "Aborted" not in terminal.text
-    finally:
-        with contextlib.suppress(OSError):
-            os.close(terminal.descriptor)

@@ -50,7 +50,7 @@ def test_replicas_can_be_chosen(kafka08: Commands) -> None:
     assert "WARNING: broker 7 of [chosen,0] and 1 more is not registered" in done.err
 
 
-def test_filters_show_what_is_wrong_alone(kafka08: Commands, lifeless: ClusterStore) -> None:
+def test_filters_show_faulty_partitions_alone(kafka08: Commands, lifeless: ClusterStore) -> None:
     """The filters show partitions with fewer in-sync than assigned replicas, and those whose leader
     is not registered; together they show both. --json has the same. If there are none, stderr says
     so."""
@@ -110,7 +110,7 @@ def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> N
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
 )
-def test_what_cannot_be_done_says_why(
+def test_refusals_have_an_exit_code_and_a_reason(
     kafka08: Commands, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     """A refusal by the cluster's state gives 1, and an impossible value 2. Nothing is printed on

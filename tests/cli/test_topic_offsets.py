@@ -77,7 +77,7 @@ def test_asking_creates_no_topic(kafka08: Commands, inspect: Inspector) -> None:
     assert "never-made" not in inspect.store.topics()
 
 
-def test_a_partition_that_does_not_exist_is_told(kafka08: Commands, inspect: Inspector) -> None:
+def test_an_unknown_partition_is_an_error(kafka08: Commands, inspect: Inspector) -> None:
     """The error for an unknown partition has the number of partitions."""
     topic = inspect.create_topic("few", 2)
     done = kafka08.refused("topic", "offsets", topic, "--partitions", "1,9")
@@ -94,11 +94,11 @@ def test_a_partition_that_does_not_exist_is_told(kafka08: Commands, inspect: Ins
         (("--time", "soon"), "'soon' is not earliest, latest, a time"),
         (("--partitions", "x"), "'x' is not of the form 0,1,2"),
         (("--offsets", 2), "--offsets needs --time"),
-        (("--json", "--format", "jvm"), "use one of --json and --format jvm"),
+        (("--json", "--format", "jvm"), "Give only one of --json and --format jvm."),
     ],
     ids=str,
 )
-def test_misuse_is_told(kafka08: Commands, arguments: tuple[object, ...], said: str) -> None:
+def test_misuse_is_an_error(kafka08: Commands, arguments: tuple[object, ...], said: str) -> None:
     """Misuse gives exit code 2 before any request."""
     done = kafka08.refused("topic", "offsets", *arguments)
     assert 2 == done.code

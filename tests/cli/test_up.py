@@ -94,7 +94,7 @@ def test_a_cluster_that_stays(kafka08: Commands, tmp_path: Path) -> None:
         assert admin.list_topics() == ["kept"]
 
 
-def test_it_goes_on_without_a_broker_that_died(kafka08: Commands, tmp_path: Path) -> None:
+def test_it_continues_without_a_broker_that_died(kafka08: Commands, tmp_path: Path) -> None:
     """The owner and `status` report the dead broker. up restart, kill and stop act on one
     broker."""
     kafka08("up", "--detach", "--brokers", "2")
@@ -204,7 +204,9 @@ def test_two_at_once_start_one_cluster(kafka08: Commands) -> None:
     assert first == second != b""
 
 
-def test_the_command_to_go_on_with_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suggested_command_has_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The suggested command has the directory if that is needed, also for a user without a default
     one."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -255,11 +257,11 @@ def test_the_level_is_a_key_for_all() -> None:
     assert keys_for_all(None, ("api.level=0.9.0",), None, "0.10.2") == {"api.level": "0.9.0"}
 
 
-def test_ping_tells_the_broker_that_is_silent(kafka08: Commands) -> None:
-    """ping asks every broker by itself, and fails if one does not answer."""
+def test_ping_names_a_silent_broker(kafka08: Commands) -> None:
+    """ping asks every broker by itself, and fails if one does not respond."""
     kafka08("up", "--detach", "--brokers", "1")
     address = json.loads(kafka08("status", "--json").stdout)["bootstrap"]
     assert kafka08("broker", "ping", address).stdout.startswith(f"{address} brokers ")
     failed = kafka08("broker", "ping", f"{address},127.0.0.1:1", code=1)
-    assert "127.0.0.1:1 does not answer" in failed.stderr
+    assert "127.0.0.1:1 does not respond" in failed.stderr
     assert failed.stdout.startswith(f"{address} brokers ")

@@ -34,6 +34,7 @@ def test_addresses_keep_their_order(text: str, addresses: list[tuple[str, int]])
         ("host:65536", "a number from 1 to 65535"),
         ("host:9o92", "a number from 1 to 65535"),
         ("::1:9092", "brackets"),
+        ("a..b:9092", "cannot be the name of a host"),
     ],
 )
 def test_errors_name_the_key(text: str, complaint: str) -> None:

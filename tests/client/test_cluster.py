@@ -86,7 +86,8 @@ def test_no_broker_at_all_names_each_failure(cluster: FakeCluster) -> None:
 
 
 def test_a_dead_broker_is_warned_of_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
-    """Not at each try: a consumer that waits for its brokers wrote nine lines a second."""
+    """The client does not log each try: a consumer that waited for its brokers used to log nine
+    lines a second."""
     with closing(ClusterClient([("127.0.0.1", 1)])) as client:
         for _ in range(3):
             with pytest.raises(NoBrokersAvailable):
@@ -110,9 +111,9 @@ def starting(request: Request) -> Response:
     return MetadataResponse([], [])
 
 
-def test_a_broker_that_has_just_started_is_passed_over(cluster: FakeCluster) -> None:
-    """0.8 answers Metadata before the controller has told it anything: another broker knows all
-    topics, whatever order chance gives."""
+def test_a_broker_that_has_just_started_is_skipped(cluster: FakeCluster) -> None:
+    """A broker of 0.8 responds to Metadata before the controller's first UpdateMetadata: another
+    broker knows all topics, in whatever order they are tried."""
     cluster.network.broker("b1", PORT, starting)
     for _ in range(8):
         client = ClusterClient(cluster.bootstrap, runtime=cluster.network.runtime())
@@ -134,7 +135,7 @@ def test_topics_do_not_vanish_in_a_cluster_that_is_starting(
 
 
 def test_a_fresh_cluster_has_no_brokers_and_no_topics() -> None:
-    """0.8 tells its brokers of each other with the first topic; until then that is the answer."""
+    """In 0.8 brokers learn of each other with the first topic; until then Metadata is empty."""
     cluster = FakeCluster({})
     client = ClusterClient(cluster.bootstrap, runtime=cluster.network.runtime())
     for host in ("b1", "b2"):
@@ -153,10 +154,11 @@ def test_each_leader_is_asked_once_for_all_that_it_leads(
     assert len(cluster.network.requests(OffsetsRequest)) == 2
 
 
-def test_only_what_failed_is_asked_again_at_the_new_leader(
+def test_only_failed_partitions_are_retried_at_the_new_leader(
     cluster: FakeCluster, client: ClusterClient
 ) -> None:
-    """After NotLeaderForPartition: backoff, metadata of that topic, the partitions still open."""
+    """After NotLeaderForPartition come the backoff, metadata of that topic, and a request for the
+    failed partitions."""
     client.refresh()
     cluster.leaders[T0] = 2
     assert client.ask_leaders(dict.fromkeys((T0, U0), LATEST_OFFSET), log_ends) == {T0: 0, U0: 0}
@@ -184,7 +186,7 @@ def test_a_leader_that_died_is_looked_for(cluster: FakeCluster, client: ClusterC
 def test_a_partition_without_leader_is_waited_for_and_then_named(
     cluster: FakeCluster, client: ClusterClient
 ) -> None:
-    """As many rounds as the policy has tries; then LeaderNotAvailable of that partition."""
+    """After the tries of the policy the error is LeaderNotAvailable of that partition."""
     cluster.leaders[T1] = NO_LEADER
     with pytest.raises(LeaderNotAvailable, match=r"\[t,1\]"):
         client.ask_leaders(dict.fromkeys((T0, T1), LATEST_OFFSET), log_ends)
@@ -202,7 +204,7 @@ def test_an_error_that_does_not_pass_wins(cluster: FakeCluster, client: ClusterC
 
 
 def test_at_leader_tries_again_too(cluster: FakeCluster, client: ClusterClient) -> None:
-    """The question for a single partition."""
+    """A question about a single partition is also repeated with new metadata."""
     cluster.refuse(T0, NotLeaderForPartition.code, NotLeaderForPartition.code)
 
     def ask(connection: Connection) -> int:
@@ -264,7 +266,7 @@ def test_the_coordinator_is_waited_for_and_remembered(
 def test_a_coordinator_that_never_appears_is_given_up(
     cluster: FakeCluster, client: ClusterClient
 ) -> None:
-    """After COORDINATOR_TRIES, with the error that the brokers gave."""
+    """After COORDINATOR_TRIES the error of the brokers is raised."""
     cluster.coordinator = ConsumerMetadataResponse(15, -1, "", -1)
     with pytest.raises(ConsumerCoordinatorNotAvailable, match="group g"):
         client.coordinator("g")

@@ -59,8 +59,8 @@ def test_error_3_is_nothing_committed_only_where_zookeeper_was_read() -> None:
 
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka"])
-def test_other_errors_stay_what_they_are(storage: StorageName) -> None:
-    """In either store; loading, for one."""
+def test_other_errors_are_unchanged(storage: StorageName) -> None:
+    """Other errors, such as loading, come unchanged from either store."""
     assert error_codes(fetched((LOADING, NO_OFFSET)), storage) == {T0: LOADING}
 
 
@@ -82,8 +82,8 @@ def test_only_a_partition_that_exists_must_be_known() -> None:
         committed_in_kafka(answer, "g", [T0, T1], known=True)
 
 
-def test_what_is_found_has_an_offset_and_was_asked_for() -> None:
-    """Neither partitions without a commit, nor unknown ones, nor others of the group."""
+def test_only_requested_partitions_with_an_offset_are_returned() -> None:
+    """Partitions without a commit, unknown ones and others of the group are left out."""
     answer = fetched((NO_ERROR, 5), (NO_ERROR, NO_OFFSET), (UNKNOWN, NO_OFFSET), (NO_ERROR, 7))
     asked = [TopicPartition("t", number) for number in range(3)]
     assert offsets_found(answer, "g", asked) == {T0: 5}
@@ -91,7 +91,8 @@ def test_what_is_found_has_an_offset_and_was_asked_for() -> None:
 
 @pytest.mark.parametrize("code", sorted(OF_THE_GROUP))
 def test_an_error_of_the_group_is_no_answer(code: int) -> None:
-    """At one of its partitions, or, from 0.10.2 on, of the whole response."""
+    """An error of the group is raised, whether one of its partitions has it or, from 0.10.2 on, the
+    response."""
     at_a_partition = fetched((NO_ERROR, 5), (code, NO_OFFSET))
     of_the_response = OffsetFetchResponse([], code)
     for answer in (at_a_partition, of_the_response):

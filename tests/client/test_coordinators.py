@@ -39,11 +39,12 @@ def cluster() -> StoreCluster:
 
 
 def coordinators(client: ClusterClient, cluster: StoreCluster, find: Finder) -> Coordinators:
-    return Coordinators(client, cluster.clock, patience_s=1, find=find)
+    return Coordinators(client, cluster.clock, timeout_s=1, find=find)
 
 
-def test_a_group_whose_coordinator_moved_is_asked_about_again(cluster: StoreCluster) -> None:
-    """It alone, at the coordinator that is found then; the others have their offsets already."""
+def test_a_group_whose_coordinator_moved_is_requested_again(cluster: StoreCluster) -> None:
+    """Only that group is requested, at its new coordinator; the others have their offsets
+    already."""
     find = Finder()
     cluster.refuse(TPS[0], 0, NotCoordinatorForConsumer.code, 0)
     with closing(cluster.client()) as client:
@@ -52,8 +53,8 @@ def test_a_group_whose_coordinator_moved_is_asked_about_again(cluster: StoreClus
     assert find.calls == [["a", "b", "c"], ["b"]]
 
 
-def test_a_group_without_an_answer_has_the_reason(cluster: StoreCluster) -> None:
-    """Once the patience is over; it costs the others nothing."""
+def test_a_group_without_a_response_has_the_reason(cluster: StoreCluster) -> None:
+    """It gets the error after the timeout, without delaying the others."""
     cluster.refuse(TPS[0], 0, *[NotCoordinatorForConsumer.code] * 100)
     with closing(cluster.client()) as client:
         found = coordinators(client, cluster, Finder()).fetch_found(["a", "b"], TPS)
@@ -70,10 +71,10 @@ def test_a_group_without_an_answer_has_the_reason(cluster: StoreCluster) -> None
         (2, PARTITIONS_IN_FLIGHT + 1, 1),
     ],
 )
-def test_what_is_in_flight_fits_into_sockets(
+def test_requests_in_flight_fit_into_sockets(
     cluster: StoreCluster, monkeypatch: pytest.MonkeyPatch, groups: int, partitions: int, most: int
 ) -> None:
-    """Otherwise client and broker could wait for each other to read; one request always goes."""
+    """Otherwise client and broker could wait for each other to read. One request is always sent."""
     write, ahead = Connection.write, []
 
     def written(self: Connection, request: Request, **keys: Any) -> None:

@@ -42,8 +42,9 @@ def test_a_dead_replica_does_not_hide_the_leader() -> None:
     assert metadata.partitions("t") == (PartitionInfo(0, 1, (1,), (1,)),)
 
 
-def test_what_cannot_be_looked_up_has_its_own_error() -> None:
-    """No leader, a dead leader, no such partition, no such topic, a topic never asked for."""
+def test_each_failed_lookup_has_its_own_error() -> None:
+    """No leader, a dead leader, an unknown partition, an unknown topic and a topic that was never
+    requested have different errors."""
     metadata = ClusterMetadata().updated(answer(topic("t", {0: -1, 1: 9}), topic("gone", {}, 3)))
     with pytest.raises(LeaderNotAvailable, match=r"\[t,0\]"):
         metadata.leader(T0)

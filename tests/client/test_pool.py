@@ -42,14 +42,14 @@ def test_a_connection_is_used_again(pool: ConnectionPool, network: ScriptedNetwo
     assert len(network.opened) == 2
 
 
-def test_a_connection_with_an_answer_outstanding_is_not_kept(pool: ConnectionPool) -> None:
-    """The next user would read somebody else's answer."""
+def test_a_connection_with_a_response_outstanding_is_not_kept(pool: ConnectionPool) -> None:
+    """The next user would read another request's response."""
     with pool.connection("b", 1) as connection:
         connection.write(QUESTION)
     assert not connection.is_open
 
 
-def test_no_more_than_a_few_stay_idle(pool: ConnectionPool, network: ScriptedNetwork) -> None:
+def test_idle_connections_are_limited(pool: ConnectionPool, network: ScriptedNetwork) -> None:
     """IDLE_PER_BROKER of them are kept, the rest is closed."""
     lent = [pool.connection("b", 1) for _ in range(IDLE_PER_BROKER + 1)]
     connections = [manager.__enter__() for manager in lent]
@@ -73,7 +73,7 @@ def test_a_stale_connection_after_acks_0_is_an_error(
 ) -> None:
     """The broker said no in the only way it has; the sender must look for the leader again."""
     with pool.connection("b", 1) as connection:
-        connection.write(ProduceRequest(0, 1000, []), answered=False)
+        connection.write(ProduceRequest(0, 1000, []), has_response=False)
     network.sockets[0].hang_up()
     with (
         pytest.raises(ConnectionFailed, match="b:1 closed the connection after requests without"),
@@ -102,3 +102,16 @@ def test_an_address_that_refuses_leaves_nothing_behind(pool: ConnectionPool) -> 
     """ConnectionFailed on entering the block."""
     with pytest.raises(ConnectionFailed, match="nowhere:1"), pool.connection("nowhere", 1):
         pass
+
+
+def test_a_close_before_the_connection_is_open_is_not_missed(network: ScriptedNetwork) -> None:
+    """A thread that has its connection and has not opened it yet gets Closed: it would wait for its
+    response as long as the timeout."""
+
+    def make(host: str, port: int) -> Connection:
+        closing.close()
+        return Connection(host, port, runtime=network.runtime())
+
+    closing = ConnectionPool(make)
+    with pytest.raises(Closed), closing.connection("b", 1):
+        raise AssertionError("a closed pool lends no connection")

@@ -46,7 +46,7 @@ def test_fetch_and_offsets() -> None:
 
 
 def test_produce() -> None:
-    """One set per partition."""
+    """A Produce request has one set per partition."""
     assert produce_request({T0: b"x"}, required_acks=-1, timeout_ms=5) == ProduceRequest(
         -1, 5, [ProduceTopic("t", [ProducePartition(0, b"x")])]
     )

@@ -39,7 +39,8 @@ class Broker:
 @pytest.mark.parametrize("cut", range(len(FRAME)))
 @pytest.mark.parametrize("silent", [False, True])
 def test_an_answer_cut_anywhere_is_asked_for_again(cut: int, silent: bool) -> None:
-    """Once, on a fresh connection: the caller sees only the second answer."""
+    """The request is sent once more on a new connection: the caller sees only the second
+    response."""
     broker = Broker(FRAME[:cut] if silent else Hangup(FRAME[:cut]))
     assert broker.client.send(QUESTION) == ConsumerMetadataResponse(0, 1, "g", 1)
     assert len(broker.network.opened) == 2
@@ -63,7 +64,7 @@ def test_a_malformed_answer_is_not_asked_for_again() -> None:
 
 
 def test_a_broker_that_is_gone_is_a_failed_connection() -> None:
-    """Nothing listens there, twice."""
+    """If the second attempt cannot connect either, the caller gets ConnectionFailed."""
     broker = Broker()
     broker.network.remove("b", 1)
     with pytest.raises(ConnectionFailed):
@@ -85,7 +86,7 @@ def test_a_started_request_does_not_disturb_the_next() -> None:
 
 @pytest.mark.parametrize("cut", [0, 5])
 def test_a_started_request_is_resent_when_its_connection_breaks(cut: int) -> None:
-    """Also if another request finds that out first."""
+    """It is resent even if another request notices the break first."""
     broker = Broker(Hangup(FRAME[:cut]))
     pending = broker.client.start(ConsumerMetadataRequest("1"))
     assert broker.client.send(ConsumerMetadataRequest("2"))
@@ -95,7 +96,7 @@ def test_a_started_request_is_resent_when_its_connection_breaks(cut: int) -> Non
 
 
 def test_nothing_works_after_close() -> None:
-    """Closed, not a new connection."""
+    """After close every call raises Closed, and none opens a new connection."""
     broker = Broker()
     pending = broker.client.start(QUESTION)
     broker.client.close()

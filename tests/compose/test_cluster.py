@@ -170,7 +170,7 @@ def test_a_killed_broker_is_missed_and_comes_back(project: ComposeProject) -> No
 
 
 def test_a_broker_that_ends_is_started_again(project: ComposeProject) -> None:
-    """The restart policy: the process ends by itself, the engine starts the container again."""
+    """When its process ends by itself, the restart policy starts the container again."""
     before = project.container("kafka3").attrs["State"]["StartedAt"]
     project.container("kafka3").exec_run(["sh", "-c", "kill 1"])
     until(
@@ -182,8 +182,8 @@ def test_a_broker_that_ends_is_started_again(project: ComposeProject) -> None:
 
 
 def test_brokers_outlive_a_paused_zookeeper(project: ComposeProject) -> None:
-    """While ZooKeeper is silent, and all brokers have noticed, leaders go on; afterwards all are
-    registered again and nothing that was acknowledged is missing."""
+    """While ZooKeeper is silent, leaders continue to serve; afterwards all brokers register again
+    and no acknowledged message is missing."""
     create(project, "paused")
     send(project, "paused", range(30))
     zookeeper = project.container("zookeeper")

@@ -14,10 +14,9 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
+from kafka08.lifecycle import Closeable
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 from tests.waiting import until
@@ -41,7 +40,7 @@ class Settling:
         )
 
 
-class Crowd:
+class Crowd(Closeable):
     """`processes` processes with `members` members in all, as a context manager."""
 
     def __init__(
@@ -124,15 +123,7 @@ class Crowd:
             if stream is not None:
                 stream.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         for first in list(self._running):
             self._kill(first)
 

@@ -5,6 +5,7 @@ leaders without success."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, ConsumerState
@@ -14,6 +15,9 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
 from tests.waiting import until
+
+MakeMember = Callable[..., ConsumerConnector]
+"""`make(name, **keys)` starts a member, which the fixture shuts down."""
 
 
 class PaperCluster:

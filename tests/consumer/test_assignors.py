@@ -47,14 +47,14 @@ def captured_threads(strategy: str) -> dict[str, list[str]]:
     return threads
 
 
-def test_range_equals_what_real_consumers_chose() -> None:
+def test_range_equals_the_choice_of_real_consumers() -> None:
     """Each partition has the owner that it had with three JVM consumers and topics of 7 and 5
     partitions."""
     assignment = range_assign(PARTITIONS, captured_threads("range"))
     assert captured_owners("range") == assignment
 
 
-def test_round_robin_equals_what_real_consumers_chose() -> None:
+def test_round_robin_equals_the_choice_of_real_consumers() -> None:
     """Each partition has the owner that it had with three JVM consumers and topics of 7 and 5
     partitions."""
     assignment = round_robin_assign(PARTITIONS, captured_threads("roundrobin"))
@@ -124,7 +124,7 @@ def test_round_robin_refuses_unequal_subscriptions() -> None:
         round_robin_assign(PARTITIONS, {"tt": ["a-0", "b-0"], "uu": ["a-0"]})
 
 
-def test_nobody_and_nothing() -> None:
+def test_no_members_and_no_partitions() -> None:
     """Without members or without partitions the assignment is empty."""
     assert range_assign({"t": [0]}, {}) == {}
     assert round_robin_assign({"t": [0]}, {}) == {}

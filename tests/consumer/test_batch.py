@@ -60,7 +60,7 @@ def rows_of_messages(stream: MemberStream) -> Iterator[tuple[int, bytes | None]]
     ),
     limit=st.integers(1, 4),
 )
-def test_batches_hold_what_the_iterator_hands_out(
+def test_batches_have_the_messages_of_the_iterator(
     sets: list[tuple[int, list[bytes]]], limit: int
 ) -> None:
     """Batches have the offsets and values of the iterator, for any sets, codecs and limit."""
@@ -97,7 +97,7 @@ def test_guarantee_4_a_batch_is_finished_when_the_next_is_asked_for(stream: Memb
     assert partition.consumed_offset == 4
 
 
-def test_a_revoked_batch_in_hand_stays_uncommitted(stream: MemberStream) -> None:
+def test_the_current_batch_stays_uncommitted_after_a_revocation(stream: MemberStream) -> None:
     """The rest of the set is not returned either. The next owner begins with the current batch."""
     partition = partition_of(stream)
     stream.offer(chunk_of(partition, b"a", b"b", b"c"))

@@ -92,7 +92,7 @@ def test_group_is_required() -> None:
         ConsumerConfig({"zookeeper.connect": "h:1"})
 
 
-def test_changes_keep_what_was_given() -> None:
+def test_changes_keep_given_values() -> None:
     """`with_changes` computes the dependent defaults again."""
     config = ConsumerConfig(MINIMAL, offsets_storage="kafka")
     changed = config.with_changes(offsets_storage="zookeeper", consumer_timeout_ms=5)

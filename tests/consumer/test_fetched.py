@@ -31,7 +31,7 @@ def test_every_cut_gives_the_whole_messages_before_it() -> None:
         assert of_cut.next_offset() == cut // entry
 
 
-def test_what_a_later_broker_withholds_is_one_offset() -> None:
+def test_a_message_that_a_later_broker_withholds_is_one_offset() -> None:
     """A later broker sends the header of an impossible message in place of one that it does not
     convert. Alone it means: no message, no cut message, and the next offset. Behind other messages
     it is an ordinary cut message."""

@@ -133,7 +133,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher_module, "HELD_CHECK_S", 0)
 
 
-def test_goes_on_behind_what_was_fetched() -> None:
+def test_continues_behind_the_fetched_messages() -> None:
     """Each request asks for the messages behind the fetched ones, of all partitions at once."""
     bench = Bench()
     bench.cluster.append(TP0, b"a", b"b")
@@ -232,7 +232,7 @@ def test_readers_that_wait_have_the_next_request_sent_first() -> None:
     assert partition.fetch_offset == 2
 
 
-def test_what_was_asked_for_ahead_is_dropped_after_a_revocation() -> None:
+def test_a_response_to_an_early_request_is_dropped_after_a_revocation() -> None:
     """If the partition was revoked, or belongs to the member again from an earlier position, a
     response to the request that was sent ahead is dropped. No message is returned twice or skipped.
     """
@@ -250,7 +250,7 @@ def test_what_was_asked_for_ahead_is_dropped_after_a_revocation() -> None:
     assert (0, 3) == (former.consumed_offset, again.fetch_offset)
 
 
-def test_what_was_asked_for_ahead_is_dropped_after_a_move() -> None:
+def test_a_response_to_an_early_request_is_dropped_after_a_move() -> None:
     """A partition with a damaged message is fetched again from it. The response to a request that
     was sent ahead, from a later position, is dropped."""
     bench = Bench(fetch_message_max_bytes=ENTRY_BYTES)
@@ -380,10 +380,10 @@ def answer_first(bench: Bench, *parts: FetchPartitionResponse) -> None:
     bench.cluster.network.broker("b1", PORT, answer)
 
 
-def test_what_a_later_broker_does_not_convert_is_passed_by() -> None:
-    """The consumer goes on behind what a later broker does not convert. In place of a transaction's
-    marker the broker sends the header of an impossible message, which was taken for a cut message
-    and raised for ever."""
+def test_messages_that_a_later_broker_does_not_convert_are_skipped() -> None:
+    """The consumer continues behind a transaction's marker, in place of which a later broker sends
+    the header of an impossible message. (That used to count as a cut message, and was raised for
+    ever.)"""
     bench = Bench()
     bench.cluster.append(TP0, b"marker", b"b")
     partition = bench.own(TP0, 0)
@@ -396,9 +396,9 @@ def test_what_a_later_broker_does_not_convert_is_passed_by() -> None:
 
 
 @pytest.mark.parametrize(("code", "cure"), [(35, "downconversion"), (76, "gzip, snappy or lz4")])
-def test_what_a_later_broker_withholds_is_raised_each_time(code: int, cure: str) -> None:
-    """The reader gets the error each time, because it does not pass by itself and another leader
-    would not help. Reading goes on once the broker sends the messages."""
+def test_messages_that_a_later_broker_withholds_are_raised_each_time(code: int, cure: str) -> None:
+    """The reader gets the error each time, because another leader would not help. Reading continues
+    once the broker sends the messages."""
     bench = Bench()
     bench.cluster.append(TP0, b"a")
     bench.own(TP0, 0)

@@ -73,7 +73,7 @@ class SlowBroker(OneBroker):
         return self
 
 
-def test_a_search_does_not_put_back_what_was_revoked_meanwhile(
+def test_a_search_does_not_restore_a_revoked_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A partition that is revoked during a search for leaders stays revoked. After a

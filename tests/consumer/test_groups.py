@@ -8,11 +8,10 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 
-from kafka08.consumer import Blacklist, ConsumerConnector, ConsumerState, Whitelist
+from kafka08.consumer import Blacklist, ConsumerState, Whitelist
 from kafka08.consumer.assignors import range_assign, round_robin_assign
 from kafka08.consumer.subscription import thread_ids
 from kafka08.embedded.zookeeper import ZooKeeperServer
@@ -29,32 +28,11 @@ from kafka08.structs import Broker
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-from tests.consumer.groups import PaperCluster, expire_session, owned, settled
+from tests.consumer.groups import MakeMember, PaperCluster, expire_session, owned, settled
 from tests.waiting import until
 
-Member = Callable[..., ConsumerConnector]
 
-
-@pytest.fixture
-def cluster(zk: ZkClient, zk_connect: str) -> PaperCluster:
-    return PaperCluster(zk, zk_connect)
-
-
-@pytest.fixture
-def member(cluster: PaperCluster) -> Iterator[Member]:
-    """Makes members, and shuts them down at the end."""
-    made: list[ConsumerConnector] = []
-
-    def make(name: str, **keys: object) -> ConsumerConnector:
-        made.append(cluster.member(name, **keys))
-        return made[-1]
-
-    yield make
-    for connector in made:
-        connector.shutdown()
-
-
-def test_a_member_alone_owns_everything(cluster: PaperCluster, member: Member) -> None:
+def test_a_member_alone_owns_everything(cluster: PaperCluster, member: MakeMember) -> None:
     """create_message_streams() returns when the member owns all partitions. Its znodes are those of
     0.8.2.2 with one key more, which a migration of offsets reads and 0.8.2.2 ignores."""
     cluster.create_topic("tt", 3)
@@ -73,12 +51,12 @@ def test_a_member_alone_owns_everything(cluster: PaperCluster, member: Member) -
         assert cluster.zk.get(path).data is None
 
 
-def test_generated_ids_look_like_the_jvms(cluster: PaperCluster, member: Member) -> None:
+def test_generated_ids_look_like_the_jvms(cluster: PaperCluster, member: MakeMember) -> None:
     """A generated consumer id is `<group>_<host>-<ms>-<8 hex digits>`."""
     assert re.fullmatch(r"g_.+-\d{13}-[0-9a-f]{8}", member(None).consumer_id)
 
 
-def test_members_share_by_range(cluster: PaperCluster, member: Member) -> None:
+def test_members_share_by_range(cluster: PaperCluster, member: MakeMember) -> None:
     """With up to three members each partition has one owner, the one that the assignor chose. The
     first member's share shrinks with each new member and grows when they leave."""
     cluster.create_topic("tt", 7)
@@ -94,7 +72,7 @@ def test_members_share_by_range(cluster: PaperCluster, member: Member) -> None:
     cluster.wait_for_owners("tt", expected)
 
 
-def test_members_share_by_round_robin(cluster: PaperCluster, member: Member) -> None:
+def test_members_share_by_round_robin(cluster: PaperCluster, member: MakeMember) -> None:
     """Two topics are spread over two members with two streams each, in the order of Java's
     hashes."""
     for topic in ("tt", "uu"):
@@ -112,7 +90,7 @@ def test_members_share_by_round_robin(cluster: PaperCluster, member: Member) -> 
 
 
 def test_round_robin_with_unequal_subscriptions_stalls(
-    cluster: PaperCluster, member: Member
+    cluster: PaperCluster, member: MakeMember
 ) -> None:
     """The stalled member says why, and continues by itself once subscriptions are equal again."""
     cluster.create_topic("tt", 1)
@@ -127,7 +105,7 @@ def test_round_robin_with_unequal_subscriptions_stalls(
     until(lambda: settled(b), "b alone")
 
 
-def test_what_stays_is_not_disturbed(cluster: PaperCluster, member: Member) -> None:
+def test_partitions_that_stay_keep_their_owner(cluster: PaperCluster, member: MakeMember) -> None:
     """When a second member joins, partitions that stay with the first keep their owner znodes.
     (0.8.2.2 releases all first.)"""
     cluster.create_topic("tt", 4)
@@ -141,7 +119,7 @@ def test_what_stays_is_not_disturbed(cluster: PaperCluster, member: Member) -> N
 
 
 def test_a_foreign_owner_blocks_until_it_goes(
-    cluster: PaperCluster, member: Member, zk_connect: str, caplog: pytest.LogCaptureFixture
+    cluster: PaperCluster, member: MakeMember, zk_connect: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While another client owns one of three partitions, the member claims none. The stall is
     raised once with its cause, and deleting the owner's znode ends it at once."""
@@ -160,8 +138,10 @@ def test_a_foreign_owner_blocks_until_it_goes(
     creator.join(10)
 
 
-def test_a_stall_is_raised_and_ends(cluster: PaperCluster, member: Member, zk_connect: str) -> None:
-    """After rebalance.max.retries × backoff the stream raises the reason. Iteration goes on, and
+def test_a_stall_is_raised_and_ends(
+    cluster: PaperCluster, member: MakeMember, zk_connect: str
+) -> None:
+    """After rebalance.max.retries × backoff the stream raises the reason. Iteration continues, and
     the group settles later."""
     cluster.create_topic("tt", 1)
     cluster.zk.create(paths.owner("g", "tt", 0), "somebody-0")
@@ -177,7 +157,7 @@ def test_a_stall_is_raised_and_ends(cluster: PaperCluster, member: Member, zk_co
     assert a.stall_cause is None
 
 
-def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member) -> None:
+def test_a_lost_session_is_replaced(cluster: PaperCluster, member: MakeMember) -> None:
     """The member registers under a new session and owns the same partitions. Between the sessions
     it returns no message and commits nothing."""
     cluster.create_topic("tt", 2)
@@ -196,7 +176,9 @@ def test_a_lost_session_is_replaced(cluster: PaperCluster, member: Member) -> No
     assert cluster.owners("tt") == {0: "g_a-0", 1: "g_a-0"}
 
 
-def test_partitions_of_a_lost_session_go_to_others(cluster: PaperCluster, member: Member) -> None:
+def test_partitions_of_a_lost_session_go_to_others(
+    cluster: PaperCluster, member: MakeMember
+) -> None:
     """After the session of one of two members expires, each owns half of the partitions again."""
     cluster.create_topic("tt", 4)
     a, b = member("a"), member("b")
@@ -209,7 +191,7 @@ def test_partitions_of_a_lost_session_go_to_others(cluster: PaperCluster, member
     until(lambda: settled(a, b) and cluster.owners("tt") == expected, f"owners {expected}")
 
 
-def test_a_removed_registration_is_made_again(cluster: PaperCluster, member: Member) -> None:
+def test_a_removed_registration_is_made_again(cluster: PaperCluster, member: MakeMember) -> None:
     """If the id znode is deleted by hand, commits are refused until the member has registered
     again."""
     cluster.create_topic("tt", 1)
@@ -220,7 +202,7 @@ def test_a_removed_registration_is_made_again(cluster: PaperCluster, member: Mem
     until(lambda: settled(a) and len(owned(a)) == 1, "its partition")
 
 
-def test_partitions_added_and_topics_created(cluster: PaperCluster, member: Member) -> None:
+def test_partitions_added_and_topics_created(cluster: PaperCluster, member: MakeMember) -> None:
     """A named topic may be created later, and may get more partitions."""
     a = member("a")
     a.create_message_streams({"later": 1})
@@ -234,7 +216,7 @@ def test_partitions_added_and_topics_created(cluster: PaperCluster, member: Memb
     assert cluster.owners("later") == {}
 
 
-def test_patterns_pick_topics_up(cluster: PaperCluster, member: Member) -> None:
+def test_patterns_pick_topics_up(cluster: PaperCluster, member: MakeMember) -> None:
     """A whitelist and a blacklist gain topics that are created and lose those that are deleted."""
     cluster.create_topic("logs.a", 1)
     cluster.create_topic("other", 1)
@@ -255,7 +237,7 @@ def test_patterns_pick_topics_up(cluster: PaperCluster, member: Member) -> None:
 
 
 def test_without_brokers_it_waits_for_one(
-    zk: ZkClient, zk_connect: str, member: Member, cluster: PaperCluster
+    zk: ZkClient, zk_connect: str, member: MakeMember, cluster: PaperCluster
 ) -> None:
     """Without a registered broker the member settles with no partitions, until a broker registers
     (as 0.8.2.2)."""
@@ -270,7 +252,7 @@ def test_without_brokers_it_waits_for_one(
 
 
 def test_a_restarted_member_waits_for_its_own_old_node(
-    cluster: PaperCluster, member: Member, zk_connect: str
+    cluster: PaperCluster, member: MakeMember, zk_connect: str
 ) -> None:
     """With a configured consumer.id the member waits until its earlier session has ended."""
     cluster.create_topic("tt", 1)
@@ -286,7 +268,7 @@ def test_a_restarted_member_waits_for_its_own_old_node(
     creator.join(10)
 
 
-def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: Member) -> None:
+def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: MakeMember) -> None:
     """The second of two processes with one consumer.id stalls with a reason and waits until the
     first leaves. Its shutdown does not wait."""
     cluster.create_topic("tt", 1)
@@ -310,7 +292,7 @@ def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: 
 
 
 def test_twenty_members_settle_and_half_of_them_go(
-    cluster: PaperCluster, member: Member, zk_connect: str
+    cluster: PaperCluster, member: MakeMember, zk_connect: str
 ) -> None:
     """Twenty members start within moments and half of them leave. Each time every partition has
     exactly one owner."""
@@ -336,7 +318,7 @@ def test_twenty_members_settle_and_half_of_them_go(
     assert counts == [4] * 10
 
 
-def test_streams_are_made_once(cluster: PaperCluster, member: Member) -> None:
+def test_streams_are_made_once(cluster: PaperCluster, member: MakeMember) -> None:
     """A second call of either method that creates streams is an error."""
     a = member("a")
     a.create_message_streams({"tt": 1})
@@ -348,7 +330,7 @@ def test_streams_are_made_once(cluster: PaperCluster, member: Member) -> None:
 
 @pytest.mark.parametrize("topic_streams", [{"tt": 0}, {"a/b": 1}, {"": 1}, {"..": 1}])
 def test_impossible_subscriptions_are_refused(
-    cluster: PaperCluster, member: Member, topic_streams: dict[str, int]
+    cluster: PaperCluster, member: MakeMember, topic_streams: dict[str, int]
 ) -> None:
     """Fewer than one stream, or an illegal topic name, is refused before the member registers."""
     with pytest.raises(ConfigError):
@@ -356,7 +338,7 @@ def test_impossible_subscriptions_are_refused(
     assert cluster.zk.children_or_empty(paths.consumer_ids("g")) == []
 
 
-def test_shutdown_leaves_nothing_of_the_member(cluster: PaperCluster, member: Member) -> None:
+def test_shutdown_leaves_nothing_of_the_member(cluster: PaperCluster, member: MakeMember) -> None:
     """When shutdown returns, the member's id and owner znodes are deleted. Streams end, and later
     calls fail with that reason."""
     cluster.create_topic("tt", 2)
@@ -374,7 +356,7 @@ def test_shutdown_leaves_nothing_of_the_member(cluster: PaperCluster, member: Me
     assert not cluster.zk.exists(paths.group("g"))
 
 
-def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: Member) -> None:
+def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: MakeMember) -> None:
     """delete_group refuses a group with members."""
     a, b = member("a"), member("b")
     b.create_message_streams({"tt": 1})

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -25,29 +25,11 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
-from tests.consumer.groups import PaperCluster, owned, settled
+from tests.consumer.groups import MakeMember, PaperCluster, owned, settled
 from tests.waiting import until
 
 SHUTDOWN_S = 12.0
 """The bound of a shutdown here: ZooKeeper's timeouts (2 s each), and room for a busy machine."""
-
-
-@pytest.fixture
-def cluster(zk: ZkClient, zk_connect: str) -> PaperCluster:
-    return PaperCluster(zk, zk_connect)
-
-
-@pytest.fixture
-def member(cluster: PaperCluster) -> Iterator[Callable[..., ConsumerConnector]]:
-    made: list[ConsumerConnector] = []
-
-    def make(name: str, **keys: object) -> ConsumerConnector:
-        made.append(cluster.member(name, **keys))
-        return made[-1]
-
-    yield make
-    for connector in made:
-        connector.shutdown()
 
 
 def join_in_background(connector: ConsumerConnector, topic: str) -> threading.Thread:
@@ -60,7 +42,7 @@ def join_in_background(connector: ConsumerConnector, topic: str) -> threading.Th
 
 def test_guarantee_2_a_member_change_during_a_rebalance_is_not_missed(
     cluster: PaperCluster,
-    member: Callable[..., ConsumerConnector],
+    member: MakeMember,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another member joins while this one has read the group and claimed partitions, but not yet
@@ -92,9 +74,7 @@ def test_guarantee_2_a_member_change_during_a_rebalance_is_not_missed(
         thread.join(10)
 
 
-def test_a_member_prints_how_it_is_doing(
-    cluster: PaperCluster, member: Callable[..., ConsumerConnector]
-) -> None:
+def test_a_member_prints_how_it_is_doing(cluster: PaperCluster, member: MakeMember) -> None:
     """repr() has the name in ZooKeeper, the state, and the number of partitions."""
     cluster.create_topic("tt", 2)
     a = member("a")
@@ -107,7 +87,7 @@ def test_a_member_prints_how_it_is_doing(
 
 def test_a_commit_and_the_offsets_of_a_claim_take_turns(
     cluster: PaperCluster,
-    member: Callable[..., ConsumerConnector],
+    member: MakeMember,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An offset store serves one thread at a time: a commit waits while the rebalancer fetches
@@ -139,7 +119,7 @@ def test_a_commit_and_the_offsets_of_a_claim_take_turns(
 
 def test_guarantee_2_a_failed_rebalance_leaves_nothing_claimed(
     cluster: PaperCluster,
-    member: Callable[..., ConsumerConnector],
+    member: MakeMember,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If the offsets cannot be read after the claim, the claim is released before the next try."""
@@ -157,7 +137,7 @@ def test_guarantee_2_a_failed_rebalance_leaves_nothing_claimed(
 
 
 def test_guarantee_3_each_stall_is_raised_once_to_each_stream(
-    cluster: PaperCluster, member: Callable[..., ConsumerConnector]
+    cluster: PaperCluster, member: MakeMember
 ) -> None:
     """Each of two streams raises a stall once and nothing more while it lasts. After the member has
     settled, the next stall is raised again."""
@@ -247,7 +227,7 @@ def test_guarantee_6_shutdown_is_bounded_from_any_state() -> None:
 @pytest.mark.parametrize("busy", [False, True])
 def test_guarantee_6_shutdown_is_bounded_when_brokers_are_dead(
     cluster: PaperCluster,
-    member: Callable[..., ConsumerConnector],
+    member: MakeMember,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     busy: bool,
@@ -275,7 +255,7 @@ def test_guarantee_6_shutdown_is_bounded_when_brokers_are_dead(
 @pytest.mark.parametrize("place", ["pool", "brokers"])
 def test_guarantee_6_shutdown_in_the_middle_of_a_commit(
     cluster: PaperCluster,
-    member: Callable[..., ConsumerConnector],
+    member: MakeMember,
     monkeypatch: pytest.MonkeyPatch,
     place: str,
 ) -> None:

@@ -35,7 +35,7 @@ class Member:
             OffsetStorage.ZOOKEEPER,
             zookeeper=ZooKeeperOffsetStore(zk, "g", id_path),
             kafka=KafkaOffsetStore(
-                self.cluster, "g", clock=self.cluster.clock, backoff_ms=1, patience_ms=0
+                self.cluster, "g", clock=self.cluster.clock, backoff_ms=1, timeout_ms=0
             ),
             on_order=self._on_order,
         )
@@ -46,15 +46,15 @@ class Member:
     def order(self, step: int, storage: OffsetStorage) -> None:
         """Writes the order into the migration's journal."""
         self.zk.put(paths.migration("g"), ORDER % (step, storage.value))
-        self.zk.ensure(paths.migration_answers("g"))
+        self.zk.ensure(paths.migration_members("g"))
         # The watch is as good as fired: its thread need not be waited for.
         self.storage._changed("")
 
     def in_zookeeper(self) -> Offsets:
         return GroupStore(self.zk).offsets("g", TPS)
 
-    def answer(self) -> Order | None:
-        node = self.zk.get_or_none(paths.migration_answer("g", "g_a"))
+    def confirmed(self) -> Order | None:
+        node = self.zk.get_or_none(paths.migration_confirmation("g", "g_a"))
         return decode_order(None if node is None else node.data)
 
 
@@ -69,7 +69,7 @@ def test_without_orders_the_configuration_counts(member: Member) -> None:
     """Without an order the configuration decides, and the member acknowledges nothing."""
     member.storage.commit({TPS[0]: 5})
     assert (member.in_zookeeper(), member.cluster.committed) == ({TPS[0]: 5}, {})
-    assert (member.answer(), member.storage.is_behind) == (None, False)
+    assert (member.confirmed(), member.storage.is_behind) == (None, False)
 
 
 def test_there_and_back(member: Member) -> None:
@@ -80,7 +80,7 @@ def test_there_and_back(member: Member) -> None:
     assert member.storage.is_behind
     member.storage.follow(TPS)
     assert member.cluster.committed == {TPS[0]: 5, TPS[1]: 6}
-    assert member.answer() == Order(1, OffsetStorage.DUAL)
+    assert member.confirmed() == Order(1, OffsetStorage.DUAL)
     member.order(2, OffsetStorage.KAFKA)
     member.storage.follow(TPS)
     member.storage.commit({TPS[0]: 50, TPS[2]: 7})
@@ -93,7 +93,7 @@ def test_there_and_back(member: Member) -> None:
     member.storage.commit({TPS[0]: 60})
     assert member.in_zookeeper()[TPS[0]] == 60
     assert member.cluster.committed[TPS[0]] == 50
-    assert member.answer() == Order(4, OffsetStorage.ZOOKEEPER)
+    assert member.confirmed() == Order(4, OffsetStorage.ZOOKEEPER)
 
 
 def test_carrying_over_lowers_nothing(member: Member) -> None:
@@ -112,29 +112,29 @@ def test_a_coordinator_that_is_away_leaves_it_behind(member: Member) -> None:
     member.cluster.refuse(TPS[0], OffsetsLoadInProgress.code)
     member.order(1, OffsetStorage.DUAL)
     member.storage.follow(TPS)
-    assert (member.storage.storage, member.answer()) == (OffsetStorage.ZOOKEEPER, None)
+    assert (member.storage.storage, member.confirmed()) == (OffsetStorage.ZOOKEEPER, None)
     assert member.storage.is_behind
     member.storage.follow(TPS)
-    assert member.answer() == Order(1, OffsetStorage.DUAL)
+    assert member.confirmed() == Order(1, OffsetStorage.DUAL)
 
 
-def test_a_new_session_reads_and_answers_anew(member: Member) -> None:
+def test_a_new_session_reads_and_acknowledges_again(member: Member) -> None:
     """A migration waits for registered members, so a member must know the order before it claims
     partitions."""
     member.order(1, OffsetStorage.DUAL)
     member.storage.follow(())
-    member.zk.delete(paths.migration_answer("g", "g_a"))
+    member.zk.delete(paths.migration_confirmation("g", "g_a"))
     member.storage.begin_session()
-    assert member.answer() == Order(1, OffsetStorage.DUAL)
+    assert member.confirmed() == Order(1, OffsetStorage.DUAL)
 
 
-def test_who_is_not_registered_does_not_answer(member: Member) -> None:
-    """A member that is not registered acknowledges nothing: a former member would let the migration
-    go on without the present one."""
+def test_an_unregistered_member_does_not_acknowledge(member: Member) -> None:
+    """A former member that acknowledged the order would let the migration continue without the
+    present one."""
     member.zk.delete(paths.consumer_id("g", "g_a"))
     member.order(1, OffsetStorage.DUAL)
     member.storage.follow(())
-    assert member.answer() is None
+    assert member.confirmed() is None
 
 
 def test_an_order_that_cannot_be_read_is_an_error(member: Member) -> None:
@@ -165,4 +165,4 @@ def test_an_order_that_was_not_read_is_read_again(
             member.storage.follow(())
     assert member.storage.is_behind
     member.storage.follow(())
-    assert member.answer() == Order(1, OffsetStorage.DUAL)
+    assert member.confirmed() == Order(1, OffsetStorage.DUAL)

@@ -47,7 +47,7 @@ def in_zookeeper(zk: ZkClient, tp: TopicPartition) -> tuple[str | None, int] | N
     return None if node is None else (node.data, node.version)
 
 
-def test_zookeeper_writes_what_changed(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
+def test_zookeeper_writes_changed_offsets_alone(zk: ZkClient, znodes: ZooKeeperOffsetStore) -> None:
     """New znodes are created and changed offsets are set. An offset that has not moved since the
     last write, or since the start, is not written."""
     zk.create(paths.offset("g", *B), "7")
@@ -186,7 +186,7 @@ def test_a_fetch_waits_for_the_coordinator(
 
 def test_a_fetch_gives_up_at_last(cluster: StoreCluster) -> None:
     """The error is raised after the timeout, and at once when the fetch is interrupted."""
-    store = KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000, patience_ms=3000)
+    store = KafkaOffsetStore(cluster, "g", clock=cluster.clock, backoff_ms=1000, timeout_ms=3000)
     cluster.refuse(A, *[OffsetsLoadInProgress.code] * 20)
     with pytest.raises(OffsetsLoadInProgress):
         store.fetch([A])
@@ -259,7 +259,7 @@ def test_dual_starts_from_the_larger(
     assert cluster.committed == {A: 10}
 
 
-def test_dual_writes_to_zookeeper_what_kafka_took(
+def test_dual_writes_to_zookeeper_after_kafka(
     zk: ZkClient, cluster: StoreCluster, kafka: KafkaOffsetStore, znodes: ZooKeeperOffsetStore
 ) -> None:
     """With dual commit Kafka comes first. A partition that it refused is not written to

@@ -90,7 +90,7 @@ def running(action: Callable[[], object]) -> Iterator[threading.Thread]:
 def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a commit does not end, a release takes no partition: they stay owned and are read.
     (They used to be revoked first, and then the member owned partitions that it did not read.)"""
-    monkeypatch.setattr(ownership, "COMMIT_PATIENCE_S", 0.01)
+    monkeypatch.setattr(ownership, "COMMIT_TIMEOUT_S", 0.01)
     member = Member()
     with member.committing(), pytest.raises(KafkaError, match="another commit"):
         member.ownership.give_up([T0], commit=True)
@@ -179,7 +179,7 @@ class OvertakenStream(MemberStream):
         return super().position()
 
 
-def test_no_commit_goes_back_while_the_reader_goes_on() -> None:
+def test_no_commit_goes_back_while_the_reader_continues() -> None:
     """A commit never goes back while the reader advances. A set that was finished between two reads
     of the position used to count from its start again, and committed messages were read twice."""
     stream = OvertakenStream(supervisor=AllIsWell(), runtime=THREADS)

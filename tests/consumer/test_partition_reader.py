@@ -78,7 +78,7 @@ def test_a_broker_that_dies_is_left(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("error", [UnknownError, NotLeaderForPartition])
-def test_what_passes_is_raised_when_it_stays(
+def test_a_retriable_error_that_stays_is_raised(
     cluster: FakeCluster, error: type[UnknownError]
 ) -> None:
     """A retriable error is raised with the partition after the policy's attempts, so that no caller
@@ -106,7 +106,7 @@ def test_a_message_larger_than_the_fetch_is_fetched_with_room(cluster: FakeClust
     assert [b"x" * 5000] == read(reader)
 
 
-def test_who_stops_is_not_kept_by_retries(cluster: FakeCluster) -> None:
+def test_a_stop_ends_retries(cluster: FakeCluster) -> None:
     """When the reader is stopped, the error of the current try ends the read."""
     reader = PartitionReader(
         connected(cluster), TP, 0, is_stopping=lambda: True, clock=cluster.clock

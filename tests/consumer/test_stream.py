@@ -138,7 +138,7 @@ def test_nothing_handed_out_commits_nothing(stream: MemberStream) -> None:
     assert partition.fetch_offset == 8
 
 
-def test_a_revocation_takes_everything_but_the_message_in_hand(stream: MemberStream) -> None:
+def test_a_revocation_takes_all_but_the_current_message(stream: MemberStream) -> None:
     """After a revocation no message of the partition is returned, its position excludes the current
     message, and later sets are refused. Other partitions continue."""
     going, staying = partition_of(stream, 0), partition_of(stream, 1)
@@ -162,7 +162,7 @@ def test_an_outdated_set_is_refused(stream: MemberStream) -> None:
     assert not stream.offer(chunk)
 
 
-def test_room_is_told(supervisor: AllIsWell) -> None:
+def test_a_full_stream_signals_room(supervisor: AllIsWell) -> None:
     """A stream is full above its capacity, and signals when it has room again."""
     told = []
     stream = MemberStream(
@@ -313,12 +313,12 @@ def test_a_decoder_error_is_raised_and_passed(supervisor: AllIsWell) -> None:
 
 
 @pytest.mark.parametrize("slow", [b"a", b"b"])
-def test_a_slow_decoder_keeps_nobody_out(
+def test_a_slow_decoder_blocks_no_fetcher(
     supervisor: AllIsWell, monkeypatch: pytest.MonkeyPatch, slow: bytes
 ) -> None:
-    """A slow decoder does not block fetchers, and blocks close() for at most FENCE_PATIENCE_S, at
+    """A slow decoder does not block fetchers, and blocks close() for at most FENCE_TIMEOUT_S, at
     the first message of a set too."""
-    monkeypatch.setattr("kafka08.consumer.stream.FENCE_PATIENCE_S", 0.01)
+    monkeypatch.setattr("kafka08.consumer.stream.FENCE_TIMEOUT_S", 0.01)
     entered, go = threading.Event(), threading.Event()
 
     def decode(value: bytes) -> bytes:
@@ -391,7 +391,7 @@ def test_closing_ends_the_iteration(stream: MemberStream, committed: bool) -> No
     assert not stream.offer(chunk_of(partition, b"c"))
 
 
-def test_what_a_reader_committed_is_not_taken_back(stream: MemberStream) -> None:
+def test_a_readers_commit_is_not_undone(stream: MemberStream) -> None:
     """If the reader commits its current message, a later commit of another thread or a revocation
     does not undo it."""
     partition = partition_of(stream)

@@ -54,7 +54,7 @@ def test_static_topics_count_before_they_exist() -> None:
         ("{}", "white_list", StaticSubscription({})),
     ],
 )
-def test_reads_what_a_znode_says(text: str, pattern: str, expected: object) -> None:
+def test_reads_a_znodes_pattern(text: str, pattern: str, expected: object) -> None:
     """Each pattern in a znode is its subscription; an empty pattern means static (TopicCount)."""
     znode = f'{{"version":1,"subscription":{text},"pattern":"{pattern}","timestamp":"1"}}'
     assert expected == subscription_of(decode_consumer(znode), exclude_internal_topics=True)
@@ -72,7 +72,7 @@ def test_writes_and_reads_the_same() -> None:
         assert subscription == read
 
 
-def test_refuses_what_cannot_be_assigned() -> None:
+def test_refuses_an_impossible_subscription() -> None:
     """A pattern that is not supported, or a member without streams, is an error, as in 0.8.2.2."""
     with pytest.raises(ConfigError):
         subscription_of(ConsumerRegistration({"(": 1}, "white_list"), exclude_internal_topics=True)

@@ -66,7 +66,7 @@ def test_a_short_program_hears_of_it_at_its_end(
     assert "stream 1 is not read: [t,1] wait" in said
 
 
-def test_who_has_not_begun_is_not_blamed(
+def test_a_program_that_has_not_begun_gets_no_warning(
     streams: dict[StreamKey, MemberStream], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A program that reads none of its streams gets no warning: it may be starting."""

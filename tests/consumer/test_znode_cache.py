@@ -51,7 +51,7 @@ def test_guarantee_8_each_node_is_read_once_and_again_after_a_change(changes: Ch
     assert changes.requests(paths) == (1, {"/a": 1, "/b": 2})
 
 
-def test_a_node_made_anew_is_read_anew(changes: Changes) -> None:
+def test_a_recreated_znode_is_read_again(changes: Changes) -> None:
     """A znode that was deleted and created again, as by a member that returns under its name, is
     read again."""
     changes.nodes.refresh(["/a"])
@@ -61,7 +61,7 @@ def test_a_node_made_anew_is_read_anew(changes: Changes) -> None:
     assert changes.nodes.refresh(["/a"]) == {"/a": 7}
 
 
-def test_what_is_absent_is_watched_when_asked_for(changes: Changes) -> None:
+def test_a_missing_znode_is_watched_on_request(changes: Changes) -> None:
     """On request the cache watches a missing znode, and reads it again when it is created."""
     assert changes.nodes.refresh(["/new"], absent_too=True) == {}
     assert changes.requests(["/new"], absent_too=True) == (0, {})

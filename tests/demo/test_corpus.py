@@ -35,7 +35,8 @@ def test_a_single_file_is_its_own_tree(tmp_path: Path) -> None:
 
 
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
-    """No file, only empty ones, or a link to nowhere: a demo of nothing would verify nothing."""
+    """No file, only empty ones, or a broken link is an error: a demo of nothing would verify
+    nothing."""
     (tmp_path / "empty").touch()
     (tmp_path / "nowhere").symlink_to("absent")
     for source in (tmp_path, tmp_path / "empty", tmp_path / "nowhere"):
@@ -54,7 +55,7 @@ def test_a_line_that_no_broker_takes_is_named(tmp_path: Path) -> None:
 
 
 def test_the_standard_library_is_there() -> None:
-    """The default text: only sources, nothing that was installed beside them."""
+    """The default text has only sources of Python itself, none that was installed beside them."""
     files = text_files(standard_library())
     assert len(files) > 500
     assert {".py"} == {path.suffix for path in files}

@@ -118,11 +118,11 @@ def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_broken_off_it_leaves_nothing_running(
+def test_interrupted_it_leaves_nothing_running(
     start: Callable[..., Demo], number: signal.Signals
 ) -> None:
-    """In the middle of a stage: no process survives, no file either, no traceback is seen. After
-    kill -9 the cluster's guard sees to it."""
+    """After an interrupt in a stage no process and no file remains, and no traceback is printed.
+    After kill -9 the cluster's guard cleans up."""
     demo = start("--no-spark")
     until(lambda: demo.remains() and list(demo.temporary.glob("*/broker-0/logs/*-5/*")))
     demo.popen.send_signal(number)
@@ -134,11 +134,11 @@ def test_broken_off_it_leaves_nothing_running(
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_broken_off_in_spark_it_leaves_nothing_running(
+def test_interrupted_in_spark_it_leaves_nothing_running(
     start: Callable[..., Demo], number: signal.Signals
 ) -> None:
-    """In the middle of a job: Java and its workers end too, and leave no file, though SIGTERM
-    comes to all of the process group at once, as from `timeout`."""
+    """After SIGTERM to the whole process group in a job, as from `timeout`, Java and its workers
+    end too, and leave no file."""
     demo = start(command=SPARK_ONLY)
     until(lambda: list(demo.temporary.glob("*/spark/local/blockmgr-*")))
     if number == signal.SIGTERM:

@@ -65,8 +65,8 @@ def test_the_table_is_compared_with_the_files(
     assert len(result.files) == 2
 
 
-def test_differences_are_told_up_to_a_few() -> None:
-    """What is missing and what is too much, in order, and how many more."""
+def test_a_few_differences_are_listed() -> None:
+    """The text has missing and surplus rows, in order, and how many more there are."""
     assert count_differences(COUNTS, dict(COUNTS)) == ""
     seen = {("m", f"x{n}"): 1 for n in range(7)}
     said = count_differences(seen, {})
@@ -74,8 +74,9 @@ def test_differences_are_told_up_to_a_few() -> None:
     assert said.endswith("; and 2 more")
 
 
-def test_what_the_chart_shows() -> None:
-    """Modules and names by occurrences, equal ones by name; `self` counts but has no bar."""
+def test_the_chart_counts_modules_and_names() -> None:
+    """Modules and names are sorted by occurrences, equal ones by name; `self` counts but has no
+    bar."""
     assert chart.largest(COUNTS) == [
         ("m", 11, [("x", 2)]),
         ("n", 6, [("y", 3), ("z", 3)]),
@@ -84,7 +85,7 @@ def test_what_the_chart_shows() -> None:
 
 @pytest.mark.parametrize("counts", [COUNTS, {(f"m{n}", "x" * n): n for n in range(1, 30)}, {}])
 def test_the_chart_is_a_png(tmp_path: Path, counts: Counts) -> None:
-    """1000 by 540 pixels, small, for few modules, many and none."""
+    """The chart has 1000 by 540 pixels and is small, for few modules, many and none."""
     chart.draw(counts, "Names", tmp_path / "c.png")
     data = (tmp_path / "c.png").read_bytes()
     assert data.startswith(b"\x89PNG")

@@ -10,7 +10,8 @@ PAGE = ROOT / "docs/reference/environment.md"
 
 
 def test_the_page_names_each_variable_that_the_package_reads() -> None:
-    """And no other of ours. Of variables that begin with an underscore only our code knows."""
+    """The page names no other variable of ours. Variables that begin with an underscore are
+    internal."""
     sources = (path.read_text() for path in ROOT.glob("kafka08/**/*.py"))
     read = {name for source in sources for name in re.findall(r'"(KAFKA08_[A-Z_]+)"', source)}
     assert read == set(re.findall(r"^\| `(KAFKA08_[A-Z_]+)` \|", PAGE.read_text(), re.MULTILINE))

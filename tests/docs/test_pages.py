@@ -110,7 +110,7 @@ def test_anchors_name_headings(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_named_in_prose_exist(name: str) -> None:
-    """Every `kafka08 noun verb --option` between backquotes."""
+    """Every `kafka08 noun verb --option` between backquotes exists."""
     for text in re.findall(r"`kafka08 ([^`]+)`", (ROOT / name).read_text()):
         command, options = options_of(text)
         assert command in text.split(), text

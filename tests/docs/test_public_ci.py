@@ -10,7 +10,10 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 WORKFLOWS = {path.stem: path for path in (ROOT / ".github" / "workflows").glob("*.yml")}
 TEXTS = {name: path.read_text() for name, path in WORKFLOWS.items()}
-EXPECTED_SCRIPTS = {"ci": {"scripts/test", "scripts/docs"}, "publish": {"scripts/release"}}
+EXPECTED_SCRIPTS = {
+    "ci": {"scripts/test", "scripts/docs"},
+    "publish": {"scripts/release", "scripts/docs"},
+}
 
 
 def jobs(name: str) -> dict[str, str]:
@@ -52,9 +55,10 @@ def test_each_pyspark_is_tried() -> None:
 
 
 def test_only_a_tag_publishes_and_no_job_has_a_secret() -> None:
-    """The job that uploads is the only one with a token of its own, and runs for tags only, after
-    everything is built."""
+    """The jobs that publish are the only ones with a token of their own. They run for tags only,
+    after everything is built."""
     publish = jobs("publish")
-    assert ["publish"] == [name for name, job in publish.items() if "permissions:" in job]
-    assert "    if: github.ref_type == 'tag'\n    needs: [source, wheels]\n" in publish["publish"]
+    assert ["publish", "site"] == [name for name, job in publish.items() if "permissions:" in job]
+    for name, needs in (("publish", "source, wheels"), ("site", "publish")):
+        assert f"    if: github.ref_type == 'tag'\n    needs: [{needs}]\n" in publish[name]
     assert not [name for name, text in TEXTS.items() if "secrets." in text]

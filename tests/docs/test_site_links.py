@@ -32,8 +32,8 @@ def test_links_name_files_of_the_repository() -> None:
     ]
 
 
-def test_targets_are_relative_to_where_the_page_stands() -> None:
-    """What has no other place stays as it is."""
+def test_targets_are_relative_to_the_page() -> None:
+    """A target without another place stays unchanged."""
     places = {"docs/other.md": "b/other.md#part"}
     text = rewritten(TEXT, "docs/page.md", "a/page.md", lambda link: places.get(link.path))
     assert text == TEXT.replace("(other.md#part)", "(../b/other.md#part)")
@@ -49,7 +49,7 @@ def test_a_name_is_found_where_it_is_defined() -> None:
 
 
 def test_lists_under_numbers_are_found() -> None:
-    """As Python-Markdown wants them: four columns, empty lines around a list."""
+    """Python-Markdown needs four columns, and empty lines around such a list."""
     text = "1. One\n   more\n   - a\n     on\n   - b\n2. Two\n\n```\n   - code\n```\n"
     expected = "1. One\n    more\n\n    - a\n      on\n    - b\n\n2. Two\n\n```\n   - code\n```\n"
     assert indented(text) == expected
@@ -57,7 +57,7 @@ def test_lists_under_numbers_are_found() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_names_in_labels_are_defined_in_the_files_linked(page: str) -> None:
-    """`Log.append` beside kafka08/log/log.py: a reader searches the file for it."""
+    """A reader searches kafka08/log/log.py for the `Log.append` of the label."""
     for link in links_of((ROOT / page).read_text(), page):
         if link.name is not None and link.path.endswith(".py"):
             file = ROOT / link.path
@@ -66,5 +66,5 @@ def test_names_in_labels_are_defined_in_the_files_linked(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_has_its_place(page: str) -> None:
-    """In the navigation of mkdocs.yml; scripts/docs fails otherwise."""
+    """Every page is in the navigation of mkdocs.yml; scripts/docs fails otherwise."""
     assert f"- {page.removeprefix('docs/')}\n" in (ROOT / "mkdocs.yml").read_text()

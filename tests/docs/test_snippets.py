@@ -85,7 +85,7 @@ def test_a_failing_block_is_named_and_ends_the_page(tmp_path: Path) -> None:
     assert done.stderr.endswith("==== page.md:1\n")
 
 
-def test_a_comment_that_nobody_knows_is_an_error() -> None:
-    """A directive that is misspelt would run what must not run."""
+def test_an_unknown_directive_is_an_error() -> None:
+    """A misspelt directive would run a block that must not run."""
     with pytest.raises(AssertionError, match="not runn"):
         list(blocks("<!-- not runn: because -->\n```bash\nx\n```\n"))

@@ -28,7 +28,7 @@ ADMIN = "AdminUtils PreferredReplicaLeaderElectionCommand ReassignPartitionsComm
 
 
 def test_every_script_and_class_has_a_row() -> None:
-    """Those of bin/, kafka.tools and kafka.admin of 0.8.2.2."""
+    """The page has those of bin/, kafka.tools and kafka.admin of 0.8.2.2."""
     names = {f"kafka-{name}.sh" for name in SCRIPTS.split()}
     names |= {f"zookeeper-{name}.sh" for name in ZOOKEEPER_SCRIPTS}
     names |= {f"kafka.tools.{name}" for name in TOOLS.split()}
@@ -52,7 +52,7 @@ def options_of(text: str) -> tuple[str, set[str]]:
 
 
 def test_every_command_and_option_that_is_named_exists() -> None:
-    """`kafka08 noun verb --option`."""
+    """Every `kafka08 noun verb --option` of the page exists."""
     named = re.findall(r"`kafka08 ([^`]+)`", PAGE)
     assert len(named) > 40
     for text in named:

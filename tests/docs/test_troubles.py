@@ -57,5 +57,5 @@ def test_the_message_is_in_the_code(text: str) -> None:
 
 
 def test_messages_are_found() -> None:
-    """Otherwise the test above tests nothing."""
+    """The search finds messages, without which the test above would compare nothing."""
     assert len(quoted()) > 35

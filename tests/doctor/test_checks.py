@@ -326,7 +326,7 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
         coordinated={"c": coordinated(*IN_KAFKA, state="PreparingRebalance")}
     ),
     "offsets-expiring": lambda: cluster(commits={("idle", T0): KafkaCommit(NOW - 20 * HOUR)}),
-    "groups-unanswered": lambda: cluster(unanswered=("groups of broker 1: it is loading some",)),
+    "groups-not-read": lambda: cluster(failed_requests=("groups of broker 1: it is loading some",)),
     "group-unreadable": lambda: cluster(group_faults={"h": "no such coordinator"}),
     "group-stores-disagree": lambda: with_group(group(in_group(kafka=4))),
     "groups-left-out": lambda: cluster(groups_left_out=7),
@@ -366,12 +366,12 @@ ALSO: Mapping[str, set[str]] = {
 
 
 def test_a_healthy_cluster_has_no_findings() -> None:
-    """Neither problems nor notes."""
+    """A healthy cluster has neither problems nor notes."""
     assert [] == findings_of(HEALTHY)
 
 
 def test_every_check_has_a_fault_and_a_name_of_its_own() -> None:
-    """At least 40, as promised."""
+    """There are at least 40 checks; each has its own name and a test of it."""
     names = [check.name for check in CHECKS]
     assert len(set(names)) == len(names) >= 40
     assert set(FAULTS) == set(names)
@@ -379,7 +379,7 @@ def test_every_check_has_a_fault_and_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_is_found(name: str) -> None:
-    """By its check, with a place, a reason and a command."""
+    """Its check finds it, with a place, a reason and a command."""
     found = [finding for finding in findings_of(FAULTS[name]()) if finding.check == name]
     assert found, f"{name} found nothing"
     for finding in found:
@@ -392,7 +392,7 @@ def test_a_fault_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_is_not_found_under_other_names(name: str) -> None:
-    """But where one fault is two: see ALSO."""
+    """A fault has one finding, except where ALSO lists another one."""
     problems = {finding.check for finding in findings_of(FAULTS[name]()) if finding.is_problem}
     assert problems <= {name} | ALSO.get(name, set())
 
@@ -437,9 +437,9 @@ def test_offsets_expire_by_their_record_or_by_the_retention(
     assert ([f"its offset in Kafka expires {text}"] if text else []) == found
 
 
-def test_what_is_known_of_an_expiring_offset_is_said() -> None:
-    """Members do not protect it, the other store may have it, and a commit that is older than the
-    records that were read expires at the latest then."""
+def test_an_expiring_offset_has_all_known_facts() -> None:
+    """No member protects it, the other store may have it, and a commit older than the records that
+    were read has a latest time of expiry."""
     commits = {
         ("c", T0): KafkaCommit(NOW - 20 * HOUR),
         ("g", T0): KafkaCommit(NOW - 20 * HOUR, is_older=True),

@@ -18,10 +18,10 @@ from kafka08.embedded.broker_state import BrokerState, Condition
         ("died", -62, "Broker 1 died at TIME (signal 62); its log is /server.log."),
     ],
 )
-def test_it_is_a_sentence(
+def test_the_state_is_a_sentence(
     condition: Condition, exit_code: int | None, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it answers or when and how it ended."""
+    """The text has the broker's address, or when and how it ended."""
     monkeypatch.setenv("TZ", "UTC")
     state = BrokerState(1, "h:9092", condition, 4711, exit_code, 86400.0 * 365, "/server.log")
     assert str(state) == sentence.replace("TIME", "1971-01-01 00:00:00")

@@ -39,8 +39,8 @@ def registered(cluster: EmbeddedCluster) -> list[int]:
         return ClusterStore(zk).broker_ids()
 
 
-def test_every_broker_is_there_when_it_is_ready(cluster: EmbeddedCluster) -> None:
-    """start() returns a cluster that can be used: registered, with a controller that works."""
+def test_start_returns_a_usable_cluster(cluster: EmbeddedCluster) -> None:
+    """start() returns when all brokers are registered and the controller works."""
     assert registered(cluster) == [0, 1]
     assert cluster.bootstrap == ",".join(f"127.0.0.1:{b.port}" for b in cluster.brokers)
     with AdminClient(cluster.zookeeper.connect_string) as admin:
@@ -53,7 +53,8 @@ def test_every_broker_is_there_when_it_is_ready(cluster: EmbeddedCluster) -> Non
 
 
 def test_a_broker_is_stopped_and_comes_back_at_its_address(cluster: EmbeddedCluster) -> None:
-    """A clean stop removes its znode at once; a requested stop is not an error."""
+    """A clean stop removes the broker's znode at once, and check_alive does not count a requested
+    stop as a failure."""
     broker = cluster.brokers[1]
     address = broker.address
     assert broker.stop() == 0
@@ -65,7 +66,7 @@ def test_a_broker_is_stopped_and_comes_back_at_its_address(cluster: EmbeddedClus
 
 
 def test_a_killed_broker_comes_back(cluster: EmbeddedCluster) -> None:
-    """After kill -9 its znode stands until its session ends; the restart waits for that."""
+    """After kill -9 the znode remains until its session ends; the restart waits for that."""
     broker = cluster.brokers[0]
     broker.kill()
     assert not broker.running
@@ -74,7 +75,7 @@ def test_a_killed_broker_comes_back(cluster: EmbeddedCluster) -> None:
 
 
 def test_a_broker_that_dies_by_itself_is_noticed(cluster: EmbeddedCluster) -> None:
-    """check_alive shows how it ended and the end of its log."""
+    """check_alive raises with the exit status and the end of the broker's log."""
     broker = cluster.brokers[1]
     pid = broker.process.pid
     assert pid is not None
@@ -86,16 +87,17 @@ def test_a_broker_that_dies_by_itself_is_noticed(cluster: EmbeddedCluster) -> No
     cluster.check_alive()
 
 
-def test_a_topic_that_is_deleted_goes(cluster: EmbeddedCluster) -> None:
-    """Topic deletion is on, which 0.8's default is not."""
+def test_a_deleted_topic_disappears(cluster: EmbeddedCluster) -> None:
+    """delete.topic.enable is true here, unlike 0.8's default."""
     cluster.create_topic("gone")
     with AdminClient(cluster.zookeeper.connect_string) as admin:
         admin.delete_topic("gone")
         until(lambda: "gone" not in admin.list_topics(), "the topic is gone")
 
 
-def test_a_paused_broker_answers_nobody(cluster: EmbeddedCluster) -> None:
-    """It loses its session like any broker that hangs, and registers again when it goes on."""
+def test_a_paused_broker_sends_no_response(cluster: EmbeddedCluster) -> None:
+    """A paused broker loses its session like one that hangs, and registers again when it
+    resumes."""
     broker = cluster.brokers[1]
     broker.pause()
     until(lambda: registered(cluster) == [0], "its session ended")
@@ -104,7 +106,7 @@ def test_a_paused_broker_answers_nobody(cluster: EmbeddedCluster) -> None:
 
 
 def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
-    """A bad configuration ends the start with what the broker said, and nothing stays behind."""
+    """An invalid configuration ends start() with the broker's own error, and no process remains."""
     cluster = EmbeddedCluster(brokers=1, config={"num.partitions": "0"}, data_dir=tmp_path)
     with pytest.raises(KafkaError, match=r"(?s)broker 0 ended with exit code 1.*num\.partitions"):
         cluster.__enter__()
@@ -113,7 +115,8 @@ def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_was_given_is_used_again(tmp_path: Path) -> None:
-    """Topics and addresses outlive the cluster; a temporary directory does not."""
+    """Topics and addresses outlive the cluster in a given directory; a temporary directory is
+    removed."""
     with EmbeddedCluster(brokers=1, data_dir=tmp_path) as cluster:
         addresses = cluster.zookeeper.connect_string, cluster.bootstrap
         with AdminClient(cluster.zookeeper.connect_string) as admin:
@@ -129,9 +132,29 @@ def test_a_directory_that_was_given_is_used_again(tmp_path: Path) -> None:
     assert not directory.exists()
 
 
+def test_a_killed_cluster_starts_again_at_other_addresses(tmp_path: Path) -> None:
+    """All its processes were killed, and other programs have its ports by now. ZooKeeper still has
+    the broker's session, and gives it its whole timeout with each start: the broker would find its
+    id taken at every attempt."""
+    killed = EmbeddedCluster(brokers=1, data_dir=tmp_path)
+    killed.start()
+    ports = [killed.zookeeper.port, killed.brokers[0].port]
+    for process in killed.processes:
+        process.kill()
+    killed.stop()
+    taken = [socket.create_server(("127.0.0.1", port)) for port in ports]
+    try:
+        with EmbeddedCluster(brokers=1, data_dir=tmp_path) as cluster:
+            assert registered(cluster) == [0]
+    finally:
+        for other in taken:
+            other.close()
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_whichever_signal_ends_us(number: signal.Signals) -> None:
-    """Ctrl-C reaches the parent alone and ends in a clean stop; kill -9 leaves it to the guard."""
+def test_nothing_remains_after_any_signal(number: signal.Signals) -> None:
+    """Ctrl-C reaches the parent alone and ends in a clean stop; after kill -9 the guard cleans
+    up."""
     program = """
         import sys, time
         from kafka08.embedded import EmbeddedCluster
@@ -156,8 +179,8 @@ def test_nothing_is_left_whichever_signal_ends_us(number: signal.Signals) -> Non
 
 
 def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two clusters that start at the same time may prefer the same port; the loser takes another.
-    Here the port looks free when it is chosen and is not when the broker listens."""
+    """Two clusters that start together may choose the same port. If the port is taken between the
+    choice and the broker's bind, the cluster chooses another."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         looks = iter([True])
@@ -170,8 +193,8 @@ def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch: pytest.MonkeyPa
             cluster.create_topic("t", 2)
 
 
-def test_a_level_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
-    """One that there is not, and two that differ; nothing was made."""
+def test_an_impossible_level_is_refused_at_once(tmp_path: Path) -> None:
+    """An unknown level and two different ones are errors before anything is created."""
     known = "is not one of 0.8.2, 0.9.0, 0.10.2"
     refused: tuple[tuple[dict[str, Any], str], ...] = (
         ({"level": "0.10.1"}, f"level: '0.10.1' {known}"),
@@ -189,8 +212,9 @@ def test_a_level_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
-def test_its_brokers_speak_as_the_level_says(level: str) -> None:
-    """They serve a topic, register as that release does, and 0.10.2 says what it serves."""
+def test_its_brokers_have_the_configured_level(level: str) -> None:
+    """Brokers of each level serve a topic and register as that release does; those of 0.10.2
+    respond to ApiVersions."""
     with EmbeddedCluster(brokers=2, level=level) as cluster:
         cluster.create_topic("t", 1, 2)
         with ZkClient(cluster.zookeeper.connect_string) as zk:

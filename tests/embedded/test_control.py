@@ -16,7 +16,7 @@ from kafka08.errors import KafkaError
 TURN_SECONDS = 0.02
 
 
-def obey(verb: Verb, broker: int) -> str:
+def execute(verb: Verb, broker: int) -> str:
     if broker == 7:
         raise KafkaError("there is no broker 7")
     if broker == 8:
@@ -31,7 +31,7 @@ def serving(directory: Path) -> Iterator[None]:
 
         def run() -> None:
             while not ended.is_set():
-                server.serve(obey, TURN_SECONDS)
+                server.serve(execute, TURN_SECONDS)
 
         thread = threading.Thread(target=run)
         thread.start()
@@ -42,8 +42,9 @@ def serving(directory: Path) -> Iterator[None]:
             thread.join()
 
 
-def test_an_answer_is_what_was_said(tmp_path: Path) -> None:
-    """Or the error that it came to, also one of the disk."""
+def test_a_response_is_a_result_or_an_error(tmp_path: Path) -> None:
+    """The client gets the result of its request, or the error that it caused, an error of the disk
+    included."""
     with serving(tmp_path):
         assert ask(tmp_path, "kill", 1) == "kill 1"
         for broker, reason in ((7, "there is no broker 7"), (8, "no space left")):
@@ -53,7 +54,7 @@ def test_an_answer_is_what_was_said(tmp_path: Path) -> None:
 
 
 def test_the_directory_may_have_a_long_name(tmp_path: Path) -> None:
-    """Longer than the address of a Unix socket may be."""
+    """The path may be longer than the address of a Unix socket can be."""
     directory = tmp_path / ("d" * 200)
     directory.mkdir()
     with serving(directory):
@@ -64,8 +65,8 @@ def test_the_directory_may_have_a_long_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", [b"", b"\n", b"[]\n", b'{"verb": "format", "broker": 1}\n', b"x" * 5000]
 )
-def test_what_is_no_request_changes_nothing(tmp_path: Path, line: bytes) -> None:
-    """It is refused, and the next one is served."""
+def test_invalid_bytes_change_nothing(tmp_path: Path, line: bytes) -> None:
+    """Invalid bytes get an error, and the next request is served."""
     with serving(tmp_path):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(tmp_path / "control"))
@@ -75,8 +76,8 @@ def test_what_is_no_request_changes_nothing(tmp_path: Path, line: bytes) -> None
         assert ask(tmp_path, "kill", 1) == "kill 1"
 
 
-def test_a_socket_that_was_left_does_not_matter(tmp_path: Path) -> None:
-    """Nothing answers there; the next owner takes its name."""
+def test_a_leftover_socket_is_replaced(tmp_path: Path) -> None:
+    """A socket file without a listener does not stop the next owner from listening there."""
     killed = ControlServer(tmp_path)
     killed._listener.close()
     with pytest.raises(KafkaError, match=r"control: Connection refused"):

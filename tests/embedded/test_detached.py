@@ -24,8 +24,8 @@ from kafka08.errors import ConfigError, KafkaError
 BROKER = BrokerState(0, "h:1", "running", 7, None, 1.0, "/log")
 
 
-def test_a_look_at_a_directory_does_not_keep_its_owner_out(tmp_path: Path) -> None:
-    """A process that asks what runs there shares the lock for a moment: claim waits for that."""
+def test_a_reader_of_the_state_does_not_block_a_claim(tmp_path: Path) -> None:
+    """A process that reads the state holds the lock for a moment: claim() waits for it."""
     with (tmp_path / "lock").open("a") as lock_file:
         fcntl.flock(lock_file, fcntl.LOCK_SH)
         timer = threading.Timer(0.7, fcntl.flock, (lock_file, fcntl.LOCK_UN))
@@ -37,7 +37,7 @@ def test_a_look_at_a_directory_does_not_keep_its_owner_out(tmp_path: Path) -> No
 
 
 def test_a_directory_has_one_owner(tmp_path: Path) -> None:
-    """Until it releases it. The loser does not wait."""
+    """A second claim() fails at once until the owner releases the directory."""
     owner, other = ClusterDirectory(tmp_path), ClusterDirectory(tmp_path)
     assert owner.claim()
     started = time.monotonic()
@@ -48,8 +48,8 @@ def test_a_directory_has_one_owner(tmp_path: Path) -> None:
     other.release()
 
 
-def test_of_those_who_claim_at_once_one_wins(tmp_path: Path) -> None:
-    """Each round, whatever state the last owner left."""
+def test_one_of_several_concurrent_claims_wins(tmp_path: Path) -> None:
+    """Each round has one winner, whatever state the last owner left."""
     for _ in range(20):
         directories = [ClusterDirectory(tmp_path) for _ in range(4)]
         with ThreadPoolExecutor(4) as pool:
@@ -59,8 +59,9 @@ def test_of_those_who_claim_at_once_one_wins(tmp_path: Path) -> None:
         directories[won.index(True)].release()
 
 
-def test_what_was_killed_does_not_run_however_many_ask(tmp_path: Path) -> None:
-    """Its state remains without a lock: no other process is taken for its owner."""
+def test_a_killed_owner_is_not_reported_as_running(tmp_path: Path) -> None:
+    """The state of a killed process remains without a lock, and concurrent readers do not mistake
+    each other for its owner."""
     killed = ClusterDirectory(tmp_path)
     killed.claim()
     state = (tmp_path / "cluster.json").read_text()
@@ -76,7 +77,7 @@ def test_what_was_killed_does_not_run_however_many_ask(tmp_path: Path) -> None:
 
 
 def test_a_new_owner_removes_the_old_state_before_it_has_the_lock(tmp_path: Path) -> None:
-    """A process that finds the lock taken never reads where an earlier cluster answered."""
+    """A process that finds the lock taken never reads the addresses of an earlier cluster."""
     (tmp_path / "cluster.json").write_text("old")
 
     class Directory(ClusterDirectory):
@@ -92,8 +93,8 @@ def test_a_new_owner_removes_the_old_state_before_it_has_the_lock(tmp_path: Path
     directory.release()
 
 
-def test_what_the_owner_announces_is_read(tmp_path: Path) -> None:
-    """Addresses, brokers, and the process that it belongs to."""
+def test_readers_see_the_owners_state(tmp_path: Path) -> None:
+    """Readers get addresses, brokers and the owner's process."""
     owner = ClusterDirectory(tmp_path)
     owner.claim()
     written = owner.announce("h:2181", "h:1", (BROKER,))
@@ -105,8 +106,8 @@ def test_what_the_owner_announces_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"brokers": [], "pid": 1, "new": 2}'])
-def test_a_state_of_another_version_is_told(tmp_path: Path, text: str) -> None:
-    """With the file."""
+def test_a_state_of_another_version_is_an_error(tmp_path: Path, text: str) -> None:
+    """The error names the file."""
     owner = ClusterDirectory(tmp_path)
     owner.claim()
     (tmp_path / "cluster.json").write_text(text)
@@ -116,7 +117,8 @@ def test_a_state_of_another_version_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_how_to_stop_a_cluster_of_another_version(tmp_path: Path) -> None:
-    """The first form of the file had neither brokers nor the start of the process."""
+    """A state of version 1, without brokers and the process's start time, still leads to its
+    process."""
     owner = ClusterDirectory(tmp_path)
     owner.claim()
     old = '{"pid": 7, "directory": "/d", "zookeeper": "h:2181", "bootstrap": "h:1"}'
@@ -127,9 +129,8 @@ def test_how_to_stop_a_cluster_of_another_version(tmp_path: Path) -> None:
     owner.release()
 
 
-def test_a_stranger_is_not_stopped(tmp_path: Path) -> None:
-    """The state names a process that has another start than the one with its id: an error says so
-    and nothing is sent."""
+def test_a_reused_process_id_is_not_signalled(tmp_path: Path) -> None:
+    """If the process with the stored id has another start time, stop raises and sends no signal."""
     owner = ClusterDirectory(tmp_path)
     owner.claim()
     with subprocess.Popen(["/bin/sleep", "60"]) as stranger:
@@ -141,8 +142,8 @@ def test_a_stranger_is_not_stopped(tmp_path: Path) -> None:
     owner.release()
 
 
-def test_a_directory_that_cannot_be_written_can_be_looked_at(tmp_path: Path) -> None:
-    """Looking makes no file."""
+def test_a_read_only_directory_can_be_read(tmp_path: Path) -> None:
+    """Reading the state creates no file."""
     assert ClusterDirectory(tmp_path).running() is None
     assert list(tmp_path.iterdir()) == []
 
@@ -150,7 +151,7 @@ def test_a_directory_that_cannot_be_written_can_be_looked_at(tmp_path: Path) -> 
 def test_a_cluster_in_the_foreground_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By commands without a directory, as long as it runs and no detached cluster does."""
+    """Commands without a directory find it while it runs, if no detached cluster does."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     default = find_directory()
     assert default.path == tmp_path / "state" / "kafka08" / "cluster"
@@ -165,8 +166,9 @@ def test_a_cluster_in_the_foreground_is_found(
     assert find_directory().path == default.path
 
 
-def test_a_user_without_a_home_gives_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of the command line says so; a plain `up` needs none."""
+def test_a_user_without_a_home_must_give_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a home directory commands fail with an error that asks for a directory; a plain `up`
+    needs none."""
 
     def no_home() -> Path:
         raise RuntimeError("Could not determine home directory.")

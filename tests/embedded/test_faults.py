@@ -47,8 +47,8 @@ def send(cluster: EmbeddedCluster, topic: str, count: int) -> None:
         producer.send([KeyedMessage(topic, b"message %d" % n) for n in range(count)])
 
 
-def test_a_killed_broker_is_missed_at_once(cluster: EmbeddedCluster) -> None:
-    """kill ends its session too; heal starts it again at its address with its data."""
+def test_a_killed_brokers_session_ends_at_once(cluster: EmbeddedCluster) -> None:
+    """kill ends the broker's session too; heal starts it again at its address with its data."""
     cluster.create_topic("killed")
     send(cluster, "killed", 3)
     leader = cluster.leader_of("killed")
@@ -69,7 +69,7 @@ def end_of(cluster: EmbeddedCluster, topic: str) -> int:
 
 
 def test_a_broker_whose_session_expired_registers_again(cluster: EmbeddedCluster) -> None:
-    """The session ends on the server; the broker finds out, says so, and comes back."""
+    """The server ends the session; the broker notices, logs it and registers again."""
     broker = cluster.brokers[1]
     position = broker.process.log_size
     cluster.expire_session(broker)
@@ -79,15 +79,15 @@ def test_a_broker_whose_session_expired_registers_again(cluster: EmbeddedCluster
 
 
 def test_heal_waits_for_a_broker_whose_session_expired(cluster: EmbeddedCluster) -> None:
-    """The next test finds it registered."""
+    """After heal the broker is registered for the next test."""
     cluster.expire_session(1)
     cluster.heal()
     assert registered(cluster) == [0, 1]
 
 
 @pytest.mark.parametrize("fault", ["pause", "kill"])
-def test_heal_mends_zookeeper(cluster: EmbeddedCluster, fault: str) -> None:
-    """On its port, with its data, and with the sessions of the brokers."""
+def test_heal_restores_zookeeper(cluster: EmbeddedCluster, fault: str) -> None:
+    """ZooKeeper returns on its port with its data, and the brokers keep their sessions."""
     position = cluster.brokers[1].process.log_size
     getattr(cluster.zookeeper.process, fault)()
     cluster.heal()
@@ -96,9 +96,9 @@ def test_heal_mends_zookeeper(cluster: EmbeddedCluster, fault: str) -> None:
     assert "re-registering" not in cluster.brokers[1].process.logged_since(position, 1000)
 
 
-def test_a_broker_that_is_cut_off_is_alone(cluster: EmbeddedCluster) -> None:
-    """Clients get no answer, ZooKeeper ends its session; after restore the answer arrives over the
-    same connection, for nothing was lost."""
+def test_a_disconnected_broker_is_isolated(cluster: EmbeddedCluster) -> None:
+    """Clients get no response and ZooKeeper ends the session. After restore the response arrives
+    over the same connection, since no byte was lost."""
     cluster.create_topic("cut")
     leader = cluster.leader_of("cut")
     tp = TopicPartition("cut", 0)
@@ -114,8 +114,8 @@ def test_a_broker_that_is_cut_off_is_alone(cluster: EmbeddedCluster) -> None:
     until(lambda: end_of(cluster, "cut") == 0, "it serves")
 
 
-def test_others_do_not_notice_a_cut(cluster: EmbeddedCluster) -> None:
-    """Only connections to and from the broker that is cut wait."""
+def test_other_connections_survive_a_cut(cluster: EmbeddedCluster) -> None:
+    """Only connections to and from the disconnected broker wait."""
     other = cluster.brokers[1]
     cluster.cut(0)
     client = ClusterClient(parse_bootstrap(f"{other.host}:{other.port}"))
@@ -125,7 +125,8 @@ def test_others_do_not_notice_a_cut(cluster: EmbeddedCluster) -> None:
 
 
 def test_connections_that_are_reset_fail_and_new_ones_work(cluster: EmbeddedCluster) -> None:
-    """Those of the other broker stay, and a cut connection is reset as well."""
+    """reset closes connections of one broker, blocked ones included; those of the other broker
+    stay."""
     connections = [Connection(broker.host, broker.port) for broker in cluster.brokers]
     with connections[0] as reset, connections[1] as other:
         for connection in connections:
@@ -141,15 +142,15 @@ def test_connections_that_are_reset_fail_and_new_ones_work(cluster: EmbeddedClus
 
 
 def test_a_paused_broker_is_resumed_by_heal(cluster: EmbeddedCluster) -> None:
-    """pause takes it out of the cluster, heal brings it back."""
+    """pause makes the broker lose its session, heal resumes it."""
     cluster.pause(1)
     until(lambda: registered(cluster) == [0], "its session ended")
     cluster.heal()
     until(lambda: registered(cluster) == [0, 1], "it registered again")
 
 
-def test_a_damaged_tail_is_cut_off_at_the_next_start(cluster: EmbeddedCluster) -> None:
-    """The check sees the damage; recovery after kill -9 keeps all messages before it."""
+def test_a_damaged_tail_is_truncated_at_the_next_start(cluster: EmbeddedCluster) -> None:
+    """The check finds the damage; recovery after kill -9 keeps all messages before it."""
     cluster.create_topic("damaged")
     for _ in range(3):
         send(cluster, "damaged", 1)
@@ -166,8 +167,8 @@ def test_a_damaged_tail_is_cut_off_at_the_next_start(cluster: EmbeddedCluster) -
         cluster.corrupt_tail(leader, "nothing")
 
 
-def test_only_a_cuttable_cluster_is_cut() -> None:
-    """The error says what is missing."""
+def test_cut_needs_a_cluster_with_proxies() -> None:
+    """The error names the missing option."""
     cluster = EmbeddedCluster(brokers=1)
     with pytest.raises(KafkaError, match="cuttable=True"):
         cluster.cut(cluster.brokers[0] if cluster.brokers else 0)

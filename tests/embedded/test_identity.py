@@ -30,8 +30,8 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.usefixtures("way")
-def test_the_process_itself_is_signalled(process: subprocess.Popen[bytes]) -> None:
-    """As long as it runs; when it has ended, nothing has its identity."""
+def test_a_running_process_is_signalled(process: subprocess.Popen[bytes]) -> None:
+    """The identity matches while the process runs, and no process has it afterwards."""
     identity = ProcessIdentity(process.pid, started_at(process.pid) or "")
     assert identity.started
     assert len(identity.started.split()) == 1
@@ -45,21 +45,21 @@ def test_the_process_itself_is_signalled(process: subprocess.Popen[bytes]) -> No
 
 
 @pytest.mark.usefixtures("way")
-def test_a_stranger_with_the_same_id_is_not(process: subprocess.Popen[bytes]) -> None:
-    """The id was given to another process, which started at another time."""
+def test_a_process_with_a_reused_id_is_not_signalled(process: subprocess.Popen[bytes]) -> None:
+    """Another process has the id now, with another start time."""
     assert not ProcessIdentity(process.pid, "earlier").send(signal.SIGKILL)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.1)
 
 
-def test_processes_of_one_second_differ(process: subprocess.Popen[bytes]) -> None:
-    """This one started before the child."""
+def test_processes_started_in_one_second_differ(process: subprocess.Popen[bytes]) -> None:
+    """This process and its child have different start times within a second."""
     assert started_at(os.getpid()) != started_at(process.pid)
     assert ProcessIdentity.of_this_process() == (os.getpid(), started_at(os.getpid()))
 
 
-def test_a_process_of_another_user_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rather than "Operation not permitted" without the process."""
+def test_a_process_of_another_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the process, instead of a bare "Operation not permitted"."""
 
     def refuse(*_: object) -> None:
         raise PermissionError

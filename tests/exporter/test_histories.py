@@ -38,7 +38,7 @@ def watched(*views: ClusterView) -> Histories:
 
 
 def test_a_group_at_the_end_is_not_late() -> None:
-    """However old the last message is."""
+    """It is not, however old the last message is."""
     last = view(100, 10)
     assert 0.0 == watched(view(0, 10), last).seconds_late(last, T0, 10)
 
@@ -52,8 +52,8 @@ def test_a_group_is_as_late_as_its_next_message_is_old() -> None:
     assert pytest.approx(27.0) == histories.seconds_late(last, T0, 20)
 
 
-def test_a_group_that_is_further_behind_than_is_known_is_at_least_so_late() -> None:
-    """As the oldest end that is remembered."""
+def test_a_group_behind_the_history_is_at_least_as_late_as_it() -> None:
+    """Its lateness is at least the age of the oldest remembered log end."""
     last = view(4, 500)
     assert 4 * STEP / 1000 == watched(view(0, 400), last).seconds_late(last, T0, 3)
 
@@ -101,8 +101,8 @@ def test_a_stalled_group_is_known_by_the_versions_of_its_commits() -> None:
     assert Verdict.STALL is watched(*views).verdict(views[-1], "g", T0)
 
 
-def test_a_group_that_ends_is_stopped_after_as_long_as_it_was_seen_to_commit() -> None:
-    """Not before."""
+def test_a_silent_group_is_stopped_after_its_history() -> None:
+    """The verdict is STOP once its silence is as long as its history of commits, and not before."""
     moving = [view(n, 100 + 10 * n, 5 * n, version=n) for n in range(5)]
     silent = [view(n, 100 + 10 * n, 20, version=4) for n in range(5, 12)]
     histories = watched(*moving, *silent[:4])
@@ -122,8 +122,9 @@ def test_an_exporter_that_has_just_started_says_nothing_bad() -> None:
     assert Verdict.STOP is histories.verdict(views[-1], "g", T0)
 
 
-def test_what_is_remembered_is_bounded_and_what_is_gone_is_forgotten() -> None:
-    """ENDS_MAX ends, HISTORY_MAX commits, and nothing of a topic or group that was deleted."""
+def test_histories_are_bounded_and_forget_deleted_topics() -> None:
+    """A history has at most ENDS_MAX ends and HISTORY_MAX commits, and none of a deleted topic or
+    group."""
     histories = Histories()
     for n in range(ENDS_MAX * 2):
         histories.add(view(n, n * 2, n, version=n))
@@ -167,7 +168,8 @@ def test_both_stores_have_their_lag_and_the_newer_offset_counts() -> None:
 
 
 def test_a_partition_has_kafka_exporters_names() -> None:
-    """Under-replicated, led by its preferred replica."""
+    """A partition has kafka_exporter's metrics, such as under-replicated and led by its preferred
+    replica."""
     shown = view(0, 10)
     found = samples(shown, watched(shown))
     labels = {"topic": "t", "partition": "0"}

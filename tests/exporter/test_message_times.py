@@ -23,15 +23,16 @@ class Brokers:
 
 
 def test_partitions_are_asked_for_together_and_the_latest_groups_first() -> None:
-    """One offset of each in a question."""
+    """A request has one offset of each partition, that of the group that is furthest behind
+    first."""
     brokers = Brokers()
     found = MessageTimes().look_up({T0: {7, 3}, T1: {5}}, brokers)
     assert {(T0, 3): 3, (T0, 7): 7, (T1, 5): 5} == found
     assert [{T0: 3, T1: 5}, {T0: 7}] == brokers.asked
 
 
-def test_what_stands_still_is_not_asked_again() -> None:
-    """And what is gone is forgotten."""
+def test_unchanged_positions_are_not_requested_again() -> None:
+    """Deleted ones are forgotten."""
     brokers, times = Brokers(), MessageTimes()
     times.look_up({T0: {3, 7}}, brokers)
     assert {(T0, 7): 7, (T0, 9): 9} == times.look_up({T0: {7, 9}}, brokers)
@@ -50,8 +51,8 @@ def test_a_partition_without_timestamps_is_left_alone_for_a_while() -> None:
     assert {(T0, 1): 1} == times.look_up({T0: {1}}, brokers)
 
 
-def test_a_thousand_groups_cost_so_many_questions_at_most() -> None:
-    """What is beyond is left to the history; a question without an answer is asked again."""
+def test_requests_for_a_thousand_groups_are_limited() -> None:
+    """Groups beyond the limit are left to the history; a request without a response is repeated."""
     brokers = Brokers()
     found = MessageTimes().look_up({T0: set(range(1000))}, brokers)
     assert {(T0, n) for n in range(ROUNDS_MAX)} == set(found)

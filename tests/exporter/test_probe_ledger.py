@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka08.exporter.probe_ledger import OUTSTANDING_MAX, ProbeLedger
 from kafka08.exposition import text_of
 
-PATIENCE = 5.0
+TIMEOUT = 5.0
 NAMES = {
     "produced": "messages_produced_total",
     "failed": "messages_produced_failed_total",
@@ -37,7 +37,7 @@ def sent(ledger: ProbeLedger, partition: int = 0) -> int:
 def test_acknowledgement_and_reading_come_in_either_order() -> None:
     """A consumer may have a message before the producer has its answer."""
     for order in ("acknowledge", "read"), ("read", "acknowledge"):
-        ledger = ProbeLedger(PATIENCE)
+        ledger = ProbeLedger(TIMEOUT)
         number = sent(ledger)
         assert {"in_flight": 1} == counted(ledger)
         for step in order:
@@ -47,23 +47,23 @@ def test_acknowledgement_and_reading_come_in_either_order() -> None:
         assert 0 == ledger.outstanding
 
 
-def test_acknowledged_and_not_read_is_lost_after_the_patience() -> None:
-    """Not before it; and late if it comes at last."""
-    ledger = ProbeLedger(PATIENCE)
+def test_acknowledged_and_unread_is_lost_after_the_timeout() -> None:
+    """It is not lost before that, and late if it is read afterwards."""
+    ledger = ProbeLedger(TIMEOUT)
     number = sent(ledger)
     ledger.acknowledge(number, 0.1)
-    ledger.expire(PATIENCE)
+    ledger.expire(TIMEOUT)
     assert "lost" not in counted(ledger)
-    ledger.expire(PATIENCE + 0.1)
+    ledger.expire(TIMEOUT + 0.1)
     assert {"produced": 1, "produce": 1, "lost": 1} == counted(ledger)
     ledger.read(number, 7.0)
     ledger.read(number, 8.0)
     assert {"produced": 1, "produce": 1, "lost": 1, "late": 1} == counted(ledger)
 
 
-def test_what_was_never_acknowledged_is_failed_and_not_lost() -> None:
-    """Also if it was stored, and is read after all."""
-    ledger = ProbeLedger(PATIENCE)
+def test_an_unacknowledged_message_is_failed_and_not_lost() -> None:
+    """This holds even if it was stored, and is read after all."""
+    ledger = ProbeLedger(TIMEOUT)
     number = sent(ledger)
     ledger.expire(100.0)
     assert {"in_flight": 1} == counted(ledger)
@@ -74,7 +74,7 @@ def test_what_was_never_acknowledged_is_failed_and_not_lost() -> None:
 
 def test_a_message_that_comes_twice_counts_once() -> None:
     """A retry of the producer stores it again."""
-    ledger = ProbeLedger(PATIENCE)
+    ledger = ProbeLedger(TIMEOUT)
     number = sent(ledger, partition=3)
     for _ in range(2):
         ledger.read(number, 0.5)
@@ -86,7 +86,7 @@ def test_a_message_that_comes_twice_counts_once() -> None:
 
 def test_a_cluster_that_does_not_answer_is_not_sent_ever_more() -> None:
     """No more than the bound are remembered."""
-    ledger = ProbeLedger(PATIENCE)
+    ledger = ProbeLedger(TIMEOUT)
     numbers = [ledger.send(0, 0.0) for _ in range(OUTSTANDING_MAX + 5)]
     assert [None] * 5 == numbers[OUTSTANDING_MAX:]
     assert OUTSTANDING_MAX == ledger.outstanding
@@ -94,7 +94,7 @@ def test_a_cluster_that_does_not_answer_is_not_sent_ever_more() -> None:
 
 def test_latencies_fill_their_buckets() -> None:
     """Each bucket counts what is at most its bound, as Prometheus adds them up."""
-    ledger = ProbeLedger(PATIENCE)
+    ledger = ProbeLedger(TIMEOUT)
     for seconds in (0.001, 0.02, 40.0):
         ledger.acknowledge(sent(ledger), seconds)
     lines = text_of(ledger.families()).splitlines()

@@ -30,16 +30,27 @@ def summary(now: ClusterView) -> Summary:
     return summary_of(replace(now, now_ms=2000), now, histories)
 
 
-def test_a_group_whose_logs_are_not_known_has_no_lag() -> None:
-    """Nor a verdict: all brokers are down, and 0 and OK would claim a healthy group."""
+def test_a_group_with_unknown_logs_has_no_lag() -> None:
+    """It has no verdict either: with all brokers down, 0 and OK would claim a healthy group."""
     shown = summary(view(LED, LOST, end=None))
     [group], [topic] = shown.groups, shown.topics
     assert (None, None) == (group.lag, group.verdict)
     assert (None, None) == (topic.messages, topic.per_second)
 
 
-def test_what_is_known_counts() -> None:
-    """Of one partition of two."""
+def test_a_clock_that_was_set_back_leaves_rates_unknown() -> None:
+    """Divided by next to no time, some messages would be a million per second."""
+    before, later = view(LED, end=5), replace(view(LED, end=105), now_ms=400)
+    [broker], [topic], [group] = (
+        (shown := summary_of(later, before, Histories())).brokers,
+        shown.topics,
+        shown.groups,
+    )
+    assert (None, None, None) == (broker.per_second, topic.per_second, group.per_second)
+
+
+def test_known_partitions_count() -> None:
+    """Of two partitions one has a known lag, which counts."""
     shown = summary(view(LED, LOST, end=12))
     [group], [topic] = shown.groups, shown.topics
     assert (7, "OK") == (group.lag, group.verdict)

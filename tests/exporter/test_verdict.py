@@ -14,7 +14,8 @@ MINUTE = 60_000
 
 
 def test_every_generated_history_is_judged_as_burrow_judges_it() -> None:
-    """10,000 of them: burrow_histories.py says how Burrow's answers were made."""
+    """10,000 histories get Burrow's verdict; burrow_histories.py says how Burrow's were
+    recorded."""
     answers = [int(digit) for digit in ANSWERS.read_text().replace("\n", "")]
     assert COUNT == len(answers)
     ours = [int(verdict_of(*history)) for history in histories()]
@@ -46,13 +47,13 @@ def commits(*offsets: int, lags: tuple[int | None, ...] = (5, 5, 5)) -> list[Com
     ],
 )
 def test_a_rule(history: list[Commit], verdict: Verdict) -> None:
-    """With lag now, and without it always OK."""
+    """A history with lag now has the verdict of its rule; without lag the group is OK."""
     assert verdict is verdict_of(history, [100], 5, NOW_MS)
     assert Verdict.OK is verdict_of(history, [100], 0, NOW_MS)
 
 
 def test_a_group_has_stopped_when_it_is_silent_for_longer_than_its_history() -> None:
-    """But not if it was at the end of the log a moment ago."""
+    """It has not if it was at the end of the log a moment ago."""
     history = commits(1, 2, 3)
     later = NOW_MS + 2 * MINUTE + 1000
     assert Verdict.STOP is verdict_of(history, [100], 5, later)
@@ -61,6 +62,6 @@ def test_a_group_has_stopped_when_it_is_silent_for_longer_than_its_history() -> 
 
 
 def test_the_worst_verdict_of_a_group_counts() -> None:
-    """OK without partitions."""
+    """A group without partitions is OK."""
     assert Verdict.OK is worst([])
     assert Verdict.STALL is worst([Verdict.OK, Verdict.STALL, Verdict.WARN])

@@ -57,13 +57,13 @@ def with_group(**changed: object) -> CoordinatedFacts:
         (replace(WELL, partitions=(partition(T0), partition(T1, None))), ["never-committed"]),
         (replace(WELL, partitions=(partition(T0), partition(T1, 11))), ["outside-log"]),
         (replace(WELL, partitions=(partition(T0), partition(T1, leader=None))), ["no-leader"]),
-        (replace(WELL, unanswered=("offsets in Kafka: x",)), ["unanswered"]),
+        (replace(WELL, failed_requests=("offsets in Kafka: x",)), ["request-failed"]),
         (with_group(members=(replace(MEMBER, topics=()),)), ["unread-topic"]),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_each_fault_is_found(facts: CoordinatedFacts, expected: list[str]) -> None:
-    """By its kind, and nothing else beside it."""
+    """A fault causes the finding of its kind, and no other."""
     assert kinds(facts) == expected
 
 
@@ -71,7 +71,7 @@ def test_each_fault_is_found(facts: CoordinatedFacts, expected: list[str]) -> No
 def test_a_stopped_group_is_a_problem_if_messages_wait(
     committed: int | None, problem: bool
 ) -> None:
-    """Also where nothing was ever committed."""
+    """It is a problem even if it never committed an offset."""
     facts = replace(with_group(members=(), state="Empty"), partitions=(partition(T0, committed),))
     [finding, *_] = explain_coordinated(facts)
     assert (finding.kind, finding.problem) == ("no-members", problem)

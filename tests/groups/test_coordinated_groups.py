@@ -166,8 +166,8 @@ def test_offsets_are_not_changed_under_a_member(
 def test_a_stopped_group_is_reset(
     kafka08: Kafka08, cluster: EmbeddedCluster, member: Member, group: str, tmp_path: Path
 ) -> None:
-    """Nothing without --execute; by shift, to an offset, and from an exported plan, of which the
-    next member goes on."""
+    """Nothing changes without --execute. The reset may be a shift, an offset, or an exported plan,
+    and the next member starts there."""
     member.leave()
 
     def offsets() -> list[int]:
@@ -226,10 +226,10 @@ def test_a_group_of_the_coordinator_stays_out_of_zookeeper(
     assert (row["zookeeper"], row["kafka"]) == (None, 5)
 
 
-def test_both_kinds_stand_side_by_side(
+def test_both_kinds_are_listed_together(
     kafka08: Kafka08, cluster: EmbeddedCluster, member: Member, group: str
 ) -> None:
-    """A group of ZooKeeper that commits to both stores is one row; where both have a group of one
+    """A group of ZooKeeper that commits to both stores is one row. Of two groups with the same
     name, the one with members is shown, and --kind shows the other."""
     with ZkClient(cluster.zookeeper.connect_string) as zk:
         store = GroupStore(zk)
@@ -251,8 +251,8 @@ def test_both_kinds_stand_side_by_side(
     assert kafka08.json("group", "describe", "of-zookeeper", zookeeper=True)["kind"] == "zookeeper"
 
 
-def test_what_is_not_there_is_an_error(kafka08: Kafka08) -> None:
-    """Of describe, explain, get and lag alike; without any address a misuse."""
+def test_a_missing_group_is_an_error(kafka08: Kafka08) -> None:
+    """It is an error of describe, explain, get and lag; no address at all is misuse."""
     for words in (
         ("group", "describe"),
         ("group", "explain"),
@@ -278,6 +278,10 @@ def test_a_plan_that_is_no_plan_is_refused(kafka08: Kafka08, tmp_path: Path) -> 
     done = kafka08.run("group", "reset", "g", "--from-file", str(plan))
     assert done.returncode == 2
     assert "line 2: 't,one,6' is not topic,partition,offset" in done.stderr
+    for content, said in ((b"", "no offsets in it"), (b"t,\xff,6", "not a file of --export")):
+        plan.write_bytes(content)
+        done = kafka08.run("group", "reset", "g", "--from-file", str(plan))
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert kafka08.run("group", "reset", "g").returncode == 2
 
 
@@ -292,7 +296,7 @@ def live(cluster: EmbeddedCluster) -> Iterator[Live]:
 
 @pytest.mark.usefixtures("member")
 def test_the_console_shows_the_owners(live: Live, group: str) -> None:
-    """Of the group at its coordinator alone: ZooKeeper does not know it. All is read."""
+    """The group is known to its coordinator alone, not to ZooKeeper, and has read all messages."""
     details = group_details(live, group)
     [kind] = details["kinds"]
     [member] = kind["members"]
@@ -317,8 +321,8 @@ def test_the_console_shows_when_messages_were_written(cluster: EmbeddedCluster, 
 def test_a_group_whose_members_left_stays_one_of_its_coordinator(
     cluster: EmbeddedCluster, kafka08: Kafka08, group: str
 ) -> None:
-    """Its offsets in Kafka do not make it one of ZooKeeper, which does not know it; with the time
-    at which they expire, a day after the commit."""
+    """Its offsets in Kafka do not make it a group of ZooKeeper, which does not know it. Their
+    expiry, a day after the commit, is shown."""
     Member(cluster, group).leave()
     found = kafka08.json("group", "describe", group, zookeeper=True)
     assert ("coordinator", "Empty") == (found["kind"], found["state"])
@@ -327,10 +331,11 @@ def test_a_group_whose_members_left_stays_one_of_its_coordinator(
     assert "in 24.0 h" in kafka08("group", "describe", group, zookeeper=True)
 
 
-def test_a_coordinator_that_does_not_answer_is_told(
+def test_a_coordinator_that_does_not_respond_is_reported(
     cluster: EmbeddedCluster, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A group without members, whose offsets could not be read, is not one without offsets."""
+    """A group without members, whose offsets could not be read, is distinguished from one without
+    offsets."""
     Member(cluster, group).leave()
     with Connections(None, cluster.bootstrap) as connections:
         fetch = connections.coordinators.fetch

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kafka08.client import ClusterClient, RetryPolicy
-from kafka08.errors import NO_ERROR, NotCoordinatorForConsumer, OffsetsLoadInProgress
+from kafka08.errors import (
+    NO_ERROR,
+    ConsumerCoordinatorNotAvailable,
+    LeaderNotAvailable,
+    NotCoordinatorForConsumer,
+    OffsetsLoadInProgress,
+)
 from kafka08.groups.coordinator_reader import AT_ONCE, CoordinatorReader
 from kafka08.levels import Level
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, ConsumerMetadataResponse
 from kafka08.protocol.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
 from kafka08.protocol.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest, MetadataResponse
+from kafka08.protocol.metadata import (
+    BrokerEndpoint,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicMetadata,
+)
 from kafka08.protocol.offsets import OffsetsRequest, OffsetsResponse
 from kafka08.protocol.types import Request, Response
+from kafka08.structs import NO_LEADER, OFFSETS_TOPIC
 from tests.mock_clock import MockClock
 from tests.network.scripted import Hangup, Script, ScriptedNetwork
 
@@ -29,6 +45,7 @@ class Cluster:
         self.clock = MockClock()
         self.codes: dict[int, int] = {}
         self.moved: set[str] = set()
+        self.has_offsets_topic = False
         self._brokers = [BrokerEndpoint(n, f"b{n}", 9092) for n in range(1, len(groups) + 1)]
         for broker, names in zip(self._brokers, groups, strict=True):
             self.network.broker(broker.host, broker.port, self._script(broker.broker_id, names))
@@ -45,7 +62,11 @@ class Cluster:
         def answer(request: Request) -> Response:
             match request:
                 case MetadataRequest():
-                    return MetadataResponse(self._brokers, [])
+                    return MetadataResponse(self._brokers, self._topics())
+                case ConsumerMetadataRequest():
+                    return ConsumerMetadataResponse(
+                        ConsumerCoordinatorNotAvailable.code, -1, "", -1
+                    )
                 case OffsetsRequest():
                     return OffsetsResponse([])
                 case _ if groups is None:
@@ -59,6 +80,12 @@ class Cluster:
 
         return answer
 
+    def _topics(self) -> list[TopicMetadata]:
+        if not self.has_offsets_topic:
+            return []
+        partition = PartitionMetadata(LeaderNotAvailable.code, 0, NO_LEADER, [1], [])
+        return [TopicMetadata(NO_ERROR, OFFSETS_TOPIC, [partition])]
+
     def _described(self, name: str) -> DescribedGroup:
         if name in self.moved:
             return DescribedGroup(NotCoordinatorForConsumer.code, name, "", "", "", [])
@@ -70,11 +97,12 @@ def test_every_broker_is_asked_and_one_of_0_8_has_no_groups() -> None:
     cluster = Cluster(["b"], None, ["a"])
     found = cluster.reader().groups()
     assert [(g.name, g.coordinator.id) for g in found.groups] == [("a", 3), ("b", 1)]
-    assert found.unanswered == ()
+    assert (found.failed_requests, found.old_brokers) == ((), 1)
 
 
-def test_what_cannot_be_asked_is_noted() -> None:
-    """A dead broker, one that is loading, a group that moves: the others are listed."""
+def test_failed_requests_are_noted() -> None:
+    """A dead broker, a loading one and a group that moves are noted, and the other groups are
+    listed."""
     cluster = Cluster(["a", "b"], ["c"], ["d"])
     cluster.codes[1] = OffsetsLoadInProgress.code
     cluster.moved = {"b"}
@@ -83,7 +111,7 @@ def test_what_cannot_be_asked_is_noted() -> None:
     cluster.network.remove("b3", 9092)
     found = reader.groups()
     assert [g.name for g in found.groups] == ["a", "c"]
-    loading, moved, gone = found.unanswered
+    loading, moved, gone = found.failed_requests
     assert "broker 1: it is loading" in loading
     assert "group b has just moved" in moved
     assert "broker 3: cannot connect to b3:9092" in gone
@@ -96,6 +124,17 @@ def test_a_thousand_groups_are_described_in_parts() -> None:
     assert [g.name for g in cluster.reader().groups().groups] == names
     asked = cluster.network.requests(DescribeGroupsRequest)
     assert {len(r.groups) for r in asked} == {AT_ONCE}  # type: ignore[attr-defined]
+
+
+def test_a_group_without_a_coordinator_is_given_up_within_seconds() -> None:
+    """If the group's partition of the offsets topic has no leader, the answer is error 15, after
+    about 3 s. (Each of 15 tries took 100 searches: `group describe` waited for minutes.)"""
+    cluster = Cluster(["a"])
+    cluster.has_offsets_topic = True
+    started = cluster.clock.monotonic()
+    with pytest.raises(ConsumerCoordinatorNotAvailable):
+        cluster.reader().describe("a")
+    assert 2 < cluster.clock.monotonic() - started < 5
 
 
 def test_no_coordinator_is_asked_for_without_an_offsets_topic() -> None:

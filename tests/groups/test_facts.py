@@ -46,14 +46,16 @@ def test_the_lag_of_a_partition(
     lag: int | None,
     text: str | None,
 ) -> None:
-    """From the newest offset; without one from the log's start, as a lower bound: older messages
-    may be deleted unread, but not from a log that never had one."""
+    """It counts from the newest offset. Without one it counts from the log's start and is a lower
+    bound, since older messages may be deleted, unless the log begins at 0."""
     found = PartitionOffsets(TopicPartition("t", 0), zookeeper, kafka, start, end)
     assert (found.lag, found.lag_text) == (lag, text)
 
 
 def test_nothing_is_said_of_a_partition_that_kafka_was_not_asked_about() -> None:
     """It may have an offset there: neither "never committed" nor a lag."""
-    found = PartitionOffsets(TopicPartition("t", 0), None, None, 10, 100, kafka_answered=False)
+    found = PartitionOffsets(
+        TopicPartition("t", 0), None, None, 10, 100, coordinator_responded=False
+    )
     assert not found.never_committed
     assert found.lag is None

@@ -54,7 +54,7 @@ def never_committed(number: int, owner: str | None, end: int = 100) -> Partition
 
 
 def test_a_partition_without_an_offset_may_be_skipped() -> None:
-    """It has messages: the next owner may begin at their end. What to do is said, too."""
+    """It has messages, and the next owner may begin at their end: the finding says what to do."""
     facts = group([], [partition(0, None), never_committed(1, None), never_committed(2, None)])
     found = {finding.kind: finding for finding in explain(facts)}
     finding = found["never-committed"]
@@ -98,8 +98,8 @@ def test_either_strategy_is_right(assign: object) -> None:
 
 
 def test_a_persistent_owner_blocks_for_ever() -> None:
-    """Its znode is named, whom it blocks, and that it must be deleted; the partition that waits
-    for it says what it waits for."""
+    """The finding names the znode, the member that it blocks, and that it must be deleted; the
+    waiting partition names its cause."""
     facts = group([A], [partition(0, "zombie", 0), partition(1, None)])
     blocking, unowned = explain(facts)
     assert (blocking.kind, unowned.kind) == ("blocking-owner", "no-owner")
@@ -124,21 +124,21 @@ def test_an_owner_of_no_live_member_blocks(owner: Owner, advice: str) -> None:
     assert advice in finding.advice
 
 
-def test_a_partition_that_nobody_claims() -> None:
-    """Nothing blocks it: the member that should have it has given up."""
+def test_an_unclaimed_partition() -> None:
+    """No owner blocks it: the member that should have it has given up."""
     [finding] = explain(group([A, B], [partition(0, "a"), partition(1, None)]))
     assert (finding.kind, finding.subject) == ("no-owner", "[tt,1]")
     assert "g_b-0" in finding.says
 
 
 def test_owners_by_no_strategy() -> None:
-    """Two live owners the wrong way round: one finding for all of it."""
+    """Two live owners the wrong way round cause one finding."""
     facts = group([A, B], [partition(0, "b", 2), partition(1, "a")])
     assert kinds(facts) == ["misplaced"]
 
 
-def test_a_registration_that_nobody_understands() -> None:
-    """It is named with its fault, and so are the partitions that wait for it."""
+def test_an_unreadable_registration() -> None:
+    """The finding has its fault, and the partitions that wait for it."""
     odd = Member("g_odd", ConsumerRegistration({"(?<x": 1}, WHITE_LIST), 3)
     facts = group([A, odd], [partition(0, None)])
     unreadable, unowned = explain(facts)
@@ -148,34 +148,35 @@ def test_a_registration_that_nobody_understands() -> None:
 
 
 def test_threads_without_partitions_are_a_note() -> None:
-    """More threads than partitions: told, but no problem."""
+    """More threads than partitions are reported, but are no problem."""
     [finding] = explain(group([A, B], [partition(0, "a")]))
     assert (finding.kind, finding.problem) == ("idle-threads", False)
 
 
 def test_topics_that_are_missing_or_unread() -> None:
-    """A subscription to no topic; an offset of a topic that nobody reads, or that is gone."""
+    """A subscription to no topic, and an offset of an unread or deleted topic, are found."""
     facts = group([member("a", 1, nowhere=1)], [partition(0, None)])
     assert kinds(facts) == ["absent-topic", "unread-topic"]
     gone = replace(partition(1, None), exists=False, leader=None)
     assert kinds(group([A], [partition(0, "a"), gone])) == ["gone-partition"]
 
 
-def test_a_pattern_subscribes_to_what_it_matches() -> None:
-    """Its topics are those that exist; it has no absent ones."""
+def test_a_pattern_subscribes_to_matching_topics() -> None:
+    """Its topics are those that exist; none is absent."""
     by_pattern = Member("g_a", ConsumerRegistration({"t.*": 1}, WHITE_LIST), 1)
     assert kinds(group([by_pattern], [partition(0, "a")])) == []
 
 
 def test_a_znode_among_the_owners_that_names_no_partition() -> None:
-    """A note: it blocks no member."""
+    """It is a note, since it blocks no member."""
     [finding] = explain(replace(SETTLED, strays=("/consumers/g/owners/tt/0.lock",)))
     assert (finding.kind, finding.problem) == ("stray-znode", False)
     assert finding.subject == "/consumers/g/owners/tt/0.lock"
 
 
-def test_nobody_and_nothing() -> None:
-    """A stopped group is a problem only while messages wait for it; no broker always is."""
+def test_a_stopped_group_and_no_broker() -> None:
+    """A stopped group is a problem only while messages wait for it; a cluster without brokers
+    always is."""
     stopped = group([], [partition(0, None)])
     assert [(f.kind, f.problem) for f in explain(stopped)] == [("no-members", True)]
     assert "50 messages" in explain(stopped)[0].says
@@ -198,8 +199,9 @@ def test_an_offset_outside_the_log(at: int, says: str) -> None:
     assert says in finding.says
 
 
-def test_what_the_stores_disagree_about() -> None:
-    """Which is ahead and by how much; an offset in Kafka alone among others in both."""
+def test_differences_between_the_stores() -> None:
+    """The finding says which store is ahead and by how much, or that Kafka alone has an offset
+    while others are in both."""
     [finding] = explain(group([A], [replace(partition(0, "a"), kafka=57)]))
     assert "Kafka is 7 messages ahead" in finding.says
     alone = replace(partition(1, "a"), zookeeper=None, kafka=57)
@@ -207,16 +209,16 @@ def test_what_the_stores_disagree_about() -> None:
 
 
 def test_problems_come_first() -> None:
-    """And what could not be asked is one."""
-    facts = replace(SETTLED, unanswered=("offsets in Kafka: no broker answered",))
+    """A failed request is a problem."""
+    facts = replace(SETTLED, failed_requests=("offsets in Kafka: no broker responded",))
     noted = replace(facts.partitions[0], kafka=57)
     found = explain(replace(facts, partitions=(noted, facts.partitions[1])))
-    assert [f.kind for f in found] == ["unanswered", "stores-disagree"]
-    assert str(found[0]).startswith("Problem: g: offsets in Kafka: no broker answered\n  Advice: ")
+    assert [f.kind for f in found] == ["request-failed", "stores-disagree"]
+    assert str(found[0]).startswith("Problem: g: offsets in Kafka: no broker responded\n  Advice: ")
 
 
-def test_what_is_the_same_of_many_partitions_is_said_once() -> None:
-    """Seven partitions without leader: one finding that names five and counts the others."""
+def test_many_partitions_make_one_finding() -> None:
+    """Seven partitions without a leader are one finding that names five and counts the others."""
     lost = [replace(partition(n, "a"), leader=None, log_start=None, log_end=None) for n in range(7)]
     [finding] = explain(group([A], lost))
     assert finding.subject == "[tt,0], [tt,1], [tt,2], [tt,3], [tt,4] and 2 more"

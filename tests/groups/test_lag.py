@@ -37,5 +37,6 @@ def test_an_offset_beyond_the_end_hides_no_other_lag() -> None:
 
 
 def test_a_lag_that_is_not_known_is_left_out() -> None:
-    """Of a partition without a leader; a topic that has no other has no row."""
+    """The lag of a partition without a leader is left out; a topic with only such partitions has no
+    row."""
     assert lag_by_topic([partition(0, 50, end=None)]) == []

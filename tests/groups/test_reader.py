@@ -55,7 +55,7 @@ def test_it_reads_both_stores_members_owners_and_logs(cluster: PaperCluster) -> 
 
 
 def test_the_text_of_an_owner_has_a_bound(cluster: PaperCluster) -> None:
-    """Reports print it: a megabyte in an owner znode is not a thread's name."""
+    """A megabyte in an owner znode is not printed in reports."""
     cluster.store.zk.create(paths.owner("g", "tt", 0), "x" * 100_000)
     with reader(cluster, StoreCluster()) as looking:
         [owner] = [p.owner for p in looking.facts("g").partitions if p.owner is not None]
@@ -78,7 +78,8 @@ def test_an_offset_that_cannot_be_read_concerns_its_partition_alone(cluster: Pap
 
 
 def test_a_partition_that_was_added_later_is_there(cluster: PaperCluster) -> None:
-    """The group stopped, its topic got a second partition, and messages: they used to be missed."""
+    """While the group was stopped its topic got a second partition, and messages: the facts include
+    both."""
     GroupStore(cluster.store.zk).commit_offsets("g", {T0: 30})
     with reader(cluster, StoreCluster()) as looking:
         facts = looking.facts("g")
@@ -97,18 +98,18 @@ def test_a_topic_that_was_owned_and_never_committed_is_there(cluster: PaperClust
     assert [p.topic_partition for p in facts.partitions if p.never_committed] == [T0, T1]
 
 
-def test_what_is_printed_is_about_the_group(cluster: PaperCluster) -> None:
-    """The reader prints its cluster; the facts leave out the other topics of that."""
+def test_facts_have_only_the_groups_topics(cluster: PaperCluster) -> None:
+    """The reader's view has the whole cluster; the facts leave out the topics of other groups."""
     with reader(cluster, StoreCluster()) as looking:
         assert repr(looking) == f"<GroupReader {cluster.connect}>"
         assert "tt" not in repr(looking.facts("g"))
 
 
-def test_the_question_does_not_make_the_offsets_topic(cluster: PaperCluster) -> None:
-    """Without an offsets topic nobody is asked for a coordinator, which would create it."""
+def test_a_read_does_not_create_the_offsets_topic(cluster: PaperCluster) -> None:
+    """Without an offsets topic no broker is asked for a coordinator, which would create it."""
     broker = StoreCluster()
     with reader(cluster, broker) as looking:
-        assert looking.facts("g").unanswered == ()
+        assert looking.facts("g").failed_requests == ()
         assert not looking.facts("g").exists
     assert broker.asked == []
 
@@ -121,11 +122,11 @@ def test_brokers_that_do_not_answer_are_noted(cluster: PaperCluster) -> None:
         facts = looking.facts("g")
     assert [p.zookeeper for p in facts.partitions] == [30, None]
     assert not any(p.never_committed for p in facts.partitions), "Kafka could not be asked"
-    assert len(facts.unanswered) == 2
+    assert len(facts.failed_requests) == 2
 
 
 def test_owner_znodes_that_name_no_partition_are_noted(cluster: PaperCluster) -> None:
-    """Whatever somebody has put there; the owners are read all the same."""
+    """Other znodes beside the owners are noted, and the owners are read."""
     for name in ("0.lock", "1_0", "-1"):
         cluster.zk.create(f"{paths.owners('g', 'tt')}/{name}", "x")
     cluster.zk.create(paths.owner("g", "tt", 1), "g_a-0")

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 from kafka08.errors import KafkaError
 from kafka08.hashing import group_partition
+from kafka08.lifecycle import Closeable
 from kafka08.simulation.group_history import GroupHistory
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.store import ClusterStore
@@ -66,7 +67,7 @@ def coordinator_of(
     return brokers.get(states[offsets].leader)
 
 
-class GroupRun:
+class GroupRun(Closeable):
     """`topic` exists, with `partitions` partitions; the group is called like it.
 
     coordinator   the broker that coordinates the group now; None: none may be killed now
@@ -99,10 +100,7 @@ class GroupRun:
         self._frozen: list[subprocess.Popen[bytes]] = []
         self._load = Load(bootstrap, self._partitions, RATE)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._network.release()
         for member in self._members:
             member.kill()

@@ -39,7 +39,7 @@ def test_a_good_history_has_no_problem() -> None:
     ],
 )
 def test_each_fault_is_seen(handed: list[int], kafka: list[int | None], problem: str) -> None:
-    """One fault, one problem."""
+    """The checker reports one problem for one fault."""
     [found] = history_of(handed, kafka).problems({TP: 3})
     assert problem in found
 
@@ -51,10 +51,10 @@ def test_each_fault_is_seen(handed: list[int], kafka: list[int | None], problem:
         (2, 1, [2, 3], "1 was committed at a stop, after 2"),
     ],
 )
-def test_what_was_committed_at_a_stop_is_behind_the_group(
+def test_messages_above_the_commit_at_a_stop_may_repeat(
     first: int, second: int, after: list[int], problem: str
 ) -> None:
-    """What comes again from there on was not committed, and is no problem."""
+    """Messages from that offset on were not committed, so their repetition is no problem."""
     history = history_of([0, 1, 2], [])
     history.stopped({TP: 2})
     history.handed(TP, 2)

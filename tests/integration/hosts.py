@@ -15,11 +15,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from typing import Final, Self
+from typing import Final
 
 from kafka08.embedded.broker import EmbeddedBroker
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.lifecycle import Closeable
 
 BROKER_PORT: Final = 9092
 NOBODY: Final = "02:00:00:00:00:01"
@@ -30,7 +31,7 @@ class CannotMakeHosts(Exception):
     """This machine or user cannot create network namespaces; the message names the refused step."""
 
 
-class Hosts:
+class Hosts(Closeable):
     """`count` hosts. CannotMakeHosts if that is impossible, with everything cleaned up."""
 
     def __init__(self, count: int) -> None:
@@ -98,12 +99,6 @@ class Hosts:
         """End the processes, which removes the namespaces and all interfaces."""
         for process in self._namespaces:
             process.communicate()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class HostsCluster(EmbeddedCluster):

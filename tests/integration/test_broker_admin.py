@@ -116,7 +116,7 @@ def test_refusals_say_why(topic: Run, arguments: tuple[str, ...], text: str) -> 
     assert not {"bad", "absent"} & set(topic("list").out.split())
 
 
-def test_what_exists_is_not_created_again(topic: Run) -> None:
+def test_an_existing_topic_is_not_created_again(topic: Run) -> None:
     """Creating an existing topic fails as it does through ZooKeeper."""
     topic("create", "twice")
     done = topic("create", "twice")
@@ -124,7 +124,7 @@ def test_what_exists_is_not_created_again(topic: Run) -> None:
     assert 'Topic "twice" already exists.' in done.err
 
 
-def test_what_only_zookeeper_knows_is_misuse(topic: Run) -> None:
+def test_options_that_need_zookeeper_are_misuse(topic: Run) -> None:
     """The error names the option that is needed."""
     for arguments in (
         ("describe", "--topics-with-overrides"),
@@ -135,7 +135,7 @@ def test_what_only_zookeeper_knows_is_misuse(topic: Run) -> None:
         assert "needs --zookeeper" in done.err
 
 
-def test_zookeeper_is_taken_where_both_are_known(cluster: EmbeddedCluster) -> None:
+def test_zookeeper_takes_precedence_in_the_environment(cluster: EmbeddedCluster) -> None:
     """With both in the environment ZooKeeper is used; --bootstrap on the command line overrides
     it."""
     both = {"KAFKA08_ZOOKEEPER": "localhost:1", "KAFKA08_BOOTSTRAP": cluster.bootstrap}

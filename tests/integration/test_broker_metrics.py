@@ -82,8 +82,8 @@ def test_one_broker_is_the_controller(cluster: EmbeddedCluster) -> None:
     assert 2 == sum(s.value(f"{name}globalpartitioncount") for s in found)
 
 
-def test_what_came_in_is_counted_at_the_leader_alone(cluster: EmbeddedCluster) -> None:
-    """Messages and bytes, by topic and in total, under both names of the meter."""
+def test_incoming_messages_are_counted_at_the_leader_alone(cluster: EmbeddedCluster) -> None:
+    """Messages and bytes count by topic and in total, under both names of the meter."""
     leader, follower = scrapes(cluster)
     name = "kafka_server_brokertopicmetrics"
     assert MESSAGES == leader.value(f"{name}_messagesin_total", topic="t")
@@ -93,7 +93,8 @@ def test_what_came_in_is_counted_at_the_leader_alone(cluster: EmbeddedCluster) -
 
 
 def test_sets_and_fetches_are_counted_by_topic(cluster: EmbeddedCluster) -> None:
-    """Each set of a Produce request, each partition of a follower's Fetch; nothing has failed."""
+    """Each set of a Produce request and each partition of a follower's Fetch counts; no failure
+    does."""
     leader, _ = scrapes(cluster)
     name = "kafka_server_brokertopicmetrics"
     assert MESSAGES == leader.value(f"{name}_totalproducerequests_total", topic="t")
@@ -103,7 +104,7 @@ def test_sets_and_fetches_are_counted_by_topic(cluster: EmbeddedCluster) -> None
 
 
 @pytest.mark.parametrize("partitions", [(0,), (0, 1)], ids=["one", "two"])
-def test_what_consumers_read_is_counted_and_what_followers_copy_is_not(
+def test_bytesout_counts_consumers_and_not_followers(
     cluster: EmbeddedCluster, partitions: tuple[int, ...]
 ) -> None:
     """bytesout is exact to the byte, for fetches of one partition and of several."""
@@ -148,7 +149,7 @@ def test_logs_say_their_size_and_fsyncs_their_time(cluster: EmbeddedCluster) -> 
         assert scrape.value("kafka_log_logflushstats_logflushrateandtimems_count") > 0
 
 
-def test_the_rest_of_what_boards_ask_for_is_there(cluster: EmbeddedCluster) -> None:
+def test_the_other_metrics_of_dashboards_exist(cluster: EmbeddedCluster) -> None:
     """Every other metric that dashboards use exists; values are not checked."""
     names = Scrape(cluster.brokers[0]).names()
     assert {

@@ -129,7 +129,7 @@ def free_port() -> int:
         return port
 
 
-def test_a_topic_created_by_asking_survives_kill_and_stop(
+def test_an_auto_created_topic_survives_kill_and_stop(
     connect: str, start: Callable[..., Process], tmp_path: Path
 ) -> None:
     """Acknowledged messages survive kill -9, with recovery at the next start, and SIGTERM, without.
@@ -210,7 +210,7 @@ def test_sigterm_under_load_of_large_compressed_sets_is_a_clean_stop(
     for number, load in enumerate(loads):
         sets = [ProducePartition(number % PARTITIONS, data)]
         for _ in range(4):
-            load.write(ProduceRequest(0, 5000, [ProduceTopic("t", sets)]), answered=False)
+            load.write(ProduceRequest(0, 5000, [ProduceTopic("t", sets)]), has_response=False)
     with connection_to(connect) as connection:
         until(lambda: fetch(connection, "t"))
     assert 0 == broker.stop()

@@ -104,8 +104,8 @@ def check_znodes(store: ClusterStore) -> None:
 
 
 def test_every_captured_exchange(live: Live) -> None:
-    """The same bytes in, the same bytes out; a closed connection where it was closed. Afterwards
-    the same znodes."""
+    """The same requests get the same bytes, or a closed connection where it was closed. Afterwards
+    ZooKeeper has the same znodes."""
     replayed = [captured for captured in EXCHANGES if captured.get("api_key") in REPLAYED]
     assert set(REPLAYED) == {captured["api_key"] for captured in replayed}
     assert {captured["name"] for captured in replayed} >= AFTER_REFUSAL

@@ -59,7 +59,9 @@ def whole(
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
-def test_what_was_sent_is_read(cluster: EmbeddedCluster, client: ClusterClient, codec: str) -> None:
+def test_every_sent_message_is_read(
+    cluster: EmbeddedCluster, client: ClusterClient, codec: str
+) -> None:
     """Each message is read once, with acks 1 and -1, by large fetches and by small ones that must
     grow."""
     topic = f"codec-{codec}"
@@ -94,7 +96,7 @@ def test_commits_in_both_stores(cluster: EmbeddedCluster, client: ClusterClient)
             consumer.fetch(tp, 99)
 
 
-def test_the_documented_reader_goes_on_where_it_stopped(
+def test_the_documented_reader_continues_where_it_stopped(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     """The program of docs/simple-consumer.md reads without gap or repetition in two runs."""

@@ -77,7 +77,7 @@ def test_a_kafka_consumer_says_how_far_it_is_behind(cluster: EmbeddedCluster) ->
 
 
 def test_a_simple_consumer_counts_its_fetches(cluster: EmbeddedCluster) -> None:
-    """By the names of 0.8: those that it waits for, and those that are read ahead."""
+    """It counts those that it waits for and those that it reads ahead, under the names of 0.8."""
     host, _, port = cluster.bootstrap.partition(":")
     t0 = TopicPartition("t", 0)
     with SimpleConsumer(host, int(port)) as consumer:

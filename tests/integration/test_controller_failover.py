@@ -82,8 +82,8 @@ def leaders(broker: Broker, topic: str) -> dict[int, int]:
 def test_a_killed_controller_is_replaced_and_its_partitions_come_back(
     cluster: EmbeddedCluster, store: ClusterStore
 ) -> None:
-    """kill -9: another broker is elected under the next epoch; the dead one's partitions have no
-    leader until it is back, the others keep theirs; every broker learns it all."""
+    """After kill -9 another broker is elected with the next epoch. The dead one's partitions have
+    no leader until it is back, the others keep theirs, and every broker learns of both."""
     create(store, "failover", {0: (0,), 1: (1,), 2: (2,)})
     wait_for(lambda: len(states(store, "failover", 3)) == 3, "leaders", cluster)
     first, epoch = store.controller(), store.controller_epoch()

@@ -79,8 +79,8 @@ class Commits:
 def test_a_group_survives_its_coordinator(
     cluster: EmbeddedCluster, level: str, way: str, tmp_path: Path
 ) -> None:
-    """No message is lost, none comes again that was committed, no commit goes back, and every
-    partition is read again within the session timeout and an election."""
+    """No message is lost, no committed one is repeated, no commit goes back, and every partition is
+    read again within the session timeout and an election."""
     topic = f"t-{way}"
     cluster.create_topic(topic, PARTITIONS, 3)
     group = Workload(cluster, level, topic, PARTITIONS)

@@ -50,7 +50,8 @@ def examine(cluster: EmbeddedCluster) -> list[Finding]:
 
 
 def test_a_healthy_cluster_has_no_findings(cluster: EmbeddedCluster) -> None:
-    """With a group of ours that reads and commits to Kafka, whose topic is made for that."""
+    """The cluster has a group of ours that reads and commits to Kafka, whose topic is created for
+    that."""
     config = ConsumerConfig(
         {
             "group.id": "readers",
@@ -69,7 +70,8 @@ def test_a_healthy_cluster_has_no_findings(cluster: EmbeddedCluster) -> None:
 
 
 def test_offsets_that_expire_are_noted(cluster: EmbeddedCluster) -> None:
-    """Of a group without members, by the time of its newest commit in the offsets topic."""
+    """The doctor notes a group without members, by the time of its newest commit in the offsets
+    topic."""
     t0 = TopicPartition("t", 0)
     offsets = {t0: OffsetAndMetadata(10, "", int((time.time() - 20 * 3600) * 1000))}
     request = commit_request("readers", offsets, "kafka")
@@ -81,9 +83,9 @@ def test_offsets_that_expire_are_noted(cluster: EmbeddedCluster) -> None:
     assert "in 4.0 h" in found.what
 
 
-def test_a_group_that_brokers_coordinate_is_looked_at() -> None:
-    """Healthy while a KafkaConsumer reads; a commit behind the log's end is found, and one that is
-    about to expire, also of a group that never had members."""
+def test_a_group_of_a_coordinator_is_checked() -> None:
+    """It is healthy while a KafkaConsumer reads. A commit behind the log's end and one that is
+    about to expire are found, also of a group that never had members."""
     t0 = TopicPartition("t", 0)
     with EmbeddedCluster(brokers=1, level="0.10.2") as cluster:
         cluster.create_topic("t", 1, 1)
@@ -107,8 +109,9 @@ def test_a_group_that_brokers_coordinate_is_looked_at() -> None:
         ]
 
 
-def test_what_is_wrong_is_found_by_name(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    """Requests left behind, overrides that cannot hold, files, and at last a dead broker."""
+def test_each_fault_is_found_by_name(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    """The doctor finds leftover requests, impossible overrides, strange files, and at last a dead
+    broker."""
     connect = cluster.zookeeper.connect_string
     (tmp_path / "server.properties").write_text(
         f"broker.id=0\nzookeeper.connect={connect}\nlog.retension.hours=5\n"

@@ -90,7 +90,7 @@ def of(values: Values, name: str, **labels: str) -> float:
 
 
 def test_groups_of_both_stores_have_their_lag(cluster: EmbeddedCluster) -> None:
-    """One that commits to ZooKeeper, one that commits to Kafka."""
+    """One group commits to ZooKeeper, the other to Kafka."""
     with ClusterReader(cluster.zookeeper.connect_string) as reader:
         exporter = Exporter(reader, THREADS)
         exporter.refresh()
@@ -110,7 +110,7 @@ def test_groups_of_both_stores_have_their_lag(cluster: EmbeddedCluster) -> None:
         if name == "kafka_consumergroupzookeeper_lag_zookeeper"
     }
     assert {"in-zookeeper"} == in_zookeeper
-    assert 0 == of(values, "kafka08_exporter_unanswered")
+    assert 0 == of(values, "kafka08_exporter_failed_requests")
 
 
 HOUR_MS = 3_600_000
@@ -144,10 +144,9 @@ def late_by(cluster: EmbeddedCluster, topic: str, offset: int) -> float | None:
 
 @pytest.mark.parametrize("cluster", ["0.10.2"], indirect=True)
 @pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
-def test_lateness_goes_by_timestamps_at_the_first_look(
-    cluster: EmbeddedCluster, codec: int
-) -> None:
-    """Where messages have some; of a compressed set by its newest message."""
+def test_lateness_uses_timestamps_at_the_first_read(cluster: EmbeddedCluster, codec: int) -> None:
+    """The timestamp of a compressed set is that of its newest message; messages without one are
+    left to the history."""
     topic = f"timed-{codec}"
     cluster.create_topic(topic, 1, 1)
     now = THREADS.time_ms()
@@ -164,9 +163,9 @@ def test_lateness_goes_by_timestamps_at_the_first_look(
         assert seconds <= found < seconds + 60 or found == seconds, (offset, late)
 
 
-def test_what_did_not_change_is_not_read_again(cluster: EmbeddedCluster) -> None:
-    """Offsets of a hundred partitions cost requests at the first look alone; what changes, comes
-    and goes is seen."""
+def test_unchanged_offsets_are_not_read_again(cluster: EmbeddedCluster) -> None:
+    """Offsets of a hundred partitions need requests at the first read alone; changed, new and
+    removed ones are seen."""
     connect = cluster.zookeeper.connect_string
     partitions = [TopicPartition("idle", n) for n in range(100)]
 
@@ -191,8 +190,8 @@ def test_what_did_not_change_is_not_read_again(cluster: EmbeddedCluster) -> None
         zk.delete_recursive("/consumers/idle")
 
 
-def test_offsets_in_kafka_are_asked_for_after_a_commit_alone(cluster: EmbeddedCluster) -> None:
-    """Of eighty groups, each with offsets of its own: a commit of one costs few requests."""
+def test_offsets_in_kafka_are_requested_only_after_a_commit(cluster: EmbeddedCluster) -> None:
+    """Of eighty groups with offsets a commit of one needs few requests."""
     connect = cluster.zookeeper.connect_string
     names = [f"crowd-{number}" for number in range(80)]
     tps = [TopicPartition("t", 0), TopicPartition("t", 1)]
@@ -228,8 +227,8 @@ def test_offsets_in_kafka_are_asked_for_after_a_commit_alone(cluster: EmbeddedCl
             zk.delete_recursive(f"/consumers/{name}")
 
 
-def test_a_dead_broker_leaves_the_rest_to_be_seen(cluster: EmbeddedCluster) -> None:
-    """Its partitions are led by the other; what cannot be asked is counted."""
+def test_a_dead_broker_does_not_hide_the_others(cluster: EmbeddedCluster) -> None:
+    """The other broker leads its partitions; failed requests are counted."""
     with ClusterReader(cluster.zookeeper.connect_string) as reader:
         exporter = Exporter(reader, THREADS)
         exporter.refresh()
@@ -238,13 +237,13 @@ def test_a_dead_broker_leaves_the_rest_to_be_seen(cluster: EmbeddedCluster) -> N
         values = parsed(exporter.text)
         cluster.restart(cluster.brokers[1])
     assert exporter.view is not None
-    assert len(exporter.view.unanswered) < 6, "partitions with the same reason share a line"
+    assert len(exporter.view.failed_requests) < 6, "partitions with the same reason share a line"
     assert 1 == of(values, "kafka08_exporter_up")
     assert of(values, "kafka_topic_partition_replicas", topic="t", partition="0") == 2
 
 
-def test_a_scraper_that_takes_gzip_gets_it(cluster: EmbeddedCluster) -> None:
-    """From the next read on; another one gets the text, of the same read."""
+def test_a_scraper_that_accepts_gzip_gets_it(cluster: EmbeddedCluster) -> None:
+    """It does from the next read on; another scraper gets the text of the same read."""
 
     def scrape(**environ: str) -> tuple[dict[str, str], bytes]:
         headers: dict[str, str] = {}
@@ -263,8 +262,8 @@ def test_a_scraper_that_takes_gzip_gets_it(cluster: EmbeddedCluster) -> None:
     assert ("Content-Encoding" not in headers, gzip.decompress(body)) == (True, text)
 
 
-def test_the_command_serves_what_it_shows(cluster: EmbeddedCluster) -> None:
-    """By HTTP until it is stopped by SIGTERM; and once, without --listen."""
+def test_the_command_serves_its_metrics(cluster: EmbeddedCluster) -> None:
+    """It serves HTTP until SIGTERM, and prints once without --listen."""
     command = [sys.executable, "-m", "kafka08.cli", "metrics"]
     command += ["--zookeeper", cluster.zookeeper.connect_string]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -331,8 +330,9 @@ MORE_OF_KMINION = {
 }
 
 
-def test_boards_of_others_find_their_names(cluster: EmbeddedCluster) -> None:
-    """With samples and their labels, and the same numbers under both names."""
+def test_dashboards_of_other_exporters_find_their_names(cluster: EmbeddedCluster) -> None:
+    """Samples have the names and labels of other exporters, with the same values under both
+    names."""
     with ClusterReader(cluster.zookeeper.connect_string) as reader:
         exporter = Exporter(reader, THREADS)
         exporter.refresh()
@@ -367,9 +367,9 @@ def labels_asked(query: str) -> set[str]:
     return {name.strip() for names in groupings for name in names.split(",")} | set(filters)
 
 
-def test_every_query_that_is_shipped_asks_for_what_is_there() -> None:
-    """Of the exporter with a probe, and of a broker with metrics.port, by names and by labels: a
-    misspelt one alerts nobody. Prometheus itself adds `instance`."""
+def test_every_shipped_query_uses_existing_metrics() -> None:
+    """Names and labels of every query exist in the exporter with a probe and in a broker with
+    metrics.port: a misspelt one alerts nobody. Prometheus itself adds `instance`."""
     with EmbeddedCluster(brokers=1, config={"metrics.port": 0}) as cluster:
         connect = cluster.zookeeper.connect_string
         cluster.create_topic("t", 1, 1)
@@ -377,7 +377,7 @@ def test_every_query_that_is_shipped_asks_for_what_is_there() -> None:
             zk.put("/consumers/g/offsets/t/0", "0")
         with (
             ClusterReader(connect) as reader,
-            Probe(cluster.bootstrap, "t", patience_s=30, runtime=THREADS) as probe,
+            Probe(cluster.bootstrap, "t", timeout_s=30, runtime=THREADS) as probe,
         ):
             probe.round()
             probe.settle()

@@ -93,9 +93,9 @@ def consumer_of(cluster: EmbeddedCluster, **keys: Any) -> KafkaConsumer:
     )
 
 
-def test_members_give_way_and_come_back(cluster: EmbeddedCluster) -> None:
-    """The tool names the member that is left, and then where the new ones go on. In both directions
-    nothing is skipped, and only what was not committed comes twice."""
+def test_members_are_replaced_and_return(cluster: EmbeddedCluster) -> None:
+    """The tool names the remaining old member, and then the offsets of the new ones. In both
+    directions no message is skipped, and only uncommitted ones are repeated."""
     produce(cluster, 0, 400)
     old = read_by_connector(cluster, 150, left=1)
     with OffsetMigration(cluster.zookeeper.connect_string, GROUP) as migration:

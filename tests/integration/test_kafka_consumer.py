@@ -1,4 +1,5 @@
-"""Guarantees 1 to 8 of docs/kafka-consumer.md, on brokers of ours at each level that has groups."""
+"""Guarantees 1 to 8 of docs/kafka-consumer.md, on brokers of ours at each level that has groups.
+For reads without a group see test_kafka_consumer_reads.py."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -32,12 +33,9 @@ from kafka08.groups import GroupReader
 from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from tests.integration.polling_cluster import (
-    LEVELS,
     Message,
-    cluster_of,
     consumer_of,
     fill,
-    new_topic,
     numbers,
     partitions_of,
     read,
@@ -45,175 +43,9 @@ from tests.integration.polling_cluster import (
 from tests.waiting import until
 
 
-@pytest.fixture(scope="module", params=LEVELS)
-def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
-    with cluster_of(request.param) as running:
-        yield running
-
-
-@pytest.fixture
-def topic(cluster: EmbeddedCluster) -> str:
-    return new_topic(cluster)
-
-
-# ------------------------------------------------------------------------------ without a group
-
-
-def test_assigned_partitions_are_read_in_order(cluster: EmbeddedCluster, topic: str) -> None:
-    """Without a group, each partition is read in order from its earliest offset."""
-    fill(cluster, topic, 100)
-    with consumer_of(cluster, max_poll_records=7) as consumer:
-        consumer.assign(partitions_of(topic))
-        found = read(consumer, 100)
-    assert numbers(found) == list(range(100))
-    for tp in partitions_of(topic):
-        offsets = [message.offset for message in found if message.partition == tp.partition]
-        assert offsets == list(range(25))
-
-
-def test_a_poll_has_no_more_than_max_poll_records(cluster: EmbeddedCluster, topic: str) -> None:
-    """The next poll returns the rest."""
-    fill(cluster, topic, 40)
-    with consumer_of(cluster, max_poll_records=7) as consumer:
-        consumer.assign(partitions_of(topic))
-        sizes = set()
-        left = 40
-        while left:
-            got = consumer.poll(5.0)
-            sizes.add(len(got))
-            left -= len(got)
-    assert max(sizes) == 7
-
-
-def test_positions_follow_seeks_and_resets(cluster: EmbeddedCluster, topic: str) -> None:
-    """After a seek to an offset, to the start or to the end, fetched messages are dropped."""
-    fill(cluster, topic, 40)
-    tp = TopicPartition(topic, 0)
-    with consumer_of(cluster) as consumer:
-        consumer.assign([tp])
-        assert len(read(consumer, 10)) == 10
-        assert consumer.position(tp) == 10
-        consumer.seek(tp, 4)
-        assert [message.offset for message in read(consumer, 6)] == [4, 5, 6, 7, 8, 9]
-        consumer.seek_to_beginning(tp)
-        assert consumer.position(tp) == 0
-        consumer.seek_to_end()
-        assert consumer.position(tp) == 10
-        assert consumer.beginning_offsets([tp]) == {tp: 0}
-        assert consumer.end_offsets([tp]) == {tp: 10}
-
-
-def test_a_seek_in_an_iteration_takes_effect_at_once(cluster: EmbeddedCluster, topic: str) -> None:
-    """The rest of the fetched set does not come first."""
-    fill(cluster, topic, 40)
-    tp = TopicPartition(topic, 0)
-    with consumer_of(cluster) as consumer:
-        consumer.assign([tp])
-        offsets = []
-        for message in consumer:
-            offsets.append(message.offset)
-            if offsets == [0, 1]:
-                consumer.seek(tp, 7)
-            if message.offset == 9:
-                break
-    assert offsets == [0, 1, 7, 8, 9]
-
-
-def test_a_paused_partition_waits(cluster: EmbeddedCluster, topic: str) -> None:
-    """The other partitions continue; after `resume` no message of the paused one is missing."""
-    fill(cluster, topic, 40)
-    first = TopicPartition(topic, 0)
-    with consumer_of(cluster) as consumer:
-        consumer.assign(partitions_of(topic))
-        consumer.pause(first)
-        found = read(consumer, 30)
-        assert {message.partition for message in found} == {1, 2, 3}
-        assert consumer.paused() == {first}
-        assert consumer.poll(0.3) == []
-        consumer.resume(first)
-        assert numbers(found + read(consumer, 10)) == list(range(40))
-
-
-def test_asking_for_a_topic_waits_for_its_leaders(cluster: EmbeddedCluster) -> None:
-    """Brokers create it because it is asked for, and elect its leaders a moment later."""
-    with consumer_of(cluster) as consumer:
-        found = consumer.partitions_for("made-by-asking")
-    assert [one.partition for one in found] == list(range(len(found)))
-    assert all(one.leader >= 0 for one in found)
-
-
-def test_lag_is_known_after_a_fetch(cluster: EmbeddedCluster, topic: str) -> None:
-    """Lag follows from the high watermark of the Fetch response."""
-    fill(cluster, topic, 40)
-    tp = TopicPartition(topic, 0)
-    with consumer_of(cluster, max_poll_records=3) as consumer:
-        consumer.assign([tp])
-        assert consumer.lag(tp) is None
-        assert len(read(consumer, 3)) == 3
-        assert consumer.lag(tp) == 7
-
-
-def test_by_message_and_in_batches(cluster: EmbeddedCluster, topic: str) -> None:
-    """Reading by message and in batches, alternately, skips and repeats nothing."""
-    fill(cluster, topic, 400)
-    with consumer_of(cluster) as consumer:
-        consumer.assign(partitions_of(topic))
-        found = set()
-        for message in consumer:
-            found.add(int(message.value or b""))
-            if len(found) == 130:
-                break
-        batches = consumer.batches(max_messages=50)
-        while len(found) < 330:
-            batch = next(batches)
-            assert 1 <= len(batch) <= 50
-            values = {int(value or b"") for value in batch.values()}
-            assert found.isdisjoint(values)
-            found |= values
-        found.update(numbers(read(consumer, 400 - len(found))))
-    assert found == set(range(400))
-
-
-class Interceptor:
-    """Drops every third message."""
-
-    def __init__(self) -> None:
-        self.committed: dict[TopicPartition, int] = {}
-
-    def on_consume(self, messages: list[Message]) -> list[Message]:
-        return [one for one in messages if int(one.value or b"") % 3]
-
-    def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        self.committed.update((tp, one.offset) for tp, one in offsets.items())
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-def test_interceptors_and_an_iteration_that_ends(cluster: EmbeddedCluster, topic: str) -> None:
-    """Interceptors may drop messages. If an iteration ends and another begins, no message is
-    skipped: all messages that the interceptors have returned count as delivered."""
-    fill(cluster, topic, 40)
-    interceptor = Interceptor()
-    found: list[Message] = []
-    with consumer_of(cluster, f"g-{topic}", interceptors=[interceptor]) as consumer:
-        consumer.subscribe([topic])
-        while len(found) < 15:
-            for message in consumer:
-                found.append(message)
-                if len(found) % 5 == 0:
-                    break
-            consumer.commit()
-        assert sum(interceptor.committed.values()) < 30
-        kept = [number for number in range(40) if number % 3]
-        found += read(consumer, len(kept) - len(found))
-    assert numbers(found) == kept
-
-
-# ----------------------------------------------------------------------------------- guarantees
-
-
-def test_guarantee_1_what_is_in_hand_is_not_committed(cluster: EmbeddedCluster, topic: str) -> None:
+def test_guarantee_1_current_messages_are_not_committed(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
     """After an exception in the program, the next run gets the messages of the last poll again, and
     none before them."""
     fill(cluster, topic, 40)
@@ -293,9 +125,7 @@ def test_guarantee_1_close_does_not_commit_less_than_the_program(
         assert consumer.committed(tp)[tp] == OffsetAndMetadata(6)
 
 
-def test_guarantee_1_what_another_assignment_leaves_behind_is_committed(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
+def test_guarantee_1_dropped_partitions_are_committed(cluster: EmbeddedCluster, topic: str) -> None:
     """`assign` commits the positions of partitions that it drops, since no later rebalance or
     interval does."""
     fill(cluster, topic, 40)
@@ -379,9 +209,7 @@ def test_guarantee_2_commits_in_on_revoked_count(cluster: EmbeddedCluster, topic
     assert numbers(found) == list(range(200))
 
 
-def test_guarantee_3_a_member_that_was_thrown_out_cannot_commit(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
+def test_guarantee_3_a_fenced_member_cannot_commit(cluster: EmbeddedCluster, topic: str) -> None:
     """It exceeded max.poll.interval.ms; another member owns its partitions and has committed."""
     fill(cluster, topic, 40)
     group = f"g-{topic}"
@@ -399,7 +227,7 @@ def test_guarantee_3_a_member_that_was_thrown_out_cannot_commit(
             assert {one and one.offset for one in committed.values()} == {10}
 
 
-def test_guarantee_3_a_member_learns_from_its_commit_that_it_was_thrown_out(
+def test_guarantee_3_a_member_learns_from_its_commit_that_it_is_fenced(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
     """It joins again at once, without waiting for its next heartbeat."""
@@ -556,10 +384,8 @@ def test_an_assignor_of_ones_own(cluster: EmbeddedCluster, topic: str) -> None:
         assert consumer.assignment() == {TopicPartition(topic, 0)}
 
 
-def test_guarantee_6_an_assignor_that_returns_something_else_says_so(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
-    """Not its member's thread alone, in the log."""
+def test_guarantee_6_an_invalid_assignment_is_raised(cluster: EmbeddedCluster, topic: str) -> None:
+    """poll raises the error, which used to be only in the log of the member's thread."""
 
     class Forgetful(OnlyFirst):
         def assign(self, *_: object) -> Any:
@@ -571,7 +397,9 @@ def test_guarantee_6_an_assignor_that_returns_something_else_says_so(
             consumer.poll(20.0)
 
 
-def test_guarantee_6_what_needs_a_group_says_so(cluster: EmbeddedCluster, topic: str) -> None:
+def test_guarantee_6_calls_that_need_a_group_raise_without_one(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
     """Without group.id these calls raise before they send a request."""
     with consumer_of(cluster) as consumer:
         with pytest.raises(ConfigError, match=r"group\.id"):
@@ -585,9 +413,7 @@ def test_guarantee_6_what_needs_a_group_says_so(cluster: EmbeddedCluster, topic:
             consumer.subscribe([topic])
 
 
-def test_guarantee_7_wakeup_ends_a_poll_and_a_question(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
+def test_guarantee_7_wakeup_ends_a_poll_and_a_request(cluster: EmbeddedCluster, topic: str) -> None:
     """`wakeup` interrupts the waiting call, or the next one, once."""
     with consumer_of(cluster, f"g-{topic}") as consumer:
         consumer.subscribe([topic])

@@ -82,7 +82,7 @@ def assert_all_there(found: dict[int, int], end: int) -> None:
     assert set(range(end - KEYS, end)) <= set(found)
 
 
-def test_reads_and_writes_go_on_while_a_log_is_cleaned(cluster: EmbeddedCluster) -> None:
+def test_reads_and_writes_continue_while_a_log_is_cleaned(cluster: EmbeddedCluster) -> None:
     """A reader from the log's start gets no error and misses no key's last message during the whole
     pass. Superseded messages are gone at its end."""
     (broker,) = cluster.brokers

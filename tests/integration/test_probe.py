@@ -38,7 +38,7 @@ def counts(probe: Probe, name: str) -> dict[str, float]:
 def test_every_message_comes_back(cluster: EmbeddedCluster) -> None:
     """The probe reads its messages from both partitions, among those of other producers, without
     loss."""
-    with Probe(cluster.bootstrap, "probe", patience_s=30, runtime=THREADS) as probe:
+    with Probe(cluster.bootstrap, "probe", timeout_s=30, runtime=THREADS) as probe:
         config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap})
         with KafkaProducer(config) as producer:
             for value in (b"another's", b"kafka08-probe 00 1", b""):
@@ -58,7 +58,7 @@ def test_a_dead_leader_is_seen_and_the_other_partition_measured_on(
     cluster: EmbeddedCluster,
 ) -> None:
     """Probes of its partition fail until it is back; those of the other partition succeed."""
-    with Probe(cluster.bootstrap, "probe", patience_s=2, runtime=THREADS) as probe:
+    with Probe(cluster.bootstrap, "probe", timeout_s=2, runtime=THREADS) as probe:
         dead = cluster.leader_of("probe", 0)
         dead.kill()
         THREADS.spawn(probe.run, 0.1, name="probe")
@@ -73,11 +73,11 @@ def test_a_dead_leader_is_seen_and_the_other_partition_measured_on(
 def test_a_topic_that_is_not_there_is_an_error(cluster: EmbeddedCluster) -> None:
     """The probe does not create the topic, although it asks for it several times."""
     with pytest.raises(UnknownTopicOrPartition, match="topic missing does not exist"):
-        Probe(cluster.bootstrap, "missing", patience_s=2, runtime=THREADS)
+        Probe(cluster.bootstrap, "missing", timeout_s=2, runtime=THREADS)
 
 
 def test_the_command_probes_once_without_listen(cluster: EmbeddedCluster) -> None:
-    """One message to each partition, and its fate beside the cluster's metrics."""
+    """It sends one message to each partition, and prints its outcome with the cluster's metrics."""
     command = [sys.executable, "-m", "kafka08.cli", "metrics", "--probe", "probe"]
     command += ["--zookeeper", cluster.zookeeper.connect_string]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout

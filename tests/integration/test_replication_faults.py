@@ -169,12 +169,10 @@ LONG_FAULTS: dict[str, Callable[[EmbeddedCluster, EmbeddedBroker], object]] = {
 
 
 @pytest.mark.parametrize("fault", LONG_FAULTS)
-def test_a_leader_that_is_unreachable_loses_its_office(
-    cluster: EmbeddedCluster, fault: str
-) -> None:
-    """Alive, but not to ZooKeeper: another leads once its session ends; back again, it follows.
-    The one that is paused is controller too, so that another is elected first, and what the old one
-    has in hand when it goes on changes nothing."""
+def test_an_unreachable_leader_is_replaced(cluster: EmbeddedCluster, fault: str) -> None:
+    """It lives, but ZooKeeper cannot reach it: another broker leads once its session ends, and it
+    follows when it is back. The paused broker is the controller too, so another is elected first,
+    and pending changes of the old one have no effect."""
     old = controller(cluster)
     leader = old if fault == "paused" else next(b for b in cluster.brokers if b is not old)
     topic = create_led_by(cluster, leader)
@@ -192,8 +190,8 @@ def test_a_leader_that_is_unreachable_loses_its_office(
 
 
 def test_a_broker_that_stops_cleanly_stays_out_of_every_isr(cluster: EmbeddedCluster) -> None:
-    """What it led it does not begin to copy, and what it copied it leaves for good: no leader takes
-    it back while it goes down, which would only hold up acks=-1."""
+    """During a controlled shutdown it fetches none of the partitions that it led or followed: no
+    leader takes it back into an ISR, which would delay acks=-1."""
     topic = next(topics)
     cluster.create_topic(topic, 30, 3)
     await_full_isr(cluster, topic)
@@ -221,8 +219,8 @@ def test_nothing_is_lost_when_all_brokers_are_killed_at_once(
 
 
 def test_nothing_is_lost_when_all_brokers_stop_at_once(cluster: EmbeddedCluster) -> None:
-    """Each hands what it leads to brokers that stop as well and know an older high watermark: what
-    they were to cut, and to copy again, they keep."""
+    """Each hands its leadership to brokers that stop as well and have an older high watermark: they
+    keep the messages above it instead of truncating them."""
     topic = next(topics)
     partitions = range(12)
     cluster.create_topic(topic, len(partitions), 3)
@@ -241,12 +239,10 @@ def test_nothing_is_lost_when_all_brokers_stop_at_once(cluster: EmbeddedCluster)
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_classic_loss(profile: str) -> None:
-    """A follower is cut off, the lone leader goes on, the leader dies, the follower comes back.
-
-    Under 0.8's defaults the follower leads, and what the lone leader acknowledged is lost. Under
-    the safe profile the lone leader acknowledges nothing, nobody leads until it is back, and
-    nothing is lost.
-    """
+    """A follower is disconnected, the lone leader goes on, the leader dies, the follower returns.
+    With 0.8's defaults the follower leads, and messages that the lone leader acknowledged are lost.
+    With the safe profile the lone leader acknowledges no message, the partition has no leader until
+    it is back, and no message is lost."""
     config = {**CONFIG, "kafka08.profile": profile}
     with EmbeddedCluster(brokers=2, level="0.8.2", config=config, cuttable=True) as cluster:
         cluster.create_topic("loss", 1, 2)

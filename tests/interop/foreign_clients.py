@@ -35,11 +35,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import IO, Final, NamedTuple, Self
+from typing import IO, Final, NamedTuple
 
 import pytest
 
 from kafka08.embedded import EmbeddedCluster
+from kafka08.lifecycle import Closeable
 from tests.interop.jvm import (
     CACHE,
     POM_0_9_0,
@@ -132,13 +133,13 @@ def delivered(lines: Sequence[str]) -> list[Delivered]:
     ]
 
 
-class Program:
+class Program(Closeable):
     """A running program; ended with the `with` block."""
 
     def __init__(self, name: str, line: Sequence[str], environment: Mapping[str, str]) -> None:
         self._name = name
         self._terminated = False
-        self._stdout = tempfile.TemporaryFile("w+")  # noqa: SIM115 - __exit__ closes both
+        self._stdout = tempfile.TemporaryFile("w+")  # noqa: SIM115 - close() closes both
         self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             line,
@@ -179,10 +180,7 @@ class Program:
         self._terminated = True
         self._process.terminate()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._process.kill()
         self._process.wait()
         guard().drop(self._process.pid)

@@ -92,7 +92,8 @@ def our_assignment(
 def test_guarantee_5_range_is_the_jvms(
     oracle: AssignorOracle, members: dict[str, Subscription], sizes: dict[str, int]
 ) -> None:
-    """Named topics (some of which do not exist) and patterns mixed, up to 72 threads a topic."""
+    """The range assignor returns the JVM's assignment for topics by name, missing topics and
+    patterns, with up to 72 threads a topic."""
     theirs = oracle.assignment(znodes(members, sizes), "range", "g", members)
     assert theirs == our_assignment(members, sizes, "range")
 
@@ -102,7 +103,8 @@ def test_guarantee_5_range_is_the_jvms(
 def test_guarantee_5_round_robin_is_the_jvms(
     oracle: AssignorOracle, members: dict[str, Subscription], sizes: dict[str, int]
 ) -> None:
-    """Members that read the same topics, each with its own number of threads."""
+    """The round-robin assignor returns the JVM's assignment for members that read the same topics
+    with different numbers of threads."""
     every = [TopicPartition(topic, n) for topic, size in sizes.items() for n in range(size)]
     assume(len({java_string_hash(str(tp)) for tp in every}) == len(every))
     theirs = oracle.assignment(znodes(members, sizes), "roundrobin", "g", members)
@@ -111,11 +113,11 @@ def test_guarantee_5_round_robin_is_the_jvms(
 
 @jvm_property
 @given(members=any_members, sizes=topic_sizes)
-def test_guarantee_5_round_robin_refuses_what_the_jvm_refuses(
+def test_guarantee_5_round_robin_refuses_as_the_jvm(
     oracle: AssignorOracle, members: dict[str, Subscription], sizes: dict[str, int]
 ) -> None:
-    """Unequal subscriptions: both throw, or neither does and they agree. A group that reads no
-    topic at all is nothing to do for us, where 0.8.2.2 fails on an empty map."""
+    """For unequal subscriptions both raise, or both assign alike. A group without topics is no
+    error for us, where 0.8.2.2 fails on an empty map."""
     every = [TopicPartition(topic, n) for topic, size in sizes.items() for n in range(size)]
     assume(len({java_string_hash(str(tp)) for tp in every}) == len(every))
     try:

@@ -58,9 +58,9 @@ def whole(consumer: SimpleConsumer, tp: TopicPartition) -> list[tuple[object, ob
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_the_jvm_consumer_reads_what_our_producer_sent(jvm_kafka: JvmKafka, codec: str) -> None:
-    """Console consumer, a new group, each codec: every key and value once, in order by partition.
-    The topic is made by our producer's Metadata request."""
+def test_the_jvm_consumer_reads_our_producers_messages(jvm_kafka: JvmKafka, codec: str) -> None:
+    """With each codec the console consumer of a new group reads every key and value once, in order
+    by partition. Our producer's Metadata request creates the topic."""
     topic = f"ours-{codec}"
     lines = [(f"key-{n}", f"value {n} é") for n in range(300)]
     with producer_on(jvm_kafka, compression_codec=codec) as producer:
@@ -74,10 +74,11 @@ def test_the_jvm_consumer_reads_what_our_producer_sent(jvm_kafka: JvmKafka, code
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_we_read_what_the_jvm_producer_sent(
+def test_we_read_the_jvm_producers_messages(
     jvm_kafka: JvmKafka, consumer: SimpleConsumer, codec: str
 ) -> None:
-    """The old console producer, each codec; keys lie where ByteArrayPartitioner says."""
+    """With each codec we read the old console producer's messages; ByteArrayPartitioner decides the
+    partition of each key."""
     topic = f"theirs-{codec}"
     jvm_kafka.create_topic(topic, 4)
     lines = [(f"k{n}", f"v{n}" * 10) for n in range(200)]
@@ -100,7 +101,8 @@ def test_we_read_what_the_jvm_producer_sent(
 def test_reading_the_new_jvm_producers_sets_by_small_fetches(
     jvm_kafka: JvmKafka, consumer: SimpleConsumer, max_bytes: int
 ) -> None:
-    """Whatever a fetch cuts, and with one message of 400 KB among small ones."""
+    """Small fetches that cut sets lose no message, nor does one message of 400 KB among small
+    ones."""
     topic = f"small-fetches-{max_bytes}"
     jvm_kafka.create_topic(topic)
     values = [f"{n}" * 20 for n in range(50)] + ["x" * 400_000] + ["end"]
@@ -115,7 +117,7 @@ def test_reading_the_new_jvm_producers_sets_by_small_fetches(
 
 
 def test_an_oversize_message_is_named(jvm_kafka: JvmKafka) -> None:
-    """The broker sends its head, whose 12 bytes tell the size."""
+    """The error has the size, which the first 12 bytes of the message in the response say."""
     with producer_on(jvm_kafka) as producer:
         producer.send(
             [KeyedMessage("oversize", "small", "k"), KeyedMessage("oversize", "x" * 5000)]
@@ -137,7 +139,8 @@ def test_an_oversize_message_is_named(jvm_kafka: JvmKafka) -> None:
 
 
 def test_offsets_and_errors(jvm_kafka: JvmKafka, consumer: SimpleConsumer) -> None:
-    """Start, end, by time; codes as classes that name broker and partition."""
+    """The earliest and latest offset and one by time are the JVM's; error codes raise classes that
+    name broker and partition."""
     jvm_kafka.create_topic("offsets")
     tp = TopicPartition("offsets", 0)
     assert consumer.offsets_before(tp, LATEST_OFFSET, 5) == [0]
@@ -157,7 +160,7 @@ def test_offsets_and_errors(jvm_kafka: JvmKafka, consumer: SimpleConsumer) -> No
 def test_commits_in_zookeeper_are_seen_by_the_jvm(
     jvm_kafka: JvmKafka, consumer: SimpleConsumer, tmp_path: Path
 ) -> None:
-    """ExportZkOffsets finds them, without the metadata, which version 0 drops."""
+    """ExportZkOffsets finds our commits, without their metadata, which version 0 drops."""
     jvm_kafka.create_topic("in-zk", 2)
     first, second = TopicPartition("in-zk", 0), TopicPartition("in-zk", 1)
     assert consumer.fetch_offsets("zk-group", [first])[first].offset == NO_OFFSET
@@ -177,11 +180,11 @@ def test_commits_in_zookeeper_are_seen_by_the_jvm(
     ]
 
 
-def test_a_jvm_group_goes_on_where_we_committed_in_kafka(
+def test_a_jvm_group_continues_at_our_commit_in_kafka(
     jvm_kafka: JvmKafka, consumer: SimpleConsumer, tmp_path: Path
 ) -> None:
-    """Committed 6 of 8: a console consumer of that group, offsets in Kafka, reads the last two;
-    what it commits we read back. ZooKeeper knows nothing of it."""
+    """After our commit of 6 of 8 messages in Kafka, the console consumer of that group reads the
+    last two, and we read back its commit. ZooKeeper has no offset of the group."""
     jvm_kafka.create_topic("in-kafka")
     tp, other = TopicPartition("in-kafka", 0), TopicPartition("in-kafka", 1)
     with producer_on(jvm_kafka) as producer:
@@ -207,8 +210,8 @@ def test_a_jvm_group_goes_on_where_we_committed_in_kafka(
         consumer.commit_offsets("kafka-group", {tp: OffsetAndMetadata(7, "m" * 4097)}, "kafka")
 
 
-def test_what_the_broker_refuses_is_named(jvm_kafka: JvmKafka) -> None:
-    """Too large for max.message.bytes: it fails at once, the rest of the batch is stored."""
+def test_a_message_that_is_too_large_fails_alone(jvm_kafka: JvmKafka) -> None:
+    """A message above max.message.bytes fails at once, and the rest of the batch is stored."""
     jvm_kafka.create_topic("refused", 2)
     too_large = KeyedMessage("refused", "x" * 1_000_012, 0)
     keyed = ProducerConfig(
@@ -225,8 +228,8 @@ def test_what_the_broker_refuses_is_named(jvm_kafka: JvmKafka) -> None:
         assert whole(consumer, TopicPartition("refused", 1)) == [("1", "small")]
 
 
-def test_acks_0_arrives_without_an_answer(jvm_kafka: JvmKafka, consumer: SimpleConsumer) -> None:
-    """0.8's default."""
+def test_acks_0_arrives_without_a_response(jvm_kafka: JvmKafka, consumer: SimpleConsumer) -> None:
+    """With acks 0, the default of 0.8, messages arrive although no response comes."""
     jvm_kafka.create_topic("acks-0")
     tp = TopicPartition("acks-0", 0)
     with producer_on(jvm_kafka, request_required_acks=0) as producer:
@@ -237,8 +240,8 @@ def test_acks_0_arrives_without_an_answer(jvm_kafka: JvmKafka, consumer: SimpleC
 
 
 def test_a_leader_that_dies_is_followed_by_producer_and_reader(tmp_path: Path) -> None:
-    """Two brokers, two replicas, acks -1: the leader is killed between sends; nothing that was
-    acknowledged is missing, and a reader finds the new leader by at_leader."""
+    """With two replicas and acks -1 the leader is killed between sends: no acknowledged message is
+    missing, and a reader finds the new leader by at_leader."""
     properties = {"zookeeper.session.timeout.ms": "2000", "min.insync.replicas": "1"}
     with JvmKafka(tmp_path, properties, brokers=2) as kafka:
         kafka.create_topic("moving", 1, replication_factor=2)

@@ -91,11 +91,11 @@ def is_taken(kind: str, pairs: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize(("kind", "cases"), [("broker", BROKERS), ("topic", TOPICS)])
-def test_both_take_the_same(
+def test_both_accept_the_same_values(
     oracle: ConfigurationOracle, kind: str, cases: tuple[dict[str, str], ...]
 ) -> None:
-    """A value that only ours took would end the JVM brokers of a cluster; one that only theirs
-    takes keeps its broker from being replaced."""
+    """We accept exactly the values that the JVM accepts. A value that only we accept would end a
+    cluster's JVM brokers; one that only they accept would keep a broker from being replaced."""
     base = {"zookeeper.connect": "z:1", "broker.id": "1"} if kind == "broker" else {}
     found = {str(case): is_taken(kind, base | case) for case in cases}
     assert {str(case): oracle.takes(kind, base | case) for case in cases} == found

@@ -54,7 +54,7 @@ def values(answer: dict[str, Any]) -> list[bytes | None]:
 
 
 def test_its_state_is_shown(live: Live) -> None:
-    """Its broker, and the ends of its logs; its messages are not asked for timestamps."""
+    """The console shows a JVM broker and its log ends, and requests no timestamps from it."""
     overview = json.loads(gzip.decompress(live.state.text))["overview"]
     assert [True] == [row["is_alive"] for row in overview["brokers"]]
     assert [0, 3] == [row[5] for row in overview["partitions"][TOPIC]]
@@ -76,17 +76,17 @@ def test_its_state_is_shown(live: Live) -> None:
 def test_its_messages_are_found(
     live: Live, jvm_kafka: JvmKafka, question: SearchRequest, expected: list[bytes | None]
 ) -> None:
-    """A time by when segments were written: it knows no better."""
+    """A search by time finds messages by the time of their segments, since 0.8.2.2 has no other."""
     assert expected == values(ask(jvm_kafka, question))
 
 
 @pytest.mark.parametrize(
     ("bound", "value"), [("SCANNED_MAX", 1), ("BYTES_MAX", 1), ("SECONDS_MAX", 0.0)]
 )
-def test_a_question_ends_at_each_bound(
+def test_a_search_ends_at_each_bound(
     live: Live, jvm_kafka: JvmKafka, monkeypatch: pytest.MonkeyPatch, bound: str, value: float
 ) -> None:
-    """It says so, and the next one goes on where it stopped."""
+    """A search that reaches a bound says so, and the next one continues there."""
     monkeypatch.setattr(messages, "BATCH", BatchLimits(max_messages=1))
     monkeypatch.setattr(messages, bound, value)
     first = ask(jvm_kafka, SearchRequest(TOPIC, 1, Start.EARLIEST))
@@ -100,7 +100,7 @@ def test_a_question_ends_at_each_bound(
 
 @pytest.mark.usefixtures("live")
 def test_offsets_of_many_groups_are_read_at_once(jvm_kafka: JvmKafka) -> None:
-    """Several requests in flight, each for all partitions of the cluster: 0.8.2.2 answers in
-    order."""
+    """Several OffsetFetch requests are in flight, each for all partitions of the cluster; 0.8.2.2
+    responds in order."""
     partitions = [TopicPartition(TOPIC, number) for number in range(2)]
     check_crowd(jvm_kafka.zookeeper, jvm_kafka.bootstrap, partitions)

@@ -97,8 +97,8 @@ def everything(count: int, first: int = 0) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3])
 def test_reads_everything_once(jvm_kafka: JvmKafka, topic: str, codec: int) -> None:
-    """Every message of every partition, compressed or not, in order; a second member later begins
-    where the first one stopped."""
+    """A member reads every message of every partition once and in order, compressed or not; a
+    second member later begins where the first one stopped."""
     produce(jvm_kafka, topic, 250, codec)
     with ConsumerConnector(config(jvm_kafka, topic)) as connector:
         [stream] = connector.create_message_streams({topic: 1})[topic]
@@ -111,8 +111,8 @@ def test_reads_everything_once(jvm_kafka: JvmKafka, topic: str, codec: int) -> N
 
 
 def test_an_oversize_message_is_read(jvm_kafka: JvmKafka, topic: str) -> None:
-    """Larger than fetch.message.max.bytes: fetched again with its size (0.8.2.2 raises), and what
-    follows it too."""
+    """A message above fetch.message.max.bytes is fetched again with its size, where 0.8.2.2 raises;
+    the messages behind it follow."""
     cluster = ClusterClient(parse_bootstrap(jvm_kafka.bootstrap))
     tp = TopicPartition(topic, 0)
     for value in (b"small", b"x" * 50_000, b"small"):
@@ -127,11 +127,11 @@ def test_an_oversize_message_is_read(jvm_kafka: JvmKafka, topic: str) -> None:
 
 
 @pytest.mark.parametrize("storage", ["zookeeper", "kafka", "dual"])
-def test_commits_where_it_is_told(
+def test_commits_go_to_the_configured_stores(
     jvm_kafka: JvmKafka, topic: str, store: ClusterStore, storage: str
 ) -> None:
-    """An explicit commit includes the message in hand; it is found in the stores configured and in
-    no other, and the next member starts from it."""
+    """An explicit commit includes the current message. Only the configured stores have it, and the
+    next member starts from it."""
     produce(jvm_kafka, topic, 100)
     keys = {
         "auto_commit_enable": False,
@@ -164,8 +164,8 @@ def test_commits_where_it_is_told(
 def test_two_members_share_and_one_takes_over(
     jvm_kafka: JvmKafka, topic: str, store: ClusterStore
 ) -> None:
-    """Two members read everything exactly once between them; one leaves cleanly, and the other goes
-    on where it stopped, with at most the message it had in hand twice."""
+    """Two members together read everything once. After one leaves, the other continues where it
+    stopped and repeats at most the leaver's current message."""
     produce(jvm_kafka, topic, 200)
     a = ConsumerConnector(config(jvm_kafka, topic, consumer_id="a"))
     b = ConsumerConnector(config(jvm_kafka, topic, consumer_id="b"))
@@ -216,8 +216,8 @@ def jvm_consumer(kafka: JvmKafka, group: str, topic: str, directory: Path) -> Jv
 def test_guarantee_5_one_group_with_the_jvm(
     jvm_kafka: JvmKafka, topic: str, store: ClusterStore, tmp_path: Path
 ) -> None:
-    """Members of both kinds join, are killed and leave: each time every partition is owned once, by
-    the member that the assignor says, and each kind reads what it owns. `group explain` finds no
+    """Members of both kinds join, leave and are killed: each time every partition has one owner,
+    the one that the assignor chose, and each kind reads its partitions. `group explain` finds no
     problem in such a group."""
     produce(jvm_kafka, topic, 100)
     last = TopicPartition(topic, 3)
@@ -266,7 +266,7 @@ def test_guarantee_5_one_group_with_the_jvm(
 def test_a_jvm_member_starts_where_ours_stopped(
     jvm_kafka: JvmKafka, topic: str, tmp_path: Path
 ) -> None:
-    """Our commits in ZooKeeper are the JVM's: it reads exactly what we have not."""
+    """A JVM member reads exactly the messages behind our commits in ZooKeeper."""
     produce(jvm_kafka, topic, 100)
     with ConsumerConnector(config(jvm_kafka, topic)) as connector:
         [stream] = connector.create_message_streams({topic: 1})[topic]
@@ -326,9 +326,9 @@ def keys_of_process(kafka: JvmKafka, group: str) -> list[str]:
 def test_guarantee_1_a_stopped_process_neither_delivers_nor_commits(
     jvm_kafka: JvmKafka, topic: str, tmp_path: Path, storage: str
 ) -> None:
-    """SIGSTOP beyond the session, in the middle of a set: the other member takes over and reads to
-    the end; when the process goes on, its caller is handed nothing more of the old set (but for
-    one message that was under way), and no offset goes back."""
+    """A member is stopped (SIGSTOP) in a set until its session ends, and another one reads to the
+    end. When the process continues, it delivers at most one more message of the old set, and no
+    offset goes back."""
     produce(jvm_kafka, topic, 300)
     keys = [*keys_of_process(jvm_kafka, topic), f"offsets.storage={storage}"]
     frozen = KilledMember(tmp_path / "frozen.out", topic, keys, delay_ms=20)
@@ -353,8 +353,8 @@ def test_guarantee_1_a_stopped_process_neither_delivers_nor_commits(
 
 
 def test_guarantee_4_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_path: Path) -> None:
-    """A member is killed again and again while it reads; its replacement continues. Everything
-    was delivered at least once, and no member skips messages that were not delivered before."""
+    """A member is killed repeatedly while it reads, and its replacement continues: every message is
+    delivered, and no member skips one that was not delivered before."""
     produce(jvm_kafka, topic, 2000)
     keys = keys_of_process(jvm_kafka, topic)
     next_offsets = dict.fromkeys(range(PARTITIONS), 0)
@@ -375,9 +375,9 @@ def test_guarantee_4_kill_9_loses_nothing(jvm_kafka: JvmKafka, topic: str, tmp_p
 def test_guarantee_4_kill_9_repeats_no_more_than_a_commit_interval(
     jvm_kafka: JvmKafka, topic: str, tmp_path: Path
 ) -> None:
-    """A member that takes 5 ms for a message and commits every 200 ms is killed at three instants:
-    what its successor is handed again is counted, and is what was finished since the last commit,
-    which is at most an interval and the commit that was under way."""
+    """A member that processes a message in 5 ms and commits every 200 ms is killed at three
+    instants: its successor repeats the messages since the last commit, at most those of an interval
+    and of one commit in flight."""
     produce(jvm_kafka, topic, 300)
     delay_ms, interval_ms, busy_ms = 5, 200, 300
     keys = [*keys_of_process(jvm_kafka, topic), f"auto.commit.interval.ms={interval_ms}"]
@@ -397,8 +397,11 @@ def test_guarantee_4_kill_9_repeats_no_more_than_a_commit_interval(
     assert sum(repeated) > 0, "the bound was not put to the test"
 
 
-def test_a_group_migrates_and_goes_on(jvm_kafka: JvmKafka, topic: str, store: ClusterStore) -> None:
-    """ZooKeeper → Kafka → on with Kafka alone → back to ZooKeeper: nothing twice, nothing lost."""
+def test_a_group_migrates_and_continues(
+    jvm_kafka: JvmKafka, topic: str, store: ClusterStore
+) -> None:
+    """A group migrates from ZooKeeper to Kafka, continues with Kafka alone and migrates back,
+    without losing or repeating a message."""
     produce(jvm_kafka, topic, 90)
 
     def read(count: int, **keys: object) -> list[tuple[int, int]]:

@@ -23,8 +23,9 @@ def leave_a_directory(cluster: MixedCluster, seat: Seat, topic: str) -> Path:
     return left
 
 
-def test_each_starts_on_what_the_other_left(tmp_path: Path) -> None:
-    """Within file.delete.delay.ms of the deletion the directory has another name."""
+def test_each_starts_on_the_others_directories(tmp_path: Path) -> None:
+    """Each broker starts on the other's directories within file.delete.delay.ms of a deletion,
+    while the deleted log's directory is renamed."""
     with mixed_cluster(tmp_path, 1, OF_0_10_2) as cluster:
         (seat,) = cluster.seats
         seat.start_jvm()

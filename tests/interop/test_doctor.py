@@ -15,14 +15,14 @@ def findings(zookeeper: str) -> list[str]:
 
 
 def test_a_jvm_broker_has_no_findings(tmp_path: Path) -> None:
-    """With a topic that its own tool made."""
+    """The doctor finds no problem in a JVM broker with a topic of its own tool."""
     with JvmKafka(tmp_path, {"num.partitions": "3"}) as kafka:
         kafka.create_topic("examined", partitions=3)
         assert [] == findings(kafka.zookeeper)
 
 
 def test_a_mixed_cluster_has_no_findings(tmp_path: Path) -> None:
-    """A JVM broker and one of ours, both in sync."""
+    """The doctor finds no problem in a JVM broker and one of ours, both in sync."""
     with mixed_cluster(tmp_path, 2) as cluster:
         jvm, ours = cluster.seats
         jvm.start_jvm()

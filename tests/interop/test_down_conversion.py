@@ -22,8 +22,8 @@ FETCH_BYTES = 1 << 20
 
 
 def test_consumers_of_0_8_read_logs_of_magic_1(tmp_path: Path) -> None:
-    """What our broker sends for Fetch 0 is what the JVM broker sent: the same bytes of plain
-    messages, the same messages of compressed ones. A 0.8.2.2 consumer reads all of them."""
+    """For Fetch 0 our broker sends the JVM broker's bytes for plain messages and its messages for
+    compressed ones. A 0.8.2.2 consumer reads all of them."""
     topics = {f"t-{name}": codec for codec, name in CODECS.items()}
     with mixed_cluster(tmp_path, 1, UNPINNED) as cluster:
         (seat,) = cluster.seats

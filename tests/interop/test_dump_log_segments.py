@@ -38,7 +38,8 @@ def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_tool_reads_our_messages_and_agrees_with_our_dump(
     log_directory: Path, deep: bool
 ) -> None:
-    """Same lines for every segment, with contents; no complaint on stderr."""
+    """DumpLogSegments prints the lines of our dump for every segment, contents included, and
+    nothing to stderr."""
     paths = sorted(log_directory.glob("*.log"))
     assert len(paths) > 2
     options = ["--print-data-log", *(["--deep-iteration"] if deep else [])]
@@ -59,7 +60,7 @@ def _without_values(lines: list[str]) -> list[str]:
 
 
 def test_the_tool_finds_our_indexes_right(log_directory: Path) -> None:
-    """Every entry of every index leads to the message it names; both dumps are the same."""
+    """Every entry of every index leads to its message; both dumps are equal."""
     paths = sorted(log_directory.glob("*.index"))
     done = run_tool(TOOL, "--files", ",".join(map(str, paths)))
     dump = LogDump()
@@ -70,8 +71,9 @@ def test_the_tool_finds_our_indexes_right(log_directory: Path) -> None:
     assert "Mismatches" not in done.stderr
 
 
-def test_both_complain_about_the_same(tmp_path: Path) -> None:
-    """Gaps of a compacted log, an index entry that names another message, bytes at the end."""
+def test_both_report_the_same_damage(tmp_path: Path) -> None:
+    """Both tools report the gaps of a compacted log, an index entry that points at another message,
+    and bytes at the end."""
     log = Log(tmp_path / "t-0", LogConfig(index_interval_bytes=0))
     for offset in (0, 4, 9):
         log.append_as_follower(message_set.encode([(None, b"v")], base_offset=offset))

@@ -26,7 +26,8 @@ def answer(kafka: JvmKafka, frame: bytes) -> bytes:
 
 
 def test_requests_without_names_or_partitions(jvm_kafka: JvmKafka) -> None:
-    """Answered by 0.8.2.2 with these bytes."""
+    """We send the responses of 0.8.2.2, byte for byte, to requests with empty names or without
+    partitions."""
     jvm_kafka.create_topic("edge")
     head = pack(">i", CORRELATION_ID)
     commits = [request for request in EDGE_REQUESTS if request.name == "one, OffsetCommit v1"]
@@ -42,11 +43,11 @@ def test_requests_without_names_or_partitions(jvm_kafka: JvmKafka) -> None:
 
 
 @pytest.mark.parametrize(("inside", "code"), [(True, 0), (False, 2)])
-def test_a_wrong_crc_inside_a_compressed_set_is_taken(
+def test_a_wrong_crc_inside_a_compressed_set_is_stored(
     jvm_kafka: JvmKafka, tmp_path: Path, inside: bool, code: int
 ) -> None:
-    """0.8.2.2 checks the outer CRC alone and keeps the bytes inside as they came; so do we. A
-    wrong CRC outside is refused."""
+    """Like 0.8.2.2 we check the wrapper's CRC alone, and store the inner bytes unchanged. A wrong
+    CRC of the wrapper is an error."""
     topic = f"crc-{code}"
     jvm_kafka.create_topic(topic)
     data = bytearray(message_set.encode([(None, b"good"), (None, b"bad")]))

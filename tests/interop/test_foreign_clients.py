@@ -50,8 +50,8 @@ def cluster(level: str) -> Iterator[EmbeddedCluster]:
 def test_a_client_produces_and_its_group_reads(
     cluster: EmbeddedCluster, level: str, client: ForeignClient
 ) -> None:
-    """With each of its codecs; every message comes once, with the time at which it was made where
-    client and broker know timestamps."""
+    """With each of a client's codecs every message arrives once, with the producer's timestamp
+    where client and broker support timestamps."""
     topic = f"own-{client}"
     cluster.create_topic(topic, 3)
     began = time.time() * 1000
@@ -73,8 +73,8 @@ def test_a_client_produces_and_its_group_reads(
 @pytest.mark.parametrize("level", ["0.10.2"], indirect=True)
 @pytest.mark.parametrize("client", ADMINISTERING, ids=str)
 def test_an_admin_client(cluster: EmbeddedCluster, level: str, client: ForeignClient) -> None:
-    """Topics are created, listed and deleted, a group is listed and described. (A broker of 0.9.0
-    has no requests that create topics.)"""
+    """An admin client creates, lists and deletes topics, and lists and describes a group. (A broker
+    of 0.9.0 has no CreateTopics.)"""
     group = f"admin-{client}"
     cluster.create_topic(group)
     client.run(level, "produce", cluster.bootstrap, group, "none", "0", "1")
@@ -90,9 +90,9 @@ def test_an_admin_client(cluster: EmbeddedCluster, level: str, client: ForeignCl
     ]
 
 
-def test_clients_of_all_ages_share_a_topic(cluster: EmbeddedCluster, level: str) -> None:
-    """Each produces to it and each reads what all have produced, the console clients of 0.8.2.2
-    among them: magic 0 and 1 in one log, and each Fetch gets what its version can hold."""
+def test_clients_of_all_releases_share_a_topic(cluster: EmbeddedCluster, level: str) -> None:
+    """Each client, the console clients of 0.8.2.2 included, reads the messages of all: magic 0 and
+    1 share a log, and each Fetch returns the format of its version."""
     topic = "shared"
     cluster.create_topic(topic, 2)
     clients = [client for client in CLIENTS if level in client.settings]
@@ -130,8 +130,8 @@ GROUPS = {
 
 
 def test_members_of_several_clients_share_a_group(cluster: EmbeddedCluster, level: str) -> None:
-    """They agree on an assignor, divide the partitions, and each message comes to one of them; one
-    that leaves gives its partitions to the others."""
+    """Members of several clients agree on an assignor and divide the partitions; each message goes
+    to one of them. One that leaves gives its partitions to the others."""
     topic = group = "mixed"
     members = GROUPS[level]
     cluster.create_topic(topic, 6)

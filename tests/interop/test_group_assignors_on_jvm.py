@@ -68,14 +68,14 @@ def oracle() -> Iterator[GroupAssignorOracle]:
 @pytest.mark.parametrize("assignor", [RangeAssignor(), RoundRobinAssignor()], ids=lambda a: a.name)
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(counts=topic_sizes, topics=members)
-def test_guarantee_9_it_is_java_s(
+def test_guarantee_9_assignments_are_javas(
     oracle: GroupAssignorOracle,
     assignor: PartitionAssignor,
     counts: dict[str, int],
     topics: dict[str, list[str]],
 ) -> None:
-    """Members that want different topics, some of which do not exist or are named twice, with ids
-    beyond ASCII."""
+    """Our assignments equal Java's for members with different topics, missing or repeated ones, and
+    ids beyond ASCII."""
     ours: Shares = assignor.share(counts, topics)
     theirs = oracle.shares(assignor.name, counts, topics)
     assert {member: set(share) for member, share in ours.items()} == theirs

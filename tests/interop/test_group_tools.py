@@ -140,8 +140,8 @@ def group_command(cluster: EmbeddedCluster, *words: str) -> ToolResult:
 
 
 def test_the_verifiable_consumer_and_the_group_command(cluster: EmbeddedCluster) -> None:
-    """It reads and commits all that VerifiableProducer has sent; the group command lists its group,
-    shows its member while it lives, and its offsets when it has left."""
+    """VerifiableConsumer reads and commits every message of VerifiableProducer. The group command
+    lists its group, shows its member while it lives, and its offsets after it has left."""
     line = java_line(cluster.bootstrap, "t", "verifiable")
     with verifiable_consumer(line) as consumer:
         assigned = consumer.until("partitions_assigned")
@@ -171,8 +171,8 @@ def test_the_verifiable_consumer_and_the_group_command(cluster: EmbeddedCluster)
 
 
 def test_verifiable_consumers_of_both_kinds_in_one_group(cluster: EmbeddedCluster) -> None:
-    """Ours and Java's pass what they read to each other by their commits: no event breaks a rule of
-    the system tests, and each message comes to one of them, once."""
+    """Our and Java's members continue from each other's commits: no event breaks a rule of Kafka's
+    system tests, and each message goes to one member, once."""
     topic = group = "both-kinds"
     cluster.create_topic(topic, 2)
     words = (cluster.bootstrap, topic, group)
@@ -214,8 +214,8 @@ def test_verifiable_consumers_of_both_kinds_in_one_group(cluster: EmbeddedCluste
 
 
 def test_our_commands_on_a_group_of_the_jvm(tmp_path: Path) -> None:
-    """List, describe, explain and reset, with and without ZooKeeper, as of a group of ours. The
-    exporter reads the offsets of many groups at once."""
+    """List, describe, explain and reset handle a JVM group like one of ours, with and without
+    ZooKeeper. The exporter reads the offsets of many groups at once."""
     with JvmKafka(tmp_path, pom=POM_0_10_2) as kafka:
         [broker] = kafka.brokers
         keys = {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}

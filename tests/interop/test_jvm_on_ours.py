@@ -55,8 +55,8 @@ def sizes(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_console_producer_to_console_consumer(cluster: EmbeddedCluster, codec: str) -> None:
-    """Each codec: keys and values arrive once. The topic is made by the producer's question for
-    metadata, so its first tries meet error 5 and are repeated."""
+    """With each codec keys and values arrive once. The producer's Metadata request creates the
+    topic, so its first tries get error 5 and are repeated."""
     topic = f"console-{codec}"
     lines = [f"k{n}\tvalue {n} é" for n in range(300)]
     tool(
@@ -76,7 +76,8 @@ def test_console_producer_to_console_consumer(cluster: EmbeddedCluster, codec: s
 
 
 def test_new_producer_under_load(cluster: EmbeddedCluster) -> None:
-    """20,000 messages through 0.8.2.2's new producer, acks=-1 and lz4: every one is in a log."""
+    """The logs have each of 20,000 messages that the new producer of 0.8.2.2 sends with acks=-1 and
+    lz4."""
     create(cluster, "new-producer", 3)
     printed = tool(
         "org.apache.kafka.clients.tools.ProducerPerformance",
@@ -88,8 +89,8 @@ def test_new_producer_under_load(cluster: EmbeddedCluster) -> None:
 
 
 def test_topics_by_the_jvms_tool(cluster: EmbeddedCluster) -> None:
-    """TopicCommand creates (our controller elects), describes with the same lines as ours, lists,
-    and deletes (our controller and brokers carry it out)."""
+    """TopicCommand creates a topic (our controller elects), describes it in the lines of our
+    command, lists it, and deletes it (our controller and brokers do)."""
     where = ["--zookeeper", cluster.zookeeper.connect_string]
     shape = ["--partitions", "3", "--replication-factor", "1", "--config", "retention.ms=5000000"]
     created = tool("kafka.admin.TopicCommand", "--create", "--topic", "theirs", *where, *shape)
@@ -103,8 +104,8 @@ def test_topics_by_the_jvms_tool(cluster: EmbeddedCluster) -> None:
 
 
 def test_a_jvm_group_with_offsets_in_kafka(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    """A console consumer commits to our offset manager; another member of the group, of ours, goes
-    on there; ConsumerOffsetChecker finds the offsets and no lag."""
+    """A console consumer commits to our offset manager; a member of ours continues there, and
+    ConsumerOffsetChecker finds the offsets and no lag."""
     create(cluster, "grouped", 1)
     tool(
         "kafka.tools.ConsoleProducer",
@@ -144,7 +145,7 @@ def test_a_jvm_group_with_offsets_in_kafka(cluster: EmbeddedCluster, tmp_path: P
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
 def test_librdkafka(cluster: EmbeddedCluster, codec: str) -> None:
-    """confluent-kafka, told to speak 0.8, produces and reads back every message."""
+    """confluent-kafka, set to 0.8, produces and reads back every message."""
     topic = f"rd-{codec}"
     create(cluster, topic, 2)
     common = {"bootstrap.servers": cluster.bootstrap, **CONFLUENT}

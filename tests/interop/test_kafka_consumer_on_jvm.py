@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,9 @@ from confluent_kafka import Producer
 
 from kafka08.consumer import KafkaConsumer, OffsetAndTimestamp
 from kafka08.errors import UnsupportedForMessageFormat, UnsupportedVersion
-from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
+from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.producer.partitioners import partition_for_key
 from kafka08.structs import TopicPartition
 from tests.integration.librdkafka_member import CLIENT_KEYS
 from tests.integration.polling_cluster import consumer_at
@@ -30,6 +33,7 @@ from tests.interop.jvm import (
     classpath,
     command,
     guard,
+    run_tool,
 )
 from tests.waiting import until
 
@@ -90,7 +94,7 @@ def consumer_of(broker: JvmBroker, group: str = "", **keys: Any) -> KafkaConsume
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_messages_with_their_timestamps(broker: JvmBroker, codec: str) -> None:
-    """Compressed or not; from 0.10 on with the time that the producer gave."""
+    """Messages arrive compressed or not, from 0.10 on with the producer's timestamp."""
     topic = f"times-{codec}"
     producer = producer_of(broker, **{"compression.type": codec, "linger.ms": 50})
     for number in range(300):
@@ -116,15 +120,78 @@ def test_messages_with_their_timestamps(broker: JvmBroker, codec: str) -> None:
         assert consumer.offsets_for_times({tp: T0 + 300}) == {tp: None}
 
 
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
+def test_timestamps_of_our_producer(broker: JvmBroker, codec: str) -> None:
+    """KafkaProducer gives messages timestamps on brokers from 0.10 on, and says where there are
+    none. Java's console consumer of 0.10.2.2 prints the same, and brokers find them by time."""
+    topic = f"ours-{codec}"
+    config = KafkaProducerConfig(
+        bootstrap_servers=broker.address, compression_type=codec, linger_ms=50, batch_size=2000
+    )
+    with KafkaProducer(config) as producer:
+        futures = [
+            producer.send(ProducerRecord(topic, b"%d" % n, b"key", 0, T0 + n)) for n in range(300)
+        ]
+        told = [future.result(60).timestamp for future in futures]
+    times = [NO_TIMESTAMP if is_0_9(broker) else T0 + number for number in range(300)]
+    assert told == times
+    tp = TopicPartition(topic, 0)
+    with consumer_of(broker) as consumer:
+        consumer.assign([tp])
+        found: list[Any] = []
+        while len(found) < 300:
+            found += consumer.poll(5.0)
+        assert [message.value for message in found] == [b"%d" % n for n in range(300)]
+        assert [message.timestamp for message in found] == times
+        if not is_0_9(broker):
+            answer = consumer.offsets_for_times({tp: T0 + 120})
+            assert answer == {tp: OffsetAndTimestamp(120, T0 + 120)}
+    if level_of(broker) == "0.10.2" and codec in ("none", "lz4"):
+        options = (
+            "--from-beginning",
+            "--max-messages",
+            "300",
+            "--property",
+            "print.timestamp=true",
+        )
+        place = ("--bootstrap-server", broker.address, "--topic", topic)
+        tool = run_tool("kafka.tools.ConsoleConsumer", *place, *options, pom=POM_0_10_2)
+        printed = [f"CreateTime:{T0 + number}\t{number}" for number in range(300)]
+        assert tool.stdout.splitlines() == printed
+
+
+def test_lines_of_our_command(broker: JvmBroker) -> None:
+    """`kafka08 produce` sends lines as the release's console producer does: by its new producer, so
+    that from 0.10 on each has the time of its send."""
+    produce = ("produce", "lines", "--bootstrap", broker.address, "--key-separator", ":")
+    lines = b"".join(b"%d:%d\n" % (n, n) for n in range(30))
+    before = time.time_ns() // 1_000_000
+    subprocess.run([sys.executable, "-m", "kafka08.cli", *produce], input=lines, check=True)
+    after = time.time_ns() // 1_000_000
+    with consumer_of(broker) as consumer:
+        consumer.assign([TopicPartition("lines", n) for n in range(PARTITIONS)])
+        found: list[Any] = []
+        while len(found) < 30:
+            found += consumer.poll(5.0)
+    assert {m.key: m.partition for m in found} == {
+        key: partition_for_key(key, PARTITIONS) for key in (b"%d" % n for n in range(30))
+    }
+    times = {message.timestamp for message in found}
+    if is_0_9(broker):
+        assert times == {NO_TIMESTAMP}
+    else:
+        assert before <= min(times) <= max(times) <= after
+
+
 later = pytest.mark.parametrize(
     "broker", [RELEASES[name] for name in LATER], ids=LATER, indirect=True
 )
 
 
 @later
-def test_a_later_broker_without_what_was_new(broker: JvmBroker) -> None:
-    """Headers are left out, and markers of transactions; messages of aborted ones come, as to all
-    clients of 0.10. The consumer gets to the end of the log."""
+def test_a_later_broker_drops_its_newer_features(broker: JvmBroker) -> None:
+    """Headers and transaction markers are left out; messages of aborted transactions arrive, as for
+    every client of 0.10. The consumer reaches the log's end."""
     producer = producer_of(broker, **{"transactional.id": "t"})
     producer.init_transactions(60)
     for number in range(4):
@@ -150,7 +217,7 @@ def test_a_later_broker_without_what_was_new(broker: JvmBroker) -> None:
 
 @later
 def test_a_later_broker_withholds_zstd(broker: JvmBroker) -> None:
-    """Each poll says so, and other partitions go on."""
+    """Each poll raises for a partition with zstd, and other partitions continue."""
     zstd = producer_of(broker, **{"compression.type": "zstd"})
     zstd.produce("zstd", b"x" * 500, partition=0)
     plain = producer_of(broker)
@@ -233,16 +300,18 @@ def test_one_group_with_another_client(
     tmp_path: Path,
     other: Callable[[JvmBroker, str, str], list[str]],
 ) -> None:
-    """Ours leads, then the other one, which takes over when ours leaves, and gives back what it had
-    when it leaves: every message comes to somebody, and none to both."""
+    """Our member leads, then the other client's leads after ours left, and gives its partitions
+    back when it leaves: every message goes to exactly one member."""
     if is_0_9(broker) and other is java_member:
         pytest.skip("the consumer of 0.10.2.2 does not speak to brokers of 0.9")
     topic = group = f"mixed-{other.__name__}"
-    producer = producer_of(broker)
     sent = 0
 
     def produce() -> None:
+        # Each time a new producer: librdkafka's says "Unknown topic" for good if the broker said so
+        # once, while it created the topic.
         nonlocal sent
+        producer = producer_of(broker)
         for value in range(sent, sent + 300):
             producer.produce(topic, str(value).encode(), partition=value % PARTITIONS)
         sent += 300

@@ -32,7 +32,8 @@ def read(kafka: JvmKafka, topic: str, partition: int) -> dict[int, tuple[bytes, 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_records_are_where_their_futures_say(jvm_kafka: JvmKafka, codec: str) -> None:
-    """With every codec; the JVM's broker makes one wrapper of each set and numbers its messages."""
+    """With each codec records are at the offsets of their futures; the JVM broker repacks each set
+    into one wrapper and numbers its messages."""
     topic = f"new-producer-{codec}"
     config = KafkaProducerConfig(
         bootstrap_servers=jvm_kafka.bootstrap, compression_type=codec, acks="all", batch_size=2000
@@ -53,7 +54,7 @@ def test_records_are_where_their_futures_say(jvm_kafka: JvmKafka, codec: str) ->
 
 
 def test_a_record_that_the_broker_finds_too_large(jvm_kafka: JvmKafka) -> None:
-    """It fails by itself; those that travelled with it are stored."""
+    """A record above the broker's limit fails alone; the others of its request are stored."""
     config = KafkaProducerConfig(
         bootstrap_servers=jvm_kafka.bootstrap, max_request_size=4 << 20, linger_ms=100
     )
@@ -67,7 +68,7 @@ def test_a_record_that_the_broker_finds_too_large(jvm_kafka: JvmKafka) -> None:
 
 
 def test_the_old_producer_in_async_mode(jvm_kafka: JvmKafka) -> None:
-    """Everything that was enqueued arrives, in order, by close."""
+    """Every queued message arrives, in order, before close() returns."""
     config = ProducerConfig(
         {
             "metadata.broker.list": jvm_kafka.bootstrap,

@@ -36,10 +36,11 @@ def oracle() -> Iterator[LayoutOracle]:
 )
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_the_library_reads_and_writes_what_we_write(
+def test_the_library_reads_and_writes_our_bytes(
     oracle: LayoutOracle, api: Api, row: ApiVersion, data: st.DataObject
 ) -> None:
-    """Any request and any response of a version is the same bytes to the library."""
+    """The Java library decodes our bytes of any request and response and encodes them to the same
+    bytes."""
     request = data.draw(messages(row.request, null_names=False))
     body = encode_body(request, row.request)
     assert body == oracle.rewritten("request", api.key, row.version, body)

@@ -40,9 +40,9 @@ CLEAN = {"unclean.leader.election.enable": "false"}
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_jvm_broker_and_ours_stand_in_for_each_other(tmp_path: Path, release: str) -> None:
-    """Each follows, leads and controls; each dies while the other goes on, and comes back. In the
-    end both logs are the same, byte for byte."""
+def test_a_jvm_broker_and_ours_replace_each_other(tmp_path: Path, release: str) -> None:
+    """Each broker follows, leads and is the controller; each dies while the other continues, and
+    returns. In the end both logs are equal, byte for byte."""
     with mixed_cluster(tmp_path, 2, RELEASES[release]) as cluster:
         jvm, ours = cluster.seats
         jvm.start_jvm()
@@ -79,7 +79,8 @@ def version_of(cluster: MixedCluster, seat: Seat) -> int:
 def test_the_first_topic_of_an_empty_cluster_keeps_the_newcomer(
     tmp_path: Path, release: str
 ) -> None:
-    """Our controller has told the JVM broker of the others before there is a topic."""
+    """Our controller sends UpdateMetadata to a new JVM broker before there is a topic, so the ISR
+    of the first topic keeps that broker."""
     with mixed_cluster(tmp_path, 2, RELEASES[release]) as cluster:
         jvm, ours = cluster.seats
         ours.start_ours()
@@ -147,8 +148,8 @@ REQUESTS: dict[str, Request] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_answers_are_equal(pair: MixedCluster, name: str) -> None:
-    """Of the JVM broker and of ours, to the same question about the same cluster."""
+def test_responses_are_equal(pair: MixedCluster, name: str) -> None:
+    """The JVM broker and ours send equal responses about the same cluster."""
     theirs, ours = answers(pair, REQUESTS[name])
     assert theirs == ours
 
@@ -163,8 +164,8 @@ def test_answers_are_equal(pair: MixedCluster, name: str) -> None:
         "000000030000000700016300000000",
     ],
 )
-def test_unsupported_versions_are_met_alike(pair: MixedCluster, payload: str) -> None:
-    """35 or a closed connection."""
+def test_unsupported_versions_are_refused_alike(pair: MixedCluster, payload: str) -> None:
+    """Both brokers send error 35 or close the connection."""
     frame = bytes.fromhex(payload)
     found = []
     for seat in pair.seats:
@@ -197,8 +198,8 @@ EXPECTED: dict[str, int] = {}
 
 @pytest.mark.parametrize("name", CREATIONS)
 def test_topics_are_checked_alike(pair: MixedCluster, name: str) -> None:
-    """By validation alone: the JVM as the controller here, ours in the test after these. Whoever is
-    not the controller answers 41."""
+    """With validateOnly both controllers, the JVM here and ours in the next test, send the same
+    error codes. A broker that is not the controller sends 41."""
     request = CreateTopicsRequest([CREATIONS[name]], 5000, validate_only=True, version=1)
     jvm, ours = (ask(seat, request).topics[0].error_code for seat in pair.seats)
     assert 41 == ours
@@ -206,8 +207,8 @@ def test_topics_are_checked_alike(pair: MixedCluster, name: str) -> None:
 
 
 def test_our_controller_creates_and_deletes(pair: MixedCluster) -> None:
-    """The codes are those that the JVM gave while it was controller; a topic that is created has
-    leaders on both brokers, and is gone from both when it is deleted."""
+    """Our controller sends the JVM controller's error codes. A created topic has leaders on both
+    brokers, and a deleted one disappears from both."""
     jvm, ours = pair.seats
     jvm.stop()
     until(lambda: pair.controller() == ours.id, "our broker to be the controller")
@@ -228,8 +229,8 @@ def test_our_controller_creates_and_deletes(pair: MixedCluster) -> None:
     until(lambda: pair.store.assignment("new") is None, "its znodes to be removed")
 
 
-def test_our_registration_is_theirs(pair: MixedCluster) -> None:
-    """But for what makes a broker another one."""
+def test_our_registration_equals_theirs(pair: MixedCluster) -> None:
+    """Both brokers write the same registration, except for the values that distinguish brokers."""
     texts = []
     for seat in pair.seats:
         node = pair.store.zk.get_or_none(paths.broker(seat.id))

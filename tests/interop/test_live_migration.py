@@ -100,13 +100,10 @@ def mirrored(migration: OffsetMigration) -> Iterator[None]:
 
 
 def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Connections) -> None:
-    """Ours switches by itself; the JVM's is recognised, the properties that it needs are said, what
-    it does meanwhile is seen, and a mirror stands in for it. In the middle the broker is killed
-    under both: it answers that it loads, and afterwards the group is verified again.
-
-    Nothing is skipped, and ZooKeeper's offsets never go back. What comes again is what our stream
-    had in hand of the partitions that it gave up: one message each time that the JVM's member joins
-    (guarantee 4 of docs/consumer.md)."""
+    """Our member switches by itself. The tool recognises the JVM's member, prints the properties
+    that it needs, sees its commits, and mirrors them. A broker restart in the middle delays
+    verification only. No message is skipped, ZooKeeper's offsets never go back, and each join of
+    the JVM's member repeats at most one message of our stream (guarantee 4 of docs/consumer.md)."""
     jvm_kafka.create_topic(TOPIC, PARTITIONS)
     partitions = [TopicPartition(TOPIC, n) for n in range(PARTITIONS)]
     history = OffsetHistory(ordered=False)
@@ -130,7 +127,7 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
     ours = member("ours", our_member, OffsetStorage.ZOOKEEPER)
     jvm = member("jvm", jvm_member, OffsetStorage.ZOOKEEPER)
     joins = 1
-    migration = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=30)
+    migration = OffsetMigration(group=GROUP, connections=connections, confirmation_timeout_s=30)
 
     def share_all() -> bool:
         """Both own two partitions each, and have committed all four."""
@@ -177,7 +174,9 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
             assert "dual.commit.enabled=false" in found.to_do[0]
             jvm = restarted(OffsetStorage.KAFKA)
             until(lambda: not migration.finish(WATCHING).problems, "ZooKeeper to stand still")
-            impatient = OffsetMigration(group=GROUP, connections=connections, answer_patience_s=0.5)
+            impatient = OffsetMigration(
+                group=GROUP, connections=connections, confirmation_timeout_s=0.5
+            )
             with pytest.raises(MigrationError, match=f"{GROUP}_jvm.*dual.commit.enabled=true"):
                 impatient.rollback()
             jvm = restarted(OffsetStorage.DUAL)
@@ -205,11 +204,11 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
     assert history.repetitions <= joins
 
 
-def test_a_commit_without_a_position_is_told_apart(
+def test_a_commit_without_a_position_is_recognised(
     jvm_kafka: JvmKafka, connections: Connections
 ) -> None:
-    """A member of 0.8.2.2 that has no position yet commits -1, which its broker stores and answers:
-    verify says what was seen, and does not take it for a disagreement."""
+    """A member of 0.8.2.2 without a position commits -1, and its broker stores it: verify reports
+    the -1, and not as a difference between the stores."""
     group = topic = "no-position"
     tp = TopicPartition(topic, 0)
     with AdminClient(zookeeper=jvm_kafka.zookeeper) as admin:

@@ -122,10 +122,12 @@ def produce(broker: JvmBroker, number: int) -> None:
     assert 0 == answer.topics[0].partitions[0].error_code
 
 
-def test_both_leave_the_same(directories: tuple[Path, Path], kafka: JvmKafka) -> None:
-    """For the same log, compressed sets and tombstones included: the same messages in the same
-    segment files, the same checkpoint; ours opens what the JVM cleaned, and the JVM's broker goes
-    on where we ended, on the log that we cleaned, and neither cleaner dies."""
+def test_both_cleaners_write_the_same_segments(
+    directories: tuple[Path, Path], kafka: JvmKafka
+) -> None:
+    """From the same log, with compressed sets and tombstones, both cleaners write the same messages
+    into the same segment files and the same checkpoint. Each opens a log that the other cleaned,
+    and continues there."""
     shared, reference = directories
     (broker,) = kafka.brokers
     end = points(reference)[THEIRS]
@@ -168,8 +170,9 @@ def test_both_leave_the_same(directories: tuple[Path, Path], kafka: JvmKafka) ->
     manager.shutdown()
 
 
-def test_the_dump_tool_reads_what_we_cleaned(directories: tuple[Path, Path]) -> None:
-    """Messages and indexes, line by line as our dump; every index entry leads to its message."""
+def test_the_dump_tool_reads_our_cleaned_logs(directories: tuple[Path, Path]) -> None:
+    """DumpLogSegments prints our dump's lines for messages and indexes; every index entry leads to
+    its message."""
     directory = directories[1] / "theirs-0"
     logs = sorted(directory.glob("*.log"))
     indexes = [

@@ -99,9 +99,9 @@ def _session_ends(kafka: JvmKafka) -> None:
 
 
 def test_a_log_directory_changes_hands(tmp_path: Path) -> None:
-    """The JVM writes and is killed, we recover, write and stop cleanly, the JVM goes on and stops
-    cleanly, we go on and are killed with half an entry at the end, the JVM recovers: at every
-    change all messages are there, in order, and ours passes the full check."""
+    """The JVM and our broker take over a directory from each other after clean stops, kills and
+    half an entry at the end: at each change all messages are there, in order, and our full check
+    passes."""
     with JvmKafka(tmp_path, SETTINGS) as kafka:
         (broker,) = kafka.brokers
         kafka.create_topic(TP.topic)

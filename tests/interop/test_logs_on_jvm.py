@@ -188,11 +188,11 @@ class Sets:
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 34, 40, 45])
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_plain_sets_and_right_wrappers_leave_the_same_files(
+def test_plain_sets_and_valid_wrappers_leave_the_same_files(
     oracle: LogOracle, tmp_path: Path, seed: int, kind: str
 ) -> None:
-    """Messages, index and time index byte for byte, over rolls by size and by time, truncations,
-    and recovery; and every lookup by time."""
+    """Messages, index and time index are equal byte for byte after rolls by size and time,
+    truncation and recovery, and each lookup by time returns the same offset."""
     sets = Sets(seed)
     rng = sets.rng
     pair = Pair(oracle, tmp_path, **{"message.timestamp.type": kind, "segment.ms": 40_000})
@@ -240,11 +240,11 @@ def test_plain_sets_and_right_wrappers_leave_the_same_files(
     ],
     ids=lambda settings: " ".join(map(str, settings.values())) or "defaults",
 )
-def test_any_set_gets_the_same_answer_and_is_stored_alike(
+def test_any_set_gets_the_same_response_and_is_stored_alike(
     oracle: LogOracle, tmp_path: Path, settings: dict[str, Any], seed: int
 ) -> None:
-    """Right and wrong ones, with any time; wrappers that are packed again by what they hold. Topics
-    of magic 0 depart for times below -1: docs/compatibility.md."""
+    """Valid and invalid sets, with any timestamp, get the same response; repacked wrappers hold the
+    same messages. Topics of magic 0 differ for times below -1: docs/compatibility.md."""
     sets = Sets(seed, () if "message.format.version" in settings else ODD_TIMES)
     pair = Pair(oracle, tmp_path, **{"segment.bytes": 1 << 20, **settings})
     for number in range(120):
@@ -260,7 +260,8 @@ def test_any_set_gets_the_same_answer_and_is_stored_alike(
 
 
 def test_a_follower_writes_the_same_files(oracle: LogOracle, tmp_path: Path) -> None:
-    """From what a leader has, both magics, offsets with gaps."""
+    """A follower writes the JVM's files from a leader's sets of both magics, gaps in the offsets
+    included."""
     sets = Sets(0)
     pair = Pair(oracle, tmp_path)
     offset = 0
@@ -280,10 +281,9 @@ def test_a_follower_writes_the_same_files(oracle: LogOracle, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("ours_first", [True, False])
-def test_each_opens_what_the_other_wrote(
-    oracle: LogOracle, tmp_path: Path, ours_first: bool
-) -> None:
-    """After a crash, with the indexes as they were left, and goes on."""
+def test_each_opens_the_others_logs(oracle: LogOracle, tmp_path: Path, ours_first: bool) -> None:
+    """Each broker opens the other's log after a crash, with the indexes of that moment, and appends
+    to it."""
     sets = Sets(1)
     pair = Pair(oracle, tmp_path)
     for number in range(80):
@@ -307,11 +307,9 @@ def test_each_opens_what_the_other_wrote(
     pair.same_files(".log", ".index", ".timeindex")
 
 
-def test_what_our_cleaner_wrote_is_indexed_as_recovery_does(
-    oracle: LogOracle, tmp_path: Path
-) -> None:
-    """0.10.2.2 opens a cleaned log after a crash, and both indexes come out as they were: wrappers
-    with gaps inside, of both magics."""
+def test_recovery_writes_our_cleaners_indexes_again(oracle: LogOracle, tmp_path: Path) -> None:
+    """0.10.2.2 recovers a log that we cleaned, and both its indexes equal ours: wrappers of both
+    magics with gaps inside."""
     sets = Sets(3)
     pair = Pair(oracle, tmp_path, **{"cleanup.policy": "compact"})
     for number in range(200):
@@ -346,8 +344,8 @@ def test_what_our_cleaner_wrote_is_indexed_as_recovery_does(
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_both_dump_tools_print_the_same(tmp_path: Path, deep: bool) -> None:
-    """Line for line, with contents, and without a complaint: magic 0 and 1, every codec, both
-    timestamp types."""
+    """Both tools print the same lines, contents included, and report no problem: magic 0 and 1,
+    every codec, both timestamp types."""
     sets = Sets(2)
     directory = tmp_path / "t-0"
     clock = ManualClock(NOW)

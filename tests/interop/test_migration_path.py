@@ -76,7 +76,7 @@ class Way:
         }
         self.connections = Connections(connect, cluster.bootstrap)
         self.migration = OffsetMigration(
-            group=GROUP, connections=self.connections, answer_patience_s=30
+            group=GROUP, connections=self.connections, confirmation_timeout_s=30
         )
         self.load = Load(cluster.bootstrap, self.partitions, RATE)
 
@@ -211,8 +211,8 @@ def way_of(cluster: MixedCluster) -> Iterator[Way]:
 
 
 def test_from_jvm_0_8_2_2_to_a_coordinator_and_back(tmp_path: Path) -> None:
-    """Brokers, members, offsets, coordinator; then each step is taken back in the opposite order.
-    No message is skipped on the way, and none comes again that was committed when its member
+    """Brokers, members, offsets and the coordinator are migrated, then each step is reversed in the
+    opposite order. No message is skipped, and none is repeated that was committed when its member
     stopped, though one member is killed."""
     with mixed_cluster(tmp_path, SEATS, OLD) as cluster, way_of(cluster) as way:
         way.join_jvm_connector()

@@ -49,8 +49,8 @@ def later_cluster() -> Iterator[EmbeddedCluster]:
 def test_a_topic_is_copied_as_it_is(
     jvm_kafka: JvmKafka, request: pytest.FixtureRequest, jvm_is: str, level: str, codec: str
 ) -> None:
-    """From 0.8.2.2 to ours and from ours to 0.8.2.2: keys, values and order, null keys too,
-    whatever the codec and the level."""
+    """Mirroring from 0.8.2.2 to ours and back keeps keys, null keys, values and order, with any
+    codec and at any level."""
     topic = f"mirrored-{jvm_is}-{codec}-{level}"
     fixture = "kafka08_cluster" if level == "0.8.2" else "later_cluster"
     own: EmbeddedCluster = request.getfixturevalue(fixture)

@@ -23,10 +23,11 @@ SEND_TIMEOUT_MS = 20_000
 REFUSALS = [NotEnoughReplicasAfterAppend.code, NotEnoughReplicas.code]
 
 
-def test_a_jvm_broker_and_ours_stand_in_for_each_other(tmp_path: Path) -> None:
-    """Each follows and leads, controls, dies by kill -9 while the other goes on, and comes back.
-    In the end both logs are the same, byte for byte. Where both must be in sync, the one that is
-    left refuses: after the append while it waits for the dead one, before it from then on."""
+def test_a_jvm_broker_and_ours_replace_each_other(tmp_path: Path) -> None:
+    """Each broker follows, leads, is the controller, dies by kill -9 while the other continues, and
+    returns. In the end both logs are equal, byte for byte. With two in-sync replicas required, the
+    broker that is left refuses: after the append while it waits for the dead one, later before
+    it."""
     with mixed_cluster(tmp_path, 2) as cluster:
         jvm, ours = cluster.seats
         jvm.start_jvm()
@@ -76,8 +77,8 @@ def produce(leader: Seat, partition: int) -> int:
 
 
 def test_a_jvm_cluster_is_replaced_by_ours_and_back(tmp_path: Path) -> None:
-    """Broker by broker, on the directories as they are, while messages are sent with acks=-1 and
-    two replicas in sync at least, and read; at last the JVM takes over a directory of ours."""
+    """Our brokers replace the JVM's one by one on the existing directories while clients read and
+    send with acks=-1 and two in-sync replicas; at last the JVM takes over a directory of ours."""
     with mixed_cluster(tmp_path, 3) as cluster:
         for seat in cluster.seats:
             seat.start_jvm()

@@ -53,7 +53,8 @@ def tool(cluster: EmbeddedCluster, level: str) -> Callable[..., str]:
 def test_the_jvms_tools_move_our_partitions_and_leaders(
     tool: Callable[..., str], admin: AdminClient, tmp_path: Path
 ) -> None:
-    """Generate, execute, verify, elect: our plans read theirs and the other way round."""
+    """The JVM's tools generate, execute and verify moves and elect leaders: each side reads the
+    other's plans."""
     admin.create_topic("moved", assignment={0: [0], 1: [0]})
     admin.await_leaders("moved")
     topics, plan = tmp_path / "topics.json", tmp_path / "plan.json"
@@ -82,7 +83,7 @@ def test_the_jvms_tools_move_our_partitions_and_leaders(
 def test_the_jvms_tool_alters_our_topics(
     tool: Callable[..., str], cluster: EmbeddedCluster, admin: AdminClient
 ) -> None:
-    """Overrides reach running brokers, and added partitions get leaders."""
+    """Overrides take effect in running brokers, and added partitions get leaders."""
     cluster.create_topic("altered")
     alter = ("--alter", "--topic", "altered")
     tool("TopicCommand", *alter, "--config", "max.message.bytes=100")

@@ -36,8 +36,8 @@ def isrs_at(seat: Seat) -> list[set[int]]:
 
 @pytest.mark.parametrize("jvm_controls", [False, True])
 def test_an_isr_that_grew_is_known_to_all_brokers(tmp_path: Path, jvm_controls: bool) -> None:
-    """The leader is of the other kind than the controller. It notes that its follower is back; the
-    controller reads that, tells all, and removes it."""
+    """The leader, of the other kind than the controller, writes a notification that its follower is
+    back; the controller reads it, sends UpdateMetadata to all brokers, and deletes it."""
     with mixed_cluster(tmp_path, 3, OF_0_10_2) as cluster:
         controller, leader, follower = cluster.seats
         start = [Seat.start_ours, Seat.start_jvm]
@@ -77,7 +77,8 @@ def notifications(cluster: MixedCluster) -> list[str]:
 def test_an_altered_configuration_reaches_both_kinds(
     tmp_path: Path, release: Release, theirs: str
 ) -> None:
-    """While they run: each reads the form that it knows."""
+    """Running brokers of both kinds apply a changed topic configuration, each from the notification
+    form of its release."""
     with mixed_cluster(tmp_path, 2, release) as cluster:
         jvm, ours = cluster.seats
         jvm.start_jvm()

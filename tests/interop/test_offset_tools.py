@@ -28,8 +28,9 @@ def stores(kafka: JvmKafka) -> dict[int, tuple[int | None, int | None]]:
 
 
 def test_files_go_both_ways(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
-    """Our export is theirs, line by line; each reads the other's; import changes nothing without
-    --execute, and then both stores, so that no member continues from the larger one."""
+    """Our export equals the JVM's line by line, and each tool imports the other's file. Import
+    changes nothing without --execute, and then both stores, so that no member continues from the
+    larger offset."""
     jvm_kafka.create_topic(TOPIC, 3)
     jvm_kafka.tool(
         "kafka.tools.ConsoleProducer",

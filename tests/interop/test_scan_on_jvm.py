@@ -41,8 +41,8 @@ def write(broker: JvmBroker, times: Sequence[int], codec: int, magic: int) -> No
 
 
 def test_timestamps_and_reads_by_time(broker: JvmBroker) -> None:
-    """Plain and compressed sets as their producer stamped them, null for one of 0.8; a read by time
-    begins and ends at the message."""
+    """A scan returns the producer's timestamps from plain and compressed sets, and null for
+    messages of 0.8. A read by time begins and ends at the exact message."""
     now_ms = int(time.time() * 1000) - 100_000
     plain, packed = ([now_ms + start + n for n in range(0, 5000, 1000)] for start in (0, 20_000))
     write(broker, plain, compression.NONE, 1)

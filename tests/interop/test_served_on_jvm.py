@@ -127,8 +127,9 @@ def is_read(payload: bytes) -> bool:
 
 
 @pytest.mark.parametrize("key", range(-1, 24))
-def test_versions_beside_the_range_are_read_or_closed_as_there(broker: JvmBroker, key: int) -> None:
-    """One below and one above what is served: answered where we read it, closed where we do not."""
+def test_versions_beside_the_range_are_handled_alike(broker: JvmBroker, key: int) -> None:
+    """One version below and one above the range get the JVM's reaction: a response or a closed
+    connection."""
     highest = max((version for of, version in OF_0_10_2.rows if of == key), default=0)
     for version in (-1, highest + 1):
         payload = struct.pack(">hhih", key, version, 5, -1) + ANY_BODY
@@ -137,14 +138,14 @@ def test_versions_beside_the_range_are_read_or_closed_as_there(broker: JvmBroker
 
 @pytest.mark.parametrize("name", NULL_NAMES)
 def test_a_name_that_is_null_closes_the_connection(broker: JvmBroker, name: str) -> None:
-    """Ours refuses the same bytes."""
+    """Both brokers close the connection after the same bytes."""
     assert b"" == ask(broker, NULL_NAMES[name])
     assert not is_read(NULL_NAMES[name])
 
 
 def test_edge_requests_are_answered_alike(broker: JvmBroker, tmp_path: Path) -> None:
-    """Those of tests/broker/edge_requests.py, and what later versions add: the same bytes, or a
-    closed connection, as 0.10.2.2 answers a name that is null."""
+    """The requests of tests/broker/edge_requests.py and those of later versions get the JVM's
+    response byte for byte, or a closed connection, as for a null name in 0.10.2.2."""
     world = World(tmp_path, api_level="0.10.2", offsets_topic_num_partitions=1)
     for topic in ("edge", OFFSETS_TOPIC):
         world.lead(topic)
@@ -175,14 +176,14 @@ def ours(world: World, frame: bytes) -> bytes:
 
 
 def test_any_flag_but_0_is_true(broker: JvmBroker) -> None:
-    """StopReplica with a flag of 2 is answered."""
+    """A StopReplica with a delete flag of 2 gets a response."""
     payload = struct.pack(">hhihiibi", 5, 0, 5, -1, 1, 0, 2, 0)
     assert ask(broker, payload)
     assert is_read(payload)
 
 
-def test_api_versions_answers_the_same_bytes(broker: JvmBroker) -> None:
-    """The list for version 0, error 35 for version 3."""
+def test_api_versions_returns_the_same_bytes(broker: JvmBroker) -> None:
+    """Version 0 gets the list and version 3 error 35, in the JVM's bytes."""
     for version in (0, 3):
         answer = ask(broker, struct.pack(">hhih", 18, version, 101, -1))
         assert encode_response(api_versions(OF_0_10_2, version), 101) == answer

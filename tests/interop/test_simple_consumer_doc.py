@@ -12,8 +12,9 @@ from tests.interop.jvm import JvmKafka
 from tests.interop.test_clients_on_jvm import producer_on
 
 
-def test_the_reader_goes_on_where_it_stopped(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
-    """Two runs read 10 messages without gap or repetition; the znode has storm-kafka's fields."""
+def test_the_reader_continues_where_it_stopped(jvm_kafka: JvmKafka, tmp_path: Path) -> None:
+    """Two runs together read 10 messages without a gap or a repetition; the znode has storm-kafka's
+    fields."""
     jvm_kafka.create_topic("storm")
     with producer_on(jvm_kafka) as producer:
         producer.send([KeyedMessage("storm", f"message {n}") for n in range(10)])

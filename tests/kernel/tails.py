@@ -48,21 +48,36 @@ def a_tail(kernel: ModuleType, file: File, **fields: Any) -> Any:
         "rules": None,
         "write": file.write,
         "descriptor": -1,
+        "min_in_sync": -1,
+        "index_tail": None,
     }
     for name, value in (values | fields).items():
         setattr(tail, name, value)
     return tail
 
 
+def an_index(kernel: ModuleType, view: Any, **fields: Any) -> Any:
+    """The index of a segment from offset 5 on, with one entry for offset 30 at 900."""
+    index = kernel.IndexTail()
+    values = {
+        "base_offset": 5,
+        "entries": 1,
+        "capacity": 4,
+        "allocated": 32,
+        "last_offset": 30,
+        "last_position": 900,
+        "view": view,
+    }
+    for name, value in (values | fields).items():
+        setattr(index, name, value)
+    return index
+
+
 def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
     """A partition whose log ends with `tail`; `raised` counts the calls that move its HW."""
 
     class Leader(kernel.LeaderState):  # type: ignore[misc, name-defined]
-        is_large_enough = True
         raised = 0
-
-        def has_enough_in_sync(self) -> bool:
-            return self.is_large_enough
 
         def maybe_raise_high_watermark(self) -> bool:
             self.raised += 1
@@ -71,7 +86,10 @@ def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
     leader = Leader()
     values = {
         "log": None if tail is None else SimpleNamespace(active_segment=tail),
+        "topic_partition": "t-0",
         "append_queue": None,
+        "isr": (1,),
+        "reached_in_sync": 1,
         "maximal_isr": (1,),
         "is_leader": True,
         "is_internal": False,

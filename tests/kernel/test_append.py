@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from kafka08.kernel import _python
-from kafka08.kernel.types import Buffer, Rules
+from kafka08.kernel.types import NOT_AT_THE_END, Buffer, Rules
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, field, plain, raw_entry, wrapper
-from tests.kernel.tails import NOW_MS, File, a_leader, a_tail, state
+from tests.kernel.tails import NOW_MS, File, a_leader, a_tail, an_index, state
 
 
 def produce(
@@ -51,7 +51,8 @@ def append(
 
 
 def test_sets_go_to_their_tails(kernel: ModuleType) -> None:
-    """Numbered from the end, written behind what is there; where the next one goes moves on."""
+    """Sets are numbered from the log end and written behind the existing bytes, and the tail's end
+    advances."""
     first, second = File(), File()
     tails = [a_tail(kernel, first), a_tail(kernel, second, end_offset=7, size=10)]
     sets = [bytearray(plain([(None, b"a"), (None, b"b")])), bytearray(plain([(b"k", b"c")]))]
@@ -70,7 +71,8 @@ def test_sets_go_to_their_tails(kernel: ModuleType) -> None:
 
 
 def test_an_index_entry_is_due_above_the_interval(kernel: ModuleType) -> None:
-    """The bytes count again from the set that has it."""
+    """An index entry is due when more bytes than the interval were appended; the count restarts
+    with the set that gets it."""
     data = bytearray(plain([(None, b"a")]))
     for since, is_due in ((200, False), (201, True)):
         tail = a_tail(kernel, File(), bytes_since_index=since)
@@ -80,7 +82,7 @@ def test_an_index_entry_is_due_above_the_interval(kernel: ModuleType) -> None:
 
 
 def test_timestamps_are_checked_and_kept(kernel: ModuleType) -> None:
-    """With rules: the largest one of the segment."""
+    """With timestamp rules the tail keeps the segment's largest timestamp."""
     data = plain([(None, b"a"), (None, b"b")], magic=1)
     file = File()
     tail = a_tail(kernel, file, rules=Rules(magic=1), max_timestamp_ms=900)
@@ -143,8 +145,9 @@ def unstamped(messages: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
 
 
 def test_magic_0_becomes_magic_1(kernel: ModuleType) -> None:
-    """Numbered, without timestamps and with what key and value are; attributes and bytes behind the
-    value are not kept. The request keeps its bytes, and the counts are those of the request."""
+    """Converted messages are numbered and keep null and empty keys and values, without timestamps,
+    attributes or bytes behind the value. The request's bytes do not change, and the counts are
+    those of the request."""
     messages = [(b"k", b"v" * 300), (None, b""), (b"", None)]
     data = plain(messages) + raw_entry(9, b"\0\x10" + field(b"k") + field(b"v") + b"behind")
     file = File()
@@ -163,7 +166,7 @@ def test_magic_0_becomes_magic_1(kernel: ModuleType) -> None:
 
 
 def test_converted_sets_of_one_request_do_not_mix(kernel: ModuleType) -> None:
-    """Short behind long behind short: each has its own bytes in its own file."""
+    """Short, long and short sets of one request each write their own bytes to their own file."""
     sets = [plain([(b"k", letter * size)]) for letter, size in ((b"a", 9), (b"b", 900), (b"c", 5))]
     files = [File() for _ in sets]
     tails = [a_tail(kernel, file, rules=Rules(magic=1, keys_required=True)) for file in files]
@@ -175,29 +178,44 @@ def test_converted_sets_of_one_request_do_not_mix(kernel: ModuleType) -> None:
 
 
 def test_a_broker_appends_to_internal_partitions(kernel: ModuleType) -> None:
-    """`append_set` does for one set what a Produce request does, and asks nothing of who sent it;
-    what is left comes back as -1."""
+    """`append_records` appends records of the broker like a Produce request, without checking the
+    sender, and returns -1 for those that it does not append."""
+    records = [(None, b"a"), (b"k", None)]
     file = File()
     leader = a_leader(kernel, a_tail(kernel, file), is_internal=True)
-    assert 40 == kernel.append_set(leader, bytearray(PLAIN), -1, NOW_MS)
-    assert [(1000, plain([(None, b"a"), (None, b"b")], 40))] == file.written
-    assert (2, len(PLAIN), 42) == (leader.messages_in, leader.bytes_in, leader.high_watermark)
-    leader.is_large_enough = False
-    assert -1 == kernel.append_set(leader, bytearray(PLAIN), -1, NOW_MS)
+    assert 40 == kernel.append_records(leader, records, -1, NOW_MS)
+    data = plain(records, 40)
+    assert [(1000, data)] == file.written
+    assert (2, len(data), 42) == (leader.messages_in, leader.bytes_in, leader.high_watermark)
+    leader.reached_in_sync = 2
+    assert -1 == kernel.append_records(leader, records, -1, NOW_MS)
     leader.is_leader = False
-    assert -1 == kernel.append_set(leader, bytearray(PLAIN), 1, NOW_MS)
+    assert -1 == kernel.append_records(leader, records, 1, NOW_MS)
+    assert -1 == kernel.append_records(a_leader(kernel, None), records, 1, NOW_MS)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_records_of_a_broker_have_its_time(kernel: ModuleType, magic: int) -> None:
+    """Where the topic's messages have timestamps."""
+    file = File()
+    leader = a_leader(kernel, a_tail(kernel, file, rules=Rules(magic=magic, keys_required=True)))
+    assert 40 == kernel.append_records(leader, [(b"k", b"v")], 1, NOW_MS)
+    [(_, data)] = file.written
+    [message] = kernel.entries(data, verify_crc=True)
+    assert (40, b"k", b"v") == (message.offset, message.key, message.value)
+    assert (magic, NOW_MS if magic else -1) == (message.magic, message.timestamp_ms)
 
 
 @pytest.mark.parametrize("reason", LEFT)
-def test_what_is_not_the_rule_is_left(kernel: ModuleType, reason: str) -> None:
-    """Nothing is written, the tail stays as it was, and so do the messages; the set beside it is
-    appended. Without the reason the set is taken, where it is one of the tail."""
+def test_sets_that_need_python_are_left(kernel: ModuleType, reason: str) -> None:
+    """A set that needs the Python path leaves file, tail and messages unchanged; the set beside it
+    is appended. Without the reason the set would be appended."""
     data, fields = LEFT[reason]
     file, other = File(), File()
     tail = a_tail(kernel, file, **fields)
     before = state(tail)
     leaders = [a_leader(kernel, one) for one in (tail, None, a_tail(kernel, other))]
-    _, _, _, base_offsets, left, _, answer = produce(kernel, leaders, [data, PLAIN, PLAIN])
+    _, _, _, base_offsets, left, _, answer, _ = produce(kernel, leaders, [data, PLAIN, PLAIN])
     assert ([-1, -1, 40], [0, 1], None) == (base_offsets, [number for number, _ in left], answer)
     assert before == state(tail)
     assert data[8:30] == left[0][1][8:30]
@@ -206,8 +224,8 @@ def test_what_is_not_the_rule_is_left(kernel: ModuleType, reason: str) -> None:
         assert [40] == append(kernel, [a_tail(kernel, file)], [data])
 
 
-def test_what_cannot_be_written_is_left(kernel: ModuleType) -> None:
-    """Whoever tries again meets the error; the tail stays as it was."""
+def test_a_failed_write_leaves_the_set(kernel: ModuleType) -> None:
+    """The tail does not change, and the Python path meets the error."""
     file = File()
     file.fails = True
     tail = a_tail(kernel, file)
@@ -216,8 +234,8 @@ def test_what_cannot_be_written_is_left(kernel: ModuleType) -> None:
     assert before == state(tail)
 
 
-def test_bugs_are_loud(kernel: ModuleType) -> None:
-    """Of what writes, and of a caller who knows something else under a partition's number."""
+def test_errors_of_callbacks_are_raised(kernel: ModuleType) -> None:
+    """Errors of write callbacks, and a wrong object under a partition's number, are raised."""
     tail = a_tail(kernel, File())
 
     def fail(data: Buffer, position: int) -> None:
@@ -230,8 +248,11 @@ def test_bugs_are_loud(kernel: ModuleType) -> None:
         produce(kernel, [object()], [PLAIN])
 
 
-def test_a_file_with_a_descriptor_has_what_was_written(kernel: ModuleType, tmp_path: Path) -> None:
-    """At its place, whoever writes it; a descriptor that takes nothing leaves the set."""
+def test_a_file_with_a_descriptor_is_written_at_its_position(
+    kernel: ModuleType, tmp_path: Path
+) -> None:
+    """Bytes are at their position whether kernel or Python writes them; a descriptor that accepts
+    no byte leaves the set."""
     path = tmp_path / "00.log"
     path.write_bytes(b"x" * 1000)
     with path.open("r+b", buffering=0) as file:
@@ -249,8 +270,8 @@ def test_a_file_with_a_descriptor_has_what_was_written(kernel: ModuleType, tmp_p
 
 
 def test_an_append_is_counted(kernel: ModuleType) -> None:
-    """Messages and bytes; the HW follows where nobody else has to have them. Otherwise the
-    partition is asked, unless its HW was below the end, so that it waits for others."""
+    """Messages and bytes are counted. The HW advances at once if no follower must have them;
+    otherwise the partition is called, unless its HW was below the log end before."""
     data = plain([(None, b"a"), (None, b"b")])
     alone = a_leader(kernel, a_tail(kernel, File()), messages_in=5, bytes_in=100)
     other = a_leader(kernel, a_tail(kernel, File()), maximal_isr=(1, 2), high_watermark=40)
@@ -275,33 +296,94 @@ def test_an_append_is_counted(kernel: ModuleType) -> None:
     "fields",
     [{"is_leader": False}, {"is_internal": True}, {"append_queue": object()}, {"log": None}],
 )
-def test_a_partition_that_takes_none_now_is_left(
+def test_a_partition_that_refuses_appends_is_left(
     kernel: ModuleType, fields: dict[str, Any]
 ) -> None:
-    """Its set comes back as it is, and there is no answer yet."""
+    """Its set is returned unchanged, without a response."""
     leader = a_leader(kernel, a_tail(kernel, File()), **fields)
-    _, _, found, base_offsets, left, due, answer = produce(kernel, [leader], [PLAIN])
+    _, _, found, base_offsets, left, due, answer, _ = produce(kernel, [leader], [PLAIN])
     assert ([leader], [-1], [], None) == (found, base_offsets, due, answer)
     assert [(0, PLAIN)] == [(number, bytes(data)) for number, data in left]
 
 
 def test_acks_of_all_need_enough_in_sync(kernel: ModuleType) -> None:
-    """Asked of the partition, with acks -1 alone."""
-    for acks, expected in ((-1, [-1]), (1, [40]), (0, [40])):
-        leader = a_leader(kernel, a_tail(kernel, File()))
-        leader.is_large_enough = False
-        assert expected == produce(kernel, [leader], [PLAIN], acks=acks)[3]
+    """As many as the topic says, or else the partition; with acks -1 alone."""
+    cases = ((-1, 2, True), (-1, 3, False), (2, 3, True), (3, 1, False))
+    for of_topic, reached, is_enough in cases:
+        for acks in (-1, 0, 1):
+            tail = a_tail(kernel, File(), min_in_sync=of_topic)
+            leader = a_leader(kernel, tail, isr=(1, 2), reached_in_sync=reached)
+            assert is_enough == leader.has_enough_in_sync()
+            expected = 40 if is_enough or acks >= 0 else -1
+            assert [expected] == produce(kernel, [leader], [PLAIN], acks=acks)[3]
+
+
+def test_what_replicas_still_need_is_named(kernel: ModuleType) -> None:
+    """With acks -1, where the HW is below the new end, and only if every set was appended."""
+
+    def leaders() -> list[Any]:
+        return [
+            a_leader(kernel, a_tail(kernel, File()), topic_partition=name, maximal_isr=isr)
+            for name, isr in (("a", (1, 2)), ("b", (1,)))
+        ]
+
+    assert {"a": 42} == produce(kernel, leaders(), [PLAIN] * 2, acks=-1)[7]
+    assert {} == produce(kernel, leaders(), [PLAIN] * 2, acks=1)[7]
+    assert {} == produce(kernel, leaders(), [PLAIN, PLAIN[:20]], acks=-1)[7]
 
 
 def test_segments_with_a_due_index_entry_are_named(kernel: ModuleType) -> None:
-    """Those and no others."""
+    """The result has exactly the segments whose index entry is due."""
     tails = [a_tail(kernel, File(), bytes_since_index=since) for since in (500, 0, 500)]
     due = produce(kernel, [a_leader(kernel, tail) for tail in tails], [PLAIN] * 3)[5]
     assert [tails[0], tails[2]] == due
 
 
+def test_an_index_with_room_gets_its_entries(kernel: ModuleType) -> None:
+    """Offset less the base, and position of the set; the segment is full with its index."""
+    view = memoryview(bytearray(32))
+    index = an_index(kernel, view, capacity=3)
+    tail = a_tail(kernel, File(), bytes_since_index=500, index_tail=index)
+    leader = a_leader(kernel, tail)
+    assert [] == produce(kernel, [leader], [PLAIN])[5]
+    assert (2, 40, 1000, False) == (
+        index.entries,
+        index.last_offset,
+        index.last_position,
+        tail.is_full,
+    )
+    assert pack(">II", 35, 1000) == view[8:16]
+    tail.bytes_since_index = 500
+    assert [] == produce(kernel, [leader], [PLAIN])[5]
+    assert (3, True) == (index.entries, tail.is_full)
+    assert pack(">II", 37, 1000 + len(PLAIN)) == view[16:24]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"view": None},
+        {"view": memoryview(bytearray(15))},
+        {"capacity": 0},
+        {"capacity": 1},
+        {"allocated": 15},
+        {"last_offset": 40},
+        {"last_position": 1000},
+    ],
+)
+def test_an_index_without_room_is_left_to_its_owner(
+    kernel: ModuleType, fields: dict[str, Any]
+) -> None:
+    """Also one that has an entry behind the set. Nothing in it changes."""
+    view = memoryview(bytearray(32))
+    index = an_index(kernel, **({"view": view} | fields))
+    tail = a_tail(kernel, File(), bytes_since_index=500, index_tail=index)
+    assert [tail] == produce(kernel, [a_leader(kernel, tail)], [PLAIN])[5]
+    assert (1, bytes(32)) == (index.entries, bytes(view))
+
+
 def test_more_sets_than_allowed_are_left(kernel: ModuleType) -> None:
-    """All of them, with nothing appended."""
+    """A request with more sets than the limit is left whole."""
     files = [File(), File()]
     leaders = [a_leader(kernel, a_tail(kernel, file)) for file in files]
     assert produce(kernel, leaders, [PLAIN] * 2, count_max=1) is None
@@ -313,25 +395,27 @@ def test_more_sets_than_allowed_are_left(kernel: ModuleType) -> None:
 def test_partitions_with_news_are_found(
     kernel: ModuleType, is_follower: bool, expected: list[int]
 ) -> None:
-    """Followers read to the LEO (40), consumers to the HW; odd numbers, and a HW below the start of
-    the log, are for who says what is wrong with them."""
+    """Followers read to the LEO (40), consumers to the HW. Invalid offsets, and a HW below the
+    log's start, are left for the Python path to report."""
     asked = [(40, 39, 9), (39, 39, 9), (40, 40, -1), (7, 40, 9), (40, 3, 9), (3, 3, 9)]
     leaders = [a_leader(kernel, a_tail(kernel, File()), high_watermark=hw) for _, hw, _ in asked]
     for leader in leaders:
         leader.log.log_start_offset = 3
     offsets, limits = [offset for offset, _, _ in asked], [limit for _, _, limit in asked]
     found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
-    assert ([39, 39, 40, 40, 3, 3], expected) == found
+    assert found is not None
+    assert ([39, 39, 40, 40, 3, 3], expected) == found[:2]
+    assert [1000, -1, NOT_AT_THE_END, -1, 1000, NOT_AT_THE_END] == found[2]
     leaders[-1].log.log_start_offset = 4
     found = kernel.partitions_to_read(leaders, offsets, limits, is_follower)
-    assert ([39, 39, 40, 40, 3, 3], sorted({*expected, 5})) == found
+    assert ([39, 39, 40, 40, 3, 3], sorted({*expected, 5})) == found[:2]
     leaders[2].is_leader = False
     assert kernel.partitions_to_read(leaders, offsets, limits, is_follower) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_both_kernels_append_the_same(seed: int) -> None:
-    """Random sets, sound and broken, to tails of every kind, one after the other."""
+    """Both kernels append random valid and invalid sets to tails of every kind alike."""
     native, drawn = native_or_skip(), random.Random(seed)
     rules = drawn.choice(
         [

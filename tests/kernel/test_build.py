@@ -37,12 +37,13 @@ def build(project: Path, **environ: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_missing_compiler_is_no_error(project: Path) -> None:
-    """The build ends well, with nothing compiled; the twin runs then (test_choice)."""
+    """The build succeeds without a compiled kernel; the twin runs then (test_choice)."""
     done = build(project)
     assert done.returncode == 0, done.stderr
     assert list(project.rglob("*.so")) == []
 
 
 def test_a_release_is_never_built_without_the_kernel(project: Path) -> None:
-    """KAFKA08_NATIVE=1, which scripts/release and a public CI set."""
+    """With KAFKA08_NATIVE=1, which scripts/release and the public CI set, a missing compiler is an
+    error."""
     assert build(project, KAFKA08_NATIVE="1").returncode

@@ -32,22 +32,23 @@ def fitting() -> ModuleType:
 
 
 def test_native_is_preferred() -> None:
-    """The compiled kernel is taken where it is there and of this version."""
+    """The compiled kernel is used if it is there and of this version."""
     assert choose("", fitting).__name__ == "fitting"
 
 
 def test_twin_runs_where_nothing_was_compiled() -> None:
-    """No compiler at installation is no error and no warning."""
+    """An installation without a compiled kernel uses the twin, without error or warning."""
     assert choose("", missing) is _python
 
 
 def test_twin_can_be_forced() -> None:
-    """KAFKA08_KERNEL=python gives the twin although the compiled kernel would do."""
+    """KAFKA08_KERNEL=python selects the twin even beside a compiled kernel."""
     assert choose("python", fitting) is _python
 
 
 def test_native_can_be_demanded() -> None:
-    """Under KAFKA08_KERNEL=native the import fails instead of being slow in silence."""
+    """With KAFKA08_KERNEL=native a missing compiled kernel fails the import, instead of making
+    everything slow silently."""
     with pytest.raises(ImportError, match="nothing was compiled"):
         choose("native", missing)
     with pytest.raises(ImportError, match="interface"):
@@ -55,20 +56,20 @@ def test_native_can_be_demanded() -> None:
 
 
 def test_stale_build_gives_the_twin_and_a_warning() -> None:
-    """A kernel left from another version is not used, and the user hears why things are slow."""
+    """A compiled kernel of another version is not used, and a warning gives the reason."""
     with pytest.warns(RuntimeWarning, match="rebuild"):
         assert choose("", stale) is _python
 
 
 def test_unknown_name_is_refused() -> None:
-    """An ImportError repeats what KAFKA08_KERNEL was set to."""
+    """The ImportError has the value of KAFKA08_KERNEL."""
     with pytest.raises(ImportError, match="'rust'"):
         choose("rust")
 
 
 @pytest.mark.parametrize("name", ["python", "native"])
 def test_environment_decides(name: str) -> None:
-    """KAFKA08_KERNEL is read at import; NAME says what runs."""
+    """The import reads KAFKA08_KERNEL; NAME is the kernel that runs."""
     if name == "native":
         pytest.importorskip("kafka08.kernel._native")
     printed = subprocess.run(
@@ -92,7 +93,7 @@ def test_environment_decides(name: str) -> None:
     ],
 )
 def test_the_reason_for_the_twin(forced: str, load: Callable[[], ModuleType], why: str) -> None:
-    """Is said with what to do; there is none where the native kernel runs."""
+    """The reason says what to do, and is empty when the native kernel runs."""
     said = why_not_native(forced, load)
     assert why in said
     assert bool(said) == bool(why)
@@ -100,7 +101,7 @@ def test_the_reason_for_the_twin(forced: str, load: Callable[[], ModuleType], wh
 
 @pytest.mark.parametrize("forced", ["python", ""])
 def test_an_install_says_which_kernel_it_has(forced: str) -> None:
-    """`python -m kafka08.kernel` needs no extra, as `kafka08 --version` does."""
+    """`python -m kafka08.kernel` prints it without any extra, as `kafka08 --version` does."""
     done = subprocess.run(
         [sys.executable, "-m", "kafka08.kernel"],
         env={**os.environ, "KAFKA08_KERNEL": forced},

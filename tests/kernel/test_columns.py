@@ -51,20 +51,21 @@ def all_rows(kernel: ModuleType, data: bytes, from_offset: int = 0, **limits: in
 
 
 def test_rows_are_the_messages(kernel: ModuleType) -> None:
-    """Row by row offset, key and value, nulls told from empty ones, and where to go on."""
+    """Each row has offset, key and value of its message, distinguishes null from empty, and the
+    batch has the next offset."""
     found = next(kernel.column_batches(plain(THREE, 5), 0, None, refuse))
     assert rows(found) == [(5, *THREE[0]), (6, *THREE[1]), (7, *THREE[2])]
     assert (8, False) == (found.next_offset, found.more)
 
 
 def test_a_column_without_nulls_has_no_bitmap(kernel: ModuleType) -> None:
-    """Arrow takes None for "all valid"; empty values are no nulls."""
+    """The bitmap is None, which Arrow reads as "all valid"; empty values are not null."""
     found = next(kernel.column_batches(plain([(b"", b"")] * 3), 0, None, refuse))
     assert (None, None) == (found.key_validity, found.value_validity)
 
 
 def test_no_rows(kernel: ModuleType) -> None:
-    """Nothing below from_offset, nothing at or above until_offset, one empty batch."""
+    """A set without offsets between from_offset and until_offset gives one empty batch."""
     for data, from_offset, until, next_offset in [
         (b"", 3, None, 3),
         (plain(THREE), 3, None, 3),
@@ -75,7 +76,7 @@ def test_no_rows(kernel: ModuleType) -> None:
         assert (next_offset, False) == (found.next_offset, found.more)
 
 
-def test_columns_that_were_not_asked_for_are_not_built(kernel: ModuleType) -> None:
+def test_unrequested_columns_are_not_built(kernel: ModuleType) -> None:
     """Their three buffers are None; rows are counted and other columns filled nevertheless."""
     found = next(kernel.column_batches(plain(THREE), 0, None, refuse, keys=False, values=False))
     assert found.count == 3
@@ -87,7 +88,8 @@ def test_columns_that_were_not_asked_for_are_not_built(kernel: ModuleType) -> No
 
 
 def test_wrappers_are_unpacked(kernel: ModuleType) -> None:
-    """Rows come out numbered through, also of a wrapper in a wrapper and of a part of one."""
+    """Inner messages become rows with consecutive offsets, also from nested wrappers and from a
+    part of one."""
     data = plain(THREE) + wrapper(5, plain(THREE, 3)) + wrapper(8, wrapper(8, plain(THREE, 6)))
     expected = [(i, *THREE[i % 3]) for i in range(9)]
     assert expected == all_rows(kernel, data)
@@ -99,7 +101,8 @@ def test_wrappers_are_unpacked(kernel: ModuleType) -> None:
 
 @pytest.mark.parametrize("limits", [{"max_rows": 2}, {"max_bytes": 12}, {"max_bytes": 0}])
 def test_batches_are_limited_and_lose_nothing(kernel: ModuleType, limits: dict[str, int]) -> None:
-    """Also inside a wrapper, which is unpacked once; each next_offset leads on to the rest."""
+    """Limits apply inside a wrapper too, which is unpacked once, and next_offset of each batch
+    leads to the rest."""
     calls = []
 
     def count(codec: int, value: Buffer) -> bytes:
@@ -118,7 +121,7 @@ def test_batches_are_limited_and_lose_nothing(kernel: ModuleType, limits: dict[s
 
 
 def test_one_row_may_be_larger_than_max_bytes(kernel: ModuleType) -> None:
-    """It is a batch by itself; those behind it are limited again."""
+    """Such a row is a batch by itself; the rows behind it are limited again."""
     data = plain([(None, b"x" * 100), (None, b"y" * 50), (None, b"z" * 40)])
     batches = list(kernel.column_batches(data, 0, None, refuse, max_bytes=90))
     assert [batch.count for batch in batches] == [1, 2]
@@ -126,13 +129,14 @@ def test_one_row_may_be_larger_than_max_bytes(kernel: ModuleType) -> None:
 
 @pytest.mark.parametrize("limits", [{"max_rows": 0}, {"max_bytes": -1}, {"max_bytes": 1 << 31}])
 def test_limits_have_a_range(kernel: ModuleType, limits: dict[str, int]) -> None:
-    """i32 offsets end at 2 GiB."""
+    """Limits above 2 GiB, the end of i32 offsets, are refused."""
     with pytest.raises(ValueError, match="max_"):
         kernel.column_batches(b"", 0, None, refuse, **limits)
 
 
 def test_rows_in_front_of_an_error_come_first(kernel: ModuleType) -> None:
-    """Then the next batch raises; a caller that stops early has lost nothing."""
+    """The batch before an error has its rows, and the next one raises; a caller that stops early
+    loses nothing."""
     data = plain(THREE) + entry(3, None, b"x")[:-1] + b"y"
     batches = kernel.column_batches(data, 0, None, refuse)
     first = next(batches)
@@ -143,7 +147,7 @@ def test_rows_in_front_of_an_error_come_first(kernel: ModuleType) -> None:
 
 
 def test_many_rows_of_changing_sizes(kernel: ModuleType) -> None:
-    """Buffers grow as sizes change, above and below the limit where the GIL is released."""
+    """Buffers grow with the rows, above and below the size at which the GIL is released."""
     pairs = [(b"k" * (i % 7), b"v" * (i * 37 % 1009)) for i in range(2000)]
     assert [(i, *pair) for i, pair in enumerate(pairs)] == all_rows(kernel, plain(pairs))
     falling = [(None, b"v" * (9000 >> i // 20)) for i in range(300)]
@@ -157,7 +161,7 @@ def test_any_messages(
     max_rows: int,
     max_bytes: int,
 ) -> None:
-    """Packed and plain, whatever the limits: the rows of all batches are the messages in order."""
+    """The rows of all batches are the messages in order, compressed or not, with any limits."""
     data = wrapper(len(pairs) - 1, plain(pairs)) + plain(pairs, len(pairs))
     found = all_rows(kernel, data, max_rows=max_rows, max_bytes=max_bytes)
     assert [(i, *pair) for i, pair in enumerate(pairs + pairs)] == found
@@ -182,7 +186,7 @@ def arrow(values: list[bytes | None]) -> tuple[Buffer, Buffer, Buffer]:
 def test_build_from_columns(
     kernel: ModuleType, pairs: list[tuple[bytes | None, bytes | None]], start: int
 ) -> None:
-    """The set of the rows from `start` on, as Arrow gives a slice of an array."""
+    """The set has the rows from `start` on, as Arrow gives a slice of an array."""
     start = min(start, len(pairs))
     keys, values = arrow([key for key, _ in pairs]), arrow([value for _, value in pairs])
     built = kernel.build_from_columns(*keys, *values, len(pairs) - start, 7, start)
@@ -190,14 +194,14 @@ def test_build_from_columns(
 
 
 def test_build_from_columns_without_keys_or_bitmap(kernel: ModuleType) -> None:
-    """No key column gives null keys, no bitmap gives values without nulls."""
+    """Without a key column keys are null; without a bitmap no value is null."""
     offsets, data, _ = arrow([b"a", b"bc"])
     built = kernel.build_from_columns(None, None, None, offsets, data, None, 2)
     assert plain([(None, b"a"), (None, b"bc")]) == built
 
 
 def test_columns_there_and_back(kernel: ModuleType) -> None:
-    """A set built from its own columns is the same bytes."""
+    """A set built from its own columns has the same bytes."""
     found = next(kernel.column_batches(plain(THREE, 5), 0, None, refuse))
     built = kernel.build_from_columns(
         found.key_offsets,
@@ -234,7 +238,7 @@ def test_build_from_columns_checks_before_it_reads(
     rows: int,
     reason: str,
 ) -> None:
-    """Buffers that contradict each other or the count of rows are a ValueError."""
+    """Buffers that contradict each other or the number of rows are a ValueError."""
     packed = array("i", offsets).tobytes()
     with pytest.raises(ValueError, match=reason):
         kernel.build_from_columns(packed, data, validity, None, None, None, rows)

@@ -23,7 +23,7 @@ def retained(offset_map: object, data: bytes, *, keep_tombstones: bool = True) -
 
 
 def test_the_last_message_of_a_key_stays(kernel: ModuleType) -> None:
-    """At its own offset, also of the empty key, which is a key."""
+    """The last message of each key keeps its offset; the empty key is a key."""
     data = plain([(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"", b"4"), (b"", b"5")], 10)
     offset_map = kernel.OffsetMap(10, 5)
     assert -1 == offset_map.add(data)
@@ -32,8 +32,9 @@ def test_the_last_message_of_a_key_stays(kernel: ModuleType) -> None:
     assert last == retained(offset_map, data)
 
 
-def test_what_is_not_in_the_map_stays(kernel: ModuleType) -> None:
-    """Messages below `from_offset` are not mapped; of a mapped key only older ones go."""
+def test_messages_outside_the_map_stay(kernel: ModuleType) -> None:
+    """Messages below `from_offset` are not mapped; of a mapped key only older messages are
+    removed."""
     data = plain([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")], 10)
     offset_map = kernel.OffsetMap(10, 5)
     assert -1 == offset_map.add(data, 12)
@@ -44,8 +45,8 @@ def test_what_is_not_in_the_map_stays(kernel: ModuleType) -> None:
     assert entry(11, b"b", b"2") == retained(offset_map, entry(11, b"b", b"2"))
 
 
-def test_tombstones_stay_only_if_asked(kernel: ModuleType) -> None:
-    """A tombstone counts in the map as any other message."""
+def test_tombstones_stay_only_on_request(kernel: ModuleType) -> None:
+    """A tombstone counts in the map like any other message."""
     data = entry(1, b"a", b"1") + entry(2, b"a", None)
     offset_map = kernel.OffsetMap(10, 5)
     offset_map.add(data)
@@ -53,8 +54,8 @@ def test_tombstones_stay_only_if_asked(kernel: ModuleType) -> None:
     assert b"" == retained(offset_map, data, keep_tombstones=False)
 
 
-def test_messages_without_key_go_and_are_counted(kernel: ModuleType) -> None:
-    """They are never mapped, and `retain` says how many it dropped."""
+def test_messages_without_key_are_dropped_and_counted(kernel: ModuleType) -> None:
+    """They are never mapped, and `retain` returns how many it dropped."""
     data = entry(1, None, b"1") + entry(2, b"", b"2") + entry(3, None, None)
     offset_map = kernel.OffsetMap(10, 5)
     assert -1 == offset_map.add(data)
@@ -64,7 +65,8 @@ def test_messages_without_key_go_and_are_counted(kernel: ModuleType) -> None:
 
 
 def test_messages_that_cannot_be_read_stay(kernel: ModuleType) -> None:
-    """A magic of the future, a key that leaves the message: no harm to the rest."""
+    """A message of an unknown magic, or with a key beyond its end, stays and does not affect the
+    others."""
     unknown = entry(1, b"a", b"1", magic=9)
     broken = raw_entry(2, b"\0\0" + b"\0\0\0\x64" + b"\0\0\0\0")
     data = unknown + broken + entry(3, b"a", b"3")
@@ -75,15 +77,15 @@ def test_messages_that_cannot_be_read_stay(kernel: ModuleType) -> None:
 
 
 def test_magic_1_is_read_by_its_own_layout(kernel: ModuleType) -> None:
-    """The key lies behind the timestamp; what stays is copied with it."""
+    """The key lies behind the timestamp, and a retained message keeps both."""
     data = entry(1, b"a", b"1", magic=1, timestamp_ms=5) + entry(2, b"a", b"2", magic=1)
     offset_map = kernel.OffsetMap(10, 5)
     offset_map.add(data)
     assert entry(2, b"a", b"2", magic=1) == retained(offset_map, data)
 
 
-def test_a_full_map_names_the_first_that_found_no_room(kernel: ModuleType) -> None:
-    """Known keys still go in; everything before the refused one is mapped."""
+def test_a_full_map_returns_the_first_refused_offset(kernel: ModuleType) -> None:
+    """Known keys are still mapped, and so is every message before the refused one."""
     offset_map = kernel.OffsetMap(3, 2)
     data = plain([(b"a", b""), (b"b", b""), (b"a", b""), (b"c", b""), (b"b", b"")], 7)
     assert 10 == offset_map.add(data)
@@ -93,7 +95,7 @@ def test_a_full_map_names_the_first_that_found_no_room(kernel: ModuleType) -> No
 
 
 def test_many_keys_in_a_table_that_is_nearly_full(kernel: ModuleType) -> None:
-    """Collisions are resolved: 999 keys in 1000 slots, each with its own offset."""
+    """With 999 keys in 1000 slots collisions are resolved, and each key has its own offset."""
     offset_map = kernel.OffsetMap(1000, 999)
     data = plain([(b"%d" % number, b"") for number in range(999)])
     assert -1 == offset_map.add(data)
@@ -104,7 +106,7 @@ def test_many_keys_in_a_table_that_is_nearly_full(kernel: ModuleType) -> None:
 
 
 def test_a_partial_entry_is_left_out(kernel: ModuleType) -> None:
-    """A set that ends within an entry is mapped and copied up to its last whole one."""
+    """A set that ends within an entry is mapped and copied up to its last whole entry."""
     data = plain([(b"a", b"1"), (b"b", b"2")])
     offset_map = kernel.OffsetMap(10, 5)
     assert -1 == offset_map.add(data[:-1])
@@ -124,7 +126,7 @@ def test_a_corrupt_size_is_an_error(kernel: ModuleType) -> None:
 
 @pytest.mark.parametrize(("slots", "capacity"), [(0, 0), (1, 1), (5, 5), (5, 0), (1 << 40, 5)])
 def test_impossible_maps(kernel: ModuleType, slots: int, capacity: int) -> None:
-    """At least one slot stays free, or a search would not end."""
+    """A map has at least one free slot, or a search would not end; other sizes are refused."""
     with pytest.raises(ValueError, match="slots"):
         kernel.OffsetMap(slots, capacity)
 
@@ -148,7 +150,7 @@ def test_any_messages(
     keep: bool,
     room: int,
 ) -> None:
-    """Against a dict of MD5 → offset, over two sets."""
+    """Over two sets the map equals a dict of MD5 → offset."""
     data = plain(pairs + later, 100)
     offset_map = kernel.OffsetMap(room + 1, room)
     model: dict[bytes, int] = {}

@@ -29,7 +29,7 @@ def test_down(kernel: ModuleType) -> None:
 
 
 def test_up(kernel: ModuleType) -> None:
-    """Messages of magic 0 get the timestamp that is given, or none."""
+    """Messages of magic 0 get the given timestamp, or none."""
     expected = [entry(5 + i, *pair, magic=1, timestamp_ms=-1) for i, pair in enumerate(THREE)]
     assert b"".join(expected) == converted(kernel, plain(THREE, 5), 1)
     stamped = entry(5, b"k", b"v", magic=1, timestamp_ms=77, attributes=8)
@@ -37,7 +37,8 @@ def test_up(kernel: ModuleType) -> None:
 
 
 def test_messages_of_the_wanted_magic_keep_every_byte(kernel: ModuleType) -> None:
-    """Time, type, unknown attributes and bytes behind the value; only the others change."""
+    """Messages that have the magic already keep timestamp, type, unknown attributes and bytes
+    behind the value."""
     odd = entry(6, b"k", b"v", magic=1, timestamp_ms=9, attributes=0xF8)
     assert odd + entry(7, None, b"", magic=1) == converted(
         kernel, odd + entry(7, None, b"", attributes=0xF0), 1
@@ -48,15 +49,15 @@ def test_messages_of_the_wanted_magic_keep_every_byte(kernel: ModuleType) -> Non
 def test_any_messages_with_any_shift(
     kernel: ModuleType, pairs: list[Any], magic: int, shift: int
 ) -> None:
-    """The set is that of the other magic, its offsets moved."""
+    """The result has the same messages in the other magic, with shifted offsets."""
     expected = [
         entry(5 + shift + i, *pair, magic=magic, timestamp_ms=-1) for i, pair in enumerate(pairs)
     ]
     assert b"".join(expected) == converted(kernel, plain(pairs, 5, 1 - magic), magic, shift)
 
 
-def test_goes_on_in_any_room(kernel: ModuleType) -> None:
-    """Called again and again with little room it makes the same bytes."""
+def test_any_output_size_gives_the_same_bytes(kernel: ModuleType) -> None:
+    """Repeated calls with a small output make the same bytes as one call."""
     data = plain(THREE, 5)
     whole = converted(kernel, data, 1)
     for room in range(44, len(whole) + 1):
@@ -70,12 +71,12 @@ def test_goes_on_in_any_room(kernel: ModuleType) -> None:
 
 
 def test_no_room_for_the_first(kernel: ModuleType) -> None:
-    """Nothing is read or written."""
+    """An output too small for the first message reads and writes nothing."""
     assert (0, 0, 0, False) == kernel.convert(plain(THREE), bytearray(37), 1)
 
 
 def test_stops_in_front_of_a_wrapper(kernel: ModuleType) -> None:
-    """Its caller unpacks it."""
+    """Conversion stops at a wrapper, which the caller unpacks."""
     head = plain(THREE)
     data = head + wrapper(4, head) + head
     assert (len(head), len(head), 3, True) == kernel.convert(data, bytearray(999), 0)
@@ -83,7 +84,7 @@ def test_stops_in_front_of_a_wrapper(kernel: ModuleType) -> None:
 
 
 def test_cut_entry_waits(kernel: ModuleType) -> None:
-    """At every cut the whole entries in front are converted."""
+    """At every cut the whole entries before it are converted."""
     data = plain(THREE, 0, 1)
     ends = [40, 84, 118]
     for size in range(len(data) + 1):
@@ -93,7 +94,8 @@ def test_cut_entry_waits(kernel: ModuleType) -> None:
 
 
 def test_broken_entry(kernel: ModuleType) -> None:
-    """What lies in front comes first, the next call raises; a new CRC must not hide a wrong one."""
+    """The entries before it are converted and the next call raises: a new CRC must not hide a wrong
+    one."""
     good = entry(0, b"k", b"v", magic=1)
     bad_crc = good[:-1] + b"x"
     for bad, reason in (
@@ -109,7 +111,7 @@ def test_broken_entry(kernel: ModuleType) -> None:
 
 
 def test_unknown_magic_is_not_written(kernel: ModuleType) -> None:
-    """Magic 2 is no message set."""
+    """Magic 2 is refused, since it is no message set."""
     with pytest.raises(ValueError, match="magic 2 cannot be written"):
         kernel.convert(b"", bytearray(), 2)
     with pytest.raises(BufferError):

@@ -16,7 +16,7 @@ WAYS = ("vpclmul", "pclmul", "arm", "portable")
 
 
 def test_every_short_length(kernel: ModuleType) -> None:
-    """All lengths 0 to 399, at every alignment of 16."""
+    """All lengths from 0 to 399 at every alignment of 16 agree with zlib."""
     for length in range(400):
         data = NOISE[length % 16 : length % 16 + length]
         assert zlib.crc32(data) == kernel.crc32(data), length
@@ -24,7 +24,7 @@ def test_every_short_length(kernel: ModuleType) -> None:
 
 @pytest.mark.parametrize("start", [0, 1, 0x80000000, 0xFFFFFFFF])
 def test_goes_on_from_a_value(kernel: ModuleType, start: int) -> None:
-    """`value` is the CRC of what came before, also for data shorter than the value itself."""
+    """`value` is the CRC of the preceding bytes, also for data shorter than the CRC."""
     for length in (*range(20), 64, 127, 1000):
         assert zlib.crc32(NOISE[:length], start) == kernel.crc32(NOISE[:length], start), length
 
@@ -36,13 +36,13 @@ def test_long_data(kernel: ModuleType, length: int) -> None:
 
 
 def test_data_above_the_gil_limit(kernel: ModuleType) -> None:
-    """Data so long that the GIL is released gives the same."""
+    """Data for which the GIL is released gives the same CRC."""
     data = NOISE * 8
     assert zlib.crc32(data) == kernel.crc32(data)
 
 
-def test_each_way_of_this_processor() -> None:
-    """Whichever instructions are used, every start value counts, and no byte before the data."""
+def test_each_implementation_of_this_processor() -> None:
+    """Each set of instructions uses the start value and reads no byte before the data."""
     native = native_or_skip()
     try:
         for name in sorted({native.select_crc32(name) for name in WAYS}):
@@ -55,9 +55,8 @@ def test_each_way_of_this_processor() -> None:
         assert native.select_crc32() in WAYS
 
 
-def test_the_portable_way_can_be_forced() -> None:
-    """Tests can run the tables on a processor that has something better, and get them for a name
-    that nothing has."""
+def test_the_portable_implementation_can_be_forced() -> None:
+    """Tests can select the tables on a faster processor; an unknown name selects them too."""
     native = native_or_skip()
     try:
         assert native.select_crc32("portable") == "portable"

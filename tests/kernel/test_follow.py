@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from struct import error, pack
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +32,7 @@ def a_replica(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
         "max_bytes": MAX_BYTES,
         "expected_bytes": 9,
         "lag": 9,
+        "frame_position": 0,
     }
     own = {name: value for name, value in fields.items() if name in values}
     for name, value in (values | own).items():
@@ -64,8 +66,8 @@ def whole_state(replica: Any) -> Any:
 
 @pytest.mark.parametrize("data", [PLAIN, wrapper(41, PLAIN), PLAIN[:-3], plain([(b"k", b"v")], 90)])
 def test_whole_entries_are_appended_as_they_are(kernel: ModuleType, data: bytes) -> None:
-    """Compressed ones too, with the leader's offsets, which may leave some out; a cut entry at the
-    end is left out. The HW is the leader's, up to the log end."""
+    """Entries, compressed ones too, keep the leader's offsets and their gaps; a cut entry at the
+    end is left out. The HW is the leader's, at most the log end."""
     file = File()
     replica = a_replica(kernel, a_tail(kernel, file))
     assert ([], [replica], []) == fetched(kernel, [replica], (0, 1000, data))
@@ -86,8 +88,8 @@ def test_whole_entries_are_appended_as_they_are(kernel: ModuleType, data: bytes)
     )
 
 
-def test_no_news_move_the_high_watermark_alone(kernel: ModuleType) -> None:
-    """Which may fall, as while a new leader does not know that of the old one."""
+def test_empty_responses_move_the_high_watermark_alone(kernel: ModuleType) -> None:
+    """It may fall, as while a new leader does not know the former leader's HW."""
     file = File()
     replica = a_replica(kernel, a_tail(kernel, file, end_offset=40), high_watermark=38)
     assert ([], [], []) == fetched(kernel, [replica], (0, 7, b""))
@@ -130,9 +132,9 @@ LEFT: dict[str, tuple[tuple[int, int, Buffer], dict[str, Any], dict[str, Any]]] 
 
 
 @pytest.mark.parametrize("reason", LEFT)
-def test_what_is_not_the_rule_is_left(kernel: ModuleType, reason: str) -> None:
-    """Nothing is written and nothing has changed; the partition beside it is appended to. Without
-    the reason it would be taken."""
+def test_sets_that_need_python_are_left(kernel: ModuleType, reason: str) -> None:
+    """Nothing is written and no tail changes; the partition beside it is appended to. Without the
+    reason the set would be appended."""
     result, own, of_tail = LEFT[reason]
     file, other = File(), File()
     replica = a_replica(kernel, a_tail(kernel, file, **of_tail), **own)
@@ -147,8 +149,8 @@ def test_what_is_not_the_rule_is_left(kernel: ModuleType, reason: str) -> None:
         assert ([], [usual], []) == fetched(kernel, [usual], result)
 
 
-def test_what_cannot_be_written_is_left(kernel: ModuleType) -> None:
-    """Whoever tries again meets the error."""
+def test_a_failed_write_leaves_the_set(kernel: ModuleType) -> None:
+    """A set whose write failed is left to the Python path, which meets the error."""
     file = File()
     file.fails = True
     replica = a_replica(kernel, a_tail(kernel, file))
@@ -159,15 +161,31 @@ def test_what_cannot_be_written_is_left(kernel: ModuleType) -> None:
 
 
 def test_segments_with_a_due_index_entry_are_named(kernel: ModuleType) -> None:
-    """Those to which something was appended, and no others."""
+    """The result has exactly the segments with a due index entry that were appended to."""
     tails = [a_tail(kernel, File(), bytes_since_index=since) for since in (500, 0, 500)]
     replicas = [a_replica(kernel, tail) for tail in tails]
     _, _, due = fetched(kernel, replicas, (0, 9, PLAIN), (0, 9, PLAIN), (0, 9, b""))
     assert [tails[0]] == due
 
 
+def test_new_offsets_go_into_the_frame(kernel: ModuleType) -> None:
+    """Those of partitions to which something was appended, and no others. A frame that is too short
+    is a bug."""
+    replicas = [
+        a_replica(kernel, a_tail(kernel, File()), frame_position=position) for position in (3, 20)
+    ]
+    known = {b"t": dict(enumerate(replicas))}
+    frame = bytearray(40)
+    payload = response([(0, 9, PLAIN), (0, 9, b"")])
+    kernel.append_fetched(payload, 0, known, MAX_BYTES, NOW_MS, frame)
+    assert bytes(3) + pack(">q", 42) + bytes(29) == frame
+    replicas[1].frame_position = 33
+    with pytest.raises((IndexError, error)):
+        kernel.append_fetched(response([(0, 9, b""), (0, 9, PLAIN)]), 0, known, MAX_BYTES, 0, frame)
+
+
 def test_a_response_of_another_layout_is_left_whole(kernel: ModuleType) -> None:
-    """Cut, or for a partition that was not asked for."""
+    """A response that is cut, or has a partition that was not requested, is left whole."""
     file = File()
     known = {b"t": {0: a_replica(kernel, a_tail(kernel, file))}}
     payload = response([(0, 9, PLAIN)])
@@ -179,7 +197,7 @@ def test_a_response_of_another_layout_is_left_whole(kernel: ModuleType) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_both_kernels_append_the_same(seed: int) -> None:
-    """Random sets, sound and broken, to tails of every kind, one after the other."""
+    """Both kernels append random valid and invalid sets to tails of every kind alike."""
     native, drawn = native_or_skip(), random.Random(seed)
     fields = {"rules": drawn.choice([None, Rules(magic=1)]), "segment_bytes": 3000}
     fields |= {"first_ms": drawn.choice([-1, 500]), "age_max_ms": drawn.choice([600, 1 << 40])}

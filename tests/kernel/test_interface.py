@@ -41,21 +41,21 @@ def parameters_of(function: object) -> list[tuple[str, object]]:
 
 
 def test_the_stub_has_the_names_of_the_list() -> None:
-    """All of them, and no other, but for those that both kernels take from types.py."""
+    """The stub has all names and no other, except those that both kernels take from types.py."""
     shared = {name for name in chosen.__all__ if name in vars(types)} - {"INTERFACE"}
     assert set(chosen.__all__) == {*FUNCTIONS, *CLASSES, *VARIABLES, *shared}
     assert not shared & {*FUNCTIONS, *CLASSES, *VARIABLES}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_take_what_the_stub_says(kernel: ModuleType, name: str) -> None:
-    """Parameters by name, in order, with their defaults."""
+def test_functions_have_the_stubs_parameters(kernel: ModuleType, name: str) -> None:
+    """Parameters agree in name, order and default."""
     assert parameters(FUNCTIONS[name]) == parameters_of(getattr(kernel, name))
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_classes_have_what_the_stub_says(kernel: ModuleType, name: str) -> None:
-    """Methods with their parameters, properties, and fields."""
+def test_classes_have_the_stubs_members(kernel: ModuleType, name: str) -> None:
+    """Methods with their parameters, properties and fields agree."""
     found = getattr(kernel, name)
     for member in CLASSES[name].body:
         if isinstance(member, ast.AnnAssign):

@@ -32,12 +32,13 @@ def numbered(base_offset: int) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def test_plain_messages(kernel: ModuleType) -> None:
-    """An uncompressed set gives its offsets, keys and values as they lie in it."""
+    """An uncompressed set gives its offsets, keys and values."""
     assert numbered(5) == read(kernel, plain(THREE, 5))
 
 
 def test_message_knows_where_it_comes_from(kernel: ModuleType) -> None:
-    """Topic, partition, offset; and it is a value: equal by all fields, hashable, picklable."""
+    """A message has topic, partition and offset. It is a value: equal by all fields, hashable,
+    picklable."""
     (message,) = kernel.messages(entry(5, b"k", b"v"), "topic", 3, 0, refuse)
     assert ("topic", 3, 5) == (message.topic, message.partition, message.offset)
     assert message.message is message.value
@@ -52,14 +53,16 @@ def test_message_knows_where_it_comes_from(kernel: ModuleType) -> None:
 
 
 def test_starts_at_from_offset(kernel: ModuleType) -> None:
-    """A broker answers with whole entries and wrappers: what lies below is left out unseen."""
+    """Offsets below from_offset, which a broker's whole entries and wrappers contain, are left out
+    undecoded."""
     data = bytearray(plain(THREE, 5))
     data[12] ^= 1
     assert numbered(5)[1:] == read(kernel, data, 6)
 
 
 def test_ends_before_until_offset(kernel: ModuleType) -> None:
-    """Half-open, also across gaps and inside wrappers, and `next_offset` says it is done."""
+    """The range is half-open, also across gaps and inside wrappers, and `next_offset` reaches its
+    end."""
     data = plain(THREE, 5) + entry(20, None, b"far")
     for until, count in [(5, 0), (6, 1), (8, 3), (9, 3), (20, 3), (21, 4)]:
         for stored in (data, wrapper(20, data)):
@@ -69,14 +72,15 @@ def test_ends_before_until_offset(kernel: ModuleType) -> None:
 
 
 def test_decoders_make_objects_of_bytes_but_not_of_null(kernel: ModuleType) -> None:
-    """As MessageAndMetadata.key() and message() of the JVM."""
+    """Decoders are called for bytes and not for null, like MessageAndMetadata.key() and message()
+    of the JVM."""
     data = plain(THREE)
     found = read(kernel, data, key_decoder=len, value_decoder=bytes.decode)
     assert found == [(0, 1, "value"), (1, None, "xxxxxxxxxx"), (2, 0, None)]
 
 
 def test_decoder_that_raises(kernel: ModuleType) -> None:
-    """The message is not handed out; a caller that goes on gets the one behind it."""
+    """The message is not returned; a caller that continues gets the next one."""
 
     def decode(value: bytes) -> str:
         return value.decode("ascii")
@@ -92,7 +96,7 @@ def test_decoder_that_raises(kernel: ModuleType) -> None:
 
 
 def test_decoder_that_raises_stop_iteration(kernel: ModuleType) -> None:
-    """It does not pass for the end of the set, which would lose the rest in silence."""
+    """It does not count as the end of the set, which would lose the rest silently."""
     data = plain([(None, b"a"), (None, b"bb")])
     messages = kernel.messages(
         data, "t", 0, 0, refuse, value_decoder=lambda value: next(iter(value[1:]))
@@ -102,8 +106,9 @@ def test_decoder_that_raises_stop_iteration(kernel: ModuleType) -> None:
     assert next(messages).value == ord("b")
 
 
-def test_position_is_that_of_the_message_handed_out_last(kernel: ModuleType) -> None:
-    """-1 before the first; `next_offset` lies one above. Behind the end there is nothing to get."""
+def test_position_is_that_of_the_last_returned_message(kernel: ModuleType) -> None:
+    """The position is -1 before the first message, and `next_offset` is one above it. Behind the
+    end no message is returned."""
     messages = kernel.messages(plain(THREE, 5), "t", 0, 2, refuse)
     assert (-1, 2) == (messages.position_offset, messages.next_offset)
     for offset in (5, 6, 7):
@@ -114,7 +119,8 @@ def test_position_is_that_of_the_message_handed_out_last(kernel: ModuleType) -> 
 
 
 def test_partial_entry_ends_the_set_silently(kernel: ModuleType) -> None:
-    """Cut at every byte, a set gives the messages that are whole, and asks for the rest."""
+    """Cut at every byte, a set gives its whole messages, and `next_offset` is that of the next
+    one."""
     data = plain(THREE, 5)
     ends = [32, 68, 94]
     for size in range(len(data) + 1):
@@ -134,14 +140,15 @@ def test_wrappers_are_unpacked_on_the_way(kernel: ModuleType) -> None:
 
 
 def test_inner_messages_below_from_offset_are_left_out(kernel: ModuleType) -> None:
-    """A broker sends the whole wrapper that holds the offset asked for."""
+    """A broker sends the whole wrapper that has the requested offset; the messages before that are
+    left out."""
     data = wrapper(5, plain(THREE, 3)) + wrapper(8, plain(THREE, 6))
     assert (numbered(3) + numbered(6))[2:] == read(kernel, data, 5)
     assert numbered(6) == read(kernel, data, 6)
 
 
 def test_wrappers_below_from_offset_are_not_unpacked(kernel: ModuleType) -> None:
-    """The offset on the outside is the last one's, and enough to pass a wrapper over."""
+    """The wrapper's offset is that of its last message, which suffices to skip it."""
     calls = []
 
     def count(codec: int, value: Buffer) -> bytes:
@@ -154,7 +161,7 @@ def test_wrappers_below_from_offset_are_not_unpacked(kernel: ModuleType) -> None
 
 
 def test_decompress_gets_the_value_without_a_copy(kernel: ModuleType) -> None:
-    """And it may keep it: the data lives as long as anything refers to it."""
+    """The callback may keep the value: the data lives as long as any reference to it."""
     kept = []
 
     def keep(codec: int, value: Buffer) -> bytes:
@@ -177,7 +184,7 @@ def test_wrappers_in_wrappers(kernel: ModuleType) -> None:
 
 
 def test_empty_wrapper(kernel: ModuleType) -> None:
-    """It holds nothing, but the offset it stands for has been read."""
+    """It has no messages, but its offset counts as read."""
     messages = kernel.messages(wrapper(5, b"") + entry(9, None, b"x"), "t", 0, 0, unpack)
     assert [message.offset for message in messages] == [9]
     messages = kernel.messages(wrapper(5, b""), "t", 0, 0, unpack)
@@ -209,7 +216,7 @@ def corrupt(kernel: ModuleType, data: bytes, **options: Any) -> CorruptMessage:
 
 
 def test_bad_crc(kernel: ModuleType) -> None:
-    """CorruptMessage has the offset; with verify_crc=False the message is handed out."""
+    """CorruptMessage has the offset; with verify_crc=False the message is returned."""
     data = entry(7, b"k", b"v")[:-1] + b"w"
     assert corrupt(kernel, data).offset == 7
     assert read(kernel, data, verify_crc=False) == [(7, b"k", b"w")]
@@ -231,20 +238,20 @@ def test_bad_crc(kernel: ModuleType) -> None:
     ],
 )
 def test_broken_entries(kernel: ModuleType, data: bytes, offset: int, reason: str) -> None:
-    """Nothing is skipped: the error names offset, position and reason, inside wrappers too."""
+    """No entry is skipped: the error has offset, position and reason, inside wrappers too."""
     error = corrupt(kernel, data)
     assert error.offset == offset
     assert reason in str(error)
 
 
 def test_unknown_codec(kernel: ModuleType) -> None:
-    """Attributes that name no codec of 0.8 are UnknownCodec."""
+    """Attributes with an unknown codec are UnknownCodec."""
     with pytest.raises(UnknownCodec):
         read(kernel, entry(8, None, b"x", attributes=4))
 
 
-def test_error_of_the_callback_that_is_no_value_error(kernel: ModuleType) -> None:
-    """A bug in `decompress` is not taken for a corrupt message."""
+def test_other_errors_of_the_callback_are_raised(kernel: ModuleType) -> None:
+    """An error in `decompress` that is no ValueError does not count as a corrupt message."""
     with pytest.raises(AssertionError):
         list(kernel.messages(wrapper(2, plain(THREE)), "t", 0, 0, refuse))
     with pytest.raises(TypeError):
@@ -252,8 +259,8 @@ def test_error_of_the_callback_that_is_no_value_error(kernel: ModuleType) -> Non
 
 
 def test_iterator_cannot_be_moved_from_inside_its_callback() -> None:
-    """The same guard keeps two threads from moving one native iterator at a time; the twin's
-    state is kept sound by the interpreter."""
+    """The same guard lets only one thread at a time advance a native iterator; the interpreter
+    protects the twin's state."""
     kernel = native_or_skip()
 
     def reenter(codec: int, value: Buffer) -> bytes:
@@ -274,7 +281,8 @@ def stated(decoded: dict[str, Any]) -> bytes | None:
 
 @pytest.mark.parametrize("file", ["logs-0.8.2.2", "logs-0.10.2.2", "logs-0.9.0.1"])
 def test_captured_entries(kernel: ModuleType, file: str) -> None:
-    """Each entry of the captured segments reads as stated: offset, crc, key, value, timestamp."""
+    """Each entry of the captured segments has the recorded offset, CRC, key, value and
+    timestamp."""
     segments = json.loads((DATA / f"{file}.json").read_text())
     count = 0
     for name in ("plain", "gzip", "snappy", "lz4", "acks", "g1-0", "g1-1"):
@@ -322,10 +330,8 @@ def test_captured_wrappers(
 
 @pytest.mark.parametrize("file", ["logs-0.8.2.2", "sandbox-logs-0.8.2.2"])
 def test_captured_offsets_topic(kernel: ModuleType, file: str) -> None:
-    """The offsets topic of a 0.8.2.2 broker: keys and values as the capture decoded them.
-
-    One capture is cut off in the middle of a message, the other states the last twelve only.
-    """
+    """The offsets topic of a 0.8.2.2 broker gives the recorded keys and values. One capture is cut
+    in a message, the other records only its last twelve."""
     segments = json.loads((DATA / f"{file}.json").read_text())["consumer_offsets"]
     (segment,) = segments.values()
     stated = {
@@ -342,7 +348,7 @@ def test_captured_offsets_topic(kernel: ModuleType, file: str) -> None:
 
 
 def test_captured_producer_segments(kernel: ModuleType) -> None:
-    """What the JVM's console producer wrote reads as text lines with keys."""
+    """Segments of the JVM's console producer give text lines with keys."""
     for segment in json.loads((DATA / "sandbox-logs-0.8.2.2.json").read_text())[
         "producer segments"
     ]:

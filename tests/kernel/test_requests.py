@@ -87,19 +87,20 @@ def correlation_id(payload: memoryview) -> int:
 
 
 @given(produce_requests(), st.data())
-def test_a_produce_request_is_read_and_answered_as_by_the_codec(
+def test_a_produce_request_is_handled_as_by_the_codec(
     kernel: ModuleType, asked: tuple[ProduceRequest, memoryview], data: st.DataObject
 ) -> None:
-    """Its fields, its sets as slices of the payload, and the answer without errors."""
+    """The kernel reads the codec's fields, and sets as slices of the payload, and writes the
+    codec's response without errors."""
     request, payload = asked
     named = [(t.topic, p) for t in request.topics for p in t.partitions]
     known = without_leaders(kernel)
     read = kernel.append_produced(payload, known, 0, COUNT_MAX)
     if named and request.required_acks in (-1, 0, 1):
-        acks, timeout_ms, found, base_offsets, left, due, answer = read
+        acks, timeout_ms, found, base_offsets, left, due, answer, pending = read
         assert (acks, timeout_ms) == (request.required_acks, request.timeout_ms)
         assert found == [known[topic.encode()][p.partition] for topic, p in named]
-        assert (base_offsets, due, answer) == ([-1] * len(named), [], None)
+        assert (base_offsets, due, answer, pending) == ([-1] * len(named), [], None, {})
         assert [(n, bytes(s)) for n, s in left] == list(enumerate(p.message_set for _, p in named))
         assert all(s.obj is payload.obj and not s.readonly for _, s in left)
     else:
@@ -121,10 +122,11 @@ def test_a_produce_request_is_read_and_answered_as_by_the_codec(
 
 
 @given(fetch_requests(), st.data())
-def test_a_fetch_request_is_read_and_answered_as_by_the_codec(
+def test_a_fetch_request_is_handled_as_by_the_codec(
     kernel: ModuleType, asked: tuple[FetchRequest, memoryview], data: st.DataObject
 ) -> None:
-    """Its fields, and the answer with the sets between the pieces."""
+    """The kernel reads the codec's fields, and writes the codec's response with the sets between
+    its pieces."""
     request, payload = asked
     named = [(t.topic, p) for t in request.topics for p in t.partitions]
     read = kernel.read_fetch(payload, KNOWN)
@@ -167,7 +169,7 @@ def test_a_fetch_request_is_read_and_answered_as_by_the_codec(
 def test_unknown_and_repeated_partitions_are_left_to_the_codec(
     kernel: ModuleType, request_: ProduceRequest
 ) -> None:
-    """So is the same topic twice, for an answer names it once."""
+    """So is a repeated topic, since a response has each topic once."""
     payload = body(encode_request(request_, 1, ""))
     assert kernel.append_produced(payload, without_leaders(kernel), 0, COUNT_MAX) is None
 
@@ -176,7 +178,8 @@ def test_unknown_and_repeated_partitions_are_left_to_the_codec(
 def test_both_kernels_read_broken_requests_alike(
     asked: tuple[ProduceRequest | FetchRequest, memoryview], data: st.DataObject
 ) -> None:
-    """Cut anywhere, or with a byte changed; what is read of one of them is answered alike too."""
+    """A request that is cut anywhere or has a changed byte is read, and responded to, alike by both
+    kernels."""
     native = native_or_skip()
     broken = bytearray(asked[1])
     if data.draw(st.booleans()):
@@ -204,9 +207,9 @@ def read_produced(kernel: ModuleType, payload: memoryview) -> object:
     read = kernel.append_produced(payload, known, 0, COUNT_MAX)
     if read is None:
         return None
-    acks, timeout_ms, found, base_offsets, left, due, answer = read
+    acks, timeout_ms, found, base_offsets, left, due, answer, pending = read
     sets = [(number, bytes(data)) for number, data in left]
-    return acks, timeout_ms, [names[id(p)] for p in found], base_offsets, sets, due, answer
+    return acks, timeout_ms, [names[id(p)] for p in found], base_offsets, sets, due, answer, pending
 
 
 def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[int]) -> object:
@@ -216,8 +219,8 @@ def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[in
         return ValueError if isinstance(error, ValueError | struct.error) else type(error)
 
 
-def test_an_answer_that_no_frame_holds_is_refused(kernel: ModuleType) -> None:
-    """Sizes that add up to more than an int32 counts. Nothing is counted as sent."""
+def test_a_response_too_large_for_a_frame_is_refused(kernel: ModuleType) -> None:
+    """Sizes whose sum exceeds an int32 are refused, and no byte counts as sent."""
     partitions = [FetchPartition(n, 0, 1) for n in range(3)]
     payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
     leaders = [a_leader(kernel, None) for _ in range(3)]
@@ -227,8 +230,9 @@ def test_an_answer_that_no_frame_holds_is_refused(kernel: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("is_follower", [False, True])
-def test_partitions_count_what_is_sent(kernel: ModuleType, is_follower: bool) -> None:
-    """Each a request, and its bytes unless a follower gets them; there must be as many as sizes."""
+def test_partitions_count_requests_and_bytes(kernel: ModuleType, is_follower: bool) -> None:
+    """Each partition counts the request, and its bytes unless a follower gets them. There must be
+    as many partitions as sizes."""
     partitions = [FetchPartition(n, 0, 1) for n in range(3)]
     payload = body(encode_request(FetchRequest(-1, 0, 0, [FetchTopic("a", partitions)]), 1, ""))
     leaders = [a_leader(kernel, None, bytes_out=5, fetch_requests=1) for _ in range(3)]
@@ -244,7 +248,7 @@ def test_partitions_count_what_is_sent(kernel: ModuleType, is_follower: bool) ->
 def test_a_fetch_response_is_read_as_by_the_codec(
     kernel: ModuleType, asked: tuple[FetchRequest, memoryview], data: st.DataObject
 ) -> None:
-    """What the codec writes; cut anywhere it is left to the codec, by both kernels."""
+    """Both kernels read the codec's bytes; a response that is cut anywhere is left to the codec."""
     request, _ = asked
     named = [(t.topic, p.partition) for t in request.topics for p in t.partitions]
     count = len(named)

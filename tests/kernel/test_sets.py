@@ -26,7 +26,8 @@ def flipped(data: bytes, position: int, bits: int = 1) -> bytes:
 
 
 def test_summary_of_a_sound_set(kernel: ModuleType) -> None:
-    """Count, bytes, both ends, codec, largest entry and the order of its offsets."""
+    """The summary has count, bytes, first and last offset, codec, largest entry and whether offsets
+    rise."""
     summary = kernel.validate(plain(THREE, 7), NO_LIMIT)
     assert (3, 32 + 36 + 26, 7, 9) == (
         summary.count,
@@ -37,8 +38,8 @@ def test_summary_of_a_sound_set(kernel: ModuleType) -> None:
     assert (0, 36, True) == (summary.codec, summary.largest_entry, summary.monotonic)
 
 
-def test_summary_of_nothing(kernel: ModuleType) -> None:
-    """An empty set is sound and has no offsets."""
+def test_summary_of_an_empty_set(kernel: ModuleType) -> None:
+    """An empty set is valid and has no offsets."""
     summary = kernel.validate(b"", NO_LIMIT)
     assert (0, 0, -1, -1) == (
         summary.count,
@@ -50,7 +51,7 @@ def test_summary_of_nothing(kernel: ModuleType) -> None:
 
 
 def test_partial_entry_at_the_end_is_not_counted(kernel: ModuleType) -> None:
-    """Cut at every byte, a set is sound up to its last whole entry."""
+    """Cut at every byte, a set is valid up to its last whole entry."""
     data = plain(THREE)
     ends = [0, 32, 68, 94]
     for size in range(len(data) + 1):
@@ -60,7 +61,7 @@ def test_partial_entry_at_the_end_is_not_counted(kernel: ModuleType) -> None:
 
 
 def test_every_flipped_byte_behind_the_offset_is_found(kernel: ModuleType) -> None:
-    """CRC and sizes together cover all of an entry but its offset."""
+    """CRC and sizes protect every byte of an entry but its offset."""
     data = plain(THREE)
     for position in range(12, 32):
         with pytest.raises(CorruptMessage, match="crc") as caught:
@@ -74,7 +75,7 @@ def test_every_flipped_byte_behind_the_offset_is_found(kernel: ModuleType) -> No
 
 @pytest.mark.parametrize("size", [13, 0, -1, -(1 << 31)])
 def test_size_below_14_is_corrupt(kernel: ModuleType, size: int) -> None:
-    """Even if the entry is cut off right behind its size, as in ByteBufferMessageSet."""
+    """This holds even if the entry is cut right behind its size, as in ByteBufferMessageSet."""
     data = plain(THREE) + pack(">qi", 99, size)
     with pytest.raises(CorruptMessage, match="corrupt size") as caught:
         kernel.validate(data, NO_LIMIT)
@@ -82,34 +83,34 @@ def test_size_below_14_is_corrupt(kernel: ModuleType, size: int) -> None:
 
 
 def test_size_beyond_the_data_is_a_partial_entry(kernel: ModuleType) -> None:
-    """The largest size there is must not lead anybody beyond the end."""
+    """The largest int32 as a size reads nothing beyond the end."""
     data = plain(THREE) + pack(">qi", 99, (1 << 31) - 1) + bytes(100)
     assert kernel.validate(data, NO_LIMIT).count == 3
 
 
 def test_limit_counts_the_whole_entry(kernel: ModuleType) -> None:
-    """12 bytes of header belong to the size that max.message.bytes limits."""
+    """The 12 bytes of the header count towards max.message.bytes."""
     assert kernel.validate(plain(THREE), 36).count == 3
     with pytest.raises(EntryTooLarge) as caught:
         kernel.validate(plain(THREE), 35)
     assert (32, 36, 35) == (caught.value.position, caught.value.size, caught.value.limit)
 
 
-def test_limit_is_looked_at_before_the_crc(kernel: ModuleType) -> None:
+def test_limit_is_checked_before_the_crc(kernel: ModuleType) -> None:
     """The order of Log.analyzeAndValidateMessageSet decides the error code."""
     with pytest.raises(EntryTooLarge):
         kernel.validate(flipped(plain(THREE), 12), 31)
 
 
 def test_codec_of_the_last_wrapper(kernel: ModuleType) -> None:
-    """Of several codecs in a set the last counts; plain entries behind it do not."""
+    """The last of several codecs in a set counts, also before plain entries."""
     data = wrapper(0, b"") + wrapper(1, b"", codec=3) + entry(2, None, b"x")
     assert kernel.validate(data, NO_LIMIT).codec == 3
 
 
 @pytest.mark.parametrize("codec", [4, 5, 6, 7])
 def test_unknown_codec(kernel: ModuleType, codec: int) -> None:
-    """Checked after the CRC; bits above the lowest three are ignored."""
+    """The codec is checked after the CRC; bits above the lowest three are ignored."""
     with pytest.raises(UnknownCodec, match=str(codec)):
         kernel.validate(entry(0, None, b"x", attributes=codec | 0x78), NO_LIMIT)
     with pytest.raises(CorruptMessage):
@@ -130,7 +131,7 @@ def test_monotonic(kernel: ModuleType, offsets: list[int], monotonic: bool) -> N
 
 
 def test_numbers_in_place(kernel: ModuleType) -> None:
-    """Offsets change, nothing else does, and what is cut off stays as it was."""
+    """Offsets change and no other byte does; the bytes behind the last whole entry stay."""
     data = bytearray(plain(THREE) + b"partial")
     summary = kernel.validate_and_assign(data, 1000, NO_LIMIT)
     assert plain(THREE, 1000) + b"partial" == data
@@ -138,33 +139,33 @@ def test_numbers_in_place(kernel: ModuleType) -> None:
 
 
 def test_numbers_a_slice_of_a_larger_buffer(kernel: ModuleType) -> None:
-    """A request is numbered where it lies in the receive buffer."""
+    """A request is numbered inside the receive buffer."""
     buffer = bytearray(b"head" + plain(THREE) + b"tail")
     kernel.validate_and_assign(memoryview(buffer)[4:-4], 5, NO_LIMIT)
     assert b"head" + plain(THREE, 5) + b"tail" == buffer
 
 
-def test_tells_a_compressed_set(kernel: ModuleType) -> None:
-    """Its codec is told while it is numbered, for such a set must be unpacked first."""
+def test_numbering_returns_the_codec(kernel: ModuleType) -> None:
+    """Numbering returns the set's codec, because a compressed set must be unpacked first."""
     data = bytearray(wrapper(2, plain(THREE)))
     assert kernel.validate_and_assign(data, 5, NO_LIMIT).codec == 1
 
 
 def test_crc_can_be_left_out(kernel: ModuleType) -> None:
-    """Messages inside a wrapper are numbered without a look at their CRC, as the JVM does."""
+    """Messages inside a wrapper are numbered without checking their CRC, as the JVM does."""
     data = bytearray(flipped(plain(THREE), 12))
     assert kernel.validate_and_assign(data, 0, NO_LIMIT, verify_crc=False).count == 3
 
 
 def test_read_only_data_is_refused(kernel: ModuleType) -> None:
-    """What numbers in place takes no bytes object: BufferError."""
+    """Numbering in place raises BufferError for a bytes object."""
     with pytest.raises(BufferError):
         kernel.validate_and_assign(plain(THREE), 0, NO_LIMIT)
 
 
 @pytest.mark.parametrize("base_offset", [-1, (1 << 63) - 1])
 def test_offsets_stay_within_63_bits(kernel: ModuleType, base_offset: int) -> None:
-    """A base offset that is negative or would run over is an OverflowError."""
+    """A base offset that is negative or would overflow is an OverflowError."""
     with pytest.raises(OverflowError):
         kernel.validate_and_assign(bytearray(plain(THREE)), base_offset, NO_LIMIT)
     with pytest.raises(OverflowError):
@@ -172,7 +173,7 @@ def test_offsets_stay_within_63_bits(kernel: ModuleType, base_offset: int) -> No
 
 
 def test_large_sets_without_the_gil(kernel: ModuleType) -> None:
-    """A set above the limit where the GIL is released is treated the same."""
+    """A set for which the GIL is released gives the same result."""
     data = bytearray(plain([(b"key", b"v" * 1000)] * 300))
     summary = kernel.validate_and_assign(data, 10, NO_LIMIT)
     assert (300, 309) == (summary.count, summary.last_offset)
@@ -195,7 +196,7 @@ def test_scan_finds_the_first_offset_at_or_above(kernel: ModuleType) -> None:
     assert kernel.find_offset(data, 21) is None
 
 
-def test_scan_says_where_to_read_on(kernel: ModuleType) -> None:
+def test_scan_returns_the_next_position(kernel: ModuleType) -> None:
     """A chunk that ends inside an entry gives the position behind that entry."""
     data = entry(10, None, b"a" * 100) + entry(11, None, b"b")
     for size in range(12, 126):
@@ -211,7 +212,7 @@ def test_scan_refuses_an_impossible_size(kernel: ModuleType) -> None:
 
 
 def test_runs(kernel: ModuleType) -> None:
-    """Plain entries come together, wrappers alone, the partial one not at all."""
+    """Adjacent plain entries form one run, each wrapper its own, and a partial entry none."""
     first, second = plain(THREE), wrapper(9, b"inner")
     data = first + second + second + first + first[:20]
     a, b = len(first), len(second)
@@ -232,7 +233,7 @@ def test_runs(kernel: ModuleType) -> None:
 
 
 def test_recover_stops_at_the_first_broken_entry(kernel: ModuleType) -> None:
-    """What lies before it is counted as valid; the error says where it lies."""
+    """The bytes before it count as valid; the error has its position."""
     data = plain(THREE, 5)
     found = kernel.recover(flipped(data, 85), NO_LIMIT, 4096, 0)
     assert (68, 6, 2) == (found.valid_bytes, found.last_offset, found.count)
@@ -250,14 +251,16 @@ def test_recover_takes_an_incomplete_entry_for_the_end_of_the_chunk(kernel: Modu
 
 
 def test_recover_ends_at_an_entry_above_the_limit(kernel: ModuleType) -> None:
-    """Lowering max.message.bytes truncates at the next unclean start, as in 0.8.2.2."""
+    """After max.message.bytes was lowered, the next unclean start truncates there, as in
+    0.8.2.2."""
     found = kernel.recover(plain(THREE), 35, 4096, 0)
     assert found.valid_bytes == 32
     assert isinstance(found.error, EntryTooLarge)
 
 
 def test_recover_points_of_the_sparse_index(kernel: ModuleType) -> None:
-    """A point before an entry once strictly more than the interval lies behind the last one."""
+    """An index point comes before an entry once strictly more bytes than the interval lie behind
+    the last point."""
     data = plain([(None, b"x" * 74)] * 10, 20) + wrapper(35, b"inner")
     found = kernel.recover(data, NO_LIMIT, 200, 0)
     assert found.index_points == [(300, 23, 0), (600, 26, 0), (900, 29, 0)]
@@ -267,7 +270,8 @@ def test_recover_points_of_the_sparse_index(kernel: ModuleType) -> None:
 
 
 def test_recover_in_chunks_finds_the_same_points(kernel: ModuleType) -> None:
-    """Positions are the chunk's own; the distance to the last point goes from call to call."""
+    """Positions are relative to the chunk; the distance to the last point is passed from call to
+    call."""
     data = plain([(None, b"x" * 74)] * 10, 20)
     whole = kernel.recover(data, NO_LIMIT, 150, 0)
     points = []
@@ -290,7 +294,7 @@ def test_recover_many_points(kernel: ModuleType) -> None:
 
 
 def test_entries_show_everything(kernel: ModuleType) -> None:
-    """All fields of both magics, and where each entry lies."""
+    """Entries have all fields of both magics and their positions."""
     data = entry(3, b"k", b"v", magic=1, attributes=0x08, timestamp_ms=99) + wrapper(7, b"inner")
     first, second = kernel.entries(data, verify_crc=True)
     assert (3, 1, 0x08, 99, b"k", b"v") == (
@@ -307,13 +311,13 @@ def test_entries_show_everything(kernel: ModuleType) -> None:
 
 
 def test_entries_of_a_captured_message(kernel: ModuleType) -> None:
-    """A message that 0.8.2.2 stored is read, and is built again byte for byte."""
+    """A message that 0.8.2.2 stored is read, and built again byte for byte."""
     (only,) = kernel.entries(SAMPLE, verify_crc=True)
     assert (0xE4FFC829, b"key-0", b"value-0") == (only.crc, only.key, only.value)
     assert kernel.build_set([(b"key-0", b"value-0")]) == SAMPLE
 
 
-def test_entries_check_the_crc_if_asked(kernel: ModuleType) -> None:
+def test_entries_check_the_crc_on_request(kernel: ModuleType) -> None:
     """A flipped bit is CorruptMessage with verify_crc, and passes without."""
     data = flipped(plain(THREE), 31)
     assert len(list(kernel.entries(data))) == 3
@@ -341,17 +345,17 @@ NULL, HUGE = pack(">i", -1), pack(">i", (1 << 31) - 1)
 def test_entries_whose_fields_leave_the_message(
     kernel: ModuleType, body: bytes, reason: str
 ) -> None:
-    """Lengths inside a message are compared with the message, not with the data behind it."""
+    """Lengths inside a message are compared with the message's end, not with that of the data."""
     data = raw_entry(4, body) + plain(THREE)
     with pytest.raises(CorruptMessage, match=reason) as caught:
         list(kernel.entries(data))
     assert (0, 4) == (caught.value.position, caught.value.offset)
 
 
-def test_negative_lengths_are_null_and_what_follows_the_value_is_ignored(
+def test_negative_lengths_are_null_and_bytes_behind_the_value_ignored(
     kernel: ModuleType,
 ) -> None:
-    """# 0.8: the JVM takes any negative length for null and never looks behind the value."""
+    """0.8: the JVM reads any negative length as null and never reads behind the value."""
     data = raw_entry(0, b"\x00\x00" + pack(">ii", -7, -(1 << 31)) + b"more")
     (only,) = kernel.entries(data, verify_crc=True)
     assert (None, None) == (only.key, only.value)
@@ -361,7 +365,8 @@ def test_negative_lengths_are_null_and_what_follows_the_value_is_ignored(
 
 
 def test_build_set(kernel: ModuleType) -> None:
-    """Numbered from the base offset, with the attributes given; no messages are no bytes."""
+    """Messages are numbered from the base offset, with the given attributes; no messages are no
+    bytes."""
     assert plain(THREE, 7) == kernel.build_set(THREE, 7)
     assert kernel.build_set([]) == b""
     assert kernel.build_set([(None, b"x")], 1, attributes=0x78) == entry(
@@ -370,27 +375,28 @@ def test_build_set(kernel: ModuleType) -> None:
 
 
 def test_build_set_takes_any_bytes_like_field(kernel: ModuleType) -> None:
-    """bytearray and memoryview give what bytes give."""
+    """bytearray and memoryview give the same set as bytes."""
     pairs = [(bytearray(b"k"), memoryview(b"value")), (None, bytearray(10)), (b"", None)]
     assert plain([(b"k", b"value"), (None, bytes(10)), (b"", None)]) == kernel.build_set(pairs)
 
 
 @pytest.mark.parametrize("pair", [("text", None), (None, 5)])
-def test_build_set_refuses_what_is_not_bytes(kernel: ModuleType, pair: tuple[object]) -> None:
+def test_build_set_refuses_text_and_numbers(kernel: ModuleType, pair: tuple[object]) -> None:
     """A key of text, or a number as value, is a TypeError."""
     with pytest.raises(TypeError):
         kernel.build_set([pair])
 
 
 def test_wrap(kernel: ModuleType) -> None:
-    """One entry without a key around packed bytes, at the offset and with the codec given."""
+    """The result is one entry without a key around the compressed bytes, with the given offset and
+    codec."""
     assert entry(9, None, b"packed", attributes=2) == kernel.wrap(b"packed", 9, 2)
     assert entry(9, None, b"", attributes=3) == kernel.wrap(memoryview(b""), 9, 3)
 
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 20])
 def test_a_new_buffer_has_its_size_and_takes_bytes(kernel: ModuleType, size: int) -> None:
-    """Like any bytearray; what it holds before that is not defined."""
+    """It is an ordinary bytearray with undefined contents."""
     buffer = kernel.new_buffer(size)
     assert type(buffer) is bytearray
     assert len(buffer) == size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from types import ModuleType
 from typing import Any
@@ -25,7 +26,7 @@ def times(kernel: ModuleType, data: Buffer) -> list[tuple[int, int, int]]:
 
 
 def test_messages_of_both_magics(kernel: ModuleType) -> None:
-    """-1 and type -1 for magic 0; magic 1 says which clock it was."""
+    """Magic 0 gives timestamp -1 and type -1; magic 1 gives its timestamp and its type."""
     data = (
         entry(5, None, b"old")
         + entry(6, None, b"v", magic=1, timestamp_ms=77)
@@ -40,7 +41,7 @@ def test_messages_of_both_magics(kernel: ModuleType) -> None:
 
 
 def test_create_time_inside_a_wrapper(kernel: ModuleType) -> None:
-    """Every message has its own, the type is the wrapper's."""
+    """Every message has its own timestamp; the type is the wrapper's."""
     inner = entry(0, None, b"a", magic=1, timestamp_ms=3, attributes=8) + entry(
         1, None, b"b", magic=1, timestamp_ms=2
     )
@@ -49,19 +50,20 @@ def test_create_time_inside_a_wrapper(kernel: ModuleType) -> None:
 
 
 def test_append_time_inside_a_wrapper(kernel: ModuleType) -> None:
-    """All messages have the wrapper's timestamp, whatever the producer gave them."""
+    """All messages have the wrapper's timestamp, whatever the producer set."""
     data = bytearray(wrapper(102, plain(THREE, 0, 1), magic=1, codec=1 | 8, timestamp_ms=5000))
     assert [(100 + i, 5000, APPEND) for i in range(3)] == times(kernel, data)
 
 
-def test_wrapper_of_magic_0_has_no_time_to_give(kernel: ModuleType) -> None:
-    """Messages in it keep what they have."""
+def test_messages_in_a_wrapper_of_magic_0_keep_their_time(kernel: ModuleType) -> None:
+    """A wrapper of magic 0 has no timestamp, so the inner messages keep theirs."""
     data = wrapper(6, plain([(None, b"a")], 5) + plain([(None, b"b")], 6, 1))
     assert [(5, -1, NONE), (6, 1006, CREATE)] == times(kernel, data)
 
 
 def test_wrapper_offset_below_its_last_inner_one(kernel: ModuleType) -> None:
-    """Where the base would be below 0 offsets are as they lie inside, as 0.10.2.2 reads them."""
+    """Where the base offset would be negative the inner offsets are used unchanged, as in
+    0.10.2.2."""
     assert [0, 1, 2] == [o for o, *_ in times(kernel, wrapper(0, plain(THREE, 0, 1), magic=1))]
     assert [5, 6, 7] == [o for o, *_ in times(kernel, wrapper(7, plain(THREE, 5, 1), magic=1))]
     gaps = entry(1, None, b"", magic=1) + entry(4, None, b"", magic=1)
@@ -69,7 +71,7 @@ def test_wrapper_offset_below_its_last_inner_one(kernel: ModuleType) -> None:
 
 
 def test_message_is_a_value_with_its_time(kernel: ModuleType) -> None:
-    """Equal only with the same timestamp; its text shows it."""
+    """Messages are equal only with the same timestamp, and repr shows it."""
     first, second = kernel.messages(
         entry(5, b"k", b"v", magic=1, timestamp_ms=7) + entry(5, b"k", b"v"), "t", 0, 0, refuse
     )
@@ -80,7 +82,7 @@ def test_message_is_a_value_with_its_time(kernel: ModuleType) -> None:
 
 
 def test_column_of_timestamps(kernel: ModuleType) -> None:
-    """i64 in native order, over batches, only if asked for."""
+    """The column has i64 in native byte order over all batches, and only on request."""
     data = entry(3, None, b"v") + wrapper(6, plain(THREE, 0, 1), magic=1) + plain(THREE, 7, 1)
     found = array("q")
     for batch in kernel.column_batches(data, 4, None, unpack, max_rows=2, timestamps=True):
@@ -95,8 +97,8 @@ def test_column_of_timestamps(kernel: ModuleType) -> None:
 
 
 def test_columns_of_timestamp_types_and_nulls(kernel: ModuleType) -> None:
-    """The type of each row, that of its wrapper inside of one; the bitmap has a 0 for each row
-    without a timestamp, and is not there if all have one."""
+    """Each row has its type, inside a wrapper the wrapper's. The bitmap has a 0 for each row
+    without a timestamp, and is None if all have one."""
     data = b"".join(
         (
             entry(0, None, b"v"),
@@ -122,7 +124,7 @@ def test_columns_of_timestamp_types_and_nulls(kernel: ModuleType) -> None:
 
 
 def test_summary_has_magics_and_the_largest_timestamp(kernel: ModuleType) -> None:
-    """Of shallow entries, as a follower and recovery take it."""
+    """Both come from shallow entries, as followers and recovery need them."""
     data = entry(3, None, b"v") + plain(THREE, 4, 1) + entry(9, b"", b"", magic=1, timestamp_ms=2)
     summary = kernel.validate(data, 1 << 20)
     assert (0b11, 1006, 6) == (
@@ -139,7 +141,8 @@ def test_summary_has_magics_and_the_largest_timestamp(kernel: ModuleType) -> Non
 
 
 def test_recovery_gives_time_points(kernel: ModuleType) -> None:
-    """With each index point the largest timestamp up to and with its entry; goes on over chunks."""
+    """Each index point has the largest timestamp up to its entry, that included, also over several
+    chunks."""
     first = b"".join(
         entry(i, None, b"x" * 10, magic=1, timestamp_ms=time)
         for i, time in enumerate((10, 30, 20, 40))
@@ -160,7 +163,7 @@ def test_recovery_gives_time_points(kernel: ModuleType) -> None:
 
 
 def test_broken_entry_has_no_time(kernel: ModuleType) -> None:
-    """Recovery ends in front of it."""
+    """Recovery ends in front of it, and its timestamp does not count."""
     data = bytearray(plain(THREE, 0, 1))
     data[-1] ^= 1
     found = kernel.recover(data, 1 << 20, 0, 1)
@@ -177,7 +180,7 @@ STORED = (
 
 
 def test_scan_for_a_timestamp(kernel: ModuleType) -> None:
-    """The first shallow entry at or behind it."""
+    """The scan finds the first shallow entry at or after the timestamp."""
     assert (True, 0, 0) == kernel.scan_timestamp(STORED, -1)
     assert (True, 29, 1) == kernel.scan_timestamp(STORED, 0)
     assert (True, 29, 1) == kernel.scan_timestamp(STORED, 1001)
@@ -187,7 +190,7 @@ def test_scan_for_a_timestamp(kernel: ModuleType) -> None:
 
 
 def test_scan_needs_the_timestamp(kernel: ModuleType) -> None:
-    """26 bytes of an entry; of a shorter one the position says where to read on."""
+    """The scan needs 26 bytes of an entry; with fewer it returns the position to read from."""
     data = entry(5, None, b"v" * 50, magic=1, timestamp_ms=9)
     for size in range(26):
         assert (False, 0, -1) == kernel.scan_timestamp(data[:size], 9)
@@ -196,7 +199,7 @@ def test_scan_needs_the_timestamp(kernel: ModuleType) -> None:
 
 
 def test_find_a_timestamp(kernel: ModuleType) -> None:
-    """The first message at or behind it, inside wrappers too."""
+    """The result is the first message at or after the timestamp, inside wrappers too."""
     for target, expected in (
         (-1, (0, -1)),
         (0, (1, 1001)),
@@ -210,14 +213,14 @@ def test_find_a_timestamp(kernel: ModuleType) -> None:
 
 
 def test_older_wrappers_are_not_unpacked(kernel: ModuleType) -> None:
-    """Their own timestamp is the largest inside."""
+    """A wrapper's own timestamp is the largest inside, which suffices to skip it."""
     data = wrapper(2, plain(THREE, 0, 1), magic=1, timestamp_ms=1002)
     assert kernel.find_timestamp(data, 1003, refuse) is None
     assert kernel.find_timestamp(wrapper(2, plain(THREE)), 0, refuse) is None
 
 
 def test_find_in_a_wrapper_of_append_time(kernel: ModuleType) -> None:
-    """Its first message has the wrapper's timestamp."""
+    """The wrapper's first message has the wrapper's timestamp."""
     data = wrapper(12, plain(THREE, 0, 1), magic=1, codec=1 | 8, timestamp_ms=5000)
     assert (10, 5000) == kernel.find_timestamp(data, 4000, unpack)
 
@@ -226,13 +229,14 @@ def test_find_in_a_wrapper_of_append_time(kernel: ModuleType) -> None:
 
 
 def test_build_with_timestamps(kernel: ModuleType) -> None:
-    """One for each message; without any they have none."""
+    """There is one timestamp for each message; without any, messages have none."""
     assert plain(THREE, 5, 1) == kernel.build_set(THREE, 5, 0, 1, (1005, 1006, 1007))
     assert entry(0, b"k", b"v", magic=1) == kernel.build_set([(b"k", b"v")], magic=1)
 
 
-def test_build_refuses_what_cannot_be(kernel: ModuleType) -> None:
-    """Magics that are not written, timestamps where none can be, more or fewer than messages."""
+def test_build_refuses_impossible_arguments(kernel: ModuleType) -> None:
+    """Unsupported magics, timestamps in magic 0, and more or fewer timestamps than messages are
+    refused."""
     for magic, given, reason in (
         (2, None, "magic 2 cannot be written"),
         (-1, None, "magic -1 cannot be written"),
@@ -244,7 +248,7 @@ def test_build_refuses_what_cannot_be(kernel: ModuleType) -> None:
 
 
 def test_wrapper_with_a_timestamp(kernel: ModuleType) -> None:
-    """Of either type; magic 0 has neither."""
+    """A wrapper of magic 1 has a timestamp of either type, one of magic 0 has none."""
     assert entry(5, None, b"v", magic=1, attributes=2, timestamp_ms=7) == kernel.wrap(
         b"v", 5, 2, 1, 7
     )
@@ -255,20 +259,64 @@ def test_wrapper_with_a_timestamp(kernel: ModuleType) -> None:
 
 
 def test_builder_with_timestamps(kernel: ModuleType) -> None:
-    """The capacity counts them, and the largest is known for the wrapper."""
-    builder = kernel.SetBuilder(118, None, kernel.MessageRef, 1)
+    """Timestamps count towards the capacity, and the builder returns the largest one for the
+    wrapper."""
+    builder: Any = kernel.SetBuilder(118, None, kernel.MessageRef, 1)
     assert builder.max_timestamp_ms == -1
     for i, (key, value) in enumerate(THREE):
         assert builder.append(key, value, None, 1000 + i).index == i
     assert builder.append(b"", b"", None, 9999) is None
     assert builder.max_timestamp_ms == 1002
     assert plain(THREE, 0, 1) == builder.finish()
+    assert array("q", [1000, 1001, 1002]).tobytes() == builder.timestamps
     with pytest.raises(ValueError, match="magic 2"):
         kernel.SetBuilder(118, None, kernel.MessageRef, 2)
 
 
+def test_builder_stamps_messages(kernel: ModuleType) -> None:
+    """A message without a timestamp gets the clock's; a negative one is refused without a trace."""
+    clock = iter([70, 80])
+    builder = kernel.SetBuilder(200, None, kernel.MessageRef, 1, lambda: next(clock))
+    builder.append(None, b"a")
+    builder.append(None, b"b", None, 75)
+    builder.append(None, b"c", None, -1)
+    with pytest.raises(ValueError, match="-2 is before 1970"):
+        builder.append(None, b"d", None, -2)
+    messages = [(None, b"a"), (None, b"b"), (None, b"c")]
+    assert kernel.build_set(messages, magic=1, timestamps=[70, 75, 80]) == builder.finish()
+    assert builder.max_timestamp_ms == 80
+
+
+def test_builder_reads_the_systems_clock(kernel: ModuleType) -> None:
+    """Without a clock of the caller's; magic 0 has no timestamps."""
+    before = time.time_ns() // 1_000_000
+    builder = kernel.SetBuilder(200, None, kernel.MessageRef, 1)
+    builder.append(None, b"a")
+    builder.finish()
+    assert before <= builder.max_timestamp_ms <= time.time_ns() // 1_000_000
+    plain_builder = kernel.SetBuilder(200, None, kernel.MessageRef)
+    plain_builder.append(None, b"a")
+    plain_builder.finish()
+    assert (plain_builder.timestamps, plain_builder.max_timestamp_ms) == (None, -1)
+
+
+def test_one_timestamp_for_all_messages(kernel: ModuleType) -> None:
+    """A number stands for a column of equal timestamps."""
+    stamps = kernel.build_set(THREE, magic=1, timestamps=[7, 7, 7])
+    assert stamps == kernel.build_set(THREE, magic=1, timestamps=7)
+    offsets = array("i", [0, 1]).tobytes()
+    column = (None, None, None, offsets, b"a", None, 1, 0, 0)
+    assert kernel.build_set([(None, b"a")], magic=1, timestamps=[7]) == kernel.build_from_columns(
+        *column, 1, 7
+    )
+    with pytest.raises(ValueError, match="no timestamps"):
+        kernel.build_set(THREE, timestamps=7)
+    with pytest.raises(ValueError, match="no timestamps"):
+        kernel.build_from_columns(*column, 0, 7)
+
+
 def test_build_from_columns_with_timestamps(kernel: ModuleType) -> None:
-    """From Arrow's i64 buffer, from row `start` on."""
+    """Timestamps come from Arrow's i64 buffer, from row `start` on."""
     offsets, data = array("i", [0, 1, 2, 3]).tobytes(), b"abc"
     stamps = array("q", [7, 8, 9]).tobytes()
     expected = entry(5, None, b"b", magic=1, timestamp_ms=8) + entry(
@@ -295,7 +343,8 @@ def test_build_from_columns_with_timestamps(kernel: ModuleType) -> None:
 
 
 def test_one_budget_for_an_outermost_wrapper(kernel: ModuleType) -> None:
-    """Wrappers inside get what is left, the next outermost one gets all again."""
+    """Nested wrappers share the budget of their outermost wrapper; the next outermost one has its
+    own."""
     limits = []
 
     def unpack_some(codec: int, value: Buffer, limit: int) -> bytes:
@@ -311,7 +360,7 @@ def test_one_budget_for_an_outermost_wrapper(kernel: ModuleType) -> None:
 
 
 def test_beyond_the_budget(kernel: ModuleType) -> None:
-    """What does not fit is an error of the set, for messages and columns."""
+    """A wrapper above the budget is an error of the set, for messages and columns."""
 
     def unpack_some(codec: int, value: Buffer, limit: int) -> bytes:
         inner = unpack(codec, value)

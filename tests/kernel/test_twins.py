@@ -243,7 +243,8 @@ def test_cut_at_every_byte(native: ModuleType, call: Callable[..., Any]) -> None
 
 @each_call
 def test_every_byte_flipped(native: ModuleType, call: Callable[..., Any]) -> None:
-    """Each byte inverted, its lowest bit, its highest bit: error or other messages, no crash."""
+    """For each byte inverted, or with its lowest or highest bit flipped, both kernels give the same
+    error or the same messages."""
     for position in range(len(SAMPLE)):
         for bits in (0x01, 0x80, 0xFF):
             data = bytearray(SAMPLE)
@@ -268,7 +269,7 @@ def test_any_set_with_any_damage(
     changes: list[tuple[int, int]],
     cut: int,
 ) -> None:
-    """Damage inside wrappers too, where no CRC of the wrapper gives it away."""
+    """Both kernels agree on damage inside wrappers too, which no CRC of the wrapper reveals."""
     inner = damaged(plain(pairs, 5, magic), changes)
     wrappers = wrapper(9, inner) + wrapper(12, inner, magic=1, timestamp_ms=1010)
     data = wrappers if nested else inner

@@ -37,8 +37,8 @@ def stamped(*times: int, attributes: int = 0) -> bytearray:
 # ---- plain sets, where they lie ----
 
 
-def test_plain_set_is_numbered_where_it_lies(kernel: ModuleType) -> None:
-    """CreateTime: offsets change, every other byte stays."""
+def test_plain_set_is_numbered_in_place(kernel: ModuleType) -> None:
+    """With CreateTime offsets change and no other byte does."""
     data = stamped(5, 7, 6)
     summary = kernel.validate_and_stamp(data, 100, LIMIT, Rules(), NOW)
     expected = b"".join(
@@ -55,14 +55,15 @@ def test_plain_set_is_numbered_where_it_lies(kernel: ModuleType) -> None:
 
 
 def test_largest_timestamp_is_that_of_the_first_message_that_has_it(kernel: ModuleType) -> None:
-    """The time index wants the first of equals; -1 and -1 if no message has a timestamp."""
+    """The time index needs the first of equal timestamps; the result is -1 and -1 if no message has
+    one."""
     for times, expected in (((5, 7, 7), (7, 101)), ((-1, -1), (-1, -1)), ((-1, 0), (0, 101))):
         summary = kernel.validate_and_stamp(stamped(*times), 100, LIMIT, Rules(), NOW)
         assert expected == (summary.max_timestamp_ms, summary.max_timestamp_offset)
 
 
 def test_append_time_is_written_into_every_message(kernel: ModuleType) -> None:
-    """LogAppendTime: time, type and CRC; the time index gets the first offset."""
+    """LogAppendTime sets timestamp, type and CRC; the time index gets the first offset."""
     data = stamped(5, -1)
     summary = kernel.validate_and_stamp(data, 100, LIMIT, APPENDED, NOW)
     expected = b"".join(
@@ -73,7 +74,7 @@ def test_append_time_is_written_into_every_message(kernel: ModuleType) -> None:
 
 
 def test_topic_of_magic_0_has_no_append_time(kernel: ModuleType) -> None:
-    """There is no place for it in the message."""
+    """Messages of magic 0 have no field for it."""
     data = bytearray(plain(THREE))
     rules = Rules(magic=0, log_append_time=True)
     summary = kernel.validate_and_stamp(data, 7, LIMIT, rules, NOW)
@@ -82,16 +83,15 @@ def test_topic_of_magic_0_has_no_append_time(kernel: ModuleType) -> None:
 
 
 def test_empty_set(kernel: ModuleType) -> None:
-    """Nothing to number or to stamp."""
+    """An empty set is valid, with nothing to number or stamp."""
     summary = kernel.validate_and_stamp(bytearray(), 7, LIMIT, APPENDED, NOW)
     assert (0, -1, -1) == (summary.count, summary.first_offset, summary.max_timestamp_ms)
 
 
 @pytest.mark.parametrize("rules", [Rules(), APPENDED], ids=["CreateTime", "LogAppendTime"])
-def test_other_magics_and_wrappers_are_told_and_not_stamped(
-    kernel: ModuleType, rules: Rules
-) -> None:
-    """The caller converts or packs: messages keep timestamps and CRCs, wrappers their offsets."""
+def test_other_magics_and_wrappers_are_left_to_the_caller(kernel: ModuleType, rules: Rules) -> None:
+    """The caller converts or compresses them: messages keep timestamps and CRCs, wrappers their
+    offsets."""
     wrapped = wrapper(2, plain(THREE, 0, 1), magic=1)
     for tail, codec, magics in (
         (plain(THREE), 0, 0b11),
@@ -107,7 +107,8 @@ def test_other_magics_and_wrappers_are_told_and_not_stamped(
 
 
 def test_timestamp_too_far_from_now(kernel: ModuleType) -> None:
-    """Both ways, strictly more than the limit; -1 counts as a timestamp; one refuses all."""
+    """A difference strictly above the limit, in either direction, refuses the whole set; -1 counts
+    as a timestamp."""
     for time in (NOW - 10, NOW + 10):
         assert kernel.validate_and_stamp(stamped(time), 0, LIMIT, NEAR, NOW).count == 1
     for time in (NOW - 11, NOW + 11, -1, -(1 << 63), (1 << 63) - 1):
@@ -118,7 +119,7 @@ def test_timestamp_too_far_from_now(kernel: ModuleType) -> None:
 
 
 def test_any_timestamp_by_default_and_under_append_time(kernel: ModuleType) -> None:
-    """The default limit refuses nothing, and the broker's own time is never too far."""
+    """The default limit refuses no timestamp, and the broker's own time never exceeds it."""
     strict = Rules(log_append_time=True, max_difference_ms=0)
     for rules in (Rules(), strict):
         data = stamped(-1, -5, -(1 << 63), (1 << 63) - 1)
@@ -126,14 +127,14 @@ def test_any_timestamp_by_default_and_under_append_time(kernel: ModuleType) -> N
 
 
 @pytest.mark.parametrize("rules", [Rules(), APPENDED], ids=["CreateTime", "LogAppendTime"])
-def test_producer_may_not_type_its_timestamps(kernel: ModuleType, rules: Rules) -> None:
-    """LogAppendTime is the broker's word, whatever the topic's type."""
+def test_producer_may_not_set_log_append_time(kernel: ModuleType, rules: Rules) -> None:
+    """Only a broker may set the type LogAppendTime, whatever the topic's type."""
     with pytest.raises(BadTimestamp, match="LogAppendTime"):
         kernel.validate_and_stamp(stamped(5, attributes=8), 0, LIMIT, rules, NOW)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_compacted_topics_want_keys(kernel: ModuleType, magic: int) -> None:
+def test_compacted_topics_require_keys(kernel: ModuleType, magic: int) -> None:
     """A null key is refused, an empty one is a key."""
     rules = Rules(magic=magic, keys_required=True)
     with_keys = bytearray(plain(THREE, 0, magic))
@@ -143,7 +144,7 @@ def test_compacted_topics_want_keys(kernel: ModuleType, magic: int) -> None:
 
 
 def test_sizes_crcs_and_codecs_come_before_rules(kernel: ModuleType) -> None:
-    """0.10.2.2 looks at these of all entries before it looks at the first timestamp."""
+    """0.10.2.2 checks these of all entries before it checks the first timestamp."""
     bad_crc = stamped(5)
     bad_crc[-1] ^= 1
     for tail, error in (
@@ -157,7 +158,7 @@ def test_sizes_crcs_and_codecs_come_before_rules(kernel: ModuleType) -> None:
 
 
 def test_partial_entry_is_left_out(kernel: ModuleType) -> None:
-    """At every cut the whole entries are taken, as `validate_and_assign` takes them."""
+    """At every cut the whole entries are accepted, as by `validate_and_assign`."""
     data = stamped(5, 7)
     for size in range(len(data)):
         cut = data[:size]
@@ -167,7 +168,7 @@ def test_partial_entry_is_left_out(kernel: ModuleType) -> None:
 
 
 def test_read_only_data_is_refused(kernel: ModuleType) -> None:
-    """Offsets are written where the set lies."""
+    """Offsets are written in place, so a bytes object raises BufferError."""
     with pytest.raises(BufferError):
         kernel.validate_and_stamp(bytes(stamped(5)), 0, LIMIT, Rules(), NOW)
     with pytest.raises(OverflowError):
@@ -191,8 +192,9 @@ def test_messages_of_a_wrapper(kernel: ModuleType) -> None:
     )
 
 
-def test_what_a_wrapper_may_not_hold(kernel: ModuleType) -> None:
-    """Another magic, a compressed message, an unknown magic, a bad CRC, a bad size, no key."""
+def test_a_wrapper_with_invalid_messages_is_refused(kernel: ModuleType) -> None:
+    """Another magic, a compressed message, an unknown magic, a bad CRC, a bad size and a missing
+    key are refused."""
     bad_crc = stamped(5)
     bad_crc[-1] ^= 1
     for data, rules, magic, reason in (
@@ -208,15 +210,16 @@ def test_what_a_wrapper_may_not_hold(kernel: ModuleType) -> None:
             kernel.check_messages(data, rules, NOW, magic)
 
 
-def test_type_of_messages_inside_is_the_wrappers(kernel: ModuleType) -> None:
-    """Their own bit is not looked at; that of a plain message is."""
+def test_inner_timestamp_types_are_not_checked(kernel: ModuleType) -> None:
+    """The type bit is checked in wrappers and plain messages alone."""
     assert kernel.check_messages(stamped(5, attributes=8), Rules(), NOW, 1).count == 1
     with pytest.raises(BadTimestamp):
         kernel.check_messages(stamped(5, attributes=8), Rules(), NOW)
 
 
 def test_timestamps_of_magic_0(kernel: ModuleType) -> None:
-    """Count as -1 in plain sets that are converted, and are not asked for elsewhere (0.10.2.2)."""
+    """They count as -1 in plain sets that are converted, and are not checked elsewhere
+    (0.10.2.2)."""
     for rules in (NEAR, Rules(magic=0, max_difference_ms=10)):
         assert kernel.check_messages(plain(THREE), rules, NOW).count == 3
         with pytest.raises(BadTimestamp):
@@ -230,7 +233,7 @@ def test_timestamps_of_magic_0(kernel: ModuleType) -> None:
 
 
 def test_wrapper_gets_offset_and_time(kernel: ModuleType) -> None:
-    """Its CRC is made again if time or type change; what it holds stays."""
+    """The CRC is computed again if timestamp or type change; the contents stay."""
     inner = plain(THREE, 0, 1)
     for time, by_broker in ((1002, False), (7, False), (1002, True)):
         data = bytearray(wrapper(2, inner, magic=1, timestamp_ms=1002))
@@ -242,7 +245,8 @@ def test_wrapper_gets_offset_and_time(kernel: ModuleType) -> None:
 
 
 def test_wrapper_that_keeps_its_time_keeps_its_crc(kernel: ModuleType) -> None:
-    """Nothing is computed for it: even a wrong CRC stays, which was checked before."""
+    """No CRC is computed for it: even a wrong one, which an earlier check would have found,
+    stays."""
     data = bytearray(wrapper(2, b"", magic=1, timestamp_ms=5))
     data[15] ^= 1
     expected = data[8:]
@@ -251,7 +255,7 @@ def test_wrapper_that_keeps_its_time_keeps_its_crc(kernel: ModuleType) -> None:
 
 
 def test_only_wrappers_of_magic_1_are_stamped(kernel: ModuleType) -> None:
-    """Magic 0 has no timestamp; a cut entry cannot be written."""
+    """Magic 0 has no timestamp, and a cut entry cannot be written."""
     whole = bytearray(wrapper(2, b"", magic=1))
     for data in (bytearray(wrapper(2, b"")), whole[:-1], bytearray()):
         with pytest.raises(CorruptMessage, match="no complete message of magic 1"):

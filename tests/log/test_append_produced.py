@@ -42,7 +42,7 @@ def append_fast(log: Log, data: bytearray, now_ms: int) -> None:
     payload = memoryview(bytearray(encode_request(request, 1, "")))[4:]
     appended = kernel.append_produced(payload, {b"t": {0: partition}}, now_ms, 1)
     assert appended is not None
-    _, _, _, _, left, due, _ = appended
+    _, _, _, _, left, due, _, _ = appended
     for _, rest in left:
         log.append(rest, now_ms)
     for segment in due:
@@ -94,7 +94,7 @@ def test_both_ways_write_the_same_files(tmp_path: Path, level: Level, seed: int)
         assert path.read_bytes() == (tmp_path / "fast" / "t-0" / path.name).read_bytes(), path.name
 
 
-def test_a_log_says_what_it_takes(tmp_path: Path) -> None:
+def test_a_log_says_which_appends_it_accepts(tmp_path: Path) -> None:
     """The kernel may not append where an fsync or a compression may be due, to a closed log, or to
     a sealed segment."""
     config = LogConfig(level=Level.V0_10_2)

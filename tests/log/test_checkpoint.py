@@ -31,7 +31,7 @@ def test_missing_and_empty_files_have_no_entries(tmp_path: Path) -> None:
     assert {} == checkpoint.read_offsets()
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_checkpoint_round_trips(tmp_path: Path) -> None:
     """A reader finds what was written, and no temporary file remains."""
     offsets = {TopicPartition("a-b", 1): 5, TopicPartition("ü", 0): 2**62}
     OffsetCheckpoint(tmp_path / "c").write(offsets)

@@ -116,8 +116,8 @@ def test_nothing_goes_for_a_message_that_may_vanish(manager: LogManager) -> None
     assert [4, 5] == offsets_of(log)
 
 
-def test_what_is_clean_is_remembered(manager: LogManager, tmp_path: Path) -> None:
-    """The checkpoint of each log directory has the cleaned offsets, and cleaning goes on there
+def test_cleaned_offsets_survive_a_restart(manager: LogManager, tmp_path: Path) -> None:
+    """The checkpoint of each log directory has the cleaned offsets, and cleaning continues there
     after a restart."""
     fill(manager, A)
     fill(manager, B)
@@ -187,7 +187,7 @@ def test_a_log_truncated_meanwhile_is_cleaned_again(manager: LogManager) -> None
 def test_a_log_that_cannot_be_cleaned_is_set_aside(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The cleaner goes on with the other logs, and tries this one again after it has rolled. The
+    """The cleaner continues with the other logs, and tries this one again after it has rolled. The
     cleaner of 0.8.2.2 stops for good."""
     broken, sound = fill(manager, A), fill(manager, B)
     path = broken.sealed_segments[0].log_path
@@ -224,7 +224,7 @@ def test_a_new_log_of_a_deleted_topic_is_not_set_aside(manager: LogManager) -> N
 
 
 def test_a_log_deleted_while_its_cleaning_fails(manager: LogManager) -> None:
-    """The cleaner goes on with the next log, and keeps no entry for the deleted one."""
+    """The cleaner continues with the next log, and keeps no entry for the deleted one."""
     spoil(fill(manager, A))
     sound = fill(manager, B)
 
@@ -241,7 +241,7 @@ def test_a_log_deleted_while_its_cleaning_fails(manager: LogManager) -> None:
     assert {} == cleaner._set_aside
 
 
-def test_messages_without_a_key_are_told(
+def test_messages_without_a_key_are_logged(
     manager: LogManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A compacted log cannot keep messages without a key. The cleaner counts them and logs them
@@ -255,9 +255,7 @@ def test_messages_without_a_key_are_told(
     assert "Dropped 2 messages without a key from compacted log a-0" in caplog.text
 
 
-def test_what_was_done_is_told_in_kafkas_words(
-    manager: LogManager, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_log_lines_have_kafkas_words(manager: LogManager, caplog: pytest.LogCaptureFixture) -> None:
     """The log lines have the sentences of kafka.log.LogCleaner, so operators find them by
     searching."""
     caplog.set_level(logging.INFO, "kafka.log.LogCleaner")

@@ -160,7 +160,7 @@ def _listing(log: Log) -> dict[str, list[list[Any]]]:
 # Tombstones
 
 
-def test_a_tombstone_outlives_what_it_deletes_by_delete_retention(open_log: OpenLog) -> None:
+def test_a_tombstone_outlives_its_key_by_delete_retention(open_log: OpenLog) -> None:
     """The first pass removes the values and keeps the tombstone. A later pass removes the tombstone
     once delete.retention.ms have passed since the clean part was last written."""
     log = open_log(delete_retention_ms=1000, segment_bytes=100)
@@ -372,7 +372,7 @@ def two_segments(open_log: OpenLog) -> Log:
 
 
 @pytest.mark.parametrize("number", range(JOBS))
-def test_appends_and_rolls_go_on(two_segments: Log, number: int) -> None:
+def test_appends_and_rolls_continue(two_segments: Log, number: int) -> None:
     """Messages that arrive during a pass stay as they are, and the pass does not read them."""
     log = two_segments
 

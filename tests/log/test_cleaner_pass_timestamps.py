@@ -102,7 +102,7 @@ def test_magics_may_be_mixed(open_log: OpenLog) -> None:
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
-def test_times_are_found_in_what_was_cleaned(open_log: OpenLog, codec: int) -> None:
+def test_times_are_found_in_cleaned_segments(open_log: OpenLog, codec: int) -> None:
     """A search by time works after a cleaning: the new time index ends with the largest
     timestamp."""
     log = later_log(open_log, index_interval_bytes=0)

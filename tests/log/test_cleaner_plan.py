@@ -37,7 +37,7 @@ def dirty(name: str, clean_bytes: int, dirty_bytes: int) -> DirtyLog:
 @pytest.mark.parametrize(
     ("checkpoint", "expected"), [(None, 5), (4, 5), (5, 5), (17, 17), (30, 30), (31, 5)]
 )
-def test_cleaning_goes_on_at_the_checkpoint(checkpoint: int | None, expected: int) -> None:
+def test_cleaning_continues_at_the_checkpoint(checkpoint: int | None, expected: int) -> None:
     """A checkpoint outside the sealed part of the log is ignored."""
     assert expected == first_dirty_offset(checkpoint, log_start_offset=5, active_base=30)
 

@@ -109,7 +109,7 @@ def test_deleting_many_logs_writes_the_file_once(
     assert [5] == written
 
 
-def test_a_log_that_is_gone_leaves_its_point_to_nobody(tmp_path: Path) -> None:
+def test_a_removed_log_leaves_no_cleaner_point(tmp_path: Path) -> None:
     """If a directory was removed by hand and its topic created again, the new log does not count as
     clean."""
     (tmp_path / FILE).write_text("0\n1\ncmp 0 53\n")

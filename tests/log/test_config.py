@@ -54,7 +54,7 @@ def test_a_stored_unknown_key_is_skipped_with_a_warning(caplog: pytest.LogCaptur
     ],
     ids=str,
 )
-def test_what_the_jvm_can_read_counts(
+def test_values_that_the_jvm_accepts_are_accepted(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     overrides: dict[str, str],

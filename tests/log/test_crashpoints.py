@@ -96,7 +96,7 @@ def test_a_life_passes_every_point(open_log: OpenLog) -> None:
     ("point", "passed_before"),
     [(point, number) for point, passes in PASSES.items() for number in range(passes)],
 )
-def test_what_was_flushed_survives_a_death_at(
+def test_flushed_messages_survive_a_death_at(
     open_log: OpenLog, end: Callable[[], None], point: str, passed_before: int
 ) -> None:
     """After a death at any point the log opens from the last recovery point and is sound. It has

@@ -138,7 +138,7 @@ def test_the_index_of_an_empty_segment_is_empty(open_log: OpenLog) -> None:
 
 
 @pytest.mark.usefixtures("broken_logs")
-def test_what_cannot_be_dumped_is_named(open_log: OpenLog) -> None:
+def test_damage_is_named(open_log: OpenLog) -> None:
     """An index that leads nowhere, an unknown codec and a message above the limit are errors with
     their place."""
     log = open_log()

@@ -123,7 +123,7 @@ def test_an_unflushed_segment_that_lost_its_end_is_the_last(
     assert (end == 6) == path_of(log, 4).exists()
 
 
-def test_what_recovery_cuts_and_deletes_is_on_disk(open_log: OpenLog, synced: list[str]) -> None:
+def test_recovery_syncs_its_truncation_and_deletions(open_log: OpenLog, synced: list[str]) -> None:
     """Recovery syncs what it cuts and deletes, because the next recovery begins behind it."""
     log = three_segments(open_log)
     os.truncate(path_of(log, 2), 40)

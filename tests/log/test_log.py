@@ -107,7 +107,7 @@ def test_a_follower_takes_offsets_as_they_are(open_log: OpenLog) -> None:
         (a_set(*[b"a" * 50] * 20, base_offset=5), MessageSetSizeTooLarge),
     ],
 )
-def test_a_follower_refuses_what_does_not_follow(
+def test_a_follower_refuses_invalid_sets(
     open_log: OpenLog, data: bytearray, error: type[Exception]
 ) -> None:
     """A set that begins below the LEO, has falling offsets or is too large is refused, and nothing

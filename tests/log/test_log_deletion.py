@@ -43,7 +43,7 @@ def test_retention_renames_first_and_deletes_later(open_log: OpenLog, background
     assert [] == [name for name in names_in(log.directory) if name.endswith(".deleted")]
 
 
-def test_a_reader_keeps_what_it_was_given(open_log: OpenLog, background: Deferred) -> None:
+def test_a_reader_keeps_its_slice(open_log: OpenLog, background: Deferred) -> None:
     """A slice still reads its bytes after its segment was renamed and removed. Its descriptor is
     closed with it, in the background, because freeing the pages of a deleted file takes long."""
     log = open_log()
@@ -75,7 +75,7 @@ def test_retention_of_everything_rolls_first(open_log: OpenLog) -> None:
 # Truncation
 
 
-def test_truncation_drops_the_target_and_what_follows(open_log: OpenLog) -> None:
+def test_truncation_drops_the_target_and_later_messages(open_log: OpenLog) -> None:
     """A truncation removes the target and all messages behind it, across segments. The log
     continues at the target."""
     log = open_log(index_interval_bytes=0)
@@ -137,7 +137,7 @@ def test_no_index_entry_stays_behind_a_truncation(open_log: OpenLog, target: int
     assert [(9, b"a"), (13, b"e")] == all_values(log)
 
 
-def test_a_truncated_log_starts_its_age_anew_only_if_empty(
+def test_a_truncated_log_restarts_its_age_only_if_empty(
     open_log: OpenLog, clock: ManualClock
 ) -> None:
     """A truncation restarts the age of a segment only if it empties it, as LogSegment.truncateTo

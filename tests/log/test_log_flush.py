@@ -16,7 +16,7 @@ from tests.log.conftest import (
 )
 
 
-def test_it_flushes_every_so_many_messages(open_log: OpenLog) -> None:
+def test_it_flushes_after_flush_messages(open_log: OpenLog) -> None:
     """flush.messages counts the messages above the recovery point."""
     log = open_log(flush_messages=3)
     log.append(a_set(b"a", b"b"))

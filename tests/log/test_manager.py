@@ -382,7 +382,7 @@ def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: P
     assert 0 == manager.get_or_create(T0).log_end_offset
 
 
-def test_a_log_made_anew_does_not_inherit_a_recovery_point(
+def test_a_recreated_log_does_not_inherit_a_recovery_point(
     open_manager: OpenManager, tmp_path: Path
 ) -> None:
     """A log that is created again gets a recovery point of its own. With the old one, a crash

@@ -67,7 +67,7 @@ def test_zeros_of_a_crash_are_no_entries(tmp_path: Path) -> None:
     assert IndexEntry(100, 0) == OffsetIndex(tmp_path / "z", 100).last
 
 
-def test_what_a_crash_left_is_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_load_does_not_map_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A load uses `read`, which needs no page for a hole. Through a map, each hole takes a page: on
     a full tmpfs the broker died of SIGBUS at its start, without a line in its log."""
     an_index(tmp_path / "i", (101, 10), (105, 20))
@@ -147,7 +147,7 @@ def test_entries_must_ascend(tmp_path: Path, offset: int, position: int) -> None
         index.append(offset, position)
 
 
-def test_sanity_names_what_cannot_be(tmp_path: Path) -> None:
+def test_sanity_check_names_the_fault(tmp_path: Path) -> None:
     """The sanity check reports half an entry, an offset that is not above the base, and a position
     beyond the messages."""
     index = an_index(tmp_path / "i", (101, 10))

@@ -193,7 +193,7 @@ class Machine:
 
 @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
 @pytest.mark.parametrize("seed", range(60))
-def test_what_was_flushed_survives_power_failures(seed: int, level: Level) -> None:
+def test_flushed_messages_survive_power_failures(seed: int, level: Level) -> None:
     """A power failure may come at any change of an append, roll, flush, truncation, retention or
     restart. Below the recovery point every message survives. Above it the log ends at the first
     loss and has only messages that were written. It is sound and accepts appends, and at 0.10.2 a

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.log import LogConfig, SegmentFacts, SizeRetention, TimeRetention
-from kafka08.log.retention import Chain, deletable, kafka_retention
+from kafka08.log.retention import PolicyChain, deletable, kafka_retention
 
 NOW_MS = 1_000_000
 
@@ -40,7 +40,7 @@ def test_size_keeps_at_least_retention_bytes() -> None:
     assert 0 == SizeRetention(-1).expired(segments, NOW_MS)
 
 
-def test_size_looks_at_what_time_left() -> None:
+def test_retention_by_size_follows_retention_by_time() -> None:
     """Retention by size runs after retention by time, on what that left, as in Kafka."""
     policy = kafka_retention(LogConfig(retention_ms=100, retention_bytes=10))
     assert 2 == policy.expired(facts((10, 500), (10, 0), (10, 0)), NOW_MS)
@@ -60,7 +60,7 @@ def test_any_object_with_expired_is_a_policy() -> None:
         def expired(self, segments: Sequence[SegmentFacts], now_ms: int) -> int:
             return max(0, len(segments) - 3)
 
-    assert 2 == Chain((KeepThree(),)).expired(facts(*[(1, 0)] * 5), NOW_MS)
+    assert 2 == PolicyChain((KeepThree(),)).expired(facts(*[(1, 0)] * 5), NOW_MS)
 
 
 @given(

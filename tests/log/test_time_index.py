@@ -162,9 +162,9 @@ class TestLookup:
             assert expected == (found and found.offset), target
             assert found is None or times[found.offset] == found.timestamp_ms
 
-    def test_what_was_upgraded_hides_nothing(self, open_log: OpenLog) -> None:
-        """Segments of magic 0 have no timestamps, so the search goes on behind them. 0.10.2.2 uses
-        their modification time, finds nothing in them and stops."""
+    def test_segments_without_timestamps_hide_no_later_message(self, open_log: OpenLog) -> None:
+        """Segments of magic 0 have no timestamps, so the search continues behind them. 0.10.2.2
+        uses their modification time, finds nothing in them and stops."""
         old = open_log()
         old.append(bytearray(message_set.encode([(None, b"old")] * 3)))
         old.close()
@@ -184,7 +184,7 @@ class TestLookup:
 
 class TestTruncation:
     @pytest.mark.parametrize("offset", range(10))
-    def test_the_largest_timestamp_is_that_of_what_is_left(
+    def test_the_largest_timestamp_is_that_of_the_remaining_messages(
         self, open_log: OpenLog, tmp_path: Path, offset: int
     ) -> None:
         """Entries at or above the offset go, and the messages behind the last entry are read for

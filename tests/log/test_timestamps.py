@@ -86,7 +86,7 @@ def test_a_wrapper_that_is_numbered_right_keeps_its_bytes(open_log: OpenLog, cod
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
-def test_log_append_time_is_given_and_told(
+def test_log_append_time_is_set_and_returned(
     open_log: OpenLog, clock: ManualClock, codec: int
 ) -> None:
     """With LogAppendTime every message has the time of the append, and so has the producer's
@@ -99,7 +99,7 @@ def test_log_append_time_is_given_and_told(
     assert -1 == log.append(bytearray()).log_append_time_ms
 
 
-def test_what_is_prepared_was_not_stamped_before(open_log: OpenLog) -> None:
+def test_a_prepared_set_has_no_append_time_yet(open_log: OpenLog) -> None:
     """With LogAppendTime a cut set is accepted, and a set that fits into no segment is too large.
     The time that this broker stamped is no reason to refuse either."""
     log = later_log(open_log, message_timestamp_type="LogAppendTime", segment_bytes=200)

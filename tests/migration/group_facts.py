@@ -31,10 +31,10 @@ def facts(zookeeper: Offset, kafka: Offset, start: Offset = 0, end: Offset = 100
     return PartitionFacts(TP, zookeeper, kafka, start, end)
 
 
-def ours(consumer_id: str, configured: OffsetStorage, answer: Order | None = None) -> Member:
+def ours(consumer_id: str, configured: OffsetStorage, confirmed: Order | None = None) -> Member:
     """A kafka08 member."""
     says = ConsumerRegistration({}, kafka08=configured.properties)
-    return Member(consumer_id, says, session=1, answer=answer)
+    return Member(consumer_id, says, session=1, confirmed=confirmed)
 
 
 def foreign(consumer_id: str) -> Member:

@@ -35,7 +35,7 @@ def main(zookeeper: str, group: str, step: str, number: str) -> None:
         if moments == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with OffsetMigration(zookeeper, group, answer_patience_s=20) as migration:
+    with OffsetMigration(zookeeper, group, confirmation_timeout_s=20) as migration:
         at_each_write(pass_a_moment)
         STEPS[step](migration)
 

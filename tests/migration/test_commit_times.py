@@ -36,8 +36,9 @@ def committed(times: CommitTimes) -> dict[TopicPartition, int]:
 
 
 def test_the_newest_commit_counts(connections: Connections) -> None:
-    """Of each partition of the group; one that was never committed has no time. Facts get the times
-    of what nobody owns. No more records are read than asked for, the last ones."""
+    """It counts for each partition of the group; one without a commit has no time. Facts have the
+    times of partitions without an owner. Only the last records of the topic are read, up to the
+    requested number."""
     commit(connections, TPS[0], 1_000)
     commit(connections, TPS[1], 2_000)
     commit(connections, TPS[0], 3_000)

@@ -14,10 +14,11 @@ from tests.migration.group_facts import TP, facts, foreign, group
     ("before", "after", "moves"),
     [(50, 50, False), (50, 51, True), (None, 5, True), (50, None, False)],
 )
-def test_what_nobody_owns_and_moves_in_zookeeper(
+def test_unowned_partitions_that_move_in_zookeeper(
     before: Offset, after: Offset, moves: bool
 ) -> None:
-    """Another offset than before, or a first one; one that is gone moves no more."""
+    """A partition without an owner moves if it has another offset than before, or a first one; one
+    whose offset disappeared does not."""
     in_zookeeper = {} if after is None else {TP: after}
     found = seen_again(group(facts(before, None)), in_zookeeper, {})
     assert found.moving == ((TP,) if moves else ())
@@ -27,8 +28,9 @@ def test_what_nobody_owns_and_moves_in_zookeeper(
     ("zookeeper", "kafka", "fresh"),
     [(50, 80, False), (79, 80, False), (80, 80, True), (50, 81, True), (50, None, False)],
 )
-def test_an_offset_of_kafka_that_is_no_old_one(zookeeper: int, kafka: Offset, fresh: bool) -> None:
-    """Its owner is not ours; Kafka had 80. It goes on there, or ZooKeeper has come after it."""
+def test_an_offset_in_kafka_that_is_current(zookeeper: int, kafka: Offset, fresh: bool) -> None:
+    """The owner is a foreign member, and Kafka had 80: the offset is current if Kafka advances from
+    it, or ZooKeeper reached it."""
     owned = replace(facts(50, 80), owner="g_jvm-0")
     before = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     found = seen_again(before, {TP: zookeeper}, {} if kafka is None else {TP: kafka})

@@ -51,7 +51,7 @@ def cluster(zk: ZkClient) -> StoreCluster:
 
 def on_system_clock(hosts: str, *, clock: Clock, **settings: Any) -> ZkClient:
     """A client of a real server, which answers in real time: groups that wait for a broker at once
-    would let the mock clock run past its patience."""
+    would let the mock clock run past its timeout."""
     return ZkClient(hosts, **settings)
 
 
@@ -74,7 +74,12 @@ def start(
     limiter = RateLimiter(None, connections.runtime)
     return list(
         start_groups(
-            connections, groups, limiter, max_disagreement=None, answer_patience_s=1, named=named
+            connections,
+            groups,
+            limiter,
+            max_disagreement=None,
+            confirmation_timeout_s=1,
+            named=named,
         )
     )
 
@@ -87,8 +92,8 @@ def states(zk: ZkClient) -> dict[str, State | None]:
 def test_each_group_has_its_own_outcome(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """In order; one that is refused, one that has come further and one whose member does not answer
-    stop nobody else."""
+    """Outcomes come in order; a group that is refused, one that is further already and one whose
+    member does not respond stop no other group."""
     GroupStore(zk).commit_offsets("b", {TopicPartition("b", 0): 5000})
     registration = '{"version":1,"subscription":{"c":1},"kafka08":{"offsets.storage":"zookeeper"}}'
     zk.create(paths.consumer_id("c", "c_1"), registration, ephemeral=True)
@@ -98,17 +103,18 @@ def test_each_group_has_its_own_outcome(
     assert outcomes[0].error is None
     assert [str(outcome.error).split("\n")[-1].strip() for outcome in outcomes[1:3]] == [
         "- [b,0]: the offset 5000 in ZooKeeper is out of the range 0 to 1000 of the log",
-        "- c_1 has not answered: see its log, then repeat the step",
+        "- c_1 has not confirmed: see its log, then repeat the step",
     ]
     assert "cannot be read" in str(outcomes[3].error)
     assert states(zk) == {"a": State.DUAL, "b": None, "c": State.DUAL, "d": None}
     assert cluster.committed == {TopicPartition(g, n): 10 for g in "ac" for n in NUMBERS}
 
 
-def test_groups_without_offsets_are_passed_over(
+def test_groups_without_offsets_are_skipped(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """There are many of them in an old ZooKeeper. One that was named, perhaps wrongly, is not."""
+    """An old ZooKeeper has many of them. A group that the user named, perhaps wrongly, is not
+    skipped."""
     zk.create(paths.consumer_ids("e"), None)
     [_, named] = start(connections, ["b", "e"], ["e"])
     assert "no store has an offset" in str(named.error)
@@ -147,7 +153,7 @@ def plans(connections: Connections) -> dict[str, Plan]:
 def test_a_znode_that_cannot_be_read_stops_its_own_group(
     zk: ZkClient, connections: Connections, path: str, text: str, said: str, cure: str
 ) -> None:
-    """It is named, with what is wrong and what to do; the other groups start."""
+    """The error has the znode, its fault and the cure; the other groups start."""
     zk.put(path, text)
     refused = {group: plan.refusals for group, plan in plans(connections).items() if plan.refusals}
     assert list(refused) == ["b"]
@@ -158,10 +164,8 @@ def test_a_znode_that_cannot_be_read_stops_its_own_group(
     assert [o.group for o in start(connections) if o.error is None] == ["a", "c", "d"]
 
 
-def test_a_group_of_which_nothing_can_be_read_is_not_passed_over(
-    zk: ZkClient, connections: Connections
-) -> None:
-    """It is no group without offsets."""
+def test_an_unreadable_group_is_not_skipped(zk: ZkClient, connections: Connections) -> None:
+    """It is distinguished from a group without offsets."""
     zk.delete_recursive(paths.offsets("b"))
     zk.create("/consumers/b/offsets/b/x", "5")
     assert not plans(connections)["b"].is_allowed
@@ -171,7 +175,8 @@ def test_a_group_of_which_nothing_can_be_read_is_not_passed_over(
 def test_a_partition_without_a_leader_stops_its_own_group(
     zk: ZkClient, cluster: StoreCluster, connections: Connections, leader: int
 ) -> None:
-    """Whether ZooKeeper says so, or the broker that should lead says that it does not."""
+    """It does whether ZooKeeper has no leader, or the broker there responds that it does not
+    lead."""
     tp = TopicPartition("b", 1)
     cluster.unled.add(tp)
     ClusterStore(zk).update_leader_and_isr({tp: LeaderAndIsr(leader, 1, (1,), 0, 1)})
@@ -180,10 +185,11 @@ def test_a_partition_without_a_leader_stops_its_own_group(
     assert found["b"].refusals[-1].startswith("[b,1]: the start and end of its log are unknown")
 
 
-def test_a_coordinator_that_loads_is_asked_again(
+def test_a_loading_coordinator_is_retried(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """With the groups that are left only; one that never comes is that group's error."""
+    """Only the remaining groups are retried; a coordinator that never finishes is an error of its
+    groups."""
     cluster.refuse(TopicPartition("b", 0), 14, 16, 14)
     cluster.refuse(TopicPartition("c", 1), *[14] * 1000)
     [a, b, c, d] = plan_groups(
@@ -195,11 +201,11 @@ def test_a_coordinator_that_loads_is_asked_again(
     assert [asked.count(group) for group in "abd"] == [1, 4, 1]
 
 
-def test_unknown_is_not_nothing(
+def test_an_unknown_partition_is_not_an_uncommitted_one(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """A broker that has just started calls a partition unknown before it has heard of it: it is
-    asked again, and what it has is not overwritten by an older offset."""
+    """A broker that just started calls a partition unknown until it learns of it: the request is
+    repeated, and the broker's offset is not overwritten by an older one."""
     cluster.committed[TopicPartition("a", 0)] = 500
     cluster.refuse(TopicPartition("a", 0), 3, 3, 3)
     [outcome] = start(connections, ["a"])
@@ -207,10 +213,10 @@ def test_unknown_is_not_nothing(
     assert cluster.committed[TopicPartition("a", 0)] == 500
 
 
-def test_a_connection_that_breaks_between_answers_is_made_again(
+def test_a_connection_that_breaks_between_responses_is_reopened(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """The groups whose answers were lost are asked again, those that were answered are not."""
+    """Only the groups whose responses were lost are requested again."""
     answers = 0
     answer = cluster.answer
 
@@ -227,14 +233,14 @@ def test_a_connection_that_breaks_between_answers_is_made_again(
     assert cluster.committed == {TopicPartition(g, n): 10 for g in GROUPS for n in NUMBERS}
 
 
-def test_broken_off_at_every_write_and_repeated(
+def test_interrupted_at_every_write_and_repeated(
     zk: ZkClient,
     cluster: StoreCluster,
     connections: Connections,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Killed before or after the n-th write of all, for every n: started again, all groups commit
-    to both stores, and each journal has what was there before the first try."""
+    """After a kill before or after the n-th write, for every n, a second start makes all groups
+    commit to both stores, and each journal has the offsets from before the first try."""
     killer = Killer(monkeypatch)
     killed = True
     rounds = 0
@@ -258,8 +264,8 @@ def test_broken_off_at_every_write_and_repeated(
     assert rounds > 6
 
 
-def test_the_rate_bounds_what_is_done_together(connections: Connections) -> None:
-    """Two groups together, and the next two a second later."""
+def test_the_rate_limits_concurrent_groups(connections: Connections) -> None:
+    """Two groups start together, and the next two a second later."""
     clock = connections.runtime
     began = clock.monotonic()
     batches = read_groups(connections, GROUPS, RateLimiter(2, clock), everywhere=False)
@@ -268,8 +274,8 @@ def test_the_rate_bounds_what_is_done_together(connections: Connections) -> None
 
 
 @pytest.mark.parametrize("name", ["../..", "a/b", ".."])
-def test_a_name_that_no_group_can_have_is_refused(connections: Connections, name: str) -> None:
-    """It would be a path to other znodes: nothing is asked with it."""
+def test_an_illegal_group_name_is_refused(connections: Connections, name: str) -> None:
+    """It would be a path to other znodes: no request is sent with it."""
     with pytest.raises(ConfigError, match="kafka08 group list"):
         find_groups(connections, ["a", name], every=False)
 
@@ -277,7 +283,7 @@ def test_a_name_that_no_group_can_have_is_refused(connections: Connections, name
 def test_a_group_that_can_be_started_can_be_rolled_back(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """Clients other than 0.8.2.2's call groups as they like."""
+    """Group names that only clients other than 0.8.2.2's use work in both directions."""
     odd = "team: a"
     GroupStore(zk).commit_offsets(odd, {TopicPartition("a", 0): 10})
     assert find_groups(connections, ["team*"], every=False) == [odd]
@@ -291,21 +297,22 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
         OffsetMigration.forget,
     ]
     for step in steps:
-        [done] = each_group(connections, [odd], limiter, step, answer_patience_s=1)
+        [done] = each_group(connections, [odd], limiter, step, confirmation_timeout_s=1)
         assert done.error is None
     assert not zk.exists(paths.migration(odd))
 
 
-def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
+def test_many_groups_request_only_their_known_topics(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """Of each the topics of its znodes and of its journal: here a has read topic c since it left
-    ZooKeeper, of which only the name below its owners is left. Of one group alone all topics."""
+    """For each group the topics of its znodes and its journal are requested; group a has read topic
+    c since it left ZooKeeper, which keeps only the name below its owners. For a single group all
+    topics are requested."""
 
     def run(step: Callable[[OffsetMigration], object], groups: list[str]) -> None:
         cluster.asked.clear()
         limiter = RateLimiter(None, connections.runtime)
-        for done in each_group(connections, groups, limiter, step, answer_patience_s=1):
+        for done in each_group(connections, groups, limiter, step, confirmation_timeout_s=1):
             assert done.error is None
 
     def asked() -> dict[str, set[str]]:
@@ -334,8 +341,8 @@ def test_of_many_groups_kafka_is_asked_about_what_is_known_to_be_theirs(
 def test_no_partition_of_a_group_is_missed(
     zk: ZkClient, cluster: StoreCluster, connections: Connections, everywhere: bool
 ) -> None:
-    """a has committed one of three partitions, members of b read a topic by a pattern, and c has
-    owned one: whatever was never committed is there, and nothing of other topics."""
+    """Group a committed one of three partitions, b's members subscribe by a pattern, and c owned
+    one: partitions without a commit are included, and no other topic's."""
     cluster.create_topic(zk, "three", 3)
     cluster.create_topic(zk, "new-1", 2)
     cluster.create_topic(zk, "old", 1)
@@ -354,7 +361,7 @@ def test_no_partition_of_a_group_is_missed(
 def test_an_unreadable_offset_stops_its_own_group_alone(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """Kafka has an offset of that partition too, so the second look asks for its znode again."""
+    """Kafka has an offset of that partition too, so the second pass reads its znode again."""
     broken = TopicPartition("b", 0)
     zk.set(paths.offset("b", *broken), "ten")
     cluster.committed[broken] = 10
@@ -364,10 +371,10 @@ def test_an_unreadable_offset_stops_its_own_group_alone(
     assert str(failed.error).count(paths.offset("b", *broken)) == 1
 
 
-def test_an_offset_that_cannot_be_read_any_more_stops_its_own_group_alone(
+def test_an_offset_that_became_unreadable_stops_its_own_group_alone(
     zk: ZkClient, connections: Connections
 ) -> None:
-    """Its znode was changed between the plan and the copy."""
+    """Its znode changed between plan and copy."""
     zk.set(paths.offset("b", "b", 0), "ten")
     wanted = {group: [TopicPartition(group, n) for n in NUMBERS] for group in GROUPS}
     results = raise_in_kafka_of(connections, wanted)
@@ -375,10 +382,11 @@ def test_an_offset_that_cannot_be_read_any_more_stops_its_own_group_alone(
     assert results["a"] == {TopicPartition("a", n): 10 for n in NUMBERS}
 
 
-def test_the_times_of_commits_are_read_once_for_all(
+def test_commit_times_are_read_once_for_all_groups(
     connections: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are most of what the offsets topic holds, and each group's are among all others."""
+    """The offsets topic consists mostly of other groups' records, so one pass reads it for all
+    groups."""
     reads: list[TopicPartition] = []
 
     def read(self: CommitTimes, tp: TopicPartition) -> Records:
@@ -390,12 +398,14 @@ def test_the_times_of_commits_are_read_once_for_all(
     start(connections)
     limiter = RateLimiter(None, connections.runtime)
     verify = OffsetMigration.verify
-    assert len(list(each_group(connections, GROUPS, limiter, verify, answer_patience_s=1))) == 4
+    assert (
+        len(list(each_group(connections, GROUPS, limiter, verify, confirmation_timeout_s=1))) == 4
+    )
     assert reads == [TopicPartition(OFFSETS_TOPIC, 3)]
 
 
 def test_patterns(connections: Connections) -> None:
-    """A pattern means what it matches; one that matches nothing is an error."""
+    """A pattern selects the groups that match; a pattern without a match is an error."""
     assert find_groups(connections, ["[bc]", "x"], every=False) == ["x", "b", "c"]
     with pytest.raises(MigrationError, match=r"matches z\*"):
         find_groups(connections, ["z*"], every=False)

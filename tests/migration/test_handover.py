@@ -20,7 +20,7 @@ READY = group(facts(None, 7))
 
 
 def test_a_group_without_members_and_with_offsets_in_kafka_is_ready() -> None:
-    """With the places where the new members go on."""
+    """The result has the offsets at which the new members continue."""
     found = handover_of(READY, None, [])
     assert found.is_ready
     assert found.offsets == {TP: 7}
@@ -39,7 +39,7 @@ def test_a_group_without_members_and_with_offsets_in_kafka_is_ready() -> None:
     ],
 )
 def test_each_obstacle_is_named(changed: GroupFacts, old_brokers: list[int], words: str) -> None:
-    """With what to do about it."""
+    """Each obstacle comes with what to do about it."""
     found = handover_of(changed, None, old_brokers)
     assert not found.is_ready
     assert any(words in line for line in found.obstacles), found.obstacles
@@ -52,7 +52,7 @@ def test_the_migration_must_be_finished(state: State) -> None:
     assert found.is_ready == (state is State.FINISHED)
 
 
-def test_an_offset_that_zookeeper_is_behind_with_is_no_obstacle() -> None:
+def test_a_smaller_offset_in_zookeeper_is_no_obstacle() -> None:
     """Members commit to Kafka alone by then."""
     behind: PartitionFacts = facts(3, 7)
     assert handover_of(group(behind), None, []).is_ready

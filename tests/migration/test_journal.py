@@ -46,17 +46,17 @@ def begin(zk: ZkClient, snapshot: Snapshot, now_ms: int, previous: Entry | None)
     st.sampled_from(State),
     st.none() | st.builds(Order, st.integers(1, 99), st.sampled_from(OffsetStorage)),
 )
-def test_reads_what_it_writes(
+def test_the_journal_round_trips(
     snapshot: dict[TopicPartition, tuple[int | None, int | None]], state: State, order: Order | None
 ) -> None:
-    """Any snapshot, state and order survive the znode; members read the order in it."""
+    """Any snapshot, state and order survive the znode, and members read the order in it."""
     entry = Entry(state, snapshot, 17, order)
     assert decode_order(encode(entry)) == order
     assert entry == decode(encode(entry))
 
 
 def test_the_text_is_stable(zk: ZkClient) -> None:
-    """A znode of today must be readable by later versions of this tool."""
+    """Later versions of this tool must be able to read today's znode."""
     entry = begin(zk, SNAPSHOT, 17, None)
     assert entry.zk_version == 0
     assert zk.get(paths.migration("g")).data == (
@@ -66,7 +66,7 @@ def test_the_text_is_stable(zk: ZkClient) -> None:
 
 
 def test_only_valid_states_follow(zk: ZkClient) -> None:
-    """VALID_PREVIOUS holds for every pair, and a refusal says what to do."""
+    """VALID_PREVIOUS applies to every pair of states, and the error says what to do."""
     journal = Journal(zk, "g")
     for previous, state in itertools.product([None, *State], State):
         entry = None if previous is None else Entry(previous, SNAPSHOT, 1)
@@ -78,8 +78,8 @@ def test_only_valid_states_follow(zk: ZkClient) -> None:
 
 
 def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
-    """What both stores had before the first copy is what a rollback must find; after a rollback a
-    new migration takes a new one."""
+    """A rollback needs the offsets of both stores before the first copy; a new migration after a
+    rollback takes a new snapshot."""
     journal = Journal(zk, "g")
     entry = begin(zk, SNAPSHOT, 1, None)
     again = begin(zk, {}, 2, journal.read_entry())
@@ -92,9 +92,9 @@ def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
     assert begin(zk, {}, 4, again).snapshot == {}
 
 
-def test_a_journal_that_was_removed_is_not_made_again(zk: ZkClient) -> None:
-    """Two tools: one forgets the migration, the other goes on. An empty journal would be one that
-    cannot be read."""
+def test_a_removed_journal_is_not_created_again(zk: ZkClient) -> None:
+    """One tool forgets the migration while another continues, which would write an unreadable,
+    empty journal."""
     entry = begin(zk, SNAPSHOT, 1, None)
     zk.delete_recursive(paths.migration("g"))
     with pytest.raises(NoNode):
@@ -103,16 +103,16 @@ def test_a_journal_that_was_removed_is_not_made_again(zk: ZkClient) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"version":2}', '{"version":1,"state":"x"}'])
-def test_a_strange_journal_is_an_error(zk: ZkClient, text: str) -> None:
-    """Never taken for "no migration was begun"."""
+def test_an_unreadable_journal_is_an_error(zk: ZkClient, text: str) -> None:
+    """It does not count as "no migration has begun"."""
     zk.create(paths.migration("g"), text)
     with pytest.raises(MigrationError, match="cannot be read"):
         Journal(zk, "g").read_entry()
 
 
-def test_steps_count_what_members_have_to_do() -> None:
-    """The order is a new one exactly when members commit elsewhere than before; a step that asks
-    nothing of them leaves it as it is."""
+def test_the_order_changes_only_if_members_must_act() -> None:
+    """A new order exists exactly if members must commit to another store than before; other steps
+    keep the order."""
     order = None
     seen = []
     for storage in (

@@ -63,7 +63,9 @@ class World:
         self.kills += 1
 
     def migration(self) -> OffsetMigration:
-        return OffsetMigration(group=self.group, connections=self.connections, answer_patience_s=30)
+        return OffsetMigration(
+            group=self.group, connections=self.connections, confirmation_timeout_s=30
+        )
 
     def storages(self) -> set[OffsetStorage | None]:
         with self.migration() as migration:
@@ -146,10 +148,9 @@ def verified(migration: OffsetMigration) -> None:
 
 
 def test_members_switch_without_a_restart(world: World) -> None:
-    """Each step is done when both members follow it; no step has a message read twice, nothing is
-    skipped, and no committed offset goes back. When the second member joined, the first one's
-    stream may have had a message in hand of what it gave up: that one comes again (guarantee 4 of
-    docs/consumer.md)."""
+    """Each step is done when both members follow it; no step repeats a message, no message is
+    skipped, and no committed offset goes back. The second member's join may repeat the first one's
+    current message (guarantee 4 of docs/consumer.md)."""
     world.join("a")
     world.join("b")
     world.settle()
@@ -173,9 +174,9 @@ def test_members_switch_without_a_restart(world: World) -> None:
         world.stop()
 
 
-def test_the_whole_way_under_kills(world: World) -> None:
-    """The same while members and the coordinator's broker are killed at every step: what is read
-    twice stays within what members read between two commits."""
+def test_the_whole_migration_under_kills(world: World) -> None:
+    """Members and the coordinator's broker are killed at every step: only messages between two
+    commits are repeated."""
     world.session_timeout_ms = 3000
     world.join("a")
     world.join("b")
@@ -227,8 +228,8 @@ def test_the_whole_way_under_kills(world: World) -> None:
 
 
 def test_the_tool_is_killed_at_every_write(world: World) -> None:
-    """kill -9 before and after each write of each step, then the step again: every step ends as if
-    nothing had happened, under load, with nothing skipped and no offset going back."""
+    """After kill -9 before and after each write of each step the step is repeated: it ends as if
+    undisturbed, under load, without skipping a message or lowering an offset."""
     world.join("a")
     world.join("b")
     world.settle()

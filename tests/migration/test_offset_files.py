@@ -24,43 +24,43 @@ FACTS = GroupFacts(
 )
 
 
-def test_ours_holds_both_stores() -> None:
-    """And means the newer one; partitions without an offset are not set."""
+def test_our_form_has_both_stores() -> None:
+    """An import uses the newer one; partitions without an offset are not set."""
     assert parse(to_json([FACTS])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
 
 
 def test_the_jvms_form_is_one_line_for_each_znode() -> None:
-    """As ExportZkOffsets writes it; a file ends at its first empty line."""
+    """The form is ExportZkOffsets's; a file ends at its first empty line."""
     assert list(to_jvm_lines([FACTS], "zookeeper")) == ["/consumers/g/offsets/t/0:5"]
     lines = list(to_jvm_lines([FACTS], "newest"))
     assert parse("\n".join([*lines, "", "nonsense"])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
 
 
 @pytest.mark.parametrize("text", ["/consumers/g/offsets/t:5", "x", "/a\n/consumers/g/x/t/0:1"])
-def test_a_strange_line_is_named(text: str) -> None:
-    """A line that is no path of an offset is a ConfigError with its number."""
+def test_an_invalid_line_is_named(text: str) -> None:
+    """A line without the path of an offset is a ConfigError with its number."""
     with pytest.raises(ConfigError, match="line 1"):
         parse(text)
 
 
 @pytest.mark.parametrize("offset", ["0.0", '"1"', "-1", "true", "[]"])
-def test_what_is_no_offset_is_refused(offset: str) -> None:
-    """It would be written into a znode as it stands, and no member could read that."""
-    with pytest.raises(ConfigError, match="is no offset"):
+def test_an_invalid_offset_is_refused(offset: str) -> None:
+    """The tool would write it into a znode unchanged, and no member could read that."""
+    with pytest.raises(ConfigError, match="is not an offset"):
         parse(f'{{"version":1,"groups":{{"g":{{"t":{{"0":[{offset},null]}}}}}}}}')
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    """With the first byte that cannot be read."""
+    """The error has the first byte that cannot be decoded."""
     path = tmp_path / "offsets.txt"
     path.write_bytes(b"/consumers/\xff/offsets/u/0:1\n")
-    with pytest.raises(ConfigError, match=r"offsets\.txt: .*byte 11 is no UTF-8"):
+    with pytest.raises(ConfigError, match=r"offsets\.txt: .*byte 11 is not UTF-8"):
         read_offsets(path)
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"version":2,"groups":{}}', '{"version":1}'])
-def test_a_strange_object_is_refused(text: str) -> None:
-    """JSON of another kind or version is a ConfigError that says what is read."""
+def test_another_json_object_is_refused(text: str) -> None:
+    """JSON of another kind or version is a ConfigError that says what is expected."""
     with pytest.raises(ConfigError, match="not a file of"):
         parse(text)
 
@@ -75,21 +75,21 @@ def test_a_strange_object_is_refused(text: str) -> None:
         ('{"g":{"t":{"0":5}}}', "group g, topic t, partition 0: 5"),
     ],
 )
-def test_a_wrong_place_is_named(groups: str, place: str) -> None:
-    """In the words of the file, with an example of what belongs there."""
+def test_a_wrong_field_is_named(groups: str, place: str) -> None:
+    """The error has the field's path in the file, and an example of a valid value."""
     with pytest.raises(ConfigError, match=re.escape(place)) as caught:
         parse(f'{{"version":1,"groups":{groups}}}')
     assert f"one has the form {FORM}" in str(caught.value)
 
 
-def test_the_example_of_the_form_can_be_read() -> None:
-    """It has a partition that only ZooKeeper knows an offset of."""
+def test_the_example_of_the_form_is_valid() -> None:
+    """The example has a partition whose offset only ZooKeeper has."""
     assert parse(FORM) == {"readers": {TopicPartition("pages", 0): 120}}
 
 
 @pytest.mark.parametrize("text", ["", "\n", '{"version":1,"groups":{"g":{}}}'])
 def test_a_file_without_offsets_is_refused(tmp_path: Path, text: str) -> None:
-    """Nobody means to set nothing: the export went wrong, or it is another file."""
+    """An empty import is never intended: the export failed, or it is another file."""
     path = tmp_path / "offsets.txt"
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"offsets\.txt: no offsets in it"):

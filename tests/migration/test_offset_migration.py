@@ -62,15 +62,17 @@ def state_of(entry: Entry | None) -> State | None:
 def test_a_plan_changes_nothing(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """It says what start would copy; neither store nor journal is touched."""
+    """The plan says what start would copy, and writes neither store nor journal."""
     assert migration.plan().copies == {TPS[0]: 10, TPS[2]: 30}
     assert (cluster.committed, in_zookeeper(zk)) == (IN_KAFKA, IN_ZOOKEEPER)
     assert migration.journal() is None
 
 
-def test_the_whole_way(zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration) -> None:
-    """start brings Kafka up to the newest of both, verify and finish find nothing wrong, rollback
-    brings ZooKeeper up to where the group has gone meanwhile."""
+def test_the_whole_migration(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """start raises Kafka to the newest offset of both stores, verify and finish find no problem,
+    and rollback raises ZooKeeper to the group's later offsets."""
     migration.start()
     assert cluster.committed == NEWEST
     assert in_zookeeper(zk) == IN_ZOOKEEPER
@@ -87,8 +89,8 @@ def test_the_whole_way(zk: ZkClient, cluster: StoreCluster, migration: OffsetMig
 def test_finish_ends_with_offsets_in_kafka(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration, state: State
 ) -> None:
-    """Kafka has lost what verify saw, at whatever point finish is run or repeated: a stopped
-    group's offsets are brought there again, the offset 0 as well."""
+    """If Kafka loses offsets after verify, finish and its repetition restore a stopped group's
+    offsets there, the offset 0 too."""
     GroupStore(zk).commit_offsets("g", {TPS[0]: 0})
     migration.start()
     migration.verify()
@@ -105,10 +107,10 @@ def test_finish_ends_with_offsets_in_kafka(
     assert state_of(migration.journal()) is State.FINISHED
 
 
-def test_what_kafka_loses_after_the_cutover_is_a_problem(
+def test_offsets_that_kafka_loses_after_the_cutover_are_a_problem(
     cluster: StoreCluster, migration: OffsetMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """finish says so and stays unfinished."""
+    """finish reports it and stays unfinished."""
     migration.start()
     migration.verify()
     enter = Journal.enter
@@ -125,7 +127,7 @@ def test_what_kafka_loses_after_the_cutover_is_a_problem(
 def test_finish_says_why_kafka_cannot_be_compared(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """A coordinator that loads is no "Kafka has nothing"."""
+    """A loading coordinator is distinguished from one without offsets."""
     migration.start()
     migration.verify()
     cluster.refuse(TPS[0], *[14] * 10_000)
@@ -139,7 +141,7 @@ def test_finish_says_why_kafka_cannot_be_compared(
 def test_a_finished_group_that_was_set_back_stays_there(
     cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """Kafka alone counts by then: finish, repeated, does not raise it to ZooKeeper's old offset."""
+    """Only Kafka counts by then: a repeated finish does not raise it to ZooKeeper's old offset."""
     migration.start()
     migration.verify()
     migration.finish()
@@ -148,11 +150,11 @@ def test_a_finished_group_that_was_set_back_stays_there(
     assert cluster.committed[TPS[2]] == 3
 
 
-def test_a_rollback_that_is_done_writes_no_offsets(
+def test_a_repeated_rollback_writes_no_offsets(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """ZooKeeper alone counts by then: what was set back there is not raised to Kafka's old offset
-    when the rollback is repeated."""
+    """Only ZooKeeper counts by then: an offset that was set back there is not raised to Kafka's old
+    one."""
     migration.start()
     migration.rollback()
     GroupStore(zk).commit_offsets("g", {TPS[2]: 3})
@@ -164,7 +166,8 @@ def test_a_rollback_that_is_done_writes_no_offsets(
 def test_back_to_the_snapshot(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """Both stores as before, whatever was read since; what Kafka did not have is ZooKeeper's."""
+    """Both stores have their former offsets, whatever was read since; where Kafka had none it has
+    ZooKeeper's."""
     migration.start()
     cluster.committed.update({TPS[0]: 500, TPS[1]: 501})
     GroupStore(zk).commit_offsets("g", {TPS[0]: 400, TPS[3]: 3})
@@ -173,10 +176,10 @@ def test_back_to_the_snapshot(
     assert cluster.committed == {TPS[0]: 10, TPS[1]: 25, TPS[2]: 5}
 
 
-def test_what_both_stores_have_lost_is_restored(
+def test_offsets_that_both_stores_lost_are_restored(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """The snapshot has partitions that neither store knows any more."""
+    """The snapshot has partitions that neither store has any more."""
     migration.start()
     zk.delete_recursive(paths.offsets("g"))
     cluster.committed.clear()
@@ -188,8 +191,8 @@ def test_what_both_stores_have_lost_is_restored(
 def test_an_offset_of_zookeeper_above_the_log_is_replaced(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """As after a topic was created again: Kafka's offset is the one inside the log. A commit that
-    comes before the write is not lowered."""
+    """After a topic was recreated, Kafka's offset is the one inside the log. A commit before the
+    write is not lowered."""
     migration.start()
     GroupStore(zk).commit_offsets("g", {TPS[0]: 5000, TPS[2]: 5000})
     fetch = Coordinators.fetch
@@ -205,31 +208,32 @@ def test_an_offset_of_zookeeper_above_the_log_is_replaced(
 
 
 @pytest.mark.parametrize("group", ["", ".", "..", "a/b", "../.."])
-def test_a_name_that_no_group_can_have_is_refused(group: str) -> None:
-    """Before anything is asked or written: such a name would be a path to other znodes."""
+def test_an_illegal_group_name_is_refused(group: str) -> None:
+    """The error comes before any request or write: such a name would be a path to other znodes."""
     with pytest.raises(ConfigError, match=r"group\.id"):
         OffsetMigration("127.0.0.1:1", group)
 
 
 def test_steps_out_of_order_are_refused(migration: OffsetMigration) -> None:
-    """verify and rollback want a migration that has begun."""
+    """verify and rollback need a migration that has begun."""
     with pytest.raises(MigrationError, match="start it first"):
         migration.verify()
     with pytest.raises(MigrationError, match="start it first"):
         migration.rollback()
 
 
-def test_forget_removes_the_journal_of_what_is_done(
+def test_forget_removes_the_journal_of_a_finished_migration(
     zk: ZkClient, migration: OffsetMigration
 ) -> None:
-    """With its answers, so that another migration begins from nothing. An unfinished one stays."""
+    """The members' acknowledgements go too, so another migration can begin. An unfinished journal
+    stays."""
     with pytest.raises(MigrationError, match="has not begun"):
         migration.forget()
     migration.start()
     with pytest.raises(MigrationError, match="verify it, or roll it back"):
         migration.forget()
     migration.rollback()
-    zk.create(paths.migration_answer("g", "g_gone"), "x")
+    zk.create(paths.migration_confirmation("g", "g_gone"), "x")
     assert migration.status().state is State.ROLLED_BACK
     assert migration.forget().state is State.ROLLED_BACK
     assert migration.status().state is None, "a program may ask after forget, too"
@@ -240,8 +244,8 @@ def test_forget_removes_the_journal_of_what_is_done(
 def test_forget_is_refused_while_a_member_would_go_back(
     zk: ZkClient, migration: OffsetMigration
 ) -> None:
-    """Without the journal a member goes by its configuration when it starts again: here to an old
-    offset in ZooKeeper."""
+    """Without the journal a restarted member follows its configuration: here to an old offset in
+    ZooKeeper."""
     migration.start()
     migration.verify()
     migration.finish()
@@ -256,7 +260,7 @@ def test_forget_is_refused_while_a_member_would_go_back(
 
 
 def test_forget_is_refused_while_a_mirror_sleeps(zk: ZkClient, migration: OffsetMigration) -> None:
-    """Its znode stands below the journal; the refusal names it, not the znode."""
+    """The mirror's znode is below the journal; the error names the mirror, not the znode."""
     migration.start()
     migration.rollback()
     zk.create(paths.migration_mirror("g"), ephemeral=True)
@@ -267,7 +271,7 @@ def test_forget_is_refused_while_a_mirror_sleeps(zk: ZkClient, migration: Offset
 
 
 def test_a_rewind_of_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigration) -> None:
-    """Its members would commit over it: before any write, with their names."""
+    """Its members would overwrite it: the error comes before any write, with their names."""
     migration.start()
     zk.create(paths.consumer_id("g", "g_a"), '{"subscription":{"t":1}}', ephemeral=True)
     with pytest.raises(MigrationError, match="g_a"):
@@ -275,12 +279,11 @@ def test_a_rewind_of_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigr
     assert state_of(migration.journal()) is State.DUAL
 
 
-def test_members_that_come_meanwhile_are_noticed(
+def test_members_that_join_during_the_copy_are_noticed(
     zk: ZkClient, migration: OffsetMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A member that started during the copy and goes by Kafka, as one that is not ours may do, has
-    perhaps read a half-copied offset: start says so and stays unfinished; once the member is gone
-    it can be repeated."""
+    """A foreign member that starts during the copy and uses Kafka may have read a half-copied
+    offset: start reports it and stays unfinished, and can be repeated once the member is gone."""
     commit = Coordinators.commit
 
     def join_and_commit(self: Coordinators, *args: Any) -> Any:
@@ -299,10 +302,10 @@ def test_members_that_come_meanwhile_are_noticed(
     assert migration.verify().is_verified
 
 
-def test_a_coordinator_that_is_away_is_a_reason(
+def test_an_unreachable_coordinator_is_a_reason(
     cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """plan says so instead of failing, and start refuses."""
+    """plan reports it instead of failing, and start refuses."""
     cluster.coordinator_code = ConsumerCoordinatorNotAvailable.code
     plan = migration.plan()
     assert any("coordinator" in refusal for refusal in plan.refusals)
@@ -311,11 +314,11 @@ def test_a_coordinator_that_is_away_is_a_reason(
     assert migration.journal() is None
 
 
-def test_a_partition_that_never_had_a_leader_is_not_asked_about(
+def test_a_partition_that_never_had_a_leader_is_not_requested(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """Brokers have not heard of it, and would call it unknown for ever; it is another topic's
-    trouble. What the group itself has there is named."""
+    """Brokers do not know it, and another topic's does not concern the group. A partition with an
+    offset of the group is named."""
     zk.create(paths.topic("ghost"), nodes.encode_assignment({0: (9,)}))
     assert migration.plan().is_allowed
     assert cluster.asked
@@ -327,17 +330,17 @@ def test_a_partition_that_never_had_a_leader_is_not_asked_about(
 
 
 def test_an_unknown_partition_is_named(cluster: StoreCluster, migration: OffsetMigration) -> None:
-    """A broker that does not learn of it in time."""
+    """The error names a partition that a broker does not learn of in time."""
     cluster.refuse(TPS[2], *[3] * 1000)
     [refusal] = migration.plan().refusals
     assert "the coordinator of group g does not know [t,2] yet" in refusal
 
 
-def test_there_is_a_way_back_without_a_leader(
+def test_rollback_works_without_a_leader(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """Members have kept ZooKeeper: what Kafka cannot tell is left as it is, and said where Kafka
-    has more. From Kafka alone the rollback is refused until it can."""
+    """While members commit to ZooKeeper too, partitions that Kafka cannot return stay as they are,
+    and are reported where Kafka has more. From Kafka alone the rollback is refused."""
     migration.start()
     cluster.unled.update(TPS)
     done = migration.rollback()
@@ -353,10 +356,10 @@ def test_there_is_a_way_back_without_a_leader(
         migration.rollback()
 
 
-def test_a_registration_that_cannot_be_read_is_of_no_member_of_ours(
+def test_an_unreadable_registration_is_a_foreign_member(
     zk: ZkClient, migration: OffsetMigration
 ) -> None:
-    """It is a live member nevertheless."""
+    """It counts as a live member."""
     zk.create(paths.consumer_id("g", "g_odd"), "garbage", ephemeral=True)
     [member] = migration.status().members
     assert (member.consumer_id, member.is_ours) == ("g_odd", False)
@@ -365,7 +368,7 @@ def test_a_registration_that_cannot_be_read_is_of_no_member_of_ours(
 def test_offsets_that_move_without_an_owner_are_a_reason(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """Something that is no registered member commits them: it would not follow any order."""
+    """A program that is no registered member commits them, and would not follow any order."""
     sleep = cluster.clock.sleep
 
     def commit_and_sleep(seconds: float) -> None:
@@ -387,7 +390,7 @@ def own(zk: ZkClient, tp: TopicPartition) -> None:
 def test_a_foreign_owner_is_trusted_when_its_commits_are_seen(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration, store: str
 ) -> None:
-    """Kafka is ahead of ZooKeeper: refused while it stands still; not when Kafka goes on at a
+    """Kafka is ahead of ZooKeeper: start refuses while Kafka rests, and not if Kafka advances at a
     second look, or ZooKeeper follows, as with a member that commits to both."""
     own(zk, TPS[1])
     [refusal] = migration.plan().refusals
@@ -405,11 +408,11 @@ def test_a_foreign_owner_is_trusted_when_its_commits_are_seen(
     assert migration.plan().is_allowed
 
 
-def test_rollback_does_not_raise_what_only_zookeeper_was_committed_to(
+def test_rollback_does_not_raise_offsets_of_zookeeper_members(
     zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
 ) -> None:
-    """A member of the JVM that goes by ZooKeeper stands at 20; Kafka's 25 is from before the
-    migration: with it the member would skip five messages."""
+    """A JVM member that commits to ZooKeeper is at 20; Kafka's 25 is from before the migration and
+    would make it skip five messages."""
     migration.start()
     own(zk, TPS[1])
     assert migration.rollback().to_zookeeper == {}
@@ -426,15 +429,15 @@ def steps(to: Literal["newest", "snapshot"]) -> list[Callable[[OffsetMigration],
 
 
 @pytest.mark.parametrize("to", ["newest", "snapshot"])
-def test_broken_off_at_every_write_and_repeated(
+def test_interrupted_at_every_write_and_repeated(
     zk: ZkClient,
     cluster: StoreCluster,
     zk_connect: str,
     monkeypatch: pytest.MonkeyPatch,
     to: Literal["newest", "snapshot"],
 ) -> None:
-    """Killed before or after the n-th write, for every n: repeating the step that was broken off
-    ends like a migration that was never disturbed, and no offset goes back on the way to Kafka."""
+    """After a kill before or after the n-th write, for every n, repeating the interrupted step ends
+    like an undisturbed migration, and no offset goes back on the way to Kafka."""
     killer = Killer(monkeypatch)
     outcomes = set()
     for round_ in range(1, 60):
@@ -463,11 +466,12 @@ def test_broken_off_at_every_write_and_repeated(
     assert len(outcomes) == 1
 
 
-def test_a_start_broken_off_at_every_write_and_rolled_back(
+def test_a_start_interrupted_at_every_write_and_rolled_back(
     zk: ZkClient, cluster: StoreCluster, zk_connect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rollback, which orders live members, leaves a place for their answers. Killed before it
-    had made one, `start` left a live group that could only be started again."""
+    """The rollback, which sends an order to live members, creates the znode for their
+    acknowledgements. (A `start` killed before that used to leave a live group that could not be
+    rolled back.)"""
     killer = Killer(monkeypatch)
     for round_ in range(1, 60):
         killer.spare()
@@ -482,5 +486,5 @@ def test_a_start_broken_off_at_every_write_and_rolled_back(
             if migration.journal() is None:
                 continue
             migration.rollback()
-            assert zk.exists(paths.migration_answers("g"))
+            assert zk.exists(paths.migration_members("g"))
     assert round_ > 5, "every write has had its turn"

@@ -28,7 +28,7 @@ from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
         (50, 101, Action.REFUSE, 101),
     ],
 )
-def test_what_is_done_with_a_partition(
+def test_action_for_a_partition(
     zookeeper: Offset, kafka: Offset, action: Action, offset: Offset
 ) -> None:
     """The larger offset wins if the log (0 to 100) has it; the log end itself is in range."""
@@ -38,7 +38,8 @@ def test_what_is_done_with_a_partition(
 
 
 def test_an_offset_behind_the_log_is_refused_only_if_it_counts() -> None:
-    """Retention has passed ZooKeeper's old offset: no matter when Kafka's newer one is good."""
+    """Retention has passed ZooKeeper's old offset, which does not matter if Kafka's newer one is
+    valid."""
     assert make_plan(group(facts(5, 50, start=10))).is_allowed
     plan = make_plan(group(facts(5, None, start=10)))
     assert plan.refusals == (
@@ -47,7 +48,7 @@ def test_an_offset_behind_the_log_is_refused_only_if_it_counts() -> None:
 
 
 def test_disagreement_is_refused_where_a_limit_is_set() -> None:
-    """Both stores have an offset and are further apart than allowed."""
+    """Two offsets that differ by more than the limit are refused."""
     apart = group(facts(50, 39))
     assert make_plan(apart).is_allowed
     assert make_plan(apart, max_disagreement=11).is_allowed
@@ -56,7 +57,7 @@ def test_disagreement_is_refused_where_a_limit_is_set() -> None:
 
 
 def test_every_reason_is_named() -> None:
-    """The coordinator and each partition: all of them at once."""
+    """The result has the reasons of the coordinator and of each partition at once."""
     plan = make_plan(GroupFacts("g", (), (facts(500, None),), unavailable="nobody answered"))
     assert not plan.is_allowed
     text = "\n".join(plan.refusals)
@@ -65,8 +66,8 @@ def test_every_reason_is_named() -> None:
 
 
 def test_a_group_without_offsets_is_refused() -> None:
-    """A misspelt name would otherwise be migrated with success; a coordinator that is away is the
-    better reason while it is."""
+    """A misspelt name would otherwise migrate successfully; an unreachable coordinator takes
+    precedence as the reason."""
     assert ("no store has an offset of it; is that the group's name?",) == make_plan(
         group()
     ).refusals
@@ -75,27 +76,27 @@ def test_a_group_without_offsets_is_refused() -> None:
 
 
 def test_an_owner_without_a_member_is_a_reason() -> None:
-    """An owner's znode outlives its member for a session timeout at most; wait for it."""
+    """An owner's znode outlives its member for a session timeout at most; the advice is to wait."""
     [refusal] = make_plan(group(replace(facts(5, None), owner="g_a-0"))).refusals
     assert refusal.startswith("[t,0] still belongs to g_a-0")
 
 
-def test_an_old_larger_offset_in_kafka_is_a_trap() -> None:
-    """A live member that goes by ZooKeeper stands at 50. With both stores it would go on from 80 at
-    its next rebalance; that is refused. One that goes by both is at 80 already; of a stopped group
-    the larger offset counts."""
+def test_an_old_larger_offset_in_kafka_is_refused() -> None:
+    """A live member that uses ZooKeeper is at 50. With both stores it would continue from 80 at its
+    next rebalance. A member that uses both is at 80 already; for a stopped group the larger offset
+    counts."""
     owned = replace(facts(50, 80), owner="g_a-0")
     by_zookeeper = ours("g_a", OffsetStorage.ZOOKEEPER)
     [refusal] = make_plan(GroupFacts("g", (by_zookeeper,), (owned,))).refusals
     assert "members would skip" in refusal
-    by_both = replace(by_zookeeper, answer=Order(1, OffsetStorage.DUAL))
+    by_both = replace(by_zookeeper, confirmed=Order(1, OffsetStorage.DUAL))
     assert make_plan(GroupFacts("g", (by_both,), (owned,))).is_allowed
     assert make_plan(group(facts(50, 80))).is_allowed
 
 
-def test_a_member_that_is_not_ours_may_be_in_the_trap() -> None:
-    """By which store it goes cannot be seen: refused like one that goes by ZooKeeper, unless what
-    Kafka has was seen to be committed just now."""
+def test_a_foreign_member_may_use_zookeeper() -> None:
+    """Its store is unknown: it is refused like a member that uses ZooKeeper, unless a commit to
+    Kafka was just seen."""
     owned = replace(facts(50, 80), owner="g_jvm-0")
     found = GroupFacts("g", (foreign("g_jvm"),), (owned,))
     [refusal] = make_plan(found).refusals
@@ -105,8 +106,8 @@ def test_a_member_that_is_not_ours_may_be_in_the_trap() -> None:
     assert make_plan(replace(found, partitions=(replace(owned, kafka=50),))).is_allowed
 
 
-def test_deleted_partitions_are_left_alone() -> None:
-    """A topic that is gone leaves an offset behind, neither copied nor a reason to refuse."""
+def test_deleted_partitions_are_ignored() -> None:
+    """The offset of a deleted topic is neither copied nor a reason to refuse."""
     plan = make_plan(group(facts(5, None, None, None)))
     assert plan.is_allowed
     assert plan.copies == {}
@@ -115,8 +116,8 @@ def test_deleted_partitions_are_left_alone() -> None:
 
 @given(groups)
 def test_a_copy_never_rewinds_and_always_fits(partitions: tuple[PartitionFacts, ...]) -> None:
-    """Whatever is committed to Kafka is larger than what it has, and lies in the log; after it a
-    second plan has nothing left to copy and verification finds no problem."""
+    """A committed offset is larger than Kafka's and lies in the log; afterwards a second plan has
+    nothing to copy and verification finds no problem."""
     plan = make_plan(group(*partitions))
     found = {p.topic_partition: p for p in partitions}
     for tp, offset in plan.copies.items():
@@ -131,8 +132,8 @@ def test_a_copy_never_rewinds_and_always_fits(partitions: tuple[PartitionFacts, 
         assert verification_problems(after) == []
 
 
-def test_verification_names_what_members_would_skip_or_repeat() -> None:
-    """Kafka behind ZooKeeper, nothing in Kafka, out of range: each is a problem."""
+def test_verification_names_skipped_and_repeated_messages() -> None:
+    """Kafka behind ZooKeeper, no offset in Kafka, and one out of range are problems."""
     assert verification_problems(group(facts(5, 4))) == ["[t,0]: ZooKeeper has 5, Kafka 4"]
     assert verification_problems(group(facts(5, None))) == ["[t,0]: ZooKeeper has 5, Kafka nothing"]
     assert "out of the range" in verification_problems(group(facts(None, 101)))[0]

@@ -40,14 +40,15 @@ def facts(zookeeper: Offset, kafka: Offset) -> PartitionFacts:
 def test_each_target(
     target: Target, number: int, answers: dict[TopicPartition, Offset], offset: int
 ) -> None:
-    """Shifts count from the newer store; a log younger than the time is read from its start."""
+    """Shifts count from the newer store; a log that began after the time is read from its start."""
     plan = plan_reset(group(facts(40, 50)), target, number, answers)
     assert (plan.offsets, plan.refusals) == ({TP: offset}, ())
     assert plan.changes[0].messages == offset - 50
 
 
 def test_refusals_name_their_reason() -> None:
-    """Outside the log, live members, deleted partitions, an unknown group."""
+    """An offset outside the log, live members, deleted partitions and an unknown group are
+    refused."""
     gone = PartitionFacts(TopicPartition("gone", 0), 5, None, None, None)
     cases: list[tuple[ChangePlan, str]] = [
         (plan_reset(group(facts(1, 2)), Target.OFFSET, 91), "range 10 to 90"),
@@ -68,10 +69,10 @@ def test_refusals_name_their_reason() -> None:
     st.none() | st.integers(0, 200),
     st.none() | st.integers(0, 200),
 )
-def test_what_is_allowed_lies_in_the_log(
+def test_every_target_lies_in_the_log(
     target: Target, number: int, zookeeper: Offset, kafka: Offset
 ) -> None:
-    """Whatever the stores say."""
+    """This holds for any offsets in the stores."""
     plan = plan_reset(group(facts(zookeeper, kafka)), target, number)
     if not plan.refusals:
         assert 10 <= plan.offsets[TP] <= 90

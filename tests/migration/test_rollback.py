@@ -21,15 +21,19 @@ from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
         (foreign("g_a"), 80, {}),
         (foreign("g_a"), 70, {TP: 80}),
         (ours("g_a", OffsetStorage.ZOOKEEPER), 80, {}),
-        (ours("g_a", OffsetStorage.ZOOKEEPER, answer=Order(1, OffsetStorage.DUAL)), 80, {TP: 80}),
+        (
+            ours("g_a", OffsetStorage.ZOOKEEPER, confirmed=Order(1, OffsetStorage.DUAL)),
+            80,
+            {TP: 80},
+        ),
         (None, 80, {TP: 80}),
     ],
 )
-def test_an_old_offset_in_kafka_is_none_to_go_back_to(
+def test_an_old_offset_in_kafka_is_not_rolled_back_to(
     owner: Member | None, in_snapshot: int, to_zookeeper: dict[TopicPartition, int]
 ) -> None:
-    """What Kafka had before the migration and a live owner has not committed since would raise
-    ZooKeeper over unread messages. Of a stopped group the larger offset counts."""
+    """An offset in Kafka from before the migration, which a live owner has not committed since,
+    would raise ZooKeeper past unread messages. For a stopped group the larger offset counts."""
     owned = replace(facts(50, 80), owner="g_a-0" if owner else None)
     found = GroupFacts("g", () if owner is None else (owner,), (owned,))
     rollback = rollback_to_newest(without_old(found, {TP: (40, in_snapshot)}))
@@ -38,9 +42,9 @@ def test_an_old_offset_in_kafka_is_none_to_go_back_to(
 
 @given(groups)
 def test_rolling_back_to_the_newest_never_rewinds(partitions: tuple[PartitionFacts, ...]) -> None:
-    """What ZooKeeper gets lies in the log and is not below what it had, unless that was out of the
-    log, which is said for the write. Where the log has neither offset it begins with the log, or is
-    refused; both are reported."""
+    """ZooKeeper's new offset lies in the log and is not below its old one, unless that was out of
+    the log, which is reported. If the log has neither offset, it is the log's start, or the
+    rollback is refused; both are reported."""
     rollback = rollback_to_newest(group(*partitions))
     assert not rollback.to_kafka
     for p in partitions:
@@ -56,9 +60,9 @@ def test_rolling_back_to_the_newest_never_rewinds(partitions: tuple[PartitionFac
             assert any(str(tp) in text for text in told)
 
 
-def test_what_fell_behind_the_log_stops_no_rollback() -> None:
-    """Of a group that has left ZooKeeper one old partition would otherwise keep all others there.
-    Continuing at the log's start loses nothing; above the log's end no start is safe."""
+def test_an_offset_behind_the_log_does_not_stop_a_rollback() -> None:
+    """One old partition of a group that has left ZooKeeper would otherwise prevent the rollback of
+    all. Continuing at the log's start loses nothing; above the log's end no start is safe."""
     behind = rollback_to_newest(group(facts(5, 7, start=10)))
     assert (behind.to_zookeeper, behind.refusals) == ({TP: 10}, ())
     assert behind.problems == (
@@ -73,9 +77,9 @@ def test_what_fell_behind_the_log_stops_no_rollback() -> None:
 def test_rolling_back_to_the_snapshot_restores_it(
     before: tuple[PartitionFacts, ...], after: tuple[PartitionFacts, ...]
 ) -> None:
-    """Members of either storage start where the snapshot was: ZooKeeper is as it was, and Kafka as
-    well, with ZooKeeper's offset where it had none. What is not in the log any more is replaced by
-    an offset that is, and told."""
+    """Members of either store start at the snapshot: ZooKeeper has its offsets, and Kafka too, with
+    ZooKeeper's where it had none. An offset that left the log is replaced by one inside, and
+    reported."""
     snapshot = snapshot_of(before)
     known = {p.topic_partition for p in after}
     lost = [
@@ -106,16 +110,16 @@ def test_rolling_back_to_the_snapshot_restores_it(
     ("offset", "zookeeper", "taken"), [(5, 50, 10), (200, 50, 50), (200, 200, 10), (60, 50, 60)]
 )
 def test_the_nearest_to_the_snapshot(offset: int, zookeeper: int, taken: int) -> None:
-    """An offset that retention has passed becomes the log's start; one above the end of a topic
-    that was created again the place where the group stands, or else the start."""
+    """An offset that retention passed becomes the log's start; one above the end of a recreated
+    topic becomes the group's current offset, or else the start."""
     rollback = rollback_to_snapshot(group(facts(zookeeper, None, start=10)), {TP: (offset, None)})
     assert rollback.to_zookeeper.get(TP, zookeeper) == taken
     assert bool(rollback.problems) == (offset != taken)
 
 
-def test_what_the_snapshot_has_no_offset_of_stays() -> None:
-    """It was committed since the migration began; without an offset members might skip what was
-    read since. It is told, for that is not read again."""
+def test_partitions_missing_in_the_snapshot_stay() -> None:
+    """They were committed since the migration began; without an offset members might skip messages.
+    They are reported, since their messages are not read again."""
     rollback = rollback_to_snapshot(group(facts(50, 50)), {})
     assert (rollback.to_zookeeper, rollback.to_kafka, rollback.remove_from_zookeeper) == (
         {},
@@ -128,14 +132,13 @@ def test_what_the_snapshot_has_no_offset_of_stays() -> None:
 
 
 def test_a_partition_that_was_never_committed_stops_no_rollback() -> None:
-    """There is nothing to bring to ZooKeeper, whether its log can be read or not."""
+    """There is no offset to bring to ZooKeeper, whether its log can be read or not."""
     away = replace(facts(None, None, None, None), unreadable="no leader")
     assert rollback_to_newest(group(away)).refusals == ()
 
 
-def test_a_snapshot_of_what_is_gone_or_away() -> None:
-    """A partition that does not exist any more is left alone, and told; of one whose log nobody can
-    read the rollback is refused."""
+def test_a_snapshot_with_missing_or_unreadable_partitions() -> None:
+    """A deleted partition is ignored and reported; a rollback of an unreadable one is refused."""
     gone = rollback_to_snapshot(group(facts(3, 3, None, None)), {TP: (5, 5)})
     assert (gone.to_zookeeper, gone.to_kafka) == ({}, {})
     assert "does not exist any more" in gone.problems[0]

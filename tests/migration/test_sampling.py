@@ -13,7 +13,7 @@ from kafka08.zk.migration_protocol import OffsetStorage, Order
 from tests.migration.group_facts import foreign, ours
 
 TP = TopicPartition("t", 0)
-OURS = ours("g_ours", OffsetStorage.ZOOKEEPER, answer=Order(1, OffsetStorage.DUAL))
+OURS = ours("g_ours", OffsetStorage.ZOOKEEPER, confirmed=Order(1, OffsetStorage.DUAL))
 FOREIGN = foreign("g_jvm")
 
 
@@ -83,8 +83,8 @@ def test_an_offset_that_goes_back_for_a_moment_is_a_note() -> None:
     assert "went back from 5 to 4" in found.notes[0]
 
 
-def test_a_member_that_is_not_ours_has_to_show_what_it_does() -> None:
-    """Its properties cannot be seen: only movement proves that it commits to both."""
+def test_a_foreign_member_must_be_seen_committing() -> None:
+    """Its properties are unknown: only movement proves that it commits to both stores."""
     idle = [(5, 5)] * 4
     [problem] = verdict(*idle, owner="g_jvm-0").problems
     assert "not proven" in problem
@@ -94,16 +94,16 @@ def test_a_member_that_is_not_ours_has_to_show_what_it_does() -> None:
     assert "owned by g_jvm" in problem
 
 
-def test_after_the_cutover_zookeeper_must_stand_still() -> None:
-    """Kafka may go on alone."""
+def test_after_the_cutover_zookeeper_must_not_change() -> None:
+    """Kafka may advance alone."""
     assert verdict((1, 1), (1, 2), (1, 3), storage=OffsetStorage.KAFKA).problems == ()
     [problem] = verdict((1, 1), (2, 2), (3, 3), storage=OffsetStorage.KAFKA).problems
     assert "ZooKeeper's offset still moves" in problem
 
 
 def test_after_the_cutover_a_standstill_is_noted() -> None:
-    """Kafka alone should move now, where there is something to read (up to 100 here), and for as
-    long as a commit takes. Of a member that is not ours it is a problem, unless that is allowed."""
+    """Kafka alone should advance now, if there are messages (up to 100 here), and within the time
+    of a commit. For a foreign member a standstill is a problem, unless it is allowed."""
     still = [(5, 5)] * 3
     found = verdict(*still, storage=OffsetStorage.KAFKA)
     assert found.problems == ()
@@ -117,10 +117,10 @@ def test_after_the_cutover_a_standstill_is_noted() -> None:
     assert allowed.problems == ()
 
 
-def test_what_nobody_owns_expires() -> None:
-    """Nobody commits it again, so Kafka forgets it, counted from its commit; nothing is said of
-    what has an owner, nor where the time of the commit is not known. Also of a stopped group, of
-    which there are no samples."""
+def test_unowned_offsets_expire() -> None:
+    """No member commits them again, so Kafka forgets them, counted from their commit. Nothing is
+    reported for partitions with an owner or without a known commit time. Stopped groups, which have
+    no samples, are included."""
     facts = PartitionFacts(TP, 5, 5, 0, 100, committed_ms=1_000)
 
     def notes(now_ms: int, facts: PartitionFacts = facts) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
+from kafka08.zk.operations import Create, Exists
 from tests.consumer.store_cluster import StoreCluster
 from tests.migration.test_fleet import on_system_clock
 from tests.migration.test_offset_migration import connected
@@ -29,6 +30,14 @@ def cluster(zk: ZkClient) -> StoreCluster:
     cluster.create_topic(zk, "t", 1)
     GroupStore(zk).commit_offsets("g", {TP: 10})
     return cluster
+
+
+def last_transaction(zk: ZkClient) -> int:
+    """The number of ZooKeeper's last transaction: that of a znode made now."""
+    [path] = zk.pipeline([Create("/probe-", sequence=True)])
+    [stat] = zk.pipeline([Exists(path)])
+    number: int = stat.created_zxid
+    return number
 
 
 def before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -47,14 +56,17 @@ def before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]
 def test_a_second_tool_does_not_copy(
     zk: ZkClient, cluster: StoreCluster, zk_connect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits as long as a killed tool is missed, gives up with the place, and has written
-    nothing; the first one is done, and leaves no znode behind."""
+    """It waits for the time in which a killed tool's lock disappears, raises with the lock's path,
+    and has written nothing, since a refused Create is a transaction too; the first one finishes and
+    leaves no znode."""
     monkeypatch.setattr("kafka08.migration.connections.ZkClient", on_system_clock)
     with connected(cluster, zk_connect) as first, connected(cluster, zk_connect) as second:
 
         def start_again() -> None:
+            before = last_transaction(zk)
             with pytest.raises(MigrationError, match=r"another tool copies .*migrations/g/copy"):
                 second.start()
+            assert last_transaction(zk) == before + 1
 
         before_the_commit(monkeypatch, start_again)
         first.start()
@@ -69,7 +81,7 @@ def test_a_second_tool_does_not_copy(
 def test_nothing_is_copied_once_the_session_is_in_doubt(
     zk: ZkClient, cluster: StoreCluster, zk_connect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another tool may have finished by then, and members may have gone on."""
+    """Another tool may have finished by then, and members may have continued."""
     with connected(cluster, zk_connect) as migration:
         age = migration.connections.zk.granted_timeout_ms / 1000
 

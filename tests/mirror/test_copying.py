@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from kafka08.mirror import MirrorCounts, MirrorFailed, MirrorSettings, OnFailure
 from kafka08.mirror.copying import Interrupted, StreamCopier
 from kafka08.mirror.outcome import Failures
 from kafka08.mirror.stats import MirrorStats
-from kafka08.protocol import message_set
+from kafka08.protocol import compression, message_set
 from kafka08.structs import TopicPartition
 
 Pair = tuple[bytes | None, bytes | None]
@@ -59,6 +60,7 @@ class FakeTarget:
     def __init__(self, log: list[object], *answers: Failures) -> None:
         self._log = log
         self._answers = iter(answers)
+        self.times: list[Sequence[int | None] | None] = []
 
     def send_many(
         self,
@@ -67,8 +69,10 @@ class FakeTarget:
         keys: Sequence[bytes | None] | None = None,
         *,
         partition: int | None = None,
+        timestamps: Sequence[int | None] | None = None,
     ) -> Answer:
         self._log.append((topic, partition, keys, list(values)))
+        self.times.append(timestamps)
         return Answer(next(self._answers, ()))
 
 
@@ -103,7 +107,8 @@ def run(
 
 
 def test_key_value_and_topic_are_kept() -> None:
-    """Null ones too; the partition is the target's to choose, unless it is to be kept."""
+    """Null keys and values are kept too; the target chooses the partition, unless the mirror keeps
+    it."""
     batch = batch_of((b"k", b"v"), (None, None), (b"", b""))
     log, counts = run([batch])
     sent = [b"k", None, b""], [b"v", None, b""]
@@ -111,6 +116,21 @@ def test_key_value_and_topic_are_kept() -> None:
     assert (3, 2) == counts[:2]
     log, _ = run([batch], settings=MirrorSettings(keep_partitions=True))
     assert ("t", 1, *sent) == log[1]
+
+
+@pytest.mark.parametrize("codec", [compression.NONE, compression.GZIP])
+def test_timestamps_are_kept(codec: int) -> None:
+    """A message is sent with its own, also when it is sent again; one without gets none. Batches of
+    brokers before 0.10 have no timestamps at all."""
+    messages = [(None, b"%d" % number) for number in range(3)]
+    timed = message_set.encode(messages, codec, 10, magic=1, timestamps=[5, -1, 7])
+    [columns] = kernel.column_batches(timed, 10, None, message_set.unpack, timestamps=True)
+    batches = [MessageBatch(TopicPartition("t", 1), columns), batch_of((None, b"old"))]
+    target = FakeTarget([], [([1, 2], PASSES)])
+    stopping = threading.Event()
+    stream: Any = FakeStream([], *batches)
+    StreamCopier(stream, target, MirrorSettings(), MirrorStats(), stopping, owned).run()
+    assert target.times == [[5, None, 7], [None, 7], None]
 
 
 def test_the_next_batch_is_asked_for_behind_the_acknowledgement() -> None:
@@ -137,7 +157,8 @@ def test_places_are_those_of_the_batch_however_often_it_is_sent() -> None:
 
 
 def test_a_refused_message_ends_the_mirror() -> None:
-    """With partition and offset; nothing more is asked for, so the batch stays uncommitted."""
+    """The error has partition and offset; the mirror requests no further batch, so this one stays
+    uncommitted."""
     log: list[object] = []
     stream = FakeStream(log, batch_of((None, b"1"), (None, b"2")), batch_of((None, b"3")))
     target = FakeTarget(log, [([1], REFUSED)])
@@ -163,7 +184,7 @@ def test_a_refused_message_is_skipped_if_that_is_wanted() -> None:
 
 
 def test_messages_refused_together_are_tried_one_by_one() -> None:
-    """Only the one at fault is skipped: a leader refuses the set that it came in."""
+    """A leader refuses the whole set, so only the invalid message is skipped."""
     settings = MirrorSettings(on_failure=OnFailure.SKIP)
     batch = batch_of(*[(None, b"%d" % n) for n in range(4)])
     log, counts = run([batch], [([1, 2], REFUSED)], [], [([0], REFUSED)], settings=settings)
@@ -180,8 +201,8 @@ def test_a_quiet_or_stalled_source_is_waited_for(error: Exception) -> None:
     assert 1 == counts.messages
 
 
-def test_what_another_member_owns_now_is_not_sent_late() -> None:
-    """The target failed once, and the partition was lost meanwhile. Sent again, the messages would
+def test_messages_of_a_lost_partition_are_not_sent_late() -> None:
+    """The target fails once, and the partition is lost meanwhile. Sent again, the messages would
     come behind newer ones that the other member has copied."""
     log: list[object] = []
     stats = MirrorStats()

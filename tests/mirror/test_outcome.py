@@ -24,7 +24,8 @@ def test_without_failures_all_is_done() -> None:
 
 
 def test_all_behind_the_first_failure_are_sent_again() -> None:
-    """Also those that were stored: their copies must come behind the one that was not."""
+    """Stored messages are sent again too: their copies must come behind the one that was not
+    stored."""
     assert Outcome((2, 3, 4), PASSES, ()) == judge(
         5, [([4], RequestTimeout("late")), ([2], PASSES)]
     )
@@ -36,8 +37,9 @@ def test_a_full_buffer_passes() -> None:
     assert Outcome((0, 1), full, ()) == judge(2, [([0, 1], full)])
 
 
-def test_what_is_refused_is_not_sent_again() -> None:
-    """It is returned with its error, ascending; messages around it are sent again if necessary."""
+def test_refused_messages_are_not_sent_again() -> None:
+    """The result has them with their errors, ascending; messages around them are sent again if
+    necessary."""
     failures = [([3], REFUSED), ([0], REFUSED), ([1], PASSES)]
     assert Outcome((1, 2, 4), PASSES, ((0, REFUSED), (3, REFUSED))) == judge(5, failures)
 
@@ -52,8 +54,8 @@ def test_of_those_refused_together_one_may_be_at_fault() -> None:
 def test_no_message_is_dropped_and_the_order_is_that_of_the_source(
     refusals: list[bool], data: st.DataObject
 ) -> None:
-    """Whatever fails for a while: every message is stored or refused at the end, and the last
-    copies stand in order. Whether a message is refused is the message's own."""
+    """With any temporary failures every message is stored or refused at the end, and the last
+    copies are in order. A refusal depends on the message alone."""
     todo = list(range(len(refusals)))
     stored: list[int] = []
     refused: set[int] = set()

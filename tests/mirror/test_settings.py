@@ -30,8 +30,8 @@ def test_the_defaults_keep_the_promises() -> None:
     assert -1 == target().required_acks
 
 
-def test_what_would_lose_messages_or_their_order_is_refused() -> None:
-    """By the key's name, with the reason."""
+def test_settings_that_lose_messages_or_order_are_refused() -> None:
+    """The error has the key and the reason."""
     with pytest.raises(ConfigError, match=r"auto\.commit\.enable"):
         check_configs(source(auto_commit_enable="false"), target())
     with pytest.raises(ConfigError, match="acks: with 0"):

@@ -145,7 +145,7 @@ def committed(cluster: EmbeddedCluster, topic: str) -> int:
         return sum(GroupStore(zk).offsets(f"mirror-{topic}", partitions).values())
 
 
-def test_a_clean_stop_goes_on_without_copying_again(
+def test_a_run_after_a_clean_stop_copies_nothing_again(
     source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
 ) -> None:
     """SIGTERM commits what was acknowledged: the next run begins right behind it."""
@@ -189,8 +189,8 @@ def test_kill_9_loses_nothing(
 def test_a_broker_of_the_target_that_dies_is_waited_for(
     source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
 ) -> None:
-    """It leads some partitions without any other replica: the mirror goes on once it is back, the
-    messages for the others come in meanwhile, and nothing is lost or changes its place."""
+    """It has the only replica of some partitions: the mirror continues once it is back, messages
+    for the others arrive meanwhile, and none is lost or out of order."""
     topic = "orphaned"
     source.create_topic(topic, PARTITIONS)
     target.create_topic(topic, PARTITIONS)
@@ -264,7 +264,7 @@ def test_a_target_that_is_gone_does_not_keep_a_stop(
 
 
 def test_a_cluster_is_not_mirrored_into_itself(source: EmbeddedCluster, mirrors: Mirrors) -> None:
-    """It is misuse, told before anything is read."""
+    """It is misuse, reported before any read."""
     mirrors.start("any", "--target-bootstrap", source.bootstrap)
     assert mirrors.running is not None
     assert 2 == mirrors.running.wait(DEADLINE_S)

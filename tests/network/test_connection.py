@@ -129,8 +129,8 @@ def test_a_size_out_of_bounds_is_refused_before_it_is_read(size: int) -> None:
 
 
 @pytest.mark.parametrize("behind", [b"x", FRAME])
-def test_bytes_behind_the_answer_to_the_only_request_are_refused(behind: bytes) -> None:
-    """In the memory that answers share they would be lost."""
+def test_bytes_behind_the_response_to_the_only_request_are_refused(behind: bytes) -> None:
+    """Responses share a buffer, in which these bytes would be lost."""
     connection = connection_to(answering(FRAME, behind), response_room=1000)
     with pytest.raises(ProtocolError, match=f"{len(behind)} bytes follow the response"):
         connection.send(QUESTION)
@@ -205,7 +205,7 @@ def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
         return receive(target)
 
     network.sockets[0].recv_into = slowly  # type: ignore[method-assign]
-    with pytest.raises(RequestTimeout, match="not answer a ConsumerMetadataRequest within 1000"):
+    with pytest.raises(RequestTimeout, match="to a ConsumerMetadataRequest within 1000"):
         connection.read_response()
     assert clock.time_ms() - MockClock().time_ms() <= 1300
 
@@ -215,7 +215,7 @@ def test_a_request_without_an_answer_is_not_waited_for() -> None:
     network = ScriptedNetwork()
     network.broker("b", 9092, lambda r: None if isinstance(r, ProduceRequest) else ANSWER)
     connection = connection_to(network)
-    connection.write(ProduceRequest(0, 1000, []), answered=False)
+    connection.write(ProduceRequest(0, 1000, []), has_response=False)
     assert connection.in_flight == 0
     assert connection.sent_unconfirmed
     assert connection.send(QUESTION) == ANSWER
@@ -289,7 +289,7 @@ def test_abort_while_connecting_is_not_lost() -> None:
 
 
 def test_a_real_silent_broker_times_out(listener: socket.socket) -> None:
-    """Over a real socket: an accepted connection without an answer ends in RequestTimeout."""
+    """Over a real socket: an accepted connection without a response ends in RequestTimeout."""
     with Connection("127.0.0.1", listener.getsockname()[1]) as connection:
         connection.write(QUESTION)
         with pytest.raises(RequestTimeout, match="within 20 ms"):

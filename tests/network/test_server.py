@@ -231,7 +231,7 @@ def is_closed(client: socket.socket) -> bool:
 
 
 def test_a_frame_may_come_byte_by_byte(served: Served) -> None:
-    """And two frames in one packet are two requests."""
+    """Two frames in one packet are two requests."""
     with served.connect() as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in frame(b"hello"):
@@ -332,7 +332,7 @@ def test_made_bytes_arrive_in_order_however_slowly_the_client_reads(
 
 
 def test_others_are_served_while_bytes_are_made(served: Served) -> None:
-    """Though the socket takes all of them: 50 s of work are cut into turns."""
+    """The socket accepts all bytes, but 50 s of work are cut into turns."""
     with served.connect() as slow, served.connect() as client:
         slow.sendall(frame(b"slow 10000"))
         assert slow.recv(1)
@@ -342,7 +342,8 @@ def test_others_are_served_while_bytes_are_made(served: Served) -> None:
 
 
 def test_few_slices_are_in_memory(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are copied: they are read when the socket has room."""
+    """Slices are read when the socket has room, so few of them are in memory however many are
+    copied."""
     count = 2000
     reads: list[FileSlice] = []
     read_slice = server.read_slice
@@ -412,8 +413,8 @@ def test_a_frame_as_large_as_allowed_passes_and_one_byte_more_does_not(served: S
         assert is_closed(client)
 
 
-def test_a_parked_request_is_answered_by_another_connection(served: Served) -> None:
-    """And what was pipelined behind it follows."""
+def test_another_connection_completes_a_parked_request(served: Served) -> None:
+    """The requests that were pipelined behind it follow."""
     with served.connect() as poller, served.connect() as producer:
         poller.sendall(frame(b"park") + frame(b"next"))
         until(lambda: len(served.parked) == 1)
@@ -454,8 +455,8 @@ def test_a_connection_that_breaks_while_parked_is_noticed(served: Served) -> Non
 @pytest.mark.parametrize(
     "last", [frame(b"bad"), frame(b"bug"), frame(b"quit"), struct.pack(">i", -1)], ids=repr
 )
-def test_what_was_answered_before_the_end_is_sent(served: Served, last: bytes) -> None:
-    """More of it than a socket takes at once; what comes behind is not handled."""
+def test_responses_before_the_end_are_sent(served: Served, last: bytes) -> None:
+    """The responses exceed what a socket takes at once; later requests are not handled."""
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"big 5000000") + last + frame(b"behind"))
         assert b"a" == read(client)
@@ -475,8 +476,8 @@ def test_a_client_that_does_not_take_its_last_answers_is_not_kept(served: Served
 
 
 @pytest.mark.parametrize("word", [b"bad", b"bug"])
-def test_what_goes_wrong_on_one_connection_ends_that_one_alone(served: Served, word: bytes) -> None:
-    """Requests before it are answered; another connection does not notice."""
+def test_an_error_closes_its_connection_alone(served: Served, word: bytes) -> None:
+    """Earlier requests get their responses, and another connection continues."""
     with served.connect() as broken, served.connect() as other:
         other.sendall(frame(b"before"))
         assert b"before" == read(other)
@@ -487,8 +488,8 @@ def test_what_goes_wrong_on_one_connection_ends_that_one_alone(served: Served, w
 
 
 @pytest.mark.parametrize("served", [{"connections_per_ip": 2}], indirect=True)
-def test_one_address_gets_so_many_connections(served: Served) -> None:
-    """The third is closed at once; when one of the two ends, another is let in."""
+def test_connections_of_one_address_are_limited(served: Served) -> None:
+    """The third is closed at once; when one of the two ends, another is accepted."""
     first, second = served.connect(), served.connect()
     for client in (first, second):
         client.sendall(frame(b"x"))
@@ -519,7 +520,8 @@ def test_an_override_lifts_the_limit_for_its_host(served: Served) -> None:
 
 @pytest.mark.parametrize("served", [{"idle_ms": 200}], indirect=True)
 def test_a_silent_connection_is_closed_and_a_busy_one_is_not(served: Served) -> None:
-    """connections.max.idle.ms; one that sends something now and then stays."""
+    """connections.max.idle.ms closes a silent connection; one that sends a request now and then
+    stays."""
     with served.connect() as silent, served.connect() as busy:
         end = time.monotonic() + 0.7
         while time.monotonic() < end:
@@ -532,8 +534,8 @@ def test_a_silent_connection_is_closed_and_a_busy_one_is_not(served: Served) -> 
 
 
 def test_connections_that_come_and_go_leave_nothing(served: Served) -> None:
-    """A thousand of them: no connection is counted, buffers are in the pool, not more than one
-    was needed."""
+    """After a thousand connections none is counted, and all buffers are in the pool, which needed
+    no more than one."""
     for _ in range(1000):
         with served.connect() as client:
             client.sendall(frame(b"x"))
@@ -542,7 +544,7 @@ def test_connections_that_come_and_go_leave_nothing(served: Served) -> None:
     assert served.server.buffers.kept_bytes <= 4 * 65536
 
 
-def test_a_connection_that_cannot_be_taken_does_not_stop_the_next(
+def test_a_connection_that_cannot_be_accepted_does_not_stop_the_next(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is closed; gevent would stop a watcher whose callback raises."""

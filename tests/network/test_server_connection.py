@@ -50,14 +50,14 @@ def receive(target: ServerConnection, data: bytes) -> bool:
 
 
 def test_answers_come_in_the_order_of_requests() -> None:
-    """Three frames in one delivery: three answers, in order, in one outbox."""
+    """Three frames in one delivery get three responses, in order, in one outbox."""
     target, _ = exchange()
     assert receive(target, frame(b"a") + frame(b"b") + frame(b"c")) is False
     assert [b"[a]", b"[b]", b"[c]"] == target.outbox
 
 
 def test_a_parked_request_holds_back_everything_behind_it() -> None:
-    """What follows a long poll is not even looked at until it is answered."""
+    """Requests behind a long poll are not decoded before its response."""
     target, echo = exchange()
     receive(target, frame(b"a") + frame(b"park") + frame(b"b"))
     assert [b"a", b"park"] == echo.seen
@@ -75,8 +75,8 @@ def test_an_answer_may_come_before_its_handler_returns() -> None:
     assert [b"[early]", b"[b]"] == target.outbox
 
 
-def test_a_silent_request_leaves_no_piece() -> None:
-    """acks 0: nothing is sent, the next request is handled."""
+def test_a_request_without_a_response_leaves_no_piece() -> None:
+    """With acks 0 no byte is sent, and the next request is handled."""
     target, _ = exchange()
     receive(target, frame(b"quiet") + frame(b"b"))
     assert [b"[b]"] == target.outbox
@@ -95,8 +95,8 @@ def test_an_answer_after_the_end_is_dropped() -> None:
 
 
 def test_a_handler_may_close_the_connection() -> None:
-    """acks 0 with an error: nothing behind it is handled, and what was answered before stays to be
-    sent; without that it closes at once."""
+    """After acks 0 with an error nothing behind it is handled; responses before it are still sent.
+    Without any the connection closes at once."""
     target, echo = exchange()
     receive(target, frame(b"a") + frame(b"close") + frame(b"b"))
     assert [b"a", b"close"] == echo.seen

@@ -95,7 +95,7 @@ def test_a_record_that_fails_has_a_span_with_its_error(cluster: EmbeddedCluster)
 
 
 def test_polls_and_commits_have_spans(cluster: EmbeddedCluster) -> None:
-    """Through the interceptor; the messages pass as they are."""
+    """The interceptor creates the spans, and messages pass unchanged."""
     traces = Traces()
     with traced(cluster, traces) as producer:
         for partition in range(2):

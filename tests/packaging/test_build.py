@@ -14,7 +14,7 @@ from tests.test_layout import ROOT
 
 
 def test_checksums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
-    """And it refuses a file that has changed since."""
+    """sha256sum refuses a file that has changed since."""
     (tmp_path / "b.whl").write_bytes(b"wheel")
     (tmp_path / "a.tar.gz").write_bytes(b"source")
     sums = sums_of(tmp_path.iterdir())

@@ -28,7 +28,7 @@ READY = Source(
 
 
 def test_a_ready_source_has_no_problem() -> None:
-    """A clean tree, its tag, a dated section, one version everywhere."""
+    """A clean tree with its tag, a dated section and one version everywhere passes."""
     assert list(problems(READY)) == []
 
 
@@ -43,7 +43,7 @@ def test_a_ready_source_has_no_problem() -> None:
     ],
 )
 def test_each_problem_is_named(change: dict[str, Any], problem: str) -> None:
-    """With what to do about it; alone, where nothing else is wrong."""
+    """Each problem comes with what to do about it, and alone if there is no other."""
     (found,) = problems(replace(READY, **change))
     assert re.search(problem, found)
 

@@ -28,7 +28,7 @@ def test_seeds_and_their_mutations_find_no_defect(name: str) -> None:
 
 
 def test_a_difference_between_the_kernels_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The set target compares the results of both."""
+    """The set target fails where the results of the kernels differ."""
     monkeypatch.setattr(targets, "kernel", _Other())
     with pytest.raises(AssertionError, match=SET_USES[-1].__name__):
         TARGETS["set"](next(seeds("set")))

@@ -22,7 +22,7 @@ def setup_py() -> dict[str, Any]:
 
 
 def test_setup_finds_the_version(setup_py: dict[str, Any]) -> None:
-    """Without an import: nothing that kafka08 needs is installed when it is built."""
+    """It does so without an import, because no dependency is installed during a build."""
     assert setup_py["version"]() == __version__
 
 
@@ -38,14 +38,14 @@ def test_links_and_pictures_lead_to_files_of_the_release(setup_py: dict[str, Any
 
 
 def test_without_a_repository_nothing_is_broken(setup_py: dict[str, Any]) -> None:
-    """A wheel that somebody builds from a checkout: text instead of links, and no pictures."""
+    """A wheel that is built from a checkout has text instead of links, and no pictures."""
     page = setup_py["page"](README, "", "v9")
     assert re.findall(r"\]\((?!https?:)", page) == []
     assert "ARCHITECTURE.md" in page
 
 
 def test_a_link_elsewhere_stays(setup_py: dict[str, Any]) -> None:
-    """Absolute ones, and those within the page."""
+    """Absolute links and those within the page stay as they are."""
     text = "[a](https://a.example/b) [c](#install) [d](docs/d.md#e)"
     expected = f"[a](https://a.example/b) [c](#install) [d]({URL}/blob/v9/docs/d.md#e)"
     assert setup_py["page"](text, URL, "v9") == expected

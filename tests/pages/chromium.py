@@ -96,7 +96,7 @@ class Chromium(Closeable):
     def _receive(self, end: float) -> Any:
         while b"\0" not in self._rest:
             assert select.select([self._in], [], [], max(0.0, end - time.monotonic()))[0], (
-                "Chromium does not answer"
+                "Chromium does not respond"
             )
             read = os.read(self._in, 1 << 20)
             assert read, f"Chromium ended with {self._process.wait(DEADLINE_S)}"

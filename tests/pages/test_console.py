@@ -59,11 +59,19 @@ class Got:
 
 
 @pytest.mark.parametrize("path", ["/", "/parts.js", "/api/state", "/api/group", "/nowhere"])
-def test_every_answer_has_the_headers(path: str) -> None:
-    """Of what went well and what did not."""
+def test_every_response_has_the_headers(path: str) -> None:
+    """Successful and failed responses have them."""
     _, app = console()
     found = Got(app, path).headers
     assert set(HEADERS) <= set(found.items())
+
+
+def test_too_many_parameters_are_refused() -> None:
+    """As any malformed request, with the headers of every response."""
+    _, app = console()
+    refused = Got(app, "/api/state", "&".join(f"p{number}=" for number in range(21)))
+    assert 400 == refused.status
+    assert set(HEADERS) <= set(refused.headers.items())
 
 
 def test_the_state_is_sent_once() -> None:
@@ -76,8 +84,8 @@ def test_the_state_is_sent_once() -> None:
     assert 200 == Got(app, "/api/state", f"seen={number}").status
 
 
-def test_a_dead_zookeeper_leaves_what_was_read() -> None:
-    """The state says since when and why, and keeps the last overview."""
+def test_a_dead_zookeeper_keeps_the_last_overview() -> None:
+    """The state says since when and why, and the last overview remains."""
     live, app = console(view(1), view(2))
     for _ in range(4):
         live.look()
@@ -112,8 +120,8 @@ def test_a_token_moves_from_the_address_into_a_cookie() -> None:
         ("3", b"\xff\xfe\xfd"),
     ],
 )
-def test_a_change_that_is_none_is_refused(length: str, body: bytes) -> None:
-    """Without a byte more being read than is allowed."""
+def test_an_invalid_change_is_refused(length: str, body: bytes) -> None:
+    """The console reads no more bytes than the limit."""
     _, app = console(guard=Guard(PAGE, changes=True))
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "POST",
@@ -138,7 +146,7 @@ def test_the_page_follows_the_cluster(chromium: Chromium) -> None:
     assert "Overview – Kafka console" == page.evaluate("document.title")
     assert 0 == page.evaluate("document.querySelectorAll('main script, main img').length")
     live.look()
-    page.until_shown("ZooKeeper does not answer since")
+    page.until_shown("ZooKeeper has not responded since")
     assert "partitions\n10,000" in page.text
     assert page.evaluate("window.isTheSame")
     assert [] == page.errors

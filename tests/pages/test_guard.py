@@ -36,13 +36,13 @@ def test_localhost_and_addresses_are_known(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["", "evil.example", "evil.example:9080", "127.0.0.1.evil.example", "[evil]:80"]
 )
-def test_a_name_that_was_made_to_point_here_is_refused(host: str) -> None:
-    """DNS rebinding: the browser takes the console for a part of that site."""
+def test_a_rebound_name_is_refused(host: str) -> None:
+    """DNS rebinding would make the browser treat the console as part of another site."""
     assert HTTPStatus.MISDIRECTED_REQUEST == status(LOCAL, "GET", "/api/state", host=host)
 
 
-def test_a_name_that_was_given_is_known() -> None:
-    """In any case."""
+def test_a_configured_name_is_accepted() -> None:
+    """The name may have any case."""
     bearer = f"Bearer {TOKEN}"
     assert status(REMOTE, "GET", "/", host="Kafka.Example", authorization=bearer) is None
 
@@ -60,7 +60,7 @@ def test_a_name_that_was_given_is_known() -> None:
     ],
 )
 def test_a_token_is_asked_for(headers: dict[str, str], expected: HTTPStatus | None) -> None:
-    """For every path, the page's files too."""
+    """Every path needs the token, the page's files too."""
     for path in ("/", "/parts.js", "/api/state"):
         assert expected == status(REMOTE, "GET", path, host="10.0.0.1", **headers)
 
@@ -74,8 +74,8 @@ def test_another_site_cannot_ask_for_data() -> None:
     assert status(LOCAL, "GET", "/api/messages", **typed) is None
 
 
-def test_the_page_can_change_what_it_may() -> None:
-    """With all that the browser and the page send."""
+def test_the_page_may_send_its_changes() -> None:
+    """A request with all headers of the browser and the page is accepted."""
     assert status(LOCAL, "POST", "/api/change", **CHANGE) is None
 
 
@@ -92,13 +92,13 @@ def test_the_page_can_change_what_it_may() -> None:
     ],
 )
 def test_another_page_cannot_change_anything(name: str, value: str, expected: HTTPStatus) -> None:
-    """A form sends no JSON, a script of another origin no header of ours, and nobody else has the
-    page's token."""
+    """A form cannot send JSON, a script of another origin cannot send our header, and only our page
+    has its token."""
     assert expected == status(LOCAL, "POST", "/api/change", **{**CHANGE, name: value})
 
 
 def test_a_console_that_only_reads_changes_nothing() -> None:
-    """Whatever the page sends; nor are there other methods."""
+    """It refuses every change of the page, and has no other methods."""
     assert HTTPStatus.FORBIDDEN == status(Guard(PAGE), "POST", "/api/change", **CHANGE)
     assert HTTPStatus.METHOD_NOT_ALLOWED == status(LOCAL, "DELETE", "/", **CHANGE)
 
@@ -108,6 +108,6 @@ def test_a_console_that_only_reads_changes_nothing() -> None:
     [("127.0.0.1", True), ("127.1.2.3", True), ("::1", True), ("localhost", True)]
     + [(host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.example", "")],
 )
-def test_what_others_cannot_reach_is_loopback(host: str, expected: bool) -> None:
-    """All addresses of the machine are not, nor is a name that may be anything."""
+def test_loopback_addresses_are_recognised(host: str, expected: bool) -> None:
+    """The address of all interfaces is not loopback, nor is a name that may have any address."""
     assert expected == is_loopback(host)

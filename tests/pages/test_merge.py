@@ -36,7 +36,8 @@ any_logs = st.lists(
 
 @given(logs_of_time, st.integers(1, 20))
 def test_the_first_ones_are_those_with_the_lowest_times(logs: Messages, limit: int) -> None:
-    """Of all partitions, where the times of each do not fall; what was read ahead is told."""
+    """They are the lowest of all partitions while times do not fall within each; the result has
+    what was read ahead."""
     every = sorted(m["time_ms"] for log in logs.values() for m in log)
     taken, untaken = merge({n: iter(log) for n, log in logs.items()}, limit)
     assert every[:limit] == [message["time_ms"] for message in taken]
@@ -46,7 +47,7 @@ def test_the_first_ones_are_those_with_the_lowest_times(logs: Messages, limit: i
 
 @given(logs_of_time, st.integers(1, 20))
 def test_the_newest_ones_are_those_with_the_highest_times(logs: Messages, limit: int) -> None:
-    """Of all partitions: the last ones of each."""
+    """They are the last messages of the partitions."""
     every = sorted(m["time_ms"] for log in logs.values() for m in log)
     chosen = newest(logs, limit)
     assert every[-limit:] == sorted(m["time_ms"] for log in chosen.values() for m in log)
@@ -58,7 +59,7 @@ def test_the_newest_ones_are_those_with_the_highest_times(logs: Messages, limit:
 def test_no_message_is_lost_repeated_or_put_before_an_earlier_one(
     logs: Messages, limit: int
 ) -> None:
-    """Whatever the timestamps are: going on where it stopped gives all of each partition in its
+    """With any timestamps, continuing where a read stopped returns each partition's messages in
     order."""
     rest = dict(logs)
     found: list[dict[str, Any]] = []
@@ -78,7 +79,7 @@ def test_nothing_is_read_after_the_last_one() -> None:
 
 
 def test_a_message_without_a_timestamp_follows_the_one_before_it() -> None:
-    """In its partition; without any before it, it comes first."""
+    """It follows that of its partition; without any before it, it comes first."""
     logs = {0: log_of(0, None, 30, None), 1: log_of(1, 20, 40)}
     assert [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1)] == places(merged(logs))
 

@@ -56,8 +56,8 @@ def test_a_series_stays_bounded_and_keeps_both_ends(values: list[int]) -> None:
     assert [(0, values[0]), (len(values) - 1, values[-1])] == ends
 
 
-def test_groups_that_are_gone_have_no_series() -> None:
-    """Or the page would grow for ever where each run has a group of its own."""
+def test_deleted_groups_have_no_series() -> None:
+    """The page would grow for ever where each run has its own group."""
     trends = Trends()
     for now in (view(1, group="a"), view(2, group="b")):
         histories = Histories()
@@ -67,7 +67,7 @@ def test_groups_that_are_gone_have_no_series() -> None:
 
 
 def test_more_groups_than_have_a_series_are_no_error() -> None:
-    """Also where another program wrote them."""
+    """This holds even if another program wrote them."""
     found = Trends.of_dict({"incoming": [], "lags": {str(n): [[NOW, 1]] for n in range(1000)}})
     assert SERIES_MAX == len(found.lags)
 

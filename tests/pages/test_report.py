@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,8 +21,8 @@ def write(directory: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("group", ["readers", HOSTILE, "/*KEPT*/", "/*SCRIPT*/", "\u2028ü😀"])
-def test_a_report_keeps_what_the_next_one_compares_with(group: str, tmp_path: Path) -> None:
-    """Whatever a group is called."""
+def test_a_report_has_the_data_of_the_next_comparison(group: str, tmp_path: Path) -> None:
+    """Group names may have any characters."""
     now = view(2, group=group)
     kept = read_report(write(tmp_path, page_of(overview(now, view(1, group=group)))))
     assert kept is not None
@@ -46,10 +47,18 @@ def test_without_a_report_there_is_nothing_to_compare_with(tmp_path: Path) -> No
         '<script type="application/json" id="kept">{</script>',
     ],
 )
-def test_what_is_no_report_is_not_overwritten(text: str, tmp_path: Path) -> None:
-    """It may be somebody's work: the error names the file, and what to do."""
+def test_other_files_are_not_overwritten(text: str, tmp_path: Path) -> None:
+    """The file may be the user's work: the error names it, and what to do."""
     path = write(tmp_path, text)
     with pytest.raises(ConfigError, match=f"{path} exists and is not a report"):
+        read_report(path)
+
+
+def test_a_device_or_a_pipe_is_not_read(tmp_path: Path) -> None:
+    """It may have no end, and the new page would take its place."""
+    path = tmp_path / "report.html"
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match="it is no regular file"):
         read_report(path)
 
 
@@ -75,8 +84,8 @@ def test_a_report_loads_nothing() -> None:
 def test_chromium_draws_ten_thousand_partitions_of_a_hostile_cluster(
     chromium: Chromium, tmp_path: Path
 ) -> None:
-    """Names are text: none becomes an element or runs. All brokers, the first 200 topics and how
-    many there are, and the doctor's words are there."""
+    """Names are text: none becomes an element or runs. The page has all brokers, the first 200
+    topics with their total, and the doctor's findings."""
     now, before = (view(seconds, topics=1000, partitions=10, group=HOSTILE) for seconds in (20, 10))
     page = chromium.open(write(tmp_path, page_of(overview(now, before))).as_uri())
     assert page.evaluate("document.title").startswith("Kafka report, 20")

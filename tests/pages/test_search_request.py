@@ -18,7 +18,7 @@ from kafka08.pages.search_request import parse_search_request
 
 
 def test_a_search_request_is_parsed_from_a_url() -> None:
-    """Empty fields of the form set no condition."""
+    """A field becomes a condition, unless it is empty."""
     query = {
         "topic": "t",
         "partition": "3",
@@ -32,7 +32,7 @@ def test_a_search_request_is_parsed_from_a_url() -> None:
 
 
 def test_a_search_continues_where_another_stopped() -> None:
-    """In each partition."""
+    """It continues there in each partition."""
     found = parse_search_request({"topic": "t", "start": "at", "at": "0:12,5:0"})
     assert {0: 12, 5: 0} == found.at
 
@@ -79,7 +79,7 @@ def test_a_key_is_whole_and_a_text_a_part(
 
 
 def test_a_large_value_is_shown_in_part() -> None:
-    """With the size of the whole; null is not empty."""
+    """The size of the whole is shown; null differs from empty."""
     found = message(0, 5, -1, None, b"x" * (SHOWN_BYTES_MAX + 1))
     assert found["key"] is None
     assert found["time_ms"] is None

@@ -15,7 +15,9 @@ U0 = TopicPartition("u", 0)
 
 
 def config_on(cluster: TcpCluster, **keys: Any) -> KafkaProducerConfig:
+    """By default without a question for versions: the brokers are of 0.8, see test_versions."""
     keys.setdefault("retry_backoff_ms", 5)
+    keys.setdefault("api_version_request", False)
     return KafkaProducerConfig(bootstrap_servers=cluster.servers, **keys)
 
 

@@ -4,7 +4,8 @@
         KafkaProducer(KafkaProducerConfig(bootstrap_servers=cluster.servers))
 
 Faults: `pause` and `resume` a broker, `cut` its next Produce response after some bytes, and those
-of FakeCluster (`refuse`, `leaders`, `down`)."""
+of FakeCluster (`refuse`, `leaders`, `down`). Brokers that are asked for their versions answer as
+those of their level do."""
 
 from __future__ import annotations
 
@@ -13,14 +14,17 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
-from kafka08.errors import MessageSizeTooLarge, ProtocolError
+from kafka08.errors import NO_ERROR, MessageSizeTooLarge, ProtocolError
+from kafka08.levels import Level
+from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec, message_set
+from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.frame import FrameReader
+from kafka08.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import ProducePartition, ProducePartitionResponse, ProduceRequest
+from kafka08.protocol.served import SERVED, UnknownApi, api_versions
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, TopicPartition
 from tests.client.fake_cluster import FakeCluster
@@ -29,7 +33,7 @@ from tests.network.scripted import Hangup
 PAUSE_SECONDS_MAX = 30
 
 
-class TcpCluster(FakeCluster):
+class TcpCluster(FakeCluster, Closeable):
     """`asked` has every request with the broker that got it. `opened` counts connections."""
 
     def __init__(
@@ -38,6 +42,13 @@ class TcpCluster(FakeCluster):
         super().__init__(topics, brokers)
         self.asked: list[tuple[int, Request]] = []
         self.opened = 0
+        self.levels = dict.fromkeys(brokers, Level.V0_8_2)
+        self.unborn = 0
+        """The number of next connections that a proxy closes at once, as while a broker starts."""
+        self.is_later = False
+        """Brokers of 0.10.2 say that they serve Produce 3, as those from 0.11 on do."""
+        self.log_append_time_ms = -1
+        """What brokers of 0.10.2 set as the time of messages."""
         self.cuts: deque[int] = deque()
         self.answer_sizes: set[int] = set()
         self.guilty = b""
@@ -78,6 +89,11 @@ class TcpCluster(FakeCluster):
         responses, after the messages were stored. A negative number closes it before."""
         self.cuts.extend(sizes)
 
+    def hang_up(self, broker: int) -> None:
+        """Closes its connections."""
+        for sock in self._connections[broker]:
+            hang_up(sock)
+
     def down(self, broker_id: int) -> None:
         with self._lock:
             self.brokers.remove(broker_id)
@@ -92,17 +108,6 @@ class TcpCluster(FakeCluster):
             for sock in self._connections[broker]:
                 hang_up(sock)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         answer = super()._metadata(request)
         answer.brokers = [BrokerEndpoint(b, "127.0.0.1", self._ports[b]) for b in self.brokers]
@@ -113,13 +118,19 @@ class TcpCluster(FakeCluster):
     ) -> ProducePartitionResponse:
         if self.guilty and self.guilty in bytes(part.message_set):
             return ProducePartitionResponse(part.partition, MessageSizeTooLarge.code, NO_OFFSET)
-        return super()._append(broker_id, topic, part)
+        answer = super()._append(broker_id, topic, part)
+        answer.log_append_time_ms = self.log_append_time_ms
+        return answer
 
     def _accept(self, broker: int, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):  # closed
             while True:
                 sock, _ = listener.accept()
                 self.opened += 1
+                if self.unborn:
+                    self.unborn -= 1
+                    sock.close()
+                    continue
                 self._connections[broker].append(sock)
                 threading.Thread(target=self._serve, args=(broker, sock), daemon=True).start()
 
@@ -132,14 +143,27 @@ class TcpCluster(FakeCluster):
                     self._handle(broker, sock, payload)
 
     def _handle(self, broker: int, sock: socket.socket, payload: bytearray) -> None:
-        header, request = codec.decode_request(payload)
+        served = SERVED[self.levels[broker]]
+        try:
+            header, request = codec.decode_request(payload, served)
+        except UnknownApi:
+            if served.closes_on_unsupported:
+                raise
+            return
         with self._lock:
             self.asked.append((broker, request))
             is_cut = bool(self.cuts) and isinstance(request, ProduceRequest)
             size = self.cuts.popleft() if is_cut else 0
             if is_cut and size < 0:
                 raise Hangup
-            response: Response | None = self.answer(broker, request)
+            response: Response | None
+            if isinstance(request, ApiVersionsRequest):
+                response = api_versions(served, request.version)
+                response.apis[0].max_version += self.is_later
+            elif isinstance(request, ListGroupsRequest):
+                response = ListGroupsResponse(NO_ERROR, [])
+            else:
+                response = self.answer(broker, request)
         if response is None:
             return
         data = codec.encode_response(response, header.correlation_id, request.version)

@@ -201,6 +201,26 @@ def test_a_full_queue_refuses(timeout_ms: int) -> None:
     assert 1 == dropped
 
 
+def test_a_batch_that_is_being_filled_counts() -> None:
+    """queue.buffering.max.messages also counts the batch that is being filled."""
+    handler = Recorder()
+    handler.block()
+    producer = async_producer(
+        handler,
+        batch_num_messages=10,
+        queue_buffering_max_messages=15,
+        queue_enqueue_timeout_ms=0,
+    )
+    producer.send(messages(10))
+    assert handler.busy.wait(SECONDS)
+    producer.send(messages(15, 10))
+    with pytest.raises(QueueFull, match="full of 15 unsent"):
+        producer.send(messages(1, 25))
+    handler.go.set()
+    producer.close()
+    assert handler.sent == [f"m{n}" for n in range(25)]
+
+
 def test_a_full_queue_makes_wait() -> None:
     """With the default -1, send() blocks until there is room. No message is lost, and the order is
     kept."""
@@ -211,7 +231,50 @@ def test_a_full_queue_makes_wait() -> None:
     assert handler.sent == [f"m{n}" for n in range(1000)]
 
 
-def test_who_waits_for_room_learns_of_close() -> None:
+def test_threads_share_the_queue() -> None:
+    """Several threads and a queue that is often full: each thread's messages keep their order, none
+    is lost, and the queue is never longer than queue.buffering.max.messages."""
+    handler, lengths = Recorder(), set()
+    with async_producer(handler, batch_num_messages=7, queue_buffering_max_messages=20) as producer:
+        ours: Any = producer
+
+        def handle(messages: Sequence[KeyedMessage]) -> None:
+            lengths.add(ours._queue.count)
+            handler.handle(messages)
+
+        ours._queue._handle = handle
+
+        def run(name: int) -> None:
+            for n in range(1000):
+                producer.send(KeyedMessage("t", f"{name} {n}"))
+
+        threads = [threading.Thread(target=run, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+    assert len(handler.sent) == 4000
+    assert max(lengths) <= 20
+    for name in range(4):
+        of_one = [sent for sent in handler.sent if sent.startswith(f"{name} ")]
+        assert of_one == [f"{name} {n}" for n in range(1000)]
+
+
+def test_a_subclass_has_its_own_send() -> None:
+    """A subclass that overrides `send` sees every call, and may pass it on."""
+    handler = Recorder()
+
+    class Loud(Producer):
+        def send(self, messages: Any) -> None:
+            super().send(messages._replace(message=messages.message.upper()))
+
+    config = ProducerConfig(metadata_broker_list="b1:9092", producer_type="async")
+    with Loud(config, event_handler=handler) as producer:
+        producer.send(KeyedMessage("t", "a"))
+    assert handler.sent == ["A"]
+
+
+def test_close_ends_a_send_that_waits_for_room() -> None:
     """close() ends a send() that waits for room with ProducerClosed."""
     handler = Recorder()
     handler.block()
@@ -254,9 +317,9 @@ def test_hooks_see_every_stage() -> None:
     assert handler.batches == [["A", "MORE"]]
 
 
-def test_hooks_see_what_failed() -> None:
-    """A FailedToSend names its messages; any other error concerns the whole batch. The thread goes
-    on."""
+def test_hooks_get_the_failed_messages() -> None:
+    """A FailedToSend names its messages; any other error concerns the whole batch. The thread
+    continues."""
     handler, hooks = Recorder(), Hooks()
     handler.errors = [FailedToSend("", (KeyedMessage("t", "A"),)), TypeError()]
     with async_producer(handler, hooks, batch_num_messages=1) as producer:
@@ -324,7 +387,7 @@ def test_a_hook_that_fails_costs_no_message(stage: str) -> None:
     assert handler.batches[0][0] == "A"
 
 
-def test_what_is_no_message_is_refused() -> None:
+def test_other_objects_are_refused() -> None:
     """An object that is no message is refused, also after messages, which are sent, and from a
     hook."""
     handler = Recorder()
@@ -337,7 +400,7 @@ def test_what_is_no_message_is_refused() -> None:
         producer.send(messages(1))
 
 
-def test_a_refused_message_is_told_to_the_hooks() -> None:
+def test_hooks_learn_of_a_refused_message() -> None:
     """A refused message calls after_enqueue(added=False); then send() raises QueueFull."""
     handler, hooks = Recorder(), Hooks()
     handler.block()

@@ -82,7 +82,7 @@ def test_a_column_chooses_partitions(cluster: TcpCluster) -> None:
     assert cluster.messages(TopicPartition("t", 1))[: len(ones)] == ones
 
 
-def test_what_columns_cannot_be_sent(cluster: TcpCluster) -> None:
+def test_impossible_columns_are_refused(cluster: TcpCluster) -> None:
     """Other columns than value, key and partition are refused, and so are unknown partitions and a
     producer with a serializer."""
     bad = pyarrow.record_batch({"text": pyarrow.array(["a"])})

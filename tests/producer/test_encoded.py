@@ -7,7 +7,7 @@ import pytest
 from kafka08 import kernel
 from kafka08.producer import DefaultEncoder, KeyedMessage, NullEncoder, StringEncoder
 from kafka08.producer.encoded import Encoded
-from kafka08.producer.flat_messages import FlatMessages
+from kafka08.producer.message_columns import MessageColumns
 
 DEFAULT = DefaultEncoder()
 
@@ -27,7 +27,7 @@ def test_columns_follow_the_messages() -> None:
 
 
 @pytest.mark.parametrize("value", [bytearray(b"v"), memoryview(b"v")])
-def test_what_is_like_bytes_is_copied(value: bytearray | memoryview) -> None:
+def test_other_buffers_are_copied(value: bytearray | memoryview) -> None:
     """Only bytes skip the DefaultEncoder, which would return the same object. Other buffers are
     copied."""
     messages = [KeyedMessage("t", b"u"), KeyedMessage("t", value)]
@@ -67,13 +67,17 @@ def test_parts_and_their_sum() -> None:
     assert kernel.build_set(both.pairs()) == kernel.build_set(list(both.pairs()))
 
 
-def test_flat_messages_are_a_sequence() -> None:
-    """Flat messages are the sequence of the messages they were made of, by index, slice and
-    iteration."""
+def test_message_columns_are_a_sequence() -> None:
+    """Columns are the sequence of the messages they were made of, by index, slice and iteration.
+    Only KeyedMessages have columns."""
     messages = [KeyedMessage("t", b"%d" % n, key=n, partition_key=-n) for n in range(4)]
-    flat = FlatMessages.of(messages)
-    assert list(flat) == messages
-    assert (flat[1], flat[-1], flat[1:3]) == (messages[1], messages[-1], messages[1:3])
-    assert FlatMessages.of(flat) is flat
+    columns = MessageColumns.of(messages)
+    assert list(columns) == messages
+    assert (columns[1], columns[-1], columns[1:3]) == (messages[1], messages[-1], messages[1:3])
+    assert MessageColumns.of(columns) is columns
+    columns.extend(MessageColumns.of(messages[:2]))
+    assert (len(columns), columns[-1], columns.column("key")) == (6, messages[1], [*range(4), 0, 1])
     with pytest.raises(IndexError):
-        flat[4]
+        columns[6]
+    with pytest.raises(TypeError, match="not a tuple"):
+        MessageColumns.of([*messages, ("t", b"v", None, None)])  # type: ignore[list-item]

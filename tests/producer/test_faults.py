@@ -67,7 +67,7 @@ def test_a_connection_cut_at_every_byte_of_an_answer(cluster: TcpCluster, in_fli
 
 
 @pytest.mark.parametrize("size", [-1, 0, 20])
-def test_without_retries_the_future_tells_of_the_cut(cluster: TcpCluster, size: int) -> None:
+def test_without_retries_the_future_fails(cluster: TcpCluster, size: int) -> None:
     """Without retries the future has ConnectionFailed, since the record may or may not be stored.
     The next record succeeds."""
     with producer_on(cluster, acks="-1") as producer:

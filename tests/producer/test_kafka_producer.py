@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kafka08.embedded.ports import free_ports
 from kafka08.errors import (
     BufferExhausted,
     InvalidTopic,
@@ -20,7 +21,12 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.hashing import murmur2
-from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
+from kafka08.producer import (
+    KafkaProducer,
+    KafkaProducerConfig,
+    ProducerRecord,
+    RecordMetadata,
+)
 from kafka08.producer.accumulator import PACKED_TOGETHER_BYTES, may_travel_with
 from kafka08.producer.batch import RecordBatch
 from kafka08.protocol.metadata import MetadataRequest
@@ -118,7 +124,7 @@ def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
     assert futures[4].exception() is None
 
 
-def test_acks_0_tells_no_offset(cluster: TcpCluster) -> None:
+def test_acks_0_has_no_offset(cluster: TcpCluster) -> None:
     """With acks 0 a future is done when its record was written to the socket, and has no offset."""
     with producer_on(cluster, acks="0") as producer:
         told = producer.send(ProducerRecord("u", b"x")).result(SECONDS)
@@ -281,6 +287,16 @@ def test_an_error_that_stays_goes_to_future_and_callback(cluster: TcpCluster, re
     assert told == [future.exception()]
 
 
+def test_brokers_that_do_not_respond_are_named() -> None:
+    """The error has the addresses that were asked, and what to check."""
+    [port] = free_ports(1)
+    config = KafkaProducerConfig(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=30)
+    with KafkaProducer(config) as producer:
+        future = producer.send(ProducerRecord("t", b""))
+        with pytest.raises(RequestTimeout, match=f"at 127.0.0.1:{port}; check bootstrap.servers"):
+            future.result(SECONDS)
+
+
 def test_a_topic_that_stays_unknown(cluster: TcpCluster) -> None:
     """An unknown topic gives RequestTimeout after max.block.ms in the future and the callback.
     send() does not raise."""
@@ -310,9 +326,9 @@ def test_a_topic_that_cannot_be_fails_alone(cluster: TcpCluster, topic: str) -> 
 
 
 @pytest.mark.parametrize("topic", [b"pages", None, 7])
-def test_a_topic_that_is_no_text_fails_alone(cluster: TcpCluster, topic: Any) -> None:
-    """A topic that is no text is a TypeError of send(), as other mistakes of the program are. The
-    producer goes on."""
+def test_a_topic_that_is_not_text_fails_alone(cluster: TcpCluster, topic: Any) -> None:
+    """It is a TypeError of send(), like other mistakes of the program, and the producer
+    continues."""
     with producer_on(cluster) as producer:
         with pytest.raises(TypeError, match=type(topic).__name__):
             producer.send(ProducerRecord(topic, b"x"))
@@ -320,7 +336,7 @@ def test_a_topic_that_is_no_text_fails_alone(cluster: TcpCluster, topic: Any) ->
 
 
 def test_a_request_that_cannot_be_encoded_costs_its_own_batches_only(cluster: TcpCluster) -> None:
-    """The batches fail with ProtocolError, and the sender's thread goes on."""
+    """Its batches fail with ProtocolError, and the sender's thread continues."""
     with producer_on(cluster) as producer:
         assert producer.send(ProducerRecord("u", b"good")).result(SECONDS).offset == 0
         queue = next(producer._routes["u"].turns)
@@ -333,9 +349,9 @@ def test_a_request_that_cannot_be_encoded_costs_its_own_batches_only(cluster: Tc
         assert producer.send(ProducerRecord("u", b"good")).result(SECONDS).offset == 1
 
 
-def test_a_topic_that_nobody_waits_for_is_not_asked_for_again(cluster: TcpCluster) -> None:
-    """When the last caller has given up waiting for an unknown topic, the producer stops asking for
-    it. It goes on asking for known topics."""
+def test_a_topic_without_callers_is_not_requested_again(cluster: TcpCluster) -> None:
+    """When the last caller has given up waiting for an unknown topic, the producer stops requesting
+    its metadata. It still refreshes known topics."""
     with producer_on(cluster, max_block_ms=30, metadata_max_age_ms=50) as producer:
         producer.partitions_for("u")
         assert isinstance(producer.send(ProducerRecord("missing", b"")).exception(), RequestTimeout)
@@ -372,6 +388,7 @@ def test_a_record_that_is_too_large(cluster: TcpCluster) -> None:
 def test_memory_that_runs_out(cluster: TcpCluster, keys: dict[str, Any]) -> None:
     """The future has BufferExhausted after max.block.ms. When memory is released, send() works
     again."""
+    keys = {**keys, "metadata_fetch_timeout_ms": SECONDS * 1000}
     with producer_on(cluster, buffer_memory=1000, batch_size=500, **keys) as producer:
         producer.partitions_for("u")
         cluster.pause(2)

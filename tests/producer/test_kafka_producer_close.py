@@ -26,7 +26,7 @@ from tests.producer.producers import (
 from tests.producer.tcp_cluster import TcpCluster
 
 
-def test_close_sends_what_was_accepted(cluster: TcpCluster) -> None:
+def test_close_sends_accepted_records(cluster: TcpCluster) -> None:
     """close() sends accepted records at once, whatever linger.ms is. Later, send() raises. close()
     may be called again."""
     producer = producer_on(cluster, linger_ms=1_000_000)
@@ -42,7 +42,7 @@ def test_close_sends_what_was_accepted(cluster: TcpCluster) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_close_names_what_it_could_not_send(cluster: TcpCluster, codec: str) -> None:
+def test_close_raises_with_unsent_records(cluster: TcpCluster, codec: str) -> None:
     """After its timeout close() raises FailedToSend with the unsent records. Futures and callbacks
     get ProducerClosed."""
     told: list[KafkaError | None] = []
@@ -95,7 +95,7 @@ def test_close_does_not_wait_for_a_sender_that_is_held_up(
     producer._sender.join(SECONDS)
 
 
-def test_a_signal_handler_may_close_what_its_own_thread_is_closing(cluster: TcpCluster) -> None:
+def test_a_signal_handler_may_close_during_close(cluster: TcpCluster) -> None:
     """A signal handler may call close() while its own thread is in close(). (That used to wait for
     itself.) Both calls report the unsent records, and interceptors are closed once."""
     interceptor = Interceptor()

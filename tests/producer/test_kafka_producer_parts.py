@@ -14,6 +14,7 @@ from kafka08.errors import (
 )
 from kafka08.hashing import murmur2
 from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
+from kafka08.producer.future import RecordFuture
 from tests.producer.producers import (
     SECONDS,
     T1,
@@ -25,6 +26,19 @@ from tests.producer.producers import (
 )
 from tests.producer.tcp_cluster import TcpCluster
 from tests.waiting import until
+
+
+def test_a_subclass_has_its_own_send(cluster: TcpCluster) -> None:
+    """A subclass that overrides `send` sees every record, and may pass it on."""
+
+    class Loud(KafkaProducer):
+        def send(self, record: ProducerRecord, callback: Any = None) -> RecordFuture:
+            return super().send(record._replace(value=record.value.upper()), callback)
+
+    with Loud(config_on(cluster)) as producer:
+        producer.send(ProducerRecord("u", b"a")).result(SECONDS)
+        producer.send(ProducerRecord("u", b"b", partition=0)).result(SECONDS)
+    assert values(cluster, U0) == [b"A", b"B"]
 
 
 def test_serializers_see_topic_and_object(cluster: TcpCluster) -> None:
@@ -58,7 +72,7 @@ def test_wide_items_are_counted_in_bytes(cluster: TcpCluster) -> None:
 
 
 @pytest.mark.parametrize("bad", ["text", 7])
-def test_what_is_not_bytes_is_refused(cluster: TcpCluster, bad: object) -> None:
+def test_keys_and_values_must_be_bytes(cluster: TcpCluster, bad: object) -> None:
     """A key or value that is not bytes is a TypeError of send(). bytearray and memoryview are
     copied."""
     with producer_on(cluster) as producer:
@@ -140,6 +154,7 @@ def test_send_many_is_send_many_times(cluster: TcpCluster, keyed: bool, codec: s
         seen: set[int] = set()
         for tp, offset, places in future.result(SECONDS):
             log = cluster.messages(tp)
+            assert list(places) == sorted(places)
             for n, place in enumerate(places):
                 assert log[offset + n] == (keys and keys[place], some[place])
                 if keys and keys[place] is not None:
@@ -178,7 +193,8 @@ def test_send_many_says_which_records_failed(cluster: TcpCluster) -> None:
 def test_send_many_stops_where_memory_ends(cluster: TcpCluster) -> None:
     """After a record that finds no memory, all later ones of the call are refused too, so the order
     is kept."""
-    with producer_on(cluster, buffer_memory=1000, batch_size=300, max_block_ms=20) as producer:
+    keys = {"max_block_ms": 20, "metadata_fetch_timeout_ms": SECONDS * 1000}
+    with producer_on(cluster, buffer_memory=1000, batch_size=300, **keys) as producer:
         producer.partitions_for("u")
         cluster.pause(2)
         future = producer.send_many("u", [b"%0200d" % n for n in range(10)])

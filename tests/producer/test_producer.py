@@ -130,7 +130,7 @@ def test_there_are_retries_plus_one_tries(cluster: FakeCluster, retries: int) ->
     assert [value for _, value in cluster.messages(T1)] == [b"b"]
 
 
-def test_what_cannot_succeed_is_not_tried_again(cluster: FakeCluster) -> None:
+def test_an_error_that_is_not_retriable_is_not_retried(cluster: FakeCluster) -> None:
     """A message that is too large for the broker is not sent again. The others of the batch are
     stored."""
     cluster.refuse(T0, MessageSizeTooLarge.code)
@@ -194,7 +194,7 @@ def test_silence_ends_in_a_timeout(cluster: FakeCluster) -> None:
         return b"" if isinstance(request, ProduceRequest) else cluster.answer(1, request)
 
     cluster.network.broker("b1", PORT, script)
-    with pytest.raises(FailedToSend, match="not answer a ProduceRequest within 12000") as caught:
+    with pytest.raises(FailedToSend, match="respond to a ProduceRequest within 12000") as caught:
         producer_on(cluster).send(KeyedMessage("t", b"a", key=0))
     assert isinstance(caught.value.__cause__, RequestTimeout)
 
@@ -228,7 +228,7 @@ def test_without_any_broker_everything_fails(cluster: FakeCluster) -> None:
     cluster.down(1)
     cluster.down(2)
     messages = [KeyedMessage("t", b"a"), KeyedMessage("u", b"b")]
-    with pytest.raises(FailedToSend, match="2 of 2: 1 for t: no broker answered") as caught:
+    with pytest.raises(FailedToSend, match="2 of 2: 1 for t: no broker responded") as caught:
         producer_on(cluster).send(messages)
     assert caught.value.messages == tuple(messages)
 
@@ -278,7 +278,7 @@ def test_a_negative_interval_refreshes_only_after_failures(cluster: FakeCluster)
     assert sorted([len(cluster.messages(T0)), len(cluster.messages(T1))]) == [0, 10]
 
 
-def test_a_random_partition_without_leader_is_drawn_anew(cluster: FakeCluster) -> None:
+def test_a_random_partition_without_leader_is_drawn_again(cluster: FakeCluster) -> None:
     """After a failure the producer draws among the partitions that have a leader now."""
     producer = producer_on(cluster)
     producer.send(KeyedMessage("t", b"a"))
@@ -378,7 +378,7 @@ def test_metrics_count_messages_sets_and_requests(cluster: FakeCluster) -> None:
     assert "ProducerSendThread" not in found
 
 
-def test_metrics_count_what_was_given_up(cluster: FakeCluster) -> None:
+def test_metrics_count_abandoned_batches(cluster: FakeCluster) -> None:
     """A batch that is given up counts once, and so does a message that cannot be encoded."""
     cluster.refuse(T0, MessageSizeTooLarge.code)
     with producer_on(cluster) as producer:

@@ -8,17 +8,32 @@ import pytest
 
 from kafka08.errors import NotLeaderForPartition
 from kafka08.producer import ProducerRecord
+from kafka08.producer.batch import RecordBatch
+from kafka08.producer.sender_metrics import SenderMetrics
 from kafka08.structs import TopicPartition
 from tests.producer.producers import SECONDS, producer_on
 from tests.producer.tcp_cluster import TcpCluster
 
 T0 = TopicPartition("t", 0)
+TOTALS = ("record-send", "byte")
 
 
 @pytest.fixture
 def cluster() -> Iterator[TcpCluster]:
     with TcpCluster({"t": {0: 1}, "u": {0: 1}}) as cluster:
         yield cluster
+
+
+def test_a_request_counts_all_its_batches() -> None:
+    """Records and bytes of all batches of a partition, mean and largest of batches."""
+    batches = [RecordBatch(T0, 0, 100, created, count=count) for created, count in ((5, 2), (4, 3))]
+    metrics = SenderMetrics()
+    metrics.sent([(batches, [10, 30])], 6.0)
+    every, topic = metrics.values(6.0), metrics.topics(6.0)["t"]
+    assert [5, 40, 5, 40] == [of[f"{name}-total"] for of in (every, topic) for name in TOTALS]
+    assert (20, 30) == (every["batch-size-avg"], every["batch-size-max"])
+    assert (1500, 2000) == (every["record-queue-time-avg"], every["record-queue-time-max"])
+    assert 5 == every["records-per-request-avg"]
 
 
 def test_records_and_bytes_are_counted_by_topic_and_together(cluster: TcpCluster) -> None:

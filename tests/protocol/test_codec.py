@@ -64,7 +64,7 @@ def payload_of(request: Request, client_id: str | None = "c") -> bytearray:
 def test_any_request_round_trips(
     api: Api, row: ApiVersion, data: st.DataObject, correlation_id: int, client_id: str | None
 ) -> None:
-    """decode(encode(request)) is the same header and request, and the frame size is true."""
+    """decode(encode(request)) is the same header and request, and the frame has the right size."""
     request = data.draw(messages(row.request, null_names=row.since < Level.V0_10_2))
     request.version = row.version
     frame = codec.encode_request(request, correlation_id, client_id)
@@ -97,7 +97,7 @@ def test_any_response_round_trips(
 def test_garbage_is_a_request_or_a_protocol_error(
     level: Level, key: int, version: int, rest: bytes
 ) -> None:
-    """Any bytes behind any key and version decode or raise ProtocolError, nothing else."""
+    """Any bytes behind any key and version decode or raise ProtocolError."""
     try:
         codec.decode_request(struct.pack(">hh", key, version) + rest, SERVED[level])
     except ProtocolError:
@@ -120,14 +120,14 @@ class OffsetRecord:
 def test_a_declared_body_round_trips_at_any_position(
     record: OffsetRecord, before: bytes, after: bytes
 ) -> None:
-    """decode_body finds the message behind `before` and says where `after` begins."""
+    """decode_body decodes the message behind `before` and returns where `after` begins."""
     body = codec.encode_body(record)
     buffer = before + body + after
     assert (record, len(before + body)) == codec.decode_body(OffsetRecord, buffer, len(before))
 
 
 def test_byte_fields_are_writable_slices_of_the_payload() -> None:
-    """A message set is not copied: what is written to it is written to the payload."""
+    """A message set is not copied: writing to it writes to the payload."""
     payload = payload_of(produce(message_set=b"abc"))
     _, request = codec.decode_request(payload)
     request.topics[0].partitions[0].message_set[0:1] = b"X"
@@ -149,22 +149,22 @@ class TestVersions:
     OF_0_8_2 = SERVED[Level.V0_8_2]
 
     def test_offset_commit_has_two_versions(self) -> None:
-        """0 is ZooKeeper's layout, 1 the offsets topic's, any other is refused."""
+        """Version 0 is ZooKeeper's layout, 1 that of the offsets topic; any other is refused."""
         assert OffsetCommitRequest is self.OF_0_8_2.row(8, 0).request
         assert OffsetCommitRequestV1 is self.OF_0_8_2.row(8, 1).request
         for version in (-1, 2, 32767):
             with pytest.raises(UnservedVersion, match=f"OffsetCommit version {version}"):
                 self.OF_0_8_2.row(8, version)
 
-    def test_offset_fetch_version_zero_asks_zookeeper_and_any_other_the_topic(self) -> None:
-        """Version 0 asks ZooKeeper; 1, 2 and -1 are all read as 1."""
+    def test_offset_fetch_version_zero_reads_zookeeper_and_any_other_the_topic(self) -> None:
+        """Version 0 reads ZooKeeper; 1, 2 and -1 all decode as 1."""
         assert 0 == self.OF_0_8_2.row(9, 0).version
         for version in (1, 2, -1):
             assert 1 == self.OF_0_8_2.row(9, version).version
 
     @pytest.mark.parametrize("key", [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12])
-    def test_other_keys_do_not_look_at_the_version(self, key: int) -> None:
-        """Any version of them is parsed as version 0."""
+    def test_other_keys_ignore_the_version(self, key: int) -> None:
+        """Any version of the other keys decodes as version 0."""
         for version in (-1, 1, 2, 32767):
             assert self.OF_0_8_2.rows[key, 0] is self.OF_0_8_2.row(key, version)
 
@@ -176,7 +176,7 @@ class TestVersions:
 
 
 def test_0_10_reads_by_the_schemas_of_the_java_library() -> None:
-    """A name that is null is refused, and any flag but 0 is true, from level 0.10.2 on alone."""
+    """From level 0.10.2 on alone, a null name is refused, and any flag but 0 is true."""
     name = struct.pack(">hhihih", 3, 0, 5, -1, 1, -1)
     flag = payload_of(StopReplicaRequest(1, 1, 1, []), None)
     flag[18] = 2
@@ -193,41 +193,41 @@ class TestStrings:
     """What the JVM does with strings that are not quite strings (kafka.api.ApiUtils)."""
 
     def test_bytes_that_are_not_utf8_become_replacement_characters(self) -> None:
-        """As in `new String(bytes, "UTF-8")`; the result can always be encoded again."""
+        """Decoding equals `new String(bytes, "UTF-8")`, and the result can be encoded again."""
         payload = payload_of(MetadataRequest(["ab"])).replace(b"ab", b"\xff\xfe")
         _, request = codec.decode_request(payload)
         assert request.topics == ["\ufffd\ufffd"]
         codec.encode_request(request, 1, None)
 
     def test_any_negative_length_is_null(self) -> None:
-        """0.8: every length below 0 means null, where null may be; -1 is what is written."""
+        """0.8: every length below 0 means null in a nullable field; we write -1."""
         for length in (-1, -2, -32768):
             payload = struct.pack(">hhihi", 3, 0, 5, length, 0)
             assert codec.decode_request(payload)[0].client_id is None
 
     def test_null_metadata_is_kept_apart_from_empty(self) -> None:
-        """A commit's metadata may be null, which is not ""."""
+        """A commit's metadata may be null, which differs from ""."""
         for metadata in (None, ""):
             topic = OffsetCommitTopic("t", [OffsetCommitPartition(0, 1, metadata)])
             request = OffsetCommitRequest("g", [topic], version=1)
             assert request == codec.decode_request(payload_of(request))[1]
 
-    def test_a_name_that_is_null_is_no_name(self) -> None:
-        """No handler sees None for a topic, or takes null for the topic called null."""
+    def test_a_null_name_is_refused(self) -> None:
+        """No handler gets None for a topic, or takes null for a topic called "null"."""
         payload = struct.pack(">hhihih", 3, 0, 5, -1, 1, -1)
         _, request = codec.decode_request(payload)
         assert [NULL_NAME] == request.topics
         assert "null" not in {NULL_NAME: 0}
         assert payload[10:] == codec.encode_body(request, MetadataRequestV0)
 
-    def test_null_where_no_client_names_anything_is_refused(self) -> None:
-        """The controller has a host for each broker."""
+    def test_a_null_host_is_refused(self) -> None:
+        """A host in a controller's request may not be null."""
         payload = struct.pack(">hhihiiiiihi", 6, 0, 5, -1, 9, 1, 0, 1, 1, -1, 9)
         with pytest.raises(ProtocolError, match=r"UpdateMetadataRequest\.live_brokers\.host"):
             codec.decode_request(payload)
 
     def test_the_longest_string_is_32767_bytes_of_utf8(self) -> None:
-        """One byte more is refused with the field's name, as are lone surrogates."""
+        """A longer one, and a lone surrogate, are refused with the field's name."""
         codec.encode_request(produce(topic="x" * 32767), 1, "c" * 32767)
         for topic in ("x" * 32768, "é" * 16384, "\ud800"):
             with pytest.raises(ProtocolError, match=r"ProduceRequest\.topics\.topic: "):
@@ -249,7 +249,8 @@ class TestStrings:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_value_out_of_range_is_named(request_: Request, field: str) -> None:
-    """What does not fit its field is a ProtocolError that names the field; nothing is cut."""
+    """A value that does not fit its field is a ProtocolError with the field's name; no value is
+    truncated."""
     with pytest.raises(ProtocolError) as caught:
         codec.encode_request(request_, 1, "c")
     assert field in str(caught.value)
@@ -264,7 +265,7 @@ def test_correlation_ids_out_of_range_are_refused() -> None:
 
 
 def test_a_delete_flag_of_two_is_refused() -> None:
-    """StopReplica's flag is 0 or 1 (kafka.api.StopReplicaRequest throws for others)."""
+    """StopReplica's flag is 0 or 1; kafka.api.StopReplicaRequest throws for others."""
     payload = payload_of(StopReplicaRequest(1, 1, 1, []), None)
     payload[18] = 2
     with pytest.raises(ProtocolError, match=r"StopReplicaRequest\.delete_partitions: 2"):
@@ -283,14 +284,14 @@ def test_a_delete_flag_of_two_is_refused() -> None:
     ],
 )
 def test_a_short_body_is_named(cut: int, field: str) -> None:
-    """The error says in which message, at which field the bytes ended."""
+    """The error has the message and the field where the bytes ended."""
     with pytest.raises(ProtocolError) as caught:
         codec.decode_request(payload_of(produce("topic"))[:cut])
     assert str(caught.value).startswith(f"{field}: ")
 
 
 def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
-    """2^31-1 or -1 in place of any four bytes of any request costs no memory beyond the message."""
+    """2^31-1 or -1 in place of any four bytes of any request allocates no more than the message."""
     requests = {
         (SERVED[exchange.level], exchange.request[4:8]): exchange.request
         for exchange in accepted_exchanges()
@@ -316,15 +317,16 @@ def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
         tracemalloc.stop()
 
 
-def test_a_set_larger_than_the_answer_is_refused() -> None:
-    """A response's set size is checked against the bytes that are there."""
+def test_a_set_larger_than_the_response_is_refused() -> None:
+    """The size of a set is compared with the remaining bytes of the response."""
     payload = struct.pack(">iihsiihqi", 1, 1, 1, b"t", 1, 0, 0, 5, INT32_MAX) + b"abc"
     with pytest.raises(ProtocolError, match=r"a length of 2147483647, but only 3 bytes left"):
         codec.decode_response(FetchRequest, payload)
 
 
 def test_bytes_behind_the_body_are_ignored() -> None:
-    """As 0.8.2.2 does (capture: trailing-bytes), in both directions."""
+    """Requests and responses may have bytes behind their body, as in 0.8.2.2 (capture:
+    trailing-bytes)."""
     request = produce()
     assert request == codec.decode_request(payload_of(request) + b"xyz")[1]
     response = FetchResponse([])
@@ -333,7 +335,7 @@ def test_bytes_behind_the_body_are_ignored() -> None:
 
 
 def test_a_field_that_is_no_wire_type_is_refused_when_first_used() -> None:
-    """A class whose annotations are not a layout is a programmer's error, named."""
+    """A class with other annotations raises at its first use, with the field's name."""
 
     @dataclass
     class Wrong:
@@ -360,5 +362,5 @@ class Line:
 
 @given(line=messages(Line))
 def test_records_nest_as_fields(line: Line) -> None:
-    """A record may be a field of another; its bytes stand in its place."""
+    """A record may be a field of another, and its bytes are at that place."""
     assert (line, 18 + len(line.label.encode())) == codec.decode_body(Line, codec.encode_body(line))

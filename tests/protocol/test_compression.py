@@ -51,7 +51,8 @@ def captured_values(codec: int) -> list[bytes]:
 @each_codec
 @pytest.mark.parametrize("data", [b"", b"x", TEXT[: 32 << 10], TEXT[: 64 << 10], TEXT, NOISE])
 def test_there_and_back(codec: int, data: bytes) -> None:
-    """Nothing, one block, exactly one block, many blocks, and what cannot be compressed."""
+    """No bytes, part of a block, exactly one, many, and incompressible data unpack to what was
+    compressed."""
     packed = compress(codec, data)
     assert data == decompress(codec, packed, len(data), strict=True)
     assert data == decompress(codec, memoryview(packed), len(data))
@@ -60,12 +61,12 @@ def test_there_and_back(codec: int, data: bytes) -> None:
 @each_codec
 @given(data=st.binary(max_size=300))
 def test_anything_there_and_back(codec: int, data: bytes) -> None:
-    """What is packed unpacks to the same, also as strictly as 0.8.2.2 reads it."""
+    """Compressed data unpacks to the same bytes, also with the strictness of 0.8.2.2."""
     assert data == decompress(codec, compress(codec, memoryview(data)), LIMIT, strict=True)
 
 
 def test_no_codec() -> None:
-    """NONE passes the bytes on; more of them than the limit is an error."""
+    """NONE returns the bytes; more bytes than the limit are an error."""
     assert compress(NONE, b"data") == b"data"
     assert decompress(NONE, b"data", 4) == b"data"
     with pytest.raises(DecompressionError):
@@ -74,7 +75,7 @@ def test_no_codec() -> None:
 
 @pytest.mark.parametrize("codec", [-1, 4, 7])
 def test_unknown_codec(codec: int) -> None:
-    """Numbers that name no codec of 0.8 are UnknownCodec both ways."""
+    """Unknown numbers raise UnknownCodec in both directions."""
     with pytest.raises(UnknownCodec):
         compress(codec, b"")
     with pytest.raises(UnknownCodec):
@@ -86,13 +87,13 @@ def test_unknown_codec(codec: int) -> None:
     [("none", 0), ("gzip", 1), ("Snappy", 2), ("lz4", 3), ("0", 0), (" 1 ", 1), ("3", 3)],
 )
 def test_names(name: str, codec: int) -> None:
-    """compression.codec takes names and numbers."""
+    """compression.codec accepts names and numbers."""
     assert codec == compression.by_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "zstd", "4", "-1"])
 def test_unknown_names(name: str) -> None:
-    """A ValueError lists the names that there are."""
+    """The ValueError lists the valid names."""
     with pytest.raises(ValueError, match="none, gzip, snappy, lz4"):
         compression.by_name(name)
 
@@ -116,13 +117,13 @@ def test_cut_anywhere(codec: int, data: bytes) -> None:
 @each_codec
 @pytest.mark.parametrize("data", [TEXT, b"abc", b""])
 def test_the_start_alone(codec: int, data: bytes) -> None:
-    """As many bytes as were asked for, if there are so many."""
+    """The result has the requested number of bytes, or all if there are fewer."""
     assert bytes(decompress_start(codec, compress(codec, data), 12)) == data[:12]
 
 
 @each_codec
 def test_the_start_of_a_bomb_takes_little_memory(codec: int) -> None:
-    """Recovery looks at the first offset in a wrapper, and used to unpack all of it for that."""
+    """Recovery needs the first offset in a wrapper, and used to unpack all of it."""
     bomb = compress(codec, bytes(64 << 20))
     tracemalloc.start()
     try:
@@ -134,7 +135,7 @@ def test_the_start_of_a_bomb_takes_little_memory(codec: int) -> None:
 
 @each_codec
 def test_a_start_that_is_broken_is_an_error(codec: int) -> None:
-    """As the whole would be."""
+    """A damaged start raises the same error as the whole."""
     packed = bytearray(compress(codec, TEXT[:2000]))
     packed[:24] = bytes(24)
     with pytest.raises(DecompressionError):
@@ -143,7 +144,7 @@ def test_a_start_that_is_broken_is_an_error(codec: int) -> None:
 
 @each_codec
 def test_flipped_anywhere(codec: int) -> None:
-    """Damage gives an error or other bytes within the limit, never another kind of error."""
+    """Damaged data raises DecompressionError or gives other bytes within the limit."""
     packed = bytes(compress(codec, TEXT[:2000]))
     for position in range(len(packed)):
         for bits in (0x01, 0x80, 0xFF):
@@ -158,7 +159,7 @@ def test_flipped_anywhere(codec: int) -> None:
 @each_codec
 @given(data=st.binary(max_size=60))
 def test_noise(codec: int, data: bytes) -> None:
-    """Any bytes give DecompressionError or data within the limit, never another error."""
+    """Any bytes raise DecompressionError or give data within the limit."""
     try:
         assert len(decompress(codec, data, 1000)) <= 1000
     except DecompressionError:
@@ -167,15 +168,15 @@ def test_noise(codec: int, data: bytes) -> None:
 
 @each_codec
 def test_bombs_are_stopped_at_the_limit(codec: int) -> None:
-    """Exactly the limit is allowed, one byte more is not."""
+    """Data of exactly the limit is accepted, one byte more is refused."""
     packed = compress(codec, bytes(1 << 20))
     assert len(decompress(codec, packed, 1 << 20)) == 1 << 20
     with pytest.raises(DecompressionError, match="more than"):
         decompress(codec, packed, (1 << 20) - 1)
 
 
-def test_snappy_size_that_cannot_be() -> None:
-    """A few bytes that declare 100 MB do not cost 100 MB, though the limit would allow it."""
+def test_snappy_size_that_is_impossible() -> None:
+    """A few bytes that declare 100 MB allocate less, although the limit would permit it."""
     with pytest.raises(DecompressionError, match="size"):
         decompress(SNAPPY, b"\x80\xc2\xd7\x2f" + bytes(20), 1 << 30)
 
@@ -184,21 +185,21 @@ def test_snappy_size_that_cannot_be() -> None:
 
 
 def test_gzip_members_follow_one_another() -> None:
-    """All of them are read, and the limit is that of their sum."""
+    """All members are read, and the limit applies to their sum."""
     packed = gzip.compress(b"one ") + compress(GZIP, b"two ") + gzip.compress(b"three")
     assert decompress(GZIP, packed, LIMIT) == b"one two three"
     with pytest.raises(DecompressionError):
         decompress(GZIP, packed, 12)
 
 
-def test_gzip_ignores_what_is_no_member() -> None:
-    """As java.util.zip.GZIPInputStream."""
+def test_gzip_ignores_bytes_behind_its_members() -> None:
+    """Trailing bytes that are no member are ignored, as by java.util.zip.GZIPInputStream."""
     assert decompress(GZIP, gzip.compress(b"data") + b"\0" * 50, LIMIT) == b"data"
 
 
 @each_codec
 def test_captured_from_the_jvm(codec: int) -> None:
-    """What a 0.8.2.2 broker packed holds messages whose CRCs are right."""
+    """Data that a 0.8.2.2 broker compressed has messages with the right CRCs."""
     values = captured_values(codec)
     assert len(values) >= 2
     for value in values:
@@ -207,7 +208,7 @@ def test_captured_from_the_jvm(codec: int) -> None:
 
 
 def test_others_read_our_gzip() -> None:
-    """Python's own gzip gets the text back."""
+    """Python's gzip module reads our data."""
     assert gzip.decompress(compress(GZIP, TEXT)) == TEXT
 
 
@@ -215,7 +216,8 @@ def test_others_read_our_gzip() -> None:
 
 
 def test_snappy_is_written_in_xerials_stream() -> None:
-    """Magic, versions 1 and 1, then blocks of 32 KiB: snappy-java's SnappyOutputStream."""
+    """The stream has the magic, versions 1 and 1, then blocks of 32 KiB, like snappy-java's
+    SnappyOutputStream."""
     packed = compress(SNAPPY, TEXT[:70_000])
     assert packed[:16] == b"\x82SNAPPY\0" + pack(">ii", 1, 1)
     blocks = []
@@ -229,8 +231,17 @@ def test_snappy_is_written_in_xerials_stream() -> None:
     assert b"".join(blocks) == TEXT[:70_000]
 
 
+@pytest.mark.parametrize("size", [1, 32768, 32769, 100_000])
+def test_snappy_has_room_for_bytes_that_get_no_smaller(size: int) -> None:
+    """Blocks of random bytes are larger than their content."""
+    data = random.Random(size).randbytes(size)
+    packed = compress(SNAPPY, data)
+    assert len(packed) > size
+    assert data == decompress(SNAPPY, packed, size)
+
+
 def test_bare_snappy_block() -> None:
-    """Some producers send a raw block; the JVM's SnappyInputStream reads both."""
+    """A raw block, which some producers send, is read too, as by the JVM's SnappyInputStream."""
     packed = bytes(cramjam.snappy.compress_raw(TEXT))
     assert decompress(SNAPPY, packed, LIMIT, strict=True) == TEXT
     assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(b"abc")), 3) == b"abc"
@@ -238,14 +249,15 @@ def test_bare_snappy_block() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 5, (1 << 31) - 1])
 def test_snappy_block_sizes(size: int) -> None:
-    """A block's size is compared with what is left."""
+    """A block's size is compared with the remaining bytes."""
     stream = b"\x82SNAPPY\0" + pack(">iii", 1, 1, size) + b"\x01\x00x"
     with pytest.raises(DecompressionError):
         decompress(SNAPPY, stream, LIMIT)
 
 
 def test_snappy_version_0() -> None:
-    """The block format begins with version 1: a header that says 0 is DecompressionError."""
+    """A header with version 0 is DecompressionError, since the block format begins with version
+    1."""
     with pytest.raises(DecompressionError, match="version"):
         decompress(SNAPPY, b"\x82SNAPPY\0" + pack(">ii", 0, 0), LIMIT)
 
@@ -260,14 +272,14 @@ def standard_lz4(data: bytes, **options: bool | int) -> bytes:
 
 
 def test_lz4_is_written_with_08s_header() -> None:
-    """FLG 0x60, BD 0x40 and the header checksum over magic, FLG and BD: 0x1a, not 0x82."""
+    """The header has FLG 0x60, BD 0x40 and the checksum over magic, FLG and BD: 0x1a, not 0x82."""
     assert compress(LZ4, TEXT)[:7] == bytes.fromhex("04224d18 60 40 1a")
     assert standard_lz4(TEXT)[:7] == bytes.fromhex("04224d18 60 40 82")
     assert compress(LZ4, TEXT)[7:] == standard_lz4(TEXT)[7:]
 
 
 def test_lz4_standard_checksum_is_refused_where_08_refuses_it() -> None:
-    """A broker must answer as 0.8.2.2 does; readers may know better."""
+    """A broker must respond as 0.8.2.2 does; consumers accept both checksums."""
     framed = standard_lz4(b"data")
     with pytest.raises(DecompressionError, match="header checksum"):
         decompress(LZ4, framed, LIMIT, strict=True)
@@ -275,7 +287,7 @@ def test_lz4_standard_checksum_is_refused_where_08_refuses_it() -> None:
 
 
 def test_lz4_of_magic_1_has_the_standard_header() -> None:
-    """0.10.2.2 writes and wants the standard checksum there."""
+    """0.10.2.2 writes and requires the standard checksum in magic 1."""
     assert compress(LZ4, TEXT, 1) == standard_lz4(TEXT)
     assert decompress(LZ4, standard_lz4(TEXT), LIMIT, magic=1) == TEXT
     with pytest.raises(DecompressionError, match=r"header checksum is not the one of 0\.10"):
@@ -283,7 +295,7 @@ def test_lz4_of_magic_1_has_the_standard_header() -> None:
 
 
 def test_lz4_of_magic_0_has_any_header_checksum_for_0_10() -> None:
-    """0.10.2.2 passes over it."""
+    """0.10.2.2 does not check it in magic 0."""
     for checksum in range(256):
         framed = bytearray(standard_lz4(TEXT))
         framed[6] = checksum
@@ -292,7 +304,8 @@ def test_lz4_of_magic_0_has_any_header_checksum_for_0_10() -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_lz4_frames_that_010_reads(magic: int) -> None:
-    """Content size (which moves the header checksum) and checksums, but no linked blocks."""
+    """Content size, which moves the header checksum, and checksums are accepted; linked blocks are
+    not."""
     for options in ({"store_size": True}, {"content_checksum": True}, {"block_checksum": True}):
         framed = standard_lz4(TEXT, **options)
         assert decompress(LZ4, framed, LIMIT, magic=magic) == TEXT
@@ -308,7 +321,7 @@ def test_lz4_frames_that_010_reads(magic: int) -> None:
     "options", [{"content_checksum": True}, {"store_size": True}, {"block_linked": True}]
 )
 def test_lz4_options_that_08_does_not_read(options: dict[str, bool]) -> None:
-    """They are read unless `strict`, which refuses them although the checksum is 0.8's."""
+    """They are read unless `strict`, which refuses them even with 0.8's checksum."""
     framed = bytearray(standard_lz4(TEXT, **options))
     assert decompress(LZ4, framed, LIMIT) == TEXT
     framed[6] = compression.kafka_header_checksum(framed)
@@ -319,14 +332,15 @@ def test_lz4_options_that_08_does_not_read(options: dict[str, bool]) -> None:
 @pytest.mark.parametrize("block_size", [4, 5, 6, 7])
 @pytest.mark.parametrize("block_checksum", [False, True])
 def test_lz4_options_that_08_reads(block_size: int, block_checksum: bool) -> None:
-    """Every size of block, with checksums of blocks and without, passes `strict`."""
+    """Every block size, with and without block checksums, passes `strict`."""
     framed = bytearray(standard_lz4(TEXT, block_size=block_size, block_checksum=block_checksum))
     framed[6] = compression.kafka_header_checksum(framed)
     assert decompress(LZ4, framed, LIMIT, strict=True) == TEXT
 
 
 def test_lz4_checksums_that_were_captured() -> None:
-    """0.8.2.2 wrote the odd one, 0.10.2.2 the standard one in magic 1; readers take both."""
+    """0.8.2.2 wrote its own checksum, 0.10.2.2 the standard one in magic 1; consumers accept
+    both."""
     assert {0x1A} == {value[6] for value in captured_values(LZ4)}
     log = json.loads((DATA / "logs-0.10.2.2.json").read_text())["g1-1"]
     values = [e.value or b"" for e in entries(bytes.fromhex(log["hex"])) if e.codec == LZ4]
@@ -336,7 +350,7 @@ def test_lz4_checksums_that_were_captured() -> None:
 
 
 def test_xxh32_of_short_data() -> None:
-    """Published vectors of XXH32 with seed 0."""
+    """The hash equals published vectors of XXH32 with seed 0."""
     assert compression.xxh32_short(b"") == 0x02CC5D05
     assert compression.xxh32_short(b"a") == 0x550D7456
     assert compression.xxh32_short(b"abc") == 0x32D153FF

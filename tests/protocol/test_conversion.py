@@ -49,7 +49,7 @@ def log_of(topic: str) -> bytes:
 
 @pytest.mark.parametrize("name", ["fetch-v0-b-plain", "fetch-v0-b-m0"])
 def test_plain_sets_are_those_of_0_10_2_2(name: str) -> None:
-    """Byte for byte."""
+    """Converted plain sets equal those of 0.10.2.2 byte for byte."""
     topic, expected = fetched(name)
     assert expected == convert(log_of(topic))
 
@@ -57,9 +57,9 @@ def test_plain_sets_are_those_of_0_10_2_2(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["fetch-v0-b-gzip", "fetch-v0-b-lz4", "fetch-v1-b-snappy", "fetch-v0-b-misc2"]
 )
-def test_compressed_sets_hold_those_of_0_10_2_2(name: str) -> None:
-    """The same messages of magic 0; 0.10.2.2 packs all of an answer into one wrapper, or, if the
-    first message is plain, into none."""
+def test_compressed_sets_have_the_messages_of_0_10_2_2(name: str) -> None:
+    """The messages of magic 0 are the same; 0.10.2.2 packs all of a response into one wrapper, or
+    into none if the first message is plain."""
     topic, expected = fetched(name)
     found = convert(log_of(topic))
     assert rows(expected) == rows(found)
@@ -78,8 +78,9 @@ def flat(data: bytes) -> bytes:
 
 
 @each_codec
-def test_wrapper_goes_down(codec: int) -> None:
-    """Same codec and offset, absolute offsets inside, gaps kept, no time; 0.8.2.2 can read it."""
+def test_wrapper_is_converted_to_magic_0(codec: int) -> None:
+    """Codec and offset stay, inner offsets are absolute with their gaps, timestamps go; 0.8.2.2 can
+    read it."""
     inner = build_set(THREE[:2], 1, 0, 1, [5, 6]) + build_set(THREE[2:], 7, 0, 1, [7])
     data = wrap(compression.compress(codec, inner, 1), 107, codec, 1, 9000, True)
     (entry,) = entries(convert(bytes(data)), verify_crc=True)
@@ -89,8 +90,8 @@ def test_wrapper_goes_down(codec: int) -> None:
 
 
 @each_codec
-def test_wrapper_goes_up(codec: int) -> None:
-    """Relative offsets, no timestamps, and lz4's header as magic 1 has it."""
+def test_wrapper_is_converted_to_magic_1(codec: int) -> None:
+    """Inner offsets are relative, there are no timestamps, and lz4 has the header of magic 1."""
     (entry,) = entries(convert(message_set.encode(THREE, codec, 100), 1), verify_crc=True)
     assert (102, 1, codec, -1) == (entry.offset, entry.magic, entry.attributes, entry.timestamp_ms)
     found = compression.decompress(codec, entry.value or b"", MANY, magic=1)
@@ -98,7 +99,7 @@ def test_wrapper_goes_up(codec: int) -> None:
 
 
 def test_entries_of_the_wanted_magic_stay() -> None:
-    """Wrappers are not even unpacked."""
+    """Wrappers of that magic are not even unpacked."""
     broken = bytes(wrap(b"not gzip", 3, GZIP))
     data = bytes(build_set(THREE)) + broken + bytes(build_set(THREE, 4))
     assert data == convert(data)
@@ -113,7 +114,7 @@ def test_entries_of_the_wanted_magic_stay() -> None:
 def test_pieces_make_no_difference(
     pairs: list[Any], codec: int, magic: int, piece_bytes: int
 ) -> None:
-    """Cut anywhere: the same bytes as in one piece, and the same messages as before."""
+    """Cut anywhere, the pieces convert to the same bytes as the whole."""
     times = [None, list(range(len(pairs)))][magic]
     data = message_set.encode(THREE, 0, 90) + message_set.encode(pairs, codec, 100, magic, times)
     target = 1 - magic
@@ -123,8 +124,8 @@ def test_pieces_make_no_difference(
     assert {target} >= {entry.magic for entry in entries(whole, verify_crc=True)}
 
 
-def test_nothing_whole() -> None:
-    """No bytes come of a cut entry; they wait for the next piece."""
+def test_a_cut_entry_waits() -> None:
+    """A cut entry gives no bytes until its rest arrives."""
     converter = Converter(0)
     data = bytes(build_set(THREE, magic=1))
     assert [] == converter.convert(data[:30])
@@ -144,7 +145,7 @@ def test_nothing_whole() -> None:
     ids=["undecodable", "nested", "crc", "size"],
 )
 def test_broken_entry(broken: bytes) -> None:
-    """What lies in front comes first, the next call raises."""
+    """The entries before it are converted, and the next call raises."""
     converter = Converter(0)
     data = bytes(build_set(THREE, magic=1)) + broken
     parts = converter.convert(data)
@@ -154,7 +155,7 @@ def test_broken_entry(broken: bytes) -> None:
 
 
 def test_budget_of_a_wrapper() -> None:
-    """What it holds is bounded before it is unpacked."""
+    """The size of a wrapper's contents is limited before they are unpacked."""
     data = message_set.encode([(None, bytes(1000))], GZIP, 0, 1)
     assert Converter(0, 1034).convert(data)
     with pytest.raises(compression.UnpacksToMore):

@@ -45,7 +45,8 @@ topics = st.lists(st.tuples(st.text(max_size=8), st.lists(partitions, max_size=4
 def test_pieces_with_the_sets_in_place_are_the_encoded_response(
     correlation_id: int, topics: list[tuple[str, list[PartitionData[Slice]]]]
 ) -> None:
-    """They are what encode_response gives; bytes never follow bytes, and no piece is empty."""
+    """Joined with the sets, the pieces equal encode_response; adjacent bytes are one piece, and no
+    piece is empty."""
     response = FetchResponse(
         [
             FetchTopicResponse(
@@ -71,13 +72,13 @@ def test_pieces_with_the_sets_in_place_are_the_encoded_response(
         assert isinstance(piece, Slice) or isinstance(following, Slice)
 
 
-def test_an_answer_without_messages_is_one_piece() -> None:
-    """What a long poll gets at its end goes out in one send."""
+def test_a_response_without_messages_is_one_piece() -> None:
+    """The response of a long poll that timed out needs one send."""
     nothing: list[PartitionData[Slice]] = [PartitionData(0, 0, 5, None)] * 3
     assert len(response_pieces(1, [("a", nothing), ("b", nothing)])) == 1
 
 
-def test_what_does_not_fit_is_a_protocol_error() -> None:
+def test_too_large_fields_are_a_protocol_error() -> None:
     """A topic name, a set or a whole frame that is too large is refused."""
 
     @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def test_what_does_not_fit_is_a_protocol_error() -> None:
 
 
 def test_null_instead_of_messages_is_read_as_none() -> None:
-    """As brokers from 1.0 on answer beside an error; the other partitions of the answer count."""
+    """Brokers from 1.0 on send null beside an error; the other partitions of the response are
+    read."""
     parts = [FetchPartitionResponse(n, 76 * n, n - 1, b"") for n in (0, 1)]
     body = bytearray(codec.encode_body(FetchResponse([FetchTopicResponse("t", parts)])))
     body[-4:] = b"\xff" * 4

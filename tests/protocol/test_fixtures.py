@@ -130,7 +130,7 @@ def decode_response(exchange: Exchange, payload: Buffer) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("level", Level, ids=str)
 def test_every_version_was_captured(level: Level) -> None:
-    """Each (key, version) of a level has a request and a response among the recordings, which the
+    """Each (key, version) of a level has a request and a response in the recordings, which the
     tests below compare."""
     captured = {asked(exchange) for exchange in ANSWERED if exchange.level == level}
     below = {asked(exchange) for exchange in ANSWERED if exchange.level < level}
@@ -153,13 +153,14 @@ def trailing(exchange: Exchange) -> int:
 
 
 def test_the_recordings_are_all_here() -> None:
-    """The files hold the requests that they held when this was written, and most have answers."""
+    """The files have at least the requests that they had when this test was written, and most have
+    responses."""
     assert (len(exchanges()), len(refused_exchanges())) == (912, 39)
     assert len(ANSWERED) > 230
 
 
 @pytest.mark.parametrize("exchange", ACCEPTED, ids=str)
-def test_request_means_what_was_recorded_and_encodes_back(exchange: Exchange) -> None:
+def test_request_decodes_as_recorded_and_encodes_back(exchange: Exchange) -> None:
     """A captured request decodes to its stated header and body and re-encodes to its own bytes,
     with the version it was parsed as."""
     header, request = decode_request(exchange, exchange.request[SIZE.size :])
@@ -176,7 +177,7 @@ def test_request_means_what_was_recorded_and_encodes_back(exchange: Exchange) ->
 
 
 @pytest.mark.parametrize("exchange", ANSWERED, ids=str)
-def test_response_means_what_was_recorded_and_encodes_back(exchange: Exchange) -> None:
+def test_response_decodes_as_recorded_and_encodes_back(exchange: Exchange) -> None:
     """A captured response decodes to its stated body and re-encodes to its own bytes."""
     assert exchange.response is not None
     correlation_id, response = decode_response(exchange, exchange.response[SIZE.size :])
@@ -188,9 +189,9 @@ def test_response_means_what_was_recorded_and_encodes_back(exchange: Exchange) -
 
 
 @pytest.mark.parametrize("exchange", refused_exchanges(), ids=str)
-def test_what_closed_the_connection_is_a_protocol_error(exchange: Exchange) -> None:
-    """The broker that was recorded closed the connection on these bytes (0.9.0.1: did not answer);
-    we refuse them too, by frame size, API key, version or body."""
+def test_requests_that_closed_the_connection_are_a_protocol_error(exchange: Exchange) -> None:
+    """The recorded broker closed the connection on these bytes (0.9.0.1: sent no response); we
+    refuse them too, by frame size, API key, version or body."""
     assert exchange.outcome == (NO_RESPONSE if exchange.level == Level.V0_9_0 else CLOSED)
     with pytest.raises(ProtocolError):
         [decode_request(exchange, p) for p in FrameReader(REQUEST_MAX_BYTES).feed(exchange.request)]
@@ -219,7 +220,7 @@ def test_a_response_cut_anywhere_is_a_protocol_error(exchange: Exchange) -> None
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF], ids=hex)
 def test_a_flipped_byte_gives_another_request_or_a_protocol_error(flip: int) -> None:
-    """Whatever a damaged request decodes to can be encoded and read again; or it is refused."""
+    """A damaged request is refused, or decodes to one that can be encoded and decoded again."""
     for exchange in {(e.request, e.level): e for e in exchanges()}.values():
         payload = bytearray(exchange.request[SIZE.size :])
         for position in range(len(payload)):
@@ -237,7 +238,7 @@ def test_a_flipped_byte_gives_another_request_or_a_protocol_error(flip: int) -> 
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF], ids=hex)
 def test_a_flipped_byte_gives_another_response_or_a_protocol_error(flip: int) -> None:
-    """Whatever a damaged response decodes to can be encoded and read again; or it is refused."""
+    """A damaged response is refused, or decodes to one that can be encoded and decoded again."""
     for (cls, version), response in {(asked(e), e.response) for e in ANSWERED if e.response}:
         payload = bytearray(response[SIZE.size :])
         for position in range(len(payload)):

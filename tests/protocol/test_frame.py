@@ -41,7 +41,7 @@ def receive(reader: FrameReader, data: bytes) -> list[bytes]:
 def test_any_cut_of_the_stream_gives_the_same_payloads(
     payloads: list[bytes], cuts: list[int]
 ) -> None:
-    """However the bytes arrive, each payload comes out once, whole and in order."""
+    """However the bytes arrive, each payload is returned once, whole and in order."""
     data = stream(*payloads)
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     for pool in (BufferPool(buffer_bytes=16), BufferPool()):
@@ -53,7 +53,7 @@ def test_any_cut_of_the_stream_gives_the_same_payloads(
 
 @given(payloads=payload_lists)
 def test_fed_whole_and_byte_by_byte_are_the_same(payloads: list[bytes]) -> None:
-    """feed() of everything equals feed() of each byte; the results are buffers of their own."""
+    """feed() of all bytes equals feed() of each byte, and each result has its own buffer."""
     data = stream(*payloads)
     reader = FrameReader(MAX_SIZE)
     assert payloads == FrameReader(MAX_SIZE).feed(data)
@@ -61,7 +61,7 @@ def test_fed_whole_and_byte_by_byte_are_the_same(payloads: list[bytes]) -> None:
 
 
 def test_payloads_are_writable_views_without_a_copy() -> None:
-    """A produce request is numbered in the buffer it was received into."""
+    """A Produce request is numbered in its receive buffer."""
     pool = BufferPool()
     reader = FrameReader(MAX_SIZE, pool)
     room = reader.buffer()
@@ -73,8 +73,8 @@ def test_payloads_are_writable_views_without_a_copy() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, -(1 << 31), 101, (1 << 31) - 1])
-def test_a_wrong_size_is_refused_as_soon_as_it_is_there(size: int) -> None:
-    """Four bytes are enough to refuse a frame, before any of its payload."""
+def test_a_wrong_size_is_refused_after_four_bytes(size: int) -> None:
+    """Four bytes suffice to refuse a frame, before any of its payload."""
     reader = FrameReader(100)
     assert reader.feed(SIZE.pack(size)[:3]) == []
     with pytest.raises(ProtocolError, match=str(size)):
@@ -82,12 +82,12 @@ def test_a_wrong_size_is_refused_as_soon_as_it_is_there(size: int) -> None:
 
 
 def test_a_frame_of_the_largest_size_passes() -> None:
-    """The limit itself is allowed."""
+    """A frame of exactly the limit is accepted."""
     assert FrameReader(100).feed(stream(b"x" * 100)) == [b"x" * 100]
 
 
-def test_good_frames_before_a_wrong_size_come_out_first() -> None:
-    """The error comes when the wrong frame's turn does, and again whenever it is asked."""
+def test_valid_frames_before_a_wrong_size_are_returned_first() -> None:
+    """The error comes at the wrong frame's turn, and again at each later call."""
     data = stream(b"good", b"frame") + SIZE.pack(-1)
     reader = FrameReader(100)
     room = reader.buffer()
@@ -102,15 +102,15 @@ def test_good_frames_before_a_wrong_size_come_out_first() -> None:
         reader.buffer()
 
 
-def test_feed_raises_a_wrong_size_after_the_good_frames() -> None:
-    """feed() returns what is good and raises at its next call."""
+def test_feed_raises_a_wrong_size_after_the_valid_frames() -> None:
+    """feed() returns the valid frames and raises at its next call."""
     reader = FrameReader(100)
     assert reader.feed(stream(b"good") + SIZE.pack(0)) == [b"good"]
     with pytest.raises(ProtocolError):
         reader.feed(b"more")
 
 
-def test_iteration_may_stop_and_go_on() -> None:
+def test_iteration_may_stop_and_continue() -> None:
     """A server that parks a request takes the rest of the pipeline later."""
     data = stream(b"1", b"2", b"3")
     reader = FrameReader(100)
@@ -123,7 +123,7 @@ def test_iteration_may_stop_and_go_on() -> None:
 
 
 def test_idle_readers_hold_no_buffer() -> None:
-    """A thousand connections that are between requests share one buffer."""
+    """A thousand connections between requests share one buffer."""
     pool = BufferPool()
     readers = [FrameReader(MAX_SIZE, pool) for _ in range(1000)]
     for reader in readers:
@@ -148,7 +148,8 @@ LARGE = bytes(range(256)) * (40 << 10)
 
 @pytest.mark.parametrize("piece_bytes", [1 << 16, 100_001, 1 << 24])
 def test_a_large_frame_arrives_whole(piece_bytes: int) -> None:
-    """Between small ones, in pieces of any size; its memory does not go to the pool."""
+    """It arrives between small ones, in pieces of any size, and its memory does not go to the
+    pool."""
     pool = BufferPool()
     reader = FrameReader(MAX_SIZE, pool)
     data = stream(b"before", LARGE, b"next", LARGE, b"last")
@@ -159,7 +160,7 @@ def test_a_large_frame_arrives_whole(piece_bytes: int) -> None:
 
 
 def test_a_large_frame_is_never_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The buffer it is received into grows in place: ten times for 1 GB, not at each receive."""
+    """Its receive buffer grows in place: ten times for 1 GB, not at each receive."""
     grown: list[int] = []
 
     def grow(buffer: GrowingBuffer, frame_bytes: int) -> GrowingBuffer:
@@ -178,8 +179,8 @@ def test_a_large_frame_is_never_moved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_large_frame_takes_no_more_memory_than_has_arrived() -> None:
-    """Of 100 MB announced and 20 MB sent: 20 MB and a bit, all given back at the end. Eight clients
-    that did this used to hold 899 MB."""
+    """With 100 MB announced and 20 MB sent it takes little more than 20 MB, all released at the
+    end. Eight such clients used to hold 899 MB."""
     before = resident_bytes()
     reader = FrameReader(MAX_SIZE)
     receive(reader, SIZE.pack(MAX_SIZE))
@@ -209,7 +210,7 @@ def test_a_payload_outlives_its_large_buffer() -> None:
 
 
 def test_closing_does_not_share_a_buffer_that_may_still_be_used() -> None:
-    """A request in work when its connection closes keeps its bytes."""
+    """A request in progress when its connection closes keeps its bytes."""
     pool = BufferPool()
     reader = FrameReader(100, pool)
     reader.buffer()[:8] = stream(b"abcd")
@@ -221,7 +222,8 @@ def test_closing_does_not_share_a_buffer_that_may_still_be_used() -> None:
 
 
 def test_the_pool_gives_a_buffer_that_is_large_enough() -> None:
-    """take(size) prefers what was given last, skips what is too small, makes what is missing."""
+    """take(size) prefers the buffer that was returned last, skips smaller ones, and creates one if
+    none fits."""
     pool = BufferPool(buffer_bytes=10)
     small, large = pool.take(), pool.take(100)
     assert (len(small), len(large)) == (10, 100)
@@ -233,5 +235,5 @@ def test_the_pool_gives_a_buffer_that_is_large_enough() -> None:
 
 
 def test_frame_size_reads_at_a_position() -> None:
-    """The same check for callers that read the four bytes themselves."""
+    """The same check serves callers that read the four bytes themselves."""
     assert frame_size(b"..\0\0\0\5", 5, 2) == 5

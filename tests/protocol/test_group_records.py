@@ -41,8 +41,8 @@ RECORDS = list(captured())
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: f"{r['key']['group']}-{r['log_offset']}")
-def test_every_captured_record_means_what_was_recorded(record: dict[str, Any]) -> None:
-    """Key and value say what the capture says, and encode to the same bytes in its version."""
+def test_every_captured_record_decodes_as_recorded(record: dict[str, Any]) -> None:
+    """Key and value decode as recorded, and encode to the same bytes in their version."""
     key = decode_key(bytes.fromhex(record["key_hex"]))
     assert GroupKey(record["key"]["group"]) == key
     assert record["key_hex"] == encode_key(key).hex()
@@ -62,25 +62,25 @@ def test_every_captured_record_means_what_was_recorded(record: dict[str, Any]) -
 
 
 def test_both_versions_were_captured() -> None:
-    """0 of 0.9.0.1 and 1 of 0.10.2.2."""
+    """The captures have version 0 of 0.9.0.1 and 1 of 0.10.2.2."""
     assert set(LAYOUTS) == {record["value_version"] for record in RECORDS}
 
 
 def test_an_unknown_version_is_named() -> None:
-    """The version of the value is in the error."""
+    """The error has the version of the value."""
     with pytest.raises(ProtocolError, match="group value version 7"):
         decode_group(b"\x00\x07")
 
 
 @given(group=messages(StoredGroup))
 def test_any_group_reads_back(group: StoredGroup) -> None:
-    """In version 1, which holds all of it."""
+    """Version 1, which has all fields, round-trips."""
     assert group == decode_group(encode_group(group, 1))
 
 
 @pytest.mark.parametrize("version", LAYOUTS)
 def test_a_record_cut_anywhere_is_a_protocol_error(version: int) -> None:
-    """Each byte of a value is needed."""
+    """Each byte of a value is needed: every shorter value is refused."""
     value = next(r["value_hex"] for r in RECORDS if r["value_version"] == version)
     data = bytes.fromhex(value)
     for end in range(len(data)):
@@ -89,7 +89,7 @@ def test_a_record_cut_anywhere_is_a_protocol_error(version: int) -> None:
 
 
 def test_captured_members_hold_the_consumer_protocol() -> None:
-    """Subscription and assignment of a member of the Java consumer's kind."""
+    """Their bytes decode to subscription and assignment of the Java consumer's protocol."""
     record = next(r for r in RECORDS if r["key"]["group"] == "grt" and r["value"]["members"])
     (member,) = decode_group(bytes.fromhex(record["value_hex"])).members
     subscription = consumer_protocol.decode(Subscription, member.subscription)
@@ -100,7 +100,7 @@ def test_captured_members_hold_the_consumer_protocol() -> None:
 
 
 def test_later_versions_are_read_as_version_0() -> None:
-    """Fields that they append are ignored; a negative version and no bytes are refused."""
+    """Fields that they append are ignored; a negative version and empty bytes are refused."""
     data = consumer_protocol.encode(Subscription(["t"], None))
     newer = b"\x00\x03" + data[2:] + b"more"
     assert Subscription(["t"], None) == consumer_protocol.decode(Subscription, newer)
@@ -111,7 +111,7 @@ def test_later_versions_are_read_as_version_0() -> None:
 
 @given(st.binary(max_size=60))
 def test_garbage_is_a_protocol_error_or_a_message(data: bytes) -> None:
-    """Any bytes decode or raise ProtocolError, nothing else."""
+    """Any bytes decode or raise ProtocolError."""
     for decode in (
         decode_group,
         lambda data: consumer_protocol.decode(Subscription, data),

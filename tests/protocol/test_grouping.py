@@ -13,7 +13,7 @@ partitions = st.builds(TopicPartition, st.sampled_from("abc"), st.integers(0, 5)
 
 
 @given(st.dictionaries(partitions, st.integers()))
-def test_grouping_by_topic_loses_nothing(items: dict[TopicPartition, int]) -> None:
+def test_grouping_by_topic_keeps_every_partition(items: dict[TopicPartition, int]) -> None:
     """Every partition is there once, topics in the order of their first partition."""
     grouped = by_topic(items)
     assert {TopicPartition(t, p): i for t, parts in grouped.items() for p, i in parts} == items
@@ -21,8 +21,8 @@ def test_grouping_by_topic_loses_nothing(items: dict[TopicPartition, int]) -> No
 
 
 @given(st.dictionaries(partitions, st.integers(-1, 20)))
-def test_an_answer_by_partition_is_the_reverse(codes: dict[TopicPartition, int]) -> None:
-    """What is grouped by topic comes back under the same names."""
+def test_by_partition_reverses_grouping(codes: dict[TopicPartition, int]) -> None:
+    """Values grouped by topic come back under the same partitions."""
     topics = [
         OffsetsTopicResponse(topic, [OffsetsPartitionResponse(p, code, []) for p, code in parts])
         for topic, parts in by_topic(codes).items()
@@ -31,7 +31,7 @@ def test_an_answer_by_partition_is_the_reverse(codes: dict[TopicPartition, int])
 
 
 def test_the_last_of_two_partitions_of_one_name_counts() -> None:
-    """As in the maps of the JVM, whether they stand in one topic or in two."""
+    """As in the JVM's maps the last one wins, within one topic or in two."""
     first, second, third = (OffsetsPartitionResponse(0, 0, [offset]) for offset in (1, 2, 3))
     topics = [OffsetsTopicResponse("t", [first, second]), OffsetsTopicResponse("t", [third])]
     assert by_partition(topics[:1]) == {TopicPartition("t", 0): second}

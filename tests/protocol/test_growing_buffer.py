@@ -8,7 +8,7 @@ from kafka08.protocol import growing_buffer
 
 
 def test_it_doubles_up_to_the_frame() -> None:
-    """And starts with little of it."""
+    """The buffer starts small and doubles up to the size of the frame."""
     buffer = growing_buffer.begin(5 << 20)
     sizes = [len(buffer)]
     while len(buffer) < 5 << 20:
@@ -19,7 +19,7 @@ def test_it_doubles_up_to_the_frame() -> None:
 
 
 def test_its_bytes_stay_where_maps_cannot_grow() -> None:
-    """Some systems have no mremap: the bytes are copied into a larger map."""
+    """On systems without mremap the bytes are copied into a larger map."""
 
     class Fixed(mmap.mmap):
         def resize(self, newsize: int) -> None:

@@ -70,7 +70,7 @@ def test_there_and_back(pairs: list[Any], codec: int, base_offset: int) -> None:
 
 @each_codec
 def test_compressed_set_is_one_wrapper(codec: int) -> None:
-    """With the last offset and a null key, as the JVM's producers send it."""
+    """The wrapper has the last offset and a null key, as the JVM's producers send it."""
     (wrapper,) = entries(message_set.encode(THREE, codec, 5), verify_crc=True)
     assert (7, codec, None) == (wrapper.offset, wrapper.attributes, wrapper.key)
     assert message_set.unpack(codec, wrapper.value or b"") == build_set(THREE, 5)
@@ -85,7 +85,7 @@ def test_empty_set() -> None:
 
 @each_codec
 def test_begins_compressed(codec: int) -> None:
-    """The first entry alone decides; too few bytes to tell are not compressed."""
+    """The first entry alone decides; a set too short to have one is not compressed."""
     wrapped, plain = message_set.encode(THREE, codec), message_set.encode(THREE)
     assert message_set.begins_compressed(wrapped + plain)
     assert not message_set.begins_compressed(plain + wrapped)
@@ -95,8 +95,8 @@ def test_begins_compressed(codec: int) -> None:
 # ---- a leader: uncompressed sets ----
 
 
-def test_plain_set_is_numbered_where_it_lies() -> None:
-    """One pass, no copy: the result is the caller's buffer."""
+def test_plain_set_is_numbered_in_place() -> None:
+    """Numbering copies nothing: the result is the caller's buffer."""
     buffer = bytearray(build_set(THREE))
     prepared = message_set.prepare(buffer, 100, LIMIT, LIMIT)
     assert prepared.data is buffer
@@ -111,15 +111,15 @@ def test_plain_set_is_numbered_where_it_lies() -> None:
 
 
 def test_partial_entry_is_cut_off() -> None:
-    """What is stored ends with the last whole entry."""
+    """The stored set ends with the last whole entry."""
     prepared = prepare(bytes(build_set(THREE)) + bytes(build_set(THREE))[:20])
     assert (94, 3) == (prepared.size, prepared.count)
     assert build_set(THREE, 100) == prepared.data
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 11, bytes(build_set(THREE))[:20]])
-def test_nothing_whole(data: bytes) -> None:
-    """An empty set is answered with error 0 and offset -1."""
+def test_a_set_without_a_whole_entry(data: bytes) -> None:
+    """It gets error 0 and offset -1, like an empty set."""
     prepared = prepare(data)
     assert (0, -1, -1, 0) == (
         prepared.count,
@@ -130,7 +130,7 @@ def test_nothing_whole(data: bytes) -> None:
 
 
 def test_bad_crc() -> None:
-    """An entry that does not match its CRC is InvalidMessage, and so is the whole set."""
+    """An entry with a wrong CRC makes the whole set InvalidMessage."""
     with pytest.raises(InvalidMessage):
         prepare(bytes(build_set(THREE))[:-1] + b"x")
 
@@ -143,14 +143,15 @@ def test_impossible_size(size: int) -> None:
 
 
 def test_entry_limit_counts_its_header() -> None:
-    """max.message.bytes against offset, size and message together; nothing is appended."""
+    """max.message.bytes limits offset, size and message together; a larger entry refuses the whole
+    set."""
     assert prepare(bytes(build_set(THREE)), max_message_bytes=36).count == 3
     with pytest.raises(MessageSizeTooLarge):
         prepare(bytes(build_set(THREE)), max_message_bytes=35)
 
 
 def test_set_limit() -> None:
-    """segment.bytes against what would be written: a partial entry does not count."""
+    """segment.bytes limits the bytes to be written, without a partial entry."""
     data = bytes(build_set(THREE))
     assert prepare(data + data[:20], max_set_bytes=94).count == 3
     with pytest.raises(MessageSetSizeTooLarge):
@@ -158,7 +159,7 @@ def test_set_limit() -> None:
 
 
 def test_magic_and_upper_attribute_bits_are_stored_as_they_are() -> None:
-    """# 0.8: looks at neither."""
+    """0.8: the leader checks neither and stores both."""
     data = bytes(build_set([(None, b"x")], attributes=0x78))
     assert build_set([(None, b"x")], 100, attributes=0x78) == prepare(data).data
 
@@ -168,7 +169,7 @@ def test_magic_and_upper_attribute_bits_are_stored_as_they_are() -> None:
 
 @each_codec
 def test_compressed_set_is_numbered_inside(codec: int) -> None:
-    """One wrapper comes out, with the last offset; the messages keep their bytes."""
+    """The result is one wrapper with the last offset; the messages keep their bytes."""
     prepared = prepare(message_set.encode(THREE, codec))
     (wrapper,) = entries(prepared.data, verify_crc=True)
     assert (102, codec, None, 0) == (
@@ -188,7 +189,7 @@ def test_compressed_set_is_numbered_inside(codec: int) -> None:
 
 
 def test_everything_goes_into_one_wrapper_of_the_last_codec() -> None:
-    """Plain entries between wrappers are swallowed, wrappers in wrappers are flattened."""
+    """Plain entries between wrappers go inside, and nested wrappers are flattened."""
     nested = pack_set(LZ4, bytes(build_set(THREE)) + pack_set(GZIP, build_set(THREE)))
     data = bytes(build_set(THREE)) + nested + pack_set(SNAPPY, build_set(THREE))
     prepared = prepare(data + bytes(build_set(THREE)))
@@ -204,7 +205,7 @@ def test_everything_goes_into_one_wrapper_of_the_last_codec() -> None:
     )
 )
 def test_any_mixture(parts: list[tuple[list[int], list[Any]]]) -> None:
-    """However deep and mixed: every message once, in order, with consecutive offsets."""
+    """From any nesting the result has every message once, in order, with consecutive offsets."""
     data = b""
     for codecs, pairs in parts:
         layer = bytes(build_set(pairs))
@@ -216,7 +217,7 @@ def test_any_mixture(parts: list[tuple[list[int], list[Any]]]) -> None:
 
 
 def test_wrapper_without_messages() -> None:
-    """# 0.8: nothing is written, the answer is error 0 and the log end offset."""
+    """0.8: no bytes are written, and the response has error 0 and the log end offset."""
     prepared = prepare(pack_set(GZIP, b""))
     assert (0, 100, 99, 0) == (
         prepared.count,
@@ -227,33 +228,33 @@ def test_wrapper_without_messages() -> None:
 
 
 def test_partial_entry_inside_a_wrapper_is_cut_off() -> None:
-    """The wrapper is packed again with its whole entries."""
+    """The wrapper is compressed again with its whole entries."""
     prepared = prepare(pack_set(GZIP, build_set(THREE)[:-1]))
     assert numbered(100)[:2] == read(prepared.data)
 
 
 def test_inner_crcs_are_not_checked() -> None:
-    """# 0.8: a leader checks the wrapper's CRC alone and keeps what is inside as it is."""
+    """0.8: a leader checks the wrapper's CRC alone and stores the inner bytes unchanged."""
     inner = build_set(THREE)
     inner[-1] ^= 1
     assert prepare(pack_set(GZIP, inner)).count == 3
 
 
 def test_impossible_size_inside_a_wrapper() -> None:
-    """An entry whose size is less than a header's is InvalidMessage there too."""
+    """An inner entry whose size is less than a header's is InvalidMessage too."""
     with pytest.raises(InvalidMessage):
         prepare(pack_set(GZIP, pack(">qi", 0, 13) + bytes(20)))
 
 
 def test_wrapper_crc_is_checked() -> None:
-    """A wrapper that does not match its CRC is InvalidMessage and is not unpacked."""
+    """A wrapper with a wrong CRC is InvalidMessage and is not unpacked."""
     with pytest.raises(InvalidMessage):
         prepare(pack_set(GZIP, build_set(THREE))[:-1] + b"x")
 
 
 @pytest.mark.parametrize("codec", [4, 5, 6, 7])
 def test_unknown_codec(codec: int) -> None:
-    """At the top and inside."""
+    """It is refused in an outer entry and inside a wrapper."""
     unknown = bytes(wrap(b"x", 0, codec))
     with pytest.raises(UnknownError):
         prepare(unknown)
@@ -271,13 +272,14 @@ def test_unknown_codec(codec: int) -> None:
     ],
 )
 def test_wrapper_that_cannot_be_unpacked(entry: bytes) -> None:
-    """Broken, empty or without a value, with a key or without: UnknownError."""
+    """A wrapper that is damaged, empty or without a value, with a key or without, is
+    UnknownError."""
     with pytest.raises(UnknownError):
         prepare(entry)
 
 
 def test_key_of_a_wrapper_is_dropped() -> None:
-    """The wrapper is packed again without it; the messages inside keep theirs."""
+    """The new wrapper has no key; the messages inside keep theirs."""
     value = compression.compress(GZIP, build_set(THREE))
     prepared = prepare(bytes(build_set([(b"key", value)], attributes=GZIP)))
     (wrapper,) = entries(prepared.data)
@@ -286,7 +288,7 @@ def test_key_of_a_wrapper_is_dropped() -> None:
 
 
 def test_standard_lz4_header_checksum_is_refused() -> None:
-    """# 0.8: its reader demands its own odd one."""
+    """0.8: its reader requires its own wrong checksum."""
     value = bytearray(compression.compress(LZ4, build_set(THREE)))
     value[6] = 0x82
     with pytest.raises(UnknownError, match="header checksum"):
@@ -295,7 +297,7 @@ def test_standard_lz4_header_checksum_is_refused() -> None:
 
 @each_codec
 def test_limits_hold_again_after_repacking(codec: int) -> None:
-    """Three small wrappers can make one that is too large, and one that no segment takes."""
+    """Three small wrappers can make one above max.message.bytes, or above segment.bytes."""
     noise = [(None, compression.compress(GZIP, str(i).encode() * 9)) for i in range(30)]
     data = b"".join(message_set.encode(noise[i : i + 10], codec) for i in (0, 10, 20))
     largest = max(entry.entry_size for entry in entries(data))
@@ -308,7 +310,7 @@ def test_limits_hold_again_after_repacking(codec: int) -> None:
 
 @each_codec
 def test_bombs(codec: int) -> None:
-    """All that a set unpacks to is limited together, in wrappers next to and in each other."""
+    """One limit applies to all that a set unpacks to, in adjacent and nested wrappers."""
     mega = pack_set(codec, build_set([(None, bytes(1 << 20))]))
     prepared = prepare(mega, max_unpacked_bytes=(1 << 20) + 26)
     assert prepared.count == 1
@@ -318,7 +320,7 @@ def test_bombs(codec: int) -> None:
 
 
 def test_endless_nesting() -> None:
-    """MAX_NESTING levels are taken; one more is UnknownError."""
+    """MAX_NESTING levels are accepted; one more is UnknownError."""
     data = bytes(build_set(THREE))
     for _ in range(MAX_NESTING):
         data = pack_set(GZIP, data)
@@ -332,7 +334,8 @@ def test_endless_nesting() -> None:
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4], ids=compression.CODECS.get)
 def test_cut_and_flipped_anywhere(codec: int) -> None:
-    """Fewer messages or an error of the protocol, for leaders; readers see kernel tests."""
+    """A damaged set gives a leader fewer messages or a protocol error; the kernel's tests have the
+    same for consumers."""
     data = message_set.encode(THREE, codec) + message_set.encode(THREE[:1])
     for size in range(len(data)):
         assert prepare(data[:size]).count <= 4
@@ -347,7 +350,7 @@ def test_cut_and_flipped_anywhere(codec: int) -> None:
 
 @given(inner=st.binary(max_size=80), codec=st.sampled_from([GZIP, SNAPPY, LZ4]))
 def test_noise_inside_a_wrapper(inner: bytes, codec: int) -> None:
-    """Any bytes inside are taken or are an error of the protocol's, never another."""
+    """Any bytes inside are accepted or raise a protocol error."""
     for data in (pack_set(codec, inner), bytes(wrap(inner, 0, codec))):
         try:
             prepare(data, max_unpacked_bytes=10_000)
@@ -384,7 +387,8 @@ SMALL_LIMIT = 200
     [pytest.param(*case, id=case[0]) for case in captured_produce() if case[2] in OF_THE_SET],
 )
 def test_captured_produce_requests(name: str, data: bytes, code: int) -> None:
-    """Accepted and refused as the live 0.8.2.2 broker did, and read back complete."""
+    """The captured sets are accepted and refused as by the live 0.8.2.2 broker, and read back
+    completely."""
     small = any(word in name for word in ("too-large", "limit"))
     limit = SMALL_LIMIT if small else LIMIT
     if code:
@@ -399,15 +403,15 @@ def test_captured_produce_requests(name: str, data: bytes, code: int) -> None:
 
 
 def test_captured_produce_requests_cover_every_outcome() -> None:
-    """Otherwise the test above might be comparing nothing."""
+    """The captures have each outcome, without which the test above would compare nothing."""
     codes = [code for _, _, code in captured_produce() if code in OF_THE_SET]
     assert {0, 2, 10, -1} == set(codes)
     assert len(codes) >= 25
 
 
 def test_the_first_timestamp_is_in_the_first_bytes() -> None:
-    """TIMESTAMP_END of them are enough, also of a compressed set, which has its newest; magic 0 and
-    a set that is cut earlier have none."""
+    """TIMESTAMP_END bytes suffice, also of a compressed set, whose wrapper has its newest; magic 0
+    and a shorter set have none."""
     pairs: list[tuple[bytes | None, bytes | None]] = [(None, b"a" * 100), (b"k", None)]
     for codec, expected in ((compression.NONE, 7), (compression.GZIP, 9)):
         stamped = message_set.encode(pairs, codec, magic=1, timestamps=[7, 9])

@@ -41,9 +41,9 @@ def captured() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("record", list(captured()))
-def test_every_captured_record_decodes_to_its_meaning(record: dict[str, Any]) -> None:
-    """Keys and values of offsets say what the capture says and encode back the same; of a group of
-    0.9+ only the key is read here (test_group_records)."""
+def test_every_captured_record_decodes_as_recorded(record: dict[str, Any]) -> None:
+    """Keys and values of offsets decode as recorded and encode back the same; of a group of 0.9+
+    only the key is tested here (test_group_records)."""
     key_bytes = bytes.fromhex(record["key_hex"])
     key = decode_key(key_bytes)
     wanted = record["key"]
@@ -74,8 +74,8 @@ def test_captured_records_cover_every_version() -> None:
 
 
 def test_null_metadata_is_written_as_an_empty_text() -> None:
-    """As captured: the commit of ref-g1 for partition 1 had null metadata (api-0.8.2.2.json,
-    offset-commit-v1), its record has a length of 0. 0.8.2.2 cannot read a length of -1."""
+    """The captured commit of ref-g1 for partition 1 had null metadata (api-0.8.2.2.json,
+    offset-commit-v1), and its record has a length of 0. 0.8.2.2 cannot read a length of -1."""
     segments = json.loads((DATA / "logs-0.8.2.2.json").read_text(encoding="utf-8"))
     (segment,) = segments["consumer_offsets"].values()
     record = segment["decoded"][1]
@@ -91,10 +91,10 @@ def test_null_metadata_is_written_as_an_empty_text() -> None:
     metadata=st.none() | st.text(max_size=30),
     timestamp=st.integers(-(2**63), 2**63 - 1),
 )
-def test_what_is_written_reads_back(
+def test_offset_records_round_trip(
     group: str, topic: str, partition: int, offset: int, metadata: str | None, timestamp: int
 ) -> None:
-    """Everything but null metadata, which becomes ""."""
+    """Every record round-trips, except that null metadata becomes ""."""
     key = OffsetKey(group, topic, partition)
     committed = OffsetAndMetadata(offset, metadata, timestamp)
     stored = OffsetAndMetadata(offset, metadata or "", timestamp)
@@ -104,7 +104,7 @@ def test_what_is_written_reads_back(
 
 @given(st.binary(max_size=60))
 def test_garbage_is_a_protocol_error_or_a_record(data: bytes) -> None:
-    """Any bytes decode or raise ProtocolError, nothing else."""
+    """Any bytes decode or raise ProtocolError."""
     for decode in (decode_key, decode_offset_value):
         try:
             decode(data)

@@ -22,22 +22,24 @@ ADMIN: dict[str, dict[str, Any]] = {
 ZERO_ALONE = {0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12}
 
 
-def test_0_8_2_serves_what_0_8_2_2_parses() -> None:
-    """Fifteen pairs: version 0 of keys 0 to 12, and version 1 of both offset APIs."""
+def test_0_8_2_serves_the_versions_of_0_8_2_2() -> None:
+    """It serves fifteen pairs: version 0 of keys 0 to 12, and version 1 of both offset APIs."""
     pairs = {(key, 0) for key in ZERO_ALONE | {8, 9}} | {(8, 1), (9, 1)}
     assert pairs == SERVED[Level.V0_8_2].rows.keys()
 
 
-def test_0_9_0_serves_what_0_9_0_1_has_schemas_of() -> None:
-    """Its Protocol.REQUESTS, and ControlledShutdown 0, which the schemas leave out."""
+def test_0_9_0_serves_the_schemas_of_0_9_0_1() -> None:
+    """It serves Protocol.REQUESTS of 0.9.0.1, and ControlledShutdown 0, which the schemas leave
+    out."""
     highest = {0: 1, 1: 1, 6: 1, 7: 1, 8: 2, 9: 1}
     pairs = {(key, v) for key in range(17) for v in range(highest.get(key, 0) + 1)}
     assert pairs == SERVED[Level.V0_9_0].rows.keys()
 
 
 @pytest.mark.parametrize("name", [name for name in ADMIN if name.startswith("apiversions")])
-def test_api_versions_is_the_captured_answer(name: str) -> None:
-    """The list of version 0, and error 35 in its layout for any other, byte for byte."""
+def test_api_versions_is_the_captured_response(name: str) -> None:
+    """Version 0 has the captured list, any other version error 35 in the same layout, byte for
+    byte."""
     request = bytes.fromhex(ADMIN[name]["request_hex"])[SIZE.size :]
     served = SERVED[Level.V0_10_2]
     header, _ = decode_request(request, served)
@@ -45,15 +47,15 @@ def test_api_versions_is_the_captured_answer(name: str) -> None:
     assert ADMIN[name]["response_hex"] == answer.hex()
 
 
-def test_there_are_captured_answers_of_several_versions() -> None:
-    """So that the test above compares something."""
+def test_several_versions_were_captured() -> None:
+    """The captures have several versions, without which the test above would compare nothing."""
     assert len([name for name in ADMIN if name.startswith("apiversions")]) >= 3
 
 
 @pytest.mark.parametrize("level", Level, ids=str)
-def test_what_is_not_served_is_refused_by_kind(level: Level) -> None:
-    """An unknown key is UnknownApi; a version of OffsetCommit that is not there is
-    UnservedVersion; the text names level and versions."""
+def test_unserved_requests_are_refused_by_kind(level: Level) -> None:
+    """An unknown key is UnknownApi, and an unknown version of OffsetCommit is UnservedVersion; the
+    text has level and versions."""
     for key in (-1, 33, 99):
         with pytest.raises(UnknownApi, match=f"key {key} .*{level}"):
             SERVED[level].row(key, 0)
@@ -61,8 +63,8 @@ def test_what_is_not_served_is_refused_by_kind(level: Level) -> None:
         SERVED[level].row(8, 9)
 
 
-def test_0_9_0_alone_leaves_such_a_request_without_an_answer() -> None:
-    """As captured: 0.9.0.1 neither answers nor closes, the others close."""
+def test_only_0_9_0_sends_no_response_to_an_unserved_request() -> None:
+    """As captured, 0.9.0.1 neither responds nor closes the connection; the others close it."""
     silent = [level for level in Level if not SERVED[level].closes_on_unsupported]
     assert [Level.V0_9_0] == silent
 
@@ -81,11 +83,11 @@ def test_0_9_0_alone_leaves_such_a_request_without_an_answer() -> None:
         (Level.V0_10_2, 18, 3, 0),
     ],
 )
-def test_where_the_version_is_not_checked_another_is_read(
+def test_an_unchecked_version_decodes_as_the_nearest(
     level: Level, key: int, asked: int, read: int
 ) -> None:
-    """A version that does not exist is read as the nearest that does, where the broker of that age
-    does not look."""
+    """An unknown version decodes as the nearest known one where the broker of that release does not
+    check it."""
     assert read == SERVED[level].row(key, asked).version
 
 

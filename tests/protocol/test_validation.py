@@ -100,8 +100,8 @@ def prepare_produced(one: Produced) -> PreparedSet:
 
 
 @pytest.mark.parametrize("one", PRODUCED, ids=[one.name for one in PRODUCED])
-def test_answer_is_that_of_0_10_2_2(one: Produced) -> None:
-    """The same error code, or the same first offset."""
+def test_response_is_that_of_0_10_2_2(one: Produced) -> None:
+    """The response has the same error code, or the same first offset."""
     if one.error_code or one.name == REFUSED_BY_US:
         with pytest.raises(ApiError) as raised:
             prepare_produced(one)
@@ -126,13 +126,14 @@ IN_PLACE = ["b-plain", "b-snappy", "b-lplain", "b-lgzip", "b-lsnappy", "b-llz4",
 
 @pytest.mark.parametrize("topic", IN_PLACE)
 def test_log_is_that_of_0_10_2_2(topic: str) -> None:
-    """Byte for byte, where no codec of ours has packed anything again."""
+    """The log is equal byte for byte, unless a codec of ours compressed a set again."""
     assert LOGS[topic] == stored(topic)
 
 
 @pytest.mark.parametrize("topic", sorted(LOGS.keys() - set(IN_PLACE)))
-def test_log_holds_what_that_of_0_10_2_2_holds(topic: str) -> None:
-    """Entries with the same offsets, times, attributes, and in wrappers the same bytes inside."""
+def test_log_has_the_messages_of_0_10_2_2(topic: str) -> None:
+    """Entries have the same offsets, timestamps and attributes, and wrappers the same bytes
+    inside."""
     expected = [shown for shown in map(show, entries(LOGS[topic])) if shown[-1] != b"magic-2"]
     if topic == "b-misc":
         expected = [shown for shown in expected if shown[0] != MAGIC_2_OFFSET]
@@ -168,7 +169,7 @@ def prepare(data: bytes, rules: Rules = Rules(), **options: Any) -> PreparedSet:
 @each_codec
 @pytest.mark.parametrize("offset", [2, 0], ids=["java", "librdkafka"])
 def test_numbered_wrapper_is_not_packed_again(codec: int, offset: int) -> None:
-    """Offset and largest timestamp are set where it lies; what is inside keeps its bytes."""
+    """Offset and largest timestamp are set in place; the contents keep their bytes."""
     data = bytearray(wrapped(codec, offset, timestamp_ms=-1))
     prepared = validation.prepare(data, 100, NOW, Rules(), LIMIT, 1 << 30)
     assert wrapped(codec, 102) == bytes(prepared.data) == data
@@ -195,7 +196,7 @@ def test_append_time_of_a_wrapper(codec: int) -> None:
 @each_codec
 @given(pairs=strategies.pairs, first=st.integers(0, 3), gap=st.booleans(), tail=st.booleans())
 def test_any_wrapper(codec: int, pairs: list[Any], first: int, gap: bool, tail: bool) -> None:
-    """Whatever its numbers, the log has the same messages, numbered from the log's end."""
+    """Whatever its inner offsets, the log has the same messages, numbered from the log end."""
     pairs = [*pairs, (b"last", b"")]
     times = list(range(len(pairs)))
     inner = bytes(build_set(pairs[:-1], first, 0, 1, times[:-1]))
@@ -212,8 +213,8 @@ def test_any_wrapper(codec: int, pairs: list[Any], first: int, gap: bool, tail: 
     assert build_set(pairs, 0, 0, 1, times) == message_set.unpack(codec, entry.value or b"")
 
 
-def test_wrapper_that_holds_nothing() -> None:
-    """-1, as 0.10.2.2 answers."""
+def test_empty_wrapper() -> None:
+    """An empty wrapper gets -1, as from 0.10.2.2."""
     for inner in (b"", b"x" * 11):
         with pytest.raises(ApiError) as raised:
             prepare(wrapped(GZIP, inner=inner))
@@ -221,15 +222,15 @@ def test_wrapper_that_holds_nothing() -> None:
 
 
 def test_wrappers_share_the_budget() -> None:
-    """Of a set as a whole."""
+    """One limit applies to a whole set."""
     inner = len(build_set(THREE, 0, 0, 1, TIMES))
     assert prepare(wrapped(GZIP) * 2, max_unpacked_bytes=2 * inner).count == 6
     with pytest.raises(ApiError, match="more than"):
         prepare(wrapped(GZIP) * 2, max_unpacked_bytes=2 * inner - 1)
 
 
-def test_size_is_looked_at_again_after_packing() -> None:
-    """Two small wrappers make one that is too large."""
+def test_size_is_checked_again_after_packing() -> None:
+    """Two small wrappers can make one that is too large."""
     noise = [(None, bytes(range(i, i + 100))) for i in range(20)]
     half = wrapped(GZIP, 19, inner=bytes(build_set(noise, magic=1)))
     assert prepare(half, max_message_bytes=len(half)).count == 20
@@ -245,7 +246,8 @@ def test_size_is_looked_at_again_after_packing() -> None:
 
 
 def test_magic_0_into_a_topic_of_magic_1() -> None:
-    """Plain messages have no timestamp, or under LogAppendTime the broker's; the index the last."""
+    """Plain messages have no timestamp, or with LogAppendTime the broker's; the time index gets the
+    last offset."""
     prepared = prepare(bytes(build_set(THREE)))
     assert build_set(THREE, 100, magic=1) == prepared.data
     assert (-1, -1) == (prepared.max_timestamp_ms, prepared.max_timestamp_offset)
@@ -256,7 +258,7 @@ def test_magic_0_into_a_topic_of_magic_1() -> None:
 
 @each_codec
 def test_compressed_magic_0_into_a_topic_of_magic_1(codec: int) -> None:
-    """One wrapper with relative offsets and no timestamp, or the broker's."""
+    """The result is one wrapper with relative offsets and no timestamp, or the broker's."""
     data = message_set.encode(THREE, codec)
     for rules, time in ((Rules(), -1), (APPENDED, NOW)):
         prepared = prepare(data, rules)
@@ -268,7 +270,7 @@ def test_compressed_magic_0_into_a_topic_of_magic_1(codec: int) -> None:
 
 @each_codec
 def test_magic_1_into_a_topic_of_magic_0(codec: int) -> None:
-    """Timestamps go; a wrapper has absolute offsets; the time index gets nothing."""
+    """Timestamps go, a wrapper has absolute offsets, and the time index gets no entry."""
     old = Rules(magic=0)
     prepared = prepare(bytes(build_set(THREE, 0, 0, 1, TIMES)), old)
     assert build_set(THREE, 100) == prepared.data
@@ -281,7 +283,8 @@ def test_magic_1_into_a_topic_of_magic_0(codec: int) -> None:
 
 
 def test_codec_of_the_topic() -> None:
-    """compression.type other than "producer": plain sets are packed, wrappers packed again."""
+    """With a compression.type other than "producer" plain sets are compressed, and wrappers
+    compressed again."""
     plain = bytes(build_set(THREE, 0, 0, 1, TIMES))
     for data in (plain, wrapped(SNAPPY)):
         prepared = prepare(data, APPENDED, target_codec=GZIP)
@@ -298,7 +301,7 @@ def test_codec_of_the_topic() -> None:
 
 @given(data=st.binary(max_size=120), magic=st.integers(0, 1))
 def test_noise_is_a_clean_error(data: bytes, magic: int) -> None:
-    """Any bytes are taken in or refused by an error of the table."""
+    """Any bytes are accepted or raise an error of the table."""
     try:
         prepare(data, Rules(magic=magic))
     except ApiError:
@@ -307,8 +310,8 @@ def test_noise_is_a_clean_error(data: bytes, magic: int) -> None:
 
 @each_codec
 def test_every_byte_flipped_and_every_cut(codec: int) -> None:
-    """Of a wrapper and of what it holds: refused, or what is taken in can be read; a cut entry is
-    none."""
+    """A damaged wrapper or message inside is refused, or the stored messages can be read; a cut
+    entry is left out."""
     data = wrapped(codec)
     inner = bytes(build_set(THREE, 0, 0, 1, TIMES))
     for size in range(len(data)):
@@ -327,8 +330,9 @@ def flipped(data: bytes, position: int) -> bytes:
     return data[:position] + bytes([data[position] ^ 0xFF]) + data[position + 1 :]
 
 
-def test_bit_of_the_wrapper() -> None:
-    """A producer that types the wrapper LogAppendTime is refused, unless times are dropped."""
+def test_producer_may_not_set_a_wrappers_append_time() -> None:
+    """A wrapper that its producer marked LogAppendTime is refused, unless timestamps are
+    dropped."""
     data = bytes(wrap(compression.compress(GZIP, build_set(THREE, magic=1)), 2, GZIP, 1, 5, True))
     with pytest.raises(InvalidTimestamp):
         prepare(data)
@@ -341,10 +345,10 @@ def test_bit_of_the_wrapper() -> None:
     damaged=st.integers(0, 300),
     most=st.sampled_from([60, 68, 1 << 20]),
 )
-def test_old_producers_take_the_short_way(
+def test_old_producers_sets_take_the_fast_path(
     values: list[bytes | None], cut: int, damaged: int, most: int
 ) -> None:
-    """Sets of magic 0, cut and damaged ones too: what the long way makes of them, and its error."""
+    """Sets of magic 0, cut and damaged ones too, give the result or error of the full path."""
     data = bytearray(message_set.encode([(b"k", value) for value in values], 0, 9))
     del data[len(data) - min(cut, len(data)) :]
     if damaged < len(data):

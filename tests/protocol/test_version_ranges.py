@@ -11,27 +11,36 @@ from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.join_group import JoinGroupRequest
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.served import SERVED, listed_ranges
-from kafka08.protocol.version_ranges import OF_0_9, VersionRanges
+from kafka08.protocol.version_ranges import OF_0_8, OF_0_9, VersionRanges
 
 FETCH = 1
 
 
-def test_the_highest_that_both_have() -> None:
-    """Whether the client or the broker is newer."""
+def test_the_highest_common_version_is_used() -> None:
+    """It is used whether the client or the broker is newer."""
     for last, expected in ((2, 2), (3, 3), (11, 3)):
         ranges = VersionRanges([ApiVersionRange(FETCH, 0, last)])
         assert ranges.highest(FetchRequest, 0, 3) == expected
 
 
+def test_a_broker_may_serve_more_than_the_client_knows() -> None:
+    """A later version than the given one, if the broker serves the API at all."""
+    later = VersionRanges([ApiVersionRange(FETCH, 0, 3)])
+    assert [later.serves_beyond(FetchRequest, version) for version in (2, 3)] == [True, False]
+    assert not VersionRanges([]).serves_beyond(FetchRequest, 0)
+    assert OF_0_9.serves_beyond(FetchRequest, 0)
+    assert not OF_0_8.serves_beyond(FetchRequest, 0)
+
+
 @pytest.mark.parametrize("ranges", [[], [ApiVersionRange(FETCH, 4, 11)]])
-def test_none_in_common_is_an_error(ranges: list[ApiVersionRange]) -> None:
-    """A broker without the API, or with newer versions only."""
+def test_no_common_version_is_an_error(ranges: list[ApiVersionRange]) -> None:
+    """A broker without the API, or with newer versions only, is an error."""
     with pytest.raises(UnsupportedVersion, match="versions 0 to 3"):
         VersionRanges(ranges).highest(FetchRequest, 0, 3)
 
 
-def test_of_0_9_is_what_that_level_serves() -> None:
-    """Fetch 1, JoinGroup 0, and no offset by time."""
+def test_ranges_of_0_9_are_those_of_its_level() -> None:
+    """They have Fetch 1 and JoinGroup 0, and no offset lookup by time."""
     assert OF_0_9.highest(FetchRequest, 0, 3) == 1
     assert OF_0_9.highest(JoinGroupRequest, 0, 1) == 0
     with pytest.raises(UnsupportedVersion):

@@ -59,8 +59,8 @@ def test_a_map_is_not_larger_than_its_file(tmp_path: Path, size: int) -> None:
     os.close(fd)
 
 
-def test_what_cannot_be_mapped_is_an_oserror(tmp_path: Path) -> None:
-    """Of the system, with its number: here a file that is not open for writing."""
+def test_a_failed_mapping_is_an_oserror(tmp_path: Path) -> None:
+    """The error has the system's number: here for a file that is not open for writing."""
     path = tmp_path / "index"
     os.close(make(path))
     fd = os.open(path, os.O_RDONLY)

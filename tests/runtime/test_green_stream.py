@@ -30,7 +30,7 @@ def ends() -> Iterator[Ends]:
 
 
 def test_a_call_waits_for_bytes_and_the_end(ends: Ends) -> None:
-    """While others run."""
+    """Other greenlets run while a call waits."""
     stream, theirs = ends
     gevent.spawn_later(SHORT, theirs.sendall, b"abc")
     buffer = bytearray(2)
@@ -58,8 +58,8 @@ def test_a_wait_ends_with_its_own_timeout(ends: Ends) -> None:
     assert b"c" == stream.recv(1)
 
 
-def test_a_timeout_of_zero_waits_not_at_all(ends: Ends) -> None:
-    """Nor does it let others run."""
+def test_a_timeout_of_zero_does_not_wait(ends: Ends) -> None:
+    """The call does not switch either."""
     stream, _ = ends
     stream.settimeout(0)
     ran: list[int] = []
@@ -70,7 +70,7 @@ def test_a_timeout_of_zero_waits_not_at_all(ends: Ends) -> None:
 
 
 def test_a_shutdown_wakes_a_greenlet_that_waits(ends: Ends) -> None:
-    """Also one without a timeout."""
+    """It wakes one without a timeout too."""
     stream, _ = ends
     stream.settimeout(None)
     gevent.spawn(stream.shutdown, BOTH_WAYS)

@@ -31,8 +31,8 @@ class Loop:
         self.signals.release()
 
 
-def test_a_job_whose_end_fails_holds_back_no_other() -> None:
-    """One signal stands for several results; each is handed over."""
+def test_a_failed_completion_does_not_delay_others() -> None:
+    """One signal announces several results, and each is delivered."""
     loop = Loop()
     pool = NativePool(loop, 1)
     ended: list[Any] = []

@@ -29,8 +29,8 @@ def poller() -> Iterator[SocketPoller]:
     made.close()
 
 
-def test_a_name_below_localhost_is_this_machine_where_nobody_knows_it() -> None:
-    """RFC 6761: only if it cannot be resolved, and no other name."""
+def test_an_unresolvable_name_below_localhost_is_this_machine() -> None:
+    """RFC 6761: it is only if the name cannot be resolved, and no other name is."""
     asked: list[str] = []
 
     def connect(address: Address, _: float) -> socket.socket:
@@ -109,7 +109,7 @@ def test_a_poller_is_woken_from_another_thread(poller: SocketPoller) -> None:
 
 
 def test_a_poller_forgets(poller: SocketPoller) -> None:
-    """A stream is told of by what was last said of it, and not at all once it is forgotten."""
+    """A stream is reported by its last registration, and not at all after `forget`."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.send(b"x")
@@ -121,8 +121,8 @@ def test_a_poller_forgets(poller: SocketPoller) -> None:
         assert [] == poller.poll(0)
 
 
-def test_what_a_task_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """With the name of the task; nothing else ends with it."""
+def test_a_tasks_error_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The line has the task's name; other tasks continue."""
     task = THREADS.spawn(lambda: 1 / 0, name="divider")
     task.join(SECONDS)
     assert not task.is_alive()

@@ -155,7 +155,7 @@ def test_a_close_by_another_leaves_the_descriptor_open_until_then(tmp_path: Path
 
 
 def test_new_files_have_the_permissions_of_the_jvm(tmp_path: Path) -> None:
-    """0666 less the umask."""
+    """A new file has the mode 0666 less the umask."""
     before = os.umask(0o002)
     try:
         SYSTEM_DISK.open(tmp_path / "a", OpenMode.CREATE)
@@ -165,7 +165,7 @@ def test_new_files_have_the_permissions_of_the_jvm(tmp_path: Path) -> None:
 
 
 def test_a_private_file_is_its_owners(tmp_path: Path) -> None:
-    """Whatever the umask is."""
+    """Its mode does not depend on the umask."""
     before = os.umask(0)
     try:
         SYSTEM_DISK.open(tmp_path / "a", OpenMode.PRIVATE)
@@ -174,10 +174,8 @@ def test_a_private_file_is_its_owners(tmp_path: Path) -> None:
     assert 0o600 == (tmp_path / "a").stat().st_mode & 0o777
 
 
-def test_what_the_system_takes_in_parts_arrives_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However often it has to be called."""
+def test_a_write_in_parts_arrives_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call is repeated until all bytes are written."""
     real = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real(fd, data[:7], at))
     SYSTEM_DISK.open(tmp_path / "a", OpenMode.CREATE).pwrite(bytes(range(100)), 5)
@@ -185,7 +183,8 @@ def test_what_the_system_takes_in_parts_arrives_whole(
 
 
 def test_a_directory_is_renamed_with_its_files(disk: Disk, tmp_path: Path) -> None:
-    """What is in it is found under the new name, the old name is gone, and an open file goes on."""
+    """Its files are found under the new name, the old name is gone, and an open file still
+    works."""
     old, new = tmp_path / "old", tmp_path / "new"
     disk.make_directories(old)
     file = disk.open(old / "a", OpenMode.CREATE)

@@ -7,7 +7,7 @@ import pytest
 from kafka08.simulation.members import GROUP, Deliveries
 from kafka08.simulation.network import Network
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
-from kafka08.structs import TopicPartition
+from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.model.server import Server
 from kafka08.zk.operations import Create
@@ -41,11 +41,12 @@ def deliveries(network: Network, new_process: NewProcess, wrong: list[str]) -> D
 
     process.spawn(claim, (), "claim")
     network.scheduler.run(STEPS)
-    return Deliveries(zookeeper, wrong.append)
+    return Deliveries(zookeeper, [], wrong.append, is_safe=True)
 
 
 def test_only_the_owner_may_be_handed_a_message(deliveries: Deliveries, wrong: list[str]) -> None:
-    """Neither may a former one, nor anybody while it has no owner."""
+    """A message that is handed to a former owner, or while its partition has no owner, is a
+    violation."""
     deliveries.note("new", OWNED, 7)
     assert wrong == []
     deliveries.note("old", OWNED, 7)
@@ -57,9 +58,25 @@ def test_only_the_owner_may_be_handed_a_message(deliveries: Deliveries, wrong: l
 
 
 def test_only_the_owners_commits_count(deliveries: Deliveries) -> None:
-    """A former owner may hear of its commit when its successor has started from an earlier one."""
+    """A commit counts if it is acknowledged to the owner of its partition: the successor of a
+    former owner may have started from an earlier offset."""
     deliveries.committed("new", OWNED, 7)
     deliveries.committed("new", OWNED, 6)
     deliveries.committed("old", OWNED, 9)
     deliveries.committed("old", FREE, 9)
     assert deliveries.committed_offsets == {OWNED: 7}
+
+
+def test_a_member_begins_at_no_offset_before_a_committed_one(
+    deliveries: Deliveries, wrong: list[str]
+) -> None:
+    """A member that finds less than what was committed before it asked breaks the rule: it would
+    process the log again."""
+    before = deliveries.least_offsets()
+    deliveries.committed("new", OWNED, 7)
+    deliveries.found("new", {OWNED: NO_OFFSET}, before)
+    least = deliveries.least_offsets()
+    deliveries.found("new", {OWNED: 7, FREE: NO_OFFSET}, least)
+    assert wrong == []
+    deliveries.found("new", {OWNED: NO_OFFSET}, least)
+    assert wrong == ["new begins [t,0] at -1, though 7 was committed"]

@@ -28,7 +28,8 @@ def group() -> Group:
 
 
 def test_a_sound_history(group: Group) -> None:
-    """The successor begins at what was committed, or behind it up to the last message."""
+    """A successor may begin at the committed offset, and anywhere from there to the last message
+    that a member received."""
     history = group.history
     history.committed("a", {TP: 3})
     history.revoked("a", [TP])
@@ -42,7 +43,8 @@ def test_a_sound_history(group: Group) -> None:
 
 
 def test_1_only_of_partitions_that_it_has(group: Group) -> None:
-    """Neither of another one nor after its revocation."""
+    """A member that receives messages of a partition that it does not own, or owns no more, breaks
+    rule 1."""
     group.history.handed("a", OTHER, 0)
     group.history.revoked("a", [TP])
     group.history.handed("a", TP, 5)
@@ -53,21 +55,21 @@ def test_1_only_of_partitions_that_it_has(group: Group) -> None:
 
 @pytest.mark.parametrize("offset", [4, 6])
 def test_2_one_after_the_other(group: Group, offset: int) -> None:
-    """5 comes next, whatever was committed."""
+    """A member whose last message was 4 must receive 5 next, whatever was committed."""
     group.history.handed("a", TP, offset)
     assert group.wrong == [f"a was handed [t,0] offset {offset} instead of 5"]
 
 
 def test_3_nothing_is_skipped(group: Group) -> None:
-    """Nobody was handed 5."""
+    """A member that begins at 6 skips 5, which no member received."""
     group.history.assigned("b", [TP])
     group.history.handed("b", TP, 6)
     assert group.wrong == ["b begins [t,0] at 6, but no member was handed 5"]
 
 
 def test_3_commits_do_not_go_back(group: Group) -> None:
-    """Not one that was acknowledged to the owner. One that a former owner hears of was on its way
-    when its successor asked where to begin, and the successor's commits may be earlier."""
+    """A member must not begin before an offset whose commit was acknowledged to the owner. Commits
+    that a former owner hears of do not count: its successor may have begun before them."""
     group.history.committed("a", {TP: 3})
     group.history.assigned("b", [TP])
     group.history.committed("a", {TP: 5})
@@ -82,8 +84,8 @@ def test_3_commits_do_not_go_back(group: Group) -> None:
     assert group.wrong == ["d begins [t,0] at 4, though 5 was committed"]
 
 
-def test_4_what_is_committed_was_handed_out(group: Group) -> None:
-    """One message too many is one that may be lost."""
+def test_4_committed_messages_were_delivered(group: Group) -> None:
+    """A commit one offset above the received messages breaks rule 4: it may lose a message."""
     group.history.committed("a", {TP: 5})
     assert group.wrong == []
     group.history.committed("a", {TP: 6})
@@ -91,7 +93,8 @@ def test_4_what_is_committed_was_handed_out(group: Group) -> None:
 
 
 def test_logs_that_lose_messages_excuse_gaps() -> None:
-    """But not messages of others' partitions."""
+    """Where logs lose messages, a member may skip some, but must not receive those of a partition
+    that it does not own."""
     group = Group(is_safe=False)
     group.history.handed("a", TP, 2)
     group.history.committed("a", {TP: 9})

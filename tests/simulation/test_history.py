@@ -30,37 +30,41 @@ def kinds(history: History, final: dict[int, bytes]) -> list[str]:
 
 
 def test_a_sound_history(history: History) -> None:
-    """Nothing to complain of, wherever a send without an answer ended up."""
+    """A history without violations has no problems, whether or not a send without a response was
+    stored."""
     assert [] == kinds(history, SOUND)
     history.unknown(TP, b"never arrived")
     assert [] == kinds(history, SOUND)
 
 
 def test_1_lost(history: History) -> None:
-    """The acknowledged c is not there, or stands elsewhere."""
+    """An acknowledged message that is missing, or is at another offset, is lost."""
     assert ["lost"] == kinds(history, {0: b"a", 1: b"b"})
     assert ["lost"] == kinds(history, {0: b"a", 1: b"b", 3: b"c"})
     assert ["lost", "lost", "vanished", "vanished"] == kinds(history, {})
 
 
 def test_2_changed(history: History) -> None:
-    """Two readers were given different contents, or the end has another than a reader saw."""
+    """An offset with different values for two readers, or for a reader and the log at the end, has
+    changed."""
     history.record_read("other", TP, 1, b"c")
     assert ["changed", "changed"] == kinds(history, SOUND)
 
 
 def test_3_vanished(history: History) -> None:
-    """b was read, never acknowledged, and is gone: still a broken promise."""
+    """A message that was read but is missing at the end has vanished, even if it was never
+    acknowledged."""
     assert ["vanished"] == kinds(history, {0: b"a", 2: b"c"})
 
 
 def test_4_repeated(history: History) -> None:
-    """Nobody sent anything twice."""
+    """A value at two offsets is a repetition where senders do not retry."""
     assert ["repeated"] == kinds(history, {**SOUND, 3: b"b"})
 
 
 def test_5_out_of_order(history: History) -> None:
-    """A later send of one sender got a smaller offset; a reader went back. Others may do both."""
+    """One sender's acknowledged offsets, and one reader's offsets, must rise; offsets of different
+    senders and readers may cross."""
     history.acknowledged("other", TP, 1, b"b")
     history.record_read("other", TP, 0, b"a")
     assert [] == kinds(history, SOUND)
@@ -70,8 +74,8 @@ def test_5_out_of_order(history: History) -> None:
 
 
 def test_5_the_order_is_that_of_the_sends(history: History) -> None:
-    """The first of two values was sent again after the second was stored, and acknowledged later:
-    acknowledgements alone would be in order."""
+    """The rule about order compares sends, not acknowledgements: the first of two values was sent
+    again after the second was stored, and acknowledged later."""
     history.unknown(TP, b"first")
     history.unknown(TP, b"second")
     history.acknowledged("sender", TP, 3, b"second")
@@ -80,12 +84,13 @@ def test_5_the_order_is_that_of_the_sends(history: History) -> None:
 
 
 def test_6_invented(history: History) -> None:
-    """Nobody sent d."""
+    """A read message d that no producer sent is a violation."""
     assert ["invented"] == kinds(history, {**SOUND, 3: b"d"})
 
 
 def test_senders_that_try_again() -> None:
-    """Second copies are allowed, order holds where it is promised, and what is lost is lost."""
+    """Senders that retry may store a value twice, but the rules about order and losses still
+    hold."""
     for ordered in (True, False):
         history = History(ordered=ordered, repeats=True)
         history.acknowledged("sender", TP, 2, b"a")

@@ -125,8 +125,9 @@ def read(consumer: KafkaConsumer) -> list[int]:
 def test_a_member_that_the_group_removed_commits_nothing(
     simulated: Simulated, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither by itself nor in on_revoked: its successor may have committed a later offset. The
-    coordinator would store such a commit while the group has no members."""
+    """A removed member commits neither by itself nor in on_revoked: its successor may have
+    committed a later offset. The coordinator would store such a commit while the group has no
+    members."""
     revoked: list[TopicPartition] = []
 
     def test() -> None:
@@ -159,8 +160,8 @@ def remove_member(consumer: KafkaConsumer) -> None:
 def test_a_position_found_for_an_earlier_assignment_is_not_used(
     simulated: Simulated, committed_before: int | None
 ) -> None:
-    """Nor is the error of that search raised. The partition was given up and assigned again before
-    the consumer looked at the result; meanwhile its owner committed a later offset."""
+    """A consumer ignores the result and the error of a search that began before the partition was
+    given up and assigned again: meanwhile its owner may have committed a later offset."""
 
     def test() -> None:
         keys = {"enable_auto_commit": False, "auto_offset_reset": "none"}
@@ -182,7 +183,7 @@ def test_a_position_found_for_an_earlier_assignment_is_not_used(
 def test_a_commit_takes_offsets_alone(
     simulated: Simulated, offset: Any, error: type[Exception]
 ) -> None:
-    """The error names the partition."""
+    """A commit of something else than an offset raises an error that names the partition."""
     consumer = simulated.consumer()
     with pytest.raises(error, match=re.escape(str(A))):
         consumer.commit({A: offset})
@@ -190,8 +191,8 @@ def test_a_commit_takes_offsets_alone(
 
 @pytest.mark.parametrize("has_joined", [False, True])
 def test_close_without_a_broker_ends(simulated: Simulated, has_joined: bool) -> None:
-    """At once if there is no group to leave; it waited for the search for a coordinator, 10 s. A
-    member tries to leave, within its timeout."""
+    """`close` returns at once if there is no group to leave; it waited 10 s for the search for a
+    coordinator. A member tries to leave, within its timeout."""
 
     def test() -> None:
         consumer = simulated.consumer(enable_auto_commit=False)
@@ -241,9 +242,9 @@ def test_guarantee_6_a_failure_that_lasts_30_seconds_is_raised_by_each_poll(
     silently: bool,
     expected: type[KafkaError],
 ) -> None:
-    """Until the broker is back; before that a poll returns nothing, and `stall_cause` has it. Also
-    if connections are not refused: an attempt to open one takes 10 s, and a search tries more than
-    once."""
+    """After 30 s each poll raises the failure until the broker is back; before that a poll returns
+    nothing, and `stall_cause` has it. This holds for connections that are not refused too: an
+    attempt to open one takes 10 s, and a search tries more than once."""
 
     def test() -> None:
         with simulated.consumer() as consumer:
@@ -275,7 +276,8 @@ def is_stalled_by(consumer: KafkaConsumer, expected: type[KafkaError] | None) ->
 
 
 def test_a_failure_ends_with_the_assignment_that_it_concerns(simulated: Simulated) -> None:
-    """A search for a position that nobody needs any more is no reason for an error."""
+    """A consumer that was given another assignment raises no error about a position that it no
+    longer needs."""
 
     def test() -> None:
         with simulated.consumer() as consumer:
@@ -293,7 +295,8 @@ def test_a_failure_ends_with_the_assignment_that_it_concerns(simulated: Simulate
 
 
 def test_a_broker_that_does_not_know_the_topic_yet_moves_nothing(simulated: Simulated) -> None:
-    """It has just started. The member asks again after a second, and stays as it is."""
+    """A member keeps its partitions when a broker that has just started does not know the topic,
+    and asks again after a second."""
     assigned: list[list[TopicPartition]] = []
 
     def test() -> None:

@@ -32,8 +32,8 @@ def content(disk: MemoryDisk, path: Path = A) -> bytes | None:
     return disk.open(path, OpenMode.READ).pread(9999, 0) if disk.exists(path) else None
 
 
-def test_what_was_synced_stays() -> None:
-    """Bytes and names, whatever was written to other files."""
+def test_synced_bytes_and_names_stay() -> None:
+    """A power failure keeps what was synced, whatever was written to other files."""
     for seed in SEEDS:
         disk = a_disk()
         disk.open(B, OpenMode.CREATE).pwrite(b"b", 0)
@@ -42,7 +42,8 @@ def test_what_was_synced_stays() -> None:
 
 
 def test_a_write_may_be_lost_or_torn() -> None:
-    """Each sector is old or new on its own, and the file may have grown by zeros."""
+    """A power failure may keep or lose each sector of an unsynced write, and may leave the new size
+    with zeros."""
     found = set()
     for seed in SEEDS:
         disk = a_disk()
@@ -55,7 +56,8 @@ def test_a_write_may_be_lost_or_torn() -> None:
 
 
 def test_a_truncation_may_be_undone() -> None:
-    """What was written after it is lost then: old bytes never follow new ones of later."""
+    """A power failure may undo an unsynced truncation, and then loses the bytes written after it:
+    old bytes never follow newer ones."""
     found = set()
     for seed in SEEDS:
         disk = a_disk()
@@ -69,7 +71,8 @@ def test_a_truncation_may_be_undone() -> None:
 
 
 def test_a_name_may_be_lost() -> None:
-    """The new one of a rename with all that follow it; there is one of both in any case."""
+    """A power failure may undo an unsynced rename with all later changes of the directory; the file
+    has one of its two names in any case."""
     found = set()
     for seed in SEEDS:
         disk = a_disk()
@@ -82,7 +85,7 @@ def test_a_name_may_be_lost() -> None:
 
 
 def test_the_end_of_a_process_loses_nothing_but_its_locks() -> None:
-    """And its open files."""
+    """A kill keeps all bytes and names, frees the locks of the process, and closes its files."""
     disk = a_disk()
     file = disk.open(A, OpenMode.UPDATE)
     file.pwrite(b"new", 0)
@@ -95,7 +98,7 @@ def test_the_end_of_a_process_loses_nothing_but_its_locks() -> None:
 
 
 def test_a_store_into_a_map_is_a_write() -> None:
-    """Seen by readers at once, and lost with the power."""
+    """Readers see a store into a map at once, and a power failure may lose it."""
     found = set()
     for seed in SEEDS:
         disk = a_disk()

@@ -9,7 +9,8 @@ from kafka08.simulation.plan import Fault, draw_plan, with_faults
 
 
 def test_faults_of_chosen_kinds_alone() -> None:
-    """Each of them, in every run, and nothing else of the plan changes."""
+    """A run with chosen kinds of faults has faults of each of them and of no other; the rest of its
+    plan is the same."""
     plan = draw_plan(1, SAFE)
     kinds = {Fault.KILL, Fault.CUT}
     chosen = with_faults(plan, 1, kinds)

@@ -15,14 +15,15 @@ from kafka08.structs import TopicPartition
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
 @pytest.mark.parametrize("seed", [2, 3, 8])
 def test_the_group_reads_and_commits_everything(seed: int, level: str) -> None:
-    """Whatever befalls its members, brokers and network."""
+    """The group processes and commits every message, whatever happens to its members, brokers and
+    network."""
     outcome = simulate(seed, plan=with_coordinator(draw_plan(seed, SAFE), level))
     assert outcome.verdict is None
     assert outcome.acknowledged > 0
 
 
 def test_a_run_is_the_same_again() -> None:
-    """Threads of the consumer included: the same seed, the same story."""
+    """Two runs of a seed have the same hash, threads of the consumers included."""
     digests = {
         simulate(8, plan=with_coordinator(draw_plan(8, SAFE), "0.10.2")).digest for _ in range(2)
     }
@@ -30,7 +31,7 @@ def test_a_run_is_the_same_again() -> None:
 
 
 def test_a_planted_defect_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A consumer that commits one message more than it has handed out."""
+    """A run finds a consumer that commits one message more than it has returned."""
 
     def too_far(self: Partitions) -> dict[TopicPartition, int]:
         return {tp: offset + 1 for tp, offset in positions(self).items()}

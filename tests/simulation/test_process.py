@@ -20,7 +20,7 @@ def new_process() -> Process:
 
 
 def test_a_dead_process_takes_no_step_and_no_finally() -> None:
-    """A task that waits when its process dies does not run on: not even what cleans up."""
+    """A task that waits when its process dies does not continue, not even with its cleanup."""
     process = new_process()
     seen: list[str] = []
 
@@ -40,7 +40,7 @@ def test_a_dead_process_takes_no_step_and_no_finally() -> None:
 
 
 def test_a_stopped_process_sees_time_jump() -> None:
-    """What became due while it was stopped happens when it goes on."""
+    """Timers that became due while it was stopped fire when it resumes."""
     process = new_process()
     seen: list[float] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from kafka08.simulation.process import Process
-from kafka08.simulation.scheduler import Scheduler
+from kafka08.simulation.scheduler import Scheduler, Timer
 from kafka08.simulation.trace import Trace
 from tests.simulation.conftest import STEPS, NewProcess
 
@@ -20,20 +20,22 @@ def order_of(scheduler: Scheduler, new_process: NewProcess, count: int = 20) -> 
 
 
 def test_time_jumps_to_the_next_timer(scheduler: Scheduler) -> None:
-    """Timers of one time keep their order; a cancelled one is nothing."""
+    """Time jumps from timer to timer; timers of one time keep their order, and a cancelled one is
+    not called."""
     seen: list[tuple[float, str]] = []
     for at, name in [(5.0, "late"), (1.0, "a"), (1.0, "b"), (2.0, "cancelled")]:
-        timer = scheduler.call_at(at, lambda name: seen.append((scheduler.now, name)), name)
+        timer = Timer(lambda name: seen.append((scheduler.now, name)), (name,))
+        scheduler.call_at(at, timer.run)
         if name == "cancelled":
             timer.cancel()
     assert scheduler.run(STEPS) is False, "nothing is left to do"
     assert seen == [(1.0, "a"), (1.0, "b"), (5.0, "late")]
 
 
-def test_without_disorder_who_waits_longest_runs(
+def test_without_disorder_the_longest_waiting_task_runs(
     scheduler: Scheduler, new_process: NewProcess
 ) -> None:
-    """Plain order."""
+    """Without disorder tasks run in the order in which they became ready."""
     assert list(range(20)) == order_of(scheduler, new_process)
 
 
@@ -48,7 +50,7 @@ def in_disorder(seed: int) -> tuple[Scheduler, Process]:
 
 
 def test_disorder_is_drawn_from_the_seed() -> None:
-    """The same for the same seed, and another for another."""
+    """A seed determines the order of tasks, and another seed leads to another order."""
 
     def drawn(seed: int) -> list[int]:
         scheduler, process = in_disorder(seed)
@@ -59,7 +61,7 @@ def test_disorder_is_drawn_from_the_seed() -> None:
 
 
 def test_disorder_is_limited_to_its_windows() -> None:
-    """Before and after them, plain order."""
+    """Before and after the windows tasks run in plain order."""
     scheduler, process = in_disorder(1)
     scheduler.disorder_within([(10.0, 20.0)])
     orders: list[list[int]] = []

@@ -35,8 +35,9 @@ def shrunk(plan: Plan, needs: set[int], runs_max: int = 10_000) -> tuple[Plan, i
     return found.plan, found.runs
 
 
-def test_what_is_not_needed_goes() -> None:
-    """Two faults far apart, the group and nothing else: one member, plain order, two brokers."""
+def test_unneeded_parts_are_removed() -> None:
+    """A failure that needs two distant faults and the group shrinks to these with one member, plain
+    order and two brokers."""
     small, _ = shrunk(PLAN, {3, 16})
     assert {3, 16} == {fault.number for fault in small.faults}
     assert (1, 2, 0.0, 1) == (small.members, small.brokers, small.disorder, small.partitions)
@@ -44,20 +45,20 @@ def test_what_is_not_needed_goes() -> None:
 
 
 def test_a_run_that_needs_no_fault_keeps_none() -> None:
-    """All are left out at once."""
+    """A failure that needs no fault shrinks to a plan without faults."""
     small, _ = shrunk(PLAN, set())
     assert () == small.faults
 
 
-def test_it_ends_in_time_with_what_was_found() -> None:
-    """However large the plan still is."""
+def test_it_ends_in_time_with_its_best_plan() -> None:
+    """The search ends in time and keeps the smallest plan so far, however large that is."""
     small, runs = shrunk(PLAN, {3, 16}, runs_max=5)
     assert 5 == runs
     assert {3, 16} <= {fault.number for fault in small.faults}
 
 
-def test_order_is_needed_in_some_parts_of_the_time_alone() -> None:
-    """Windows: disorder is kept where the run fails only with it."""
+def test_order_is_needed_in_some_windows_alone() -> None:
+    """Disorder is kept in the windows where the run fails only with it."""
 
     def run(plan: Plan, _until: float | None) -> Outcome:
         within = plan.windows is None or any(start <= 12.0 < end for start, end in plan.windows)
@@ -70,12 +71,12 @@ def test_order_is_needed_in_some_parts_of_the_time_alone() -> None:
 
 
 def test_another_failure_is_no_smaller_one() -> None:
-    """The kind of a verdict: without names, numbers and messages."""
+    """Verdicts are of one kind if they differ only in names, numbers and messages."""
     assert kind_of("lost: [t,3] offset 23 b'p/46'") == kind_of("lost: [t,0] offset 1 b'x'")
     assert kind_of("lost: [t,3] offset 23") != kind_of("vanished: [t,3] offset 23")
 
 
 def test_a_plan_comes_back_from_its_file() -> None:
-    """With everything in it."""
+    """The file has every field of the plan."""
     plan = replace(PLAN, windows=((0.0, 1.5), (3.0, float("inf"))), salt=3)
-    assert plan == Plan.from_json(plan.to_json())
+    assert (1, plan) == Plan.from_json(plan.to_json(1))

@@ -52,7 +52,8 @@ Run = Callable[[Callable[[], object]], None]
 
 
 def test_bytes_arrive_in_order(pair: Pair, run: Run) -> None:
-    """However they are cut; a full buffer lets in no more until some are read."""
+    """Bytes arrive in order however they are cut, and a full buffer accepts no more until some are
+    read."""
 
     def talk() -> None:
         ours, theirs = pair.connect()
@@ -69,8 +70,9 @@ def test_bytes_arrive_in_order(pair: Pair, run: Run) -> None:
     run(talk)
 
 
-def test_a_reader_is_not_woken_by_what_its_peer_reads(pair: Pair, run: Run) -> None:
-    """Half of all steps of a run would be such wake-ups."""
+def test_a_reader_is_not_woken_by_its_peers_reads(pair: Pair, run: Run) -> None:
+    """A task that waits for bytes is not woken when its peer reads: half of all steps of a run
+    would be such wake-ups."""
 
     def talk() -> None:
         ours, theirs = pair.connect()
@@ -88,7 +90,8 @@ def test_a_reader_is_not_woken_by_what_its_peer_reads(pair: Pair, run: Run) -> N
 
 
 def test_a_closed_end_is_an_end_or_a_reset(pair: Pair, run: Run) -> None:
-    """After all that was sent; a reset if something was not read."""
+    """The peer of a closed end reads all that was sent and then the end of the stream, or a reset
+    if the closed end had not read everything."""
 
     def talk() -> None:
         ours, theirs = pair.connect()
@@ -106,8 +109,8 @@ def test_a_closed_end_is_an_end_or_a_reset(pair: Pair, run: Run) -> None:
     run(talk)
 
 
-def test_nobody_listens(pair: Pair, run: Run) -> None:
-    """Refused at once; a host that is off says nothing."""
+def test_connecting_without_a_listener(pair: Pair, run: Run) -> None:
+    """A host without a listener refuses a connection at once; a host that is off sends nothing."""
 
     def talk() -> None:
         with pytest.raises(ConnectionRefusedError):
@@ -121,8 +124,8 @@ def test_nobody_listens(pair: Pair, run: Run) -> None:
     run(talk)
 
 
-def test_a_cut_holds_back_and_loses_nothing(pair: Pair, run: Run) -> None:
-    """As TCP: what was sent meanwhile arrives after it, in order."""
+def test_a_cut_delays_bytes_and_loses_none(pair: Pair, run: Run) -> None:
+    """Bytes that were sent during a cut arrive after it, in order, as with TCP."""
 
     def talk() -> None:
         ours, theirs = pair.connect()
@@ -139,7 +142,7 @@ def test_a_cut_holds_back_and_loses_nothing(pair: Pair, run: Run) -> None:
 
 
 def test_a_half_open_connection_says_nothing(pair: Pair, run: Run) -> None:
-    """Neither bytes nor an end arrive, for ever."""
+    """A half-open connection delivers neither bytes nor an end."""
 
     def talk() -> None:
         ours, theirs = pair.connect()
@@ -153,7 +156,7 @@ def test_a_half_open_connection_says_nothing(pair: Pair, run: Run) -> None:
 
 
 def test_a_reset_ends_both_sides(pair: Pair, run: Run) -> None:
-    """The next read or write raises it."""
+    """After a reset the next read or write of either end raises it."""
 
     def talk() -> None:
         ours, theirs = pair.connect()

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from kafka08.profile import SAFE
+from kafka08.simulation.frames import name_of_request
 from kafka08.simulation.plan import Fault, PlannedFault, draw_plan
 from kafka08.simulation.run import simulate
-from kafka08.simulation.timeline import Timeline, name_of_request
+from kafka08.simulation.timeline import Timeline
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 def test_a_run_is_on_its_page() -> None:
-    """Hosts with their processes, messages, faults, notes."""
+    """The page has the hosts with their processes, messages, faults and notes."""
     fault = PlannedFault(0, Fault.ZOOKEEPER, 1.0, 2.0)
     plan = replace(draw_plan(1, SAFE), faults=(fault,), faults_seconds=5.0, members=0)
     timeline = Timeline()

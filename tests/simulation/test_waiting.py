@@ -32,7 +32,7 @@ def run(scheduler: Scheduler, process: Process) -> Callable[..., None]:
 
 
 def test_a_lock_has_one_holder(process: Process, run: Callable[..., None]) -> None:
-    """Others wait, as long as they are told to."""
+    """Tasks wait for a lock that another one holds, at most for their timeout."""
     lock, seen = SimLock(process, reentrant=False), list[str]()
 
     def hold() -> None:
@@ -53,7 +53,8 @@ def test_a_lock_has_one_holder(process: Process, run: Callable[..., None]) -> No
 def test_a_reentrant_lock_is_released_as_often_as_it_was_taken(
     process: Process, run: Callable[..., None]
 ) -> None:
-    """And by its holder alone."""
+    """A reentrant lock is free once its holder, and no other task, has released it as often as it
+    took it."""
     lock, seen = SimLock(process, reentrant=True), list[str]()
 
     def hold() -> None:
@@ -74,10 +75,10 @@ def test_a_reentrant_lock_is_released_as_often_as_it_was_taken(
     assert seen == ["last", "other"]
 
 
-def test_a_condition_lets_go_of_its_lock_while_it_waits(
+def test_a_condition_releases_its_lock_while_it_waits(
     process: Process, run: Callable[..., None]
 ) -> None:
-    """`notify` wakes one; a wait that nobody ends says so after its timeout."""
+    """`notify` wakes one task; a wait without a notification returns False after its timeout."""
     lock = SimLock(process, reentrant=True)
     condition, seen = SimCondition(process, lock), list[bool]()
 
@@ -96,7 +97,7 @@ def test_a_condition_lets_go_of_its_lock_while_it_waits(
 
 
 def test_an_event_stays_set(process: Process, run: Callable[..., None]) -> None:
-    """Those that wait go on, and those that come later do not wait."""
+    """A wait returns False after its timeout, and True at once where the event was set before."""
     event, seen = SimEvent(process), list[bool]()
 
     def wait() -> None:
@@ -113,7 +114,8 @@ def test_an_event_stays_set(process: Process, run: Callable[..., None]) -> None:
 
 
 def test_a_queue_gives_its_oldest_item(process: Process, run: Callable[..., None]) -> None:
-    """Empty after the timeout, or at once."""
+    """`get` returns the oldest item, and raises Empty after its timeout or, without waiting, at
+    once."""
     items, seen = SimQueue(process), list[object]()
 
     def take() -> None:

@@ -19,8 +19,8 @@ def log(error: Exception) -> None:
         logger.exception("Uncaught exception")
 
 
-def test_what_no_fault_explains_is_noticed() -> None:
-    """An error of Kafka or of a disk is one that a fault can cause."""
+def test_unexpected_errors_are_noticed() -> None:
+    """A logged exception is reported unless it is one of Kafka or of a disk, which faults cause."""
     caught: list[tuple[str, BaseException]] = []
     bug = KeyError("a bug")
     with watched_logs(lambda name, error: caught.append((name, error))):
@@ -35,7 +35,8 @@ def test_what_no_fault_explains_is_noticed() -> None:
 def test_it_works_without_a_level_and_prints_no_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """`kafka08 simulate` turns logs off; the rule holds there too."""
+    """Exceptions are reported without being printed where the level of the root logger turns logs
+    off, as `kafka08 simulate` does."""
     caught: list[BaseException] = []
     caplog.set_level(logging.CRITICAL + 1)
     with watched_logs(lambda _, error: caught.append(error)):

@@ -1,4 +1,4 @@
-"""Connections to the simulated ZooKeeper that break at a write."""
+"""The simulated ZooKeeper: connections that break at a write, sessions that outlive an outage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.simulation.conftest import STEPS, NewProcess
 def test_a_connection_breaks_at_its_next_write(
     network: Network, new_process: NewProcess, when: AtNextWrite
 ) -> None:
-    """A read passes. The write is applied or not, and its client cannot tell."""
+    """A connection with a fault survives reads and breaks at its next write, which is applied or
+    not; its client cannot know."""
     zookeeper = SimZooKeeper(network, Server())
     process = new_process("client")
     session = zookeeper.session(process, SessionSettings(ADDRESS))
@@ -43,3 +44,27 @@ def test_a_connection_breaks_at_its_next_write(
     assert before is None
     assert isinstance(created, SessionLost)
     assert (after is not None) == (when is AtNextWrite.AFTER)
+
+
+def test_a_session_outlives_an_outage(network: Network, new_process: NewProcess) -> None:
+    """A server that is down expires no session: after its start each has its whole timeout."""
+    zookeeper = SimZooKeeper(network, Server())
+    process = new_process("client")
+    session = zookeeper.session(process, SessionSettings(ADDRESS))
+    ids: list[int | None] = []
+
+    def use() -> None:
+        session.start()
+        process.sleep(5.0)
+        ids.append(session.session_id)
+        zookeeper.stop()
+        process.sleep(1000.0)
+        zookeeper.start()
+        process.sleep(5.0)
+        ids.append(session.session_id)
+        network.scheduler.is_over = True
+
+    process.spawn(use, (), "client")
+    network.scheduler.run(STEPS)
+    assert ids[0] is not None
+    assert ids[0] == ids[1]

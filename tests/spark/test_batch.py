@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_spark_finds_the_source_by_itself(spark: SparkSession) -> None:
-    """A session without `register` finds it by the name of the package pyspark_kafka08."""
+    """A session without `register` finds the source by the name of the package pyspark_kafka08."""
     seen = subprocess.run(
         [sys.executable, "-c", "import pkgutil; print([m.name for m in pkgutil.iter_modules()])"],
         capture_output=True,
@@ -36,8 +36,8 @@ def test_spark_finds_the_source_by_itself(spark: SparkSession) -> None:
 
 
 def test_exact_ranges(spark: SparkSession, brokers: Topics) -> None:
-    """offsetRanges over sets of every codec: the rows of the ranges, one task each, a partition
-    as often as it is named; an empty range costs nothing."""
+    """offsetRanges over sets of every codec gives the rows of the ranges, one task each, a
+    partition as often as it is listed; an empty range needs no task."""
     topic = brokers.filled([400, 300], codec=-1)
     ranges = [
         OffsetRange(topic, 0, 3, 3),
@@ -53,7 +53,8 @@ def test_exact_ranges(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_columns(spark: SparkSession, brokers: Topics) -> None:
-    """All columns with the names and types of Spark's connector; times are null, of type -1."""
+    """A frame has all columns with the names and types of Spark's connector; timestamps are null,
+    of type -1."""
     topic = brokers.filled([2])
     frame = brokers.read(spark, subscribe=topic, includeHeaders="true")
     assert frame.schema.simpleString() == (
@@ -106,7 +107,7 @@ def test_subscriptions(spark: SparkSession, brokers: Topics, how: str) -> None:
 
 
 def test_start_and_end(spark: SparkSession, brokers: Topics) -> None:
-    """Offsets for each partition, -2 and -1 for the ends; the map must be complete."""
+    """Offsets are given for each partition, -2 and -1 for the ends; the map must be complete."""
     topic = brokers.filled([20, 30])
     frame = brokers.read(
         spark,
@@ -138,7 +139,7 @@ def test_splitting(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_a_frame_is_a_snapshot(spark: SparkSession, brokers: Topics) -> None:
-    """One load() plans once: later messages are for the next load()."""
+    """One load() plans once, and does not read later messages."""
     topic = brokers.filled([10])
     frame = brokers.read(spark, subscribe=topic)
     assert frame.count() == 10
@@ -147,8 +148,9 @@ def test_a_frame_is_a_snapshot(spark: SparkSession, brokers: Topics) -> None:
     assert brokers.read(spark, subscribe=topic).count() == 15
 
 
-def test_filters_cut_what_is_read(spark: SparkSession, brokers: Topics) -> None:
-    """pushFilters: conditions on partition and offset become ranges before anything is read."""
+def test_filters_narrow_the_ranges(spark: SparkSession, brokers: Topics) -> None:
+    """pushFilters turns conditions on partition and offset into ranges before any message is
+    read."""
     topic = brokers.filled([100, 100])
     frame = brokers.read(spark, subscribe=topic, pushFilters="true")
     where = frame.where("partition = 1 and offset >= 20 and offset < 30 and value is not null")
@@ -172,7 +174,7 @@ def test_large_messages(spark: SparkSession, brokers: Topics) -> None:
         brokers.read(spark, maxFetchBytes="1500", **options).collect()
 
 
-def test_what_is_not_there(spark: SparkSession, brokers: Topics) -> None:
+def test_missing_ranges_and_topics(spark: SparkSession, brokers: Topics) -> None:
     """A range beyond the log is an error that lists all of it, or is cut; reading a missing topic
     does not create it."""
     topic = brokers.filled([10])
@@ -220,6 +222,6 @@ def test_sql_view(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_unknown_options_are_refused(spark: SparkSession, brokers: Topics) -> None:
-    """A misspelt limit is an error: it must not read everything."""
+    """A misspelt limit is an error instead of reading everything."""
     with pytest.raises(PySparkException, match="unknown option minpartition;"):
         brokers.read(spark, subscribe="t", minPartition="5").collect()

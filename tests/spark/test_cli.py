@@ -34,7 +34,7 @@ def run(brokers: Topics, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_read(brokers: Topics, tmp_path: Path) -> None:
-    """A range is written as JSON lines. The command shows the plan, and nothing of Spark."""
+    """The command writes a range as JSON lines, and prints its plan without Spark's own log."""
     topic = brokers.filled([30])
     output = tmp_path / "pages"
     read = run(
@@ -73,16 +73,16 @@ def test_the_plan_alone(brokers: Topics, tmp_path: Path) -> None:
     ("arguments", "fault"),
     [
         (["--range", "0:1"], "--range '0:1' is not of the form PARTITION:FROM:UNTIL"),
-        (["--range", "0:1:2", "--group", "g"], "use one of --range and --group"),
+        (["--range", "0:1:2", "--group", "g"], "Give only one of --range and --group."),
         (["--range", "0:5:2"], "starts behind its end"),
         (["--conf", "spark.cores.max"], "--conf 'spark.cores.max' is not of the form KEY=VALUE"),
         (["--conf", "cores=1"], "--conf cores: the names of Spark's properties start with spark."),
-        (["--conf", "spark.master=yarn"], "use --master instead of --conf spark.master"),
-        (["--master", "yarn", "--cores", "2"], "use one of --master and --cores"),
+        (["--conf", "spark.master=yarn"], "Give --master instead of --conf spark.master."),
+        (["--master", "yarn", "--cores", "2"], "Give only one of --master and --cores"),
     ],
 )
 def test_misuse(brokers: Topics, tmp_path: Path, arguments: list[str], fault: str) -> None:
-    """Exit code 2 and one sentence."""
+    """Misuse gives exit code 2 and one sentence."""
     done = run(brokers, "read", "t", "--output", str(tmp_path / "x"), *arguments)
     assert done.returncode == 2
     assert fault in done.stderr

@@ -23,7 +23,7 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "spark.md"
 def test_every_message_is_in_the_files_once(
     spark: SparkSession, brokers: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run, killed before its end, run again and once more: each batch holds the messages that came
+    """The job runs, is killed before its end, runs again and once more: each batch has the messages
     since the one before, none twice."""
     script = tmp_path / "daily.py"
     script.write_text(next(block.code for block in blocks(PAGE.read_text()) if block.file))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
 from pyspark.sql.datasource import (
     EqualNullSafe,
@@ -17,7 +19,7 @@ from pyspark.sql.datasource import (
 )
 
 from kafka08.arrow.ranges import OffsetRange
-from kafka08.spark.filters import is_exact, narrow
+from kafka08.spark.filters import is_exact, narrow, since_ms
 
 RANGES = [OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 50), OffsetRange("u", 0, 5, 6)]
 
@@ -60,8 +62,35 @@ def test_narrow(filters: list[Filter], expected: list[tuple[str, int, int, int]]
         In(("partition",), (1, None)),
         Not(EqualTo(("partition",), 1)),
         IsNotNull(("partition",)),
+        GreaterThanOrEqual(("timestamp",), datetime(2017, 7, 14, tzinfo=UTC)),
     ],
 )
 def test_other_filters_are_sparks(other: Filter) -> None:
     """Filters that the source cannot apply exactly are left to Spark."""
     assert not is_exact(other)
+
+
+def at(seconds: float, zone: timezone = UTC) -> datetime:
+    return datetime.fromtimestamp(seconds, zone)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([], None),
+        ([GreaterThanOrEqual(("timestamp",), at(5))], 5000),
+        ([GreaterThan(("timestamp",), at(5.0019))], 5001),
+        ([EqualTo(("timestamp",), at(5)), GreaterThan(("timestamp",), at(4))], 5000),
+        ([GreaterThan(("timestamp",), at(5, timezone(timedelta(hours=2))))], 5000),
+        ([LessThan(("timestamp",), at(5))], None),
+        ([Not(GreaterThan(("timestamp",), at(5)))], None),
+        ([GreaterThan(("timestamp",), at(-5))], None),
+        ([GreaterThan(("timestamp",), None)], None),
+        ([GreaterThan(("timestamp",), at(5).replace(tzinfo=None))], None),
+        ([GreaterThan(("offset",), 5), GreaterThan(("timestamp", "x"), at(5))], None),
+    ],
+)
+def test_lower_bounds_of_time(filters: list[Filter], expected: int | None) -> None:
+    """The latest lower bound of `timestamp` counts, rounded down to milliseconds; filters without
+    one, before 1970 or without a time zone say nothing."""
+    assert since_ms(filters) == expected

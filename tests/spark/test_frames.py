@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_it_reads_what_the_format_reads(spark: SparkSession, brokers: Topics) -> None:
-    """The same rows, columns and types by the same options, several tasks for a partition."""
+def test_it_reads_the_rows_of_the_format(spark: SparkSession, brokers: Topics) -> None:
+    """The same options give the same rows, columns and types, with several tasks for a
+    partition."""
     from kafka08.spark import read_ranges, register
 
     register(spark)

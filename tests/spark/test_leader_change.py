@@ -31,8 +31,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def test_the_leader_is_killed_during_a_read(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    """kill -9 when both tasks have handed out their first rows: the rest comes from the new leader,
-    no row twice, none missing, and no task is run again (local mode would not)."""
+    """After kill -9, when both tasks have returned their first rows, the rest comes from the new
+    leader: no row twice, none missing, and no task is run again (local mode would not)."""
     register_points(spark)
     hold = tmp_path / "hold-read"
     hold.touch()

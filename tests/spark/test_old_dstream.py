@@ -56,7 +56,7 @@ def into(seen: list[Any]) -> Callable[[Any], None]:
     [(5, 9, None, 9), (5, 9, 2, 7), (5, 9, 10, 9), (5, 5, None, 5), (5, 3, None, 5), (5, 3, 2, 5)],
 )
 def test_end_of_an_interval(start: int, latest: int, limit: int | None, end: int) -> None:
-    """At the latest offset or the limit, never before the interval's start."""
+    """An interval ends at the latest offset or the limit, never before its start."""
     assert clamped(start, latest, limit) == end
 
 
@@ -136,7 +136,7 @@ def test_group_stream(spark: SparkSession, ssc: StreamingContext, brokers: Topic
 @pytest.mark.parametrize(
     ("committed", "start"), [(None, 9), (4, 4), (2, 2), (8, 8), (1, 9), (1000, 9)]
 )
-def test_where_a_group_goes_on(committed: int | None, start: int) -> None:
+def test_where_a_group_continues(committed: int | None, start: int) -> None:
     """At its committed offset if the log [2, 8) has it, else where auto.offset.reset says."""
     tp = TopicPartition("t", 0)
     stored = {} if committed is None else {tp: committed}
@@ -159,7 +159,7 @@ def test_a_group_behind_the_log(ssc: StreamingContext, brokers: Topics) -> None:
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_group_finds_new_partitions(ssc: StreamingContext, brokers: Topics) -> None:
-    """They are read from their earliest offset, as by the high-level consumer."""
+    """New partitions are read from their earliest offset, as by the high-level consumer."""
     topic = brokers.filled([3])
     seen: list[Any] = []
     stream = KafkaUtils.createStream(ssc, brokers.zookeeper, f"group-of-{topic}", {topic: 1})
@@ -172,7 +172,8 @@ def test_a_group_finds_new_partitions(ssc: StreamingContext, brokers: Topics) ->
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 def test_a_failed_interval_is_not_committed(ssc: StreamingContext, brokers: Topics) -> None:
-    """Nor is any later one, though Spark continues: the next start reads its messages again."""
+    """Nor is any later interval, though Spark continues: the next start reads its messages
+    again."""
     topic = brokers.filled([10])
     group = f"group-of-{topic}"
     tp = TopicPartition(topic, 0)
@@ -232,8 +233,8 @@ class Intervals:
 
 
 def test_an_interval_without_an_rdd_leaves_its_messages_to_the_next() -> None:
-    """A regression: the ranges moved on before the RDD was made, so no interval had its
-    messages."""
+    """If creating the RDD fails, the next interval has the messages. (The ranges used to advance
+    before the RDD was made.)"""
     intervals = Intervals()
     assert intervals.ends(0) == (0, 10)
     intervals.cluster.errors.append(LeaderNotAvailable("[t,0]"))
@@ -242,15 +243,16 @@ def test_an_interval_without_an_rdd_leaves_its_messages_to_the_next() -> None:
     assert intervals.ends(2) == (10, 30)
 
 
-def test_however_many_intervals_wait_each_keeps_its_messages() -> None:
-    """A regression: of more than a thousand, the oldest was forgotten before its outputs ran."""
+def test_every_waiting_interval_keeps_its_messages() -> None:
+    """Of more than a thousand waiting intervals each has its messages. (The oldest used to be
+    forgotten before its outputs ran.)"""
     intervals = Intervals()
     made = [intervals.ends(number) for number in range(KEPT_BATCHES + 100)]
     assert intervals.ends(0) == made[0] == (0, 10)
     assert intervals.done(0) == [OffsetRange("t", 0, 0, 10)]
 
 
-def test_an_interval_that_is_done_is_not_made_again() -> None:
+def test_a_finished_interval_is_not_made_again() -> None:
     """A second RDD for it would have the next interval's messages."""
     intervals = Intervals()
     intervals.ends(0)
@@ -306,7 +308,7 @@ def test_topics_are_those_of_the_offsets() -> None:
     ("reset", "earliest"), [("smallest", True), ("Smallest", True), ("largest", False)]
 )
 def test_the_reset_ignores_case(reset: str, earliest: bool) -> None:
-    """As in 2.4."""
+    """auto.offset.reset may have any case, as in 2.4."""
     params = {"metadata.broker.list": "b1:9092", "auto.offset.reset": reset, **NOT_ASKED}
     assert OldCluster(params).starts_at_earliest is earliest
 

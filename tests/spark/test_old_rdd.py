@@ -63,7 +63,8 @@ def test_message_decodes_on_access() -> None:
 
 
 def test_arguments_are_checked(spark: SparkSession) -> None:
-    """A TypeError as in 2.4; without a broker the error says what to give."""
+    """Wrong arguments are a TypeError as in 2.4; the error without a broker says which argument is
+    missing."""
     sc = spark.sparkContext
     with pytest.raises(TypeError, match="kafkaParams should be dict"):
         KafkaUtils.createRDD(sc, [], [])  # type: ignore[arg-type]
@@ -167,7 +168,7 @@ def test_ranges_are_checked_on_the_driver(spark: SparkSession, brokers: Topics) 
         KafkaUtils.createRDD(spark.sparkContext, {"bootstrap.servers": brokers.bootstrap}, ranges)
 
 
-def test_what_was_a_limit(spark: SparkSession, brokers: Topics) -> None:
+def test_large_messages(spark: SparkSession, brokers: Topics) -> None:
     """A message larger than fetch.message.max.bytes is read."""
     topic = brokers.filled([3])
     brokers.produce(TopicPartition(topic, 0), [(None, b"x" * 100_000)])

@@ -21,19 +21,21 @@ def conf(**given: str) -> Get:
 
 
 def test_no_limit() -> None:
-    """There is none by default, nor with backpressure before its first interval."""
+    """No rate limits an interval by default, nor the first one with backpressure."""
     assert RateLimit(conf(), 1000).limits({T0: 5}) is None
     assert RateLimit(conf(enabled="true"), 1000).limits({T0: 5}) is None
 
 
 def test_a_fixed_rate_is_of_each_partition() -> None:
-    """In messages a second, whatever the lag; at least one message in a short interval."""
+    """The rate is in messages a second per partition, whatever the lag; a short interval has at
+    least one message."""
     assert RateLimit(conf(max_rate="10"), 500).limits({T0: 0, T1: 9999}) == {T0: 5, T1: 5}
     assert RateLimit(conf(max_rate="1"), 100).limits({T0: 7}) == {T0: 1}
 
 
 def test_a_shared_rate_is_shared_by_lag() -> None:
-    """It begins at the initial rate; the fixed rate limits each partition."""
+    """Partitions share the rate by their lag. It begins at the initial rate; the fixed rate limits
+    each partition."""
     lags = {T0: 300, T1: 100, T2: 0}
     limit = RateLimit(conf(enabled="true", initialRate="1000"), 2000)
     assert limit.limits(lags) == {T0: 1500, T1: 500, T2: 1}
@@ -43,7 +45,7 @@ def test_a_shared_rate_is_shared_by_lag() -> None:
     assert RateLimit(conf(initialRate="1000"), 2000).limits(lags) is None
 
 
-def test_the_rate_follows_what_is_done() -> None:
+def test_the_rate_follows_the_processing_rate() -> None:
     """The first interval's rate comes first, then the reached one less the backlog, not below the
     least rate; limits use it."""
     limit = RateLimit(conf(enabled="true", initialRate="5000", pid_minRate="200"), 1000)
@@ -69,7 +71,7 @@ def test_the_derivative() -> None:
 
 
 @pytest.mark.parametrize(("end", "count", "took"), [(2000, 0, 9), (2000, 5, 0), (1000, 5, 9)])
-def test_what_tells_nothing(end: int, count: int, took: int) -> None:
+def test_intervals_without_information_are_ignored(end: int, count: int, took: int) -> None:
     """An interval without messages or time, or reported before, changes nothing."""
     pid = PidRate(1000)
     pid.done(1000, 800, 1000, 0)
@@ -78,6 +80,6 @@ def test_what_tells_nothing(end: int, count: int, took: int) -> None:
 
 
 def test_there_is_only_one_estimator() -> None:
-    """Another name is an error, as in Spark."""
+    """Another estimator's name is an error, as in Spark."""
     with pytest.raises(ConfigError, match="fuzzy does not exist; use pid"):
         RateLimit(conf(enabled="true", rateEstimator="fuzzy"), 1000)

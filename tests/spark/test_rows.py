@@ -40,7 +40,8 @@ def routed(rows: pa.RecordBatch, topic: str | None = None) -> dict[TopicPartitio
 
 
 def test_keys_go_where_the_java_producer_puts_them() -> None:
-    """By murmur2 without its sign; rows of a partition keep their order."""
+    """Keys go to the Java producer's partition, by murmur2 without its sign; rows of a partition
+    keep their order."""
     keys = [b"a", b"b", b"a", b"kafka", b"21", b"b"]
     found = routed(batch(key=keys, value=[b"%d" % at for at in range(6)]), "t")
     expected: dict[TopicPartition, list[Any]] = {}
@@ -51,13 +52,14 @@ def test_keys_go_where_the_java_producer_puts_them() -> None:
 
 
 def test_the_old_hash() -> None:
-    """abs(Arrays.hashCode(key)) % partitions: of "ab", 31 * (31 + 97) + 98 = 4066."""
+    """The old hash is abs(Arrays.hashCode(key)) % partitions: for "ab", 31 * (31 + 97) + 98 =
+    4066."""
     assert Partitioner(BYTE_ARRAY_HASH).partition(b"ab", 1000) == 66
 
 
 def test_rows_without_a_key_take_turns() -> None:
-    """Round robin over the partitions, continued with the next batch; a partition column takes
-    precedence."""
+    """They go round robin over the partitions, continued with the next batch; a partition column
+    takes precedence."""
     partitioner = Partitioner(MURMUR2)
     nulls = pa.nulls(4, pa.binary())
     assert partitioner.partitions(nulls, None, 3).to_pylist() == [0, 1, 2, 0]
@@ -168,7 +170,7 @@ def test_wrappers_have_the_largest_time(codec: int) -> None:
 
 
 def test_counts() -> None:
-    """The counts as text for a log line."""
+    """A log line has the counts as text."""
     assert (
         counts_text({"u": (1, 2), "t": (3, 4)}) == "t: 3 messages, 4 bytes; u: 1 messages, 2 bytes"
     )

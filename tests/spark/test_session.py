@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ from kafka08.spark.session import (
     SparkFailed,
     _as_spark_failed,
     _deferred_signals,
+    _quiet_gateway,
     check_reachable,
     properties,
 )
@@ -38,8 +40,8 @@ def handlers() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_until_java_is_known(number: signal.Signals) -> None:
-    """A regression: Ctrl-C while PySpark started its Java left that process for ever. The signal is
-    handled after the block, by the handler of before."""
+    """The handler of before runs after the block. (Ctrl-C while PySpark started its Java used to
+    leave that process running.)"""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -68,8 +70,10 @@ def test_without_a_signal_nothing_is_changed() -> None:
         (PySparkException("a task died"), "a task died\nlast words of Java"),
     ],
 )
-def test_what_is_told_of_an_error(tmp_path: Path, error: PySparkException, text: str) -> None:
-    """The error ends with the tail of Spark's log, unless the query itself is wrong."""
+def test_an_error_ends_with_the_tail_of_sparks_log(
+    tmp_path: Path, error: PySparkException, text: str
+) -> None:
+    """It does unless the query itself is wrong."""
     log_file = tmp_path / "spark.log"
     log_file.write_text("last words of Java")
     with pytest.raises(SparkFailed) as failed, _as_spark_failed(log_file):
@@ -77,7 +81,19 @@ def test_what_is_told_of_an_error(tmp_path: Path, error: PySparkException, text:
     assert str(failed.value) == text
 
 
-def test_a_master_that_is_not_there_is_told_at_once() -> None:
+def test_ctrl_c_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """py4j logs a Ctrl-C with a traceback, by the root logger; during a session nobody sees it."""
+    text = "KeyboardInterrupt while sending command."
+    path = "py4j/java_gateway.py"
+    record = logging.LogRecord("root", logging.ERROR, path, 1, text, (), None)
+    with _quiet_gateway():
+        logging.getLogger().handle(record)
+        assert not caplog.records
+    logging.getLogger().handle(record)
+    assert caplog.messages == [text]
+
+
+def test_an_unreachable_master_is_an_error_at_once() -> None:
     """The error comes without Spark's wait of a minute; one address of several that listens is
     enough."""
     [free] = free_ports(1)
@@ -88,8 +104,8 @@ def test_a_master_that_is_not_there_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize("master", ["", "localhost:7077", "spark://", "spark://h", "locals[2]"])
-def test_what_is_no_master(master: str) -> None:
-    """The error shows what a master's URL looks like."""
+def test_an_invalid_master_is_an_error(master: str) -> None:
+    """The error shows the form of a master's URL."""
     with pytest.raises(ConfigError, match="is not spark://HOST:PORT, yarn, k8s://URL or local"):
         check_reachable(master)
 
@@ -98,13 +114,14 @@ def test_what_is_no_master(master: str) -> None:
     ("release", "is_unix"), [((3, 5), False), ((4, 0), False), ((4, 1), True), ((4, 3), True)]
 )
 def test_releases_with_unix_sockets_use_them(release: tuple[int, int], is_unix: bool) -> None:
-    """From PySpark 4.1 on, here and on clusters; earlier ones do not know the property."""
+    """PySpark from 4.1 on uses them, locally and on clusters; earlier releases do not know the
+    property."""
     for master in ("local[2]", "spark://h:7077"):
         assert (properties(master, {}, release).get(UNIX_SOCKET) == "true") is is_unix
 
 
 def test_the_users_properties_take_precedence() -> None:
-    """Over each of ours; the others stay."""
+    """The user's value replaces each of ours; the other properties stay."""
     ours = properties("local[2]", {})
     for name in ours:
         assert properties("local[2]", {name: "x"}) == {**ours, name: "x"}

@@ -74,7 +74,7 @@ def test_topics_by_column(spark: SparkSession, brokers: Topics) -> None:
 
 
 def test_stream(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
-    """From one topic to another, as a stream."""
+    """A stream copies one topic into another."""
     topic = brokers.filled([50])
     copy = brokers.new_topic(1)
     query = (

@@ -35,8 +35,8 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_command_reads(cluster: StandaloneSpark, brokers: Topics, tmp_path: Path) -> None:
-    """A topic into files, by executors on both workers. The driver's log says once that these lack
-    the compiled kernel."""
+    """Executors on both workers write a topic into files. The driver logs once that their Python
+    lacks the compiled kernel."""
     topic, files = brokers.filled([40, 30]), tmp_path / "files"
     conf = DRIVER | {"spark.executorEnv.KAFKA08_KERNEL": "python"}
     done = subprocess.run(
@@ -96,11 +96,11 @@ with session("test", given["url"], home, log, conf=given["conf"]) as spark:
 """
 
 
-def test_a_program_writes_and_wrong_pythons_are_told(
+def test_a_program_writes_and_wrong_pythons_are_errors(
     cluster: StandaloneSpark, brokers: Topics, empty: str, tmp_path: Path
 ) -> None:
-    """Rows into a topic, each once. A Python without kafka08 on the workers, and one that is not
-    there, are errors of `register`, createRDD and createDirectStream that name it."""
+    """Rows go into a topic, each once. A Python without kafka08 on the workers, and a missing one,
+    are errors of `register`, createRDD and createDirectStream with its path."""
     topic, count = brokers.new_topic(2), 30
     given = {
         "url": cluster.url,

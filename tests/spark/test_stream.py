@@ -112,9 +112,8 @@ OURS = pytest.mark.parametrize("brokers", ["ours"], indirect=True)
 
 @OURS
 def test_how_far_a_stream_is_behind(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
-    """After every batch the least, the largest and the average distance of its partitions from
-    their log ends, in the words of Spark's own connector, by the listener and by the last
-    progress."""
+    """After every batch the listener and the last progress have the least, largest and average lag
+    of the partitions, under the names of Spark's own connector."""
     topic = brokers.filled([40, 20])
     told: list[tuple[str, dict[str, float]]] = []
     BehindListener(spark, lambda progress, behind: told.append((progress.name, dict(behind))))
@@ -140,8 +139,8 @@ def test_how_far_a_stream_is_behind(spark: SparkSession, brokers: Topics, tmp_pa
 def test_offsets_that_were_lost_are_counted(
     spark: SparkSession, brokers: Topics, tmp_path: Path
 ) -> None:
-    """Messages that retention deleted before their batch: failOnDataLoss=false passes them over,
-    and the progress tells how many."""
+    """With failOnDataLoss=false messages that retention deleted before their batch are skipped, and
+    the progress has their number."""
     topic = brokers.new_topic(1, {"segment.bytes": "1000", "retention.bytes": "1000"})
     brokers.append(topic, 0, 100)
 
@@ -202,9 +201,9 @@ def test_a_topic_is_deleted(spark: SparkSession, brokers: Topics, tmp_path: Path
 
 
 def test_a_topic_is_recreated(spark: SparkSession, brokers: Topics, tmp_path: Path) -> None:
-    """Between two runs, with more messages than before: found by ZooKeeper, and both ranges are in
-    the error; with failOnDataLoss=false all messages of the new topic come. On the JVM's brokers
-    and on ours."""
+    """A topic that is recreated between two runs, with more messages than before, is found by
+    ZooKeeper, and both ranges are in the error; with failOnDataLoss=false the new topic is read
+    from its start. This holds on the JVM's brokers and on ours."""
     topic = brokers.filled([10])
     options = {
         "zookeeper.connect": brokers.zookeeper,
@@ -225,8 +224,8 @@ def test_a_topic_is_recreated(spark: SparkSession, brokers: Topics, tmp_path: Pa
 def test_groups_new_partitions_and_progress(
     spark: SparkSession, brokers: Topics, tmp_path: Path
 ) -> None:
-    """A running query: a topic that matches later is read from its start, the group follows by
-    commitOffsets and, for the last batch too, by the listener; progress tells the lag."""
+    """A running query reads a topic that matches later from its start; commitOffsets updates the
+    group, and the listener does so for the last batch too; progress has the lag."""
     topic = brokers.filled([10])
     late = f"{topic}-late"
     by_commit, by_listener = f"commit-{topic}", f"listener-{topic}"

@@ -32,7 +32,7 @@ def test_text_and_back(
 
 
 def test_the_json_is_that_of_sparks_connector() -> None:
-    """With the starts, only where there are any."""
+    """It has the starts too, only if there are any."""
     assert StreamOffset({T1: 7, T0: 5}).to_json() == {"t": {"0": 5, "1": 7}}
     assert StreamOffset({T0: 5}, {T0: 3}).to_json() == {
         "t": {"0": 5},
@@ -51,7 +51,7 @@ def test_batch_0_carries_its_start() -> None:
 
 
 def test_an_empty_batch_0_is_exact_too() -> None:
-    """Batch 0 ends where it starts if there are no messages; so does its repetition."""
+    """An empty batch 0 ends at its start, and so does its repetition."""
     first = StreamOffset.initial({T0: 100})
     asked_again = StreamOffset.initial({T0: 150})
     assert ranges_between(asked_again, first) == []

@@ -154,8 +154,8 @@ def test_at_least() -> None:
     assert stream.next(end)["t"]["0"] == 14
 
 
-def test_enough_is_not_waited_for() -> None:
-    """With enough offsets the batch has all of them, up to the maximum."""
+def test_a_batch_with_enough_offsets_does_not_wait() -> None:
+    """The batch has all of them, up to the maximum."""
     stream = Stream(minOffsetsPerTrigger="5", maxOffsetsPerTrigger="8")
     end = stream.reader.latestOffset(stream.reader.initialOffset(), ALL)
     stream.write(T0, 4)
@@ -191,8 +191,8 @@ def test_available_now_from_latest() -> None:
 
 
 def test_new_partitions_start_at_their_earliest() -> None:
-    """Also if they are found late; the batch's end has their start. Messages deleted before that
-    are an error, or skipped."""
+    """They do even if they are found late; the batch's end has their start. Messages deleted before
+    that are an error, or skipped."""
     for fail in ("true", "false"):
         stream = Stream(failOnDataLoss=fail)
         end = stream.next(stream.reader.initialOffset())
@@ -211,8 +211,7 @@ def test_new_partitions_start_at_their_earliest() -> None:
 
 
 def test_loss_lists_everything() -> None:
-    """One error lists partitions that are gone and logs that end below the start; or they are
-    skipped."""
+    """One error lists missing partitions and logs that end below the start; or they are skipped."""
     for fail in ("true", "false"):
         stream = Stream(failOnDataLoss=fail)
         end = stream.next(stream.reader.initialOffset())
@@ -250,8 +249,8 @@ def recreate(stream: Stream, *counts: int) -> None:
 
 @pytest.mark.parametrize(("count", "other"), [(4, 0), (10, 20), (30, 0)])
 def test_a_recreated_topic_is_no_gap(count: int, other: int) -> None:
-    """ZooKeeper tells it from the old topic, whether the new log is shorter, as long or longer. An
-    error with both ranges, or the new log from its start."""
+    """ZooKeeper distinguishes it from the old topic, whether the new log is shorter, as long or
+    longer. The result is an error with both ranges, or the new log from its start."""
     stream = Stream(Creations(t=7), failOnDataLoss="true")
     end = stream.next(stream.reader.initialOffset())
     assert end["$created"] == {"t": 7}
@@ -307,9 +306,9 @@ def test_a_topic_recreated_before_a_planned_batch_is_read() -> None:
 
 
 def test_a_log_that_went_back_without_zookeeper() -> None:
-    """It may be a new topic: one that begins at 0 is read from there, rather than to pass its
-    messages over; the error says what may have happened. With ZooKeeper it is known to be the same
-    topic, cut by an unclean election."""
+    """The topic may be new: a log that begins at 0 is read from there, so that no message is
+    skipped; the error says what may have happened. With ZooKeeper it is known to be the same topic,
+    truncated by an unclean election."""
     stream = Stream()
     end = stream.next(stream.reader.initialOffset())
     recreate(stream, 4)
@@ -326,7 +325,7 @@ def test_a_log_that_went_back_without_zookeeper() -> None:
     assert known.ranges(end, known.next(end)) == []
 
 
-def test_topics_made_while_offsets_are_asked_for() -> None:
+def test_topics_created_during_the_request_for_offsets() -> None:
     """Offsets count only if the topic was the same before and after the request."""
     stream = Stream(Creations(t=7), failOnDataLoss="false")
     end = stream.next(stream.reader.initialOffset())
@@ -363,8 +362,8 @@ def test_brokers_that_are_starting_lose_nothing(fail: str) -> None:
     assert stream.next(end) == {"t": {"0": 15, "1": 20}}
 
 
-def test_a_broker_that_knows_some_partitions_only_is_asked_again() -> None:
-    """A partition is gone only if a second response lacks it, too."""
+def test_incomplete_metadata_is_requested_again() -> None:
+    """A partition counts as deleted only if a second response lacks it, too."""
     stream = Stream(failOnDataLoss="false")
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 5)
@@ -389,8 +388,8 @@ def test_a_high_watermark_that_lags_is_no_loss(fail: str) -> None:
 
 @pytest.mark.parametrize("fail", ["true", "false"])
 def test_a_high_watermark_that_stays_behind_is_no_loss(fail: str) -> None:
-    """A leader has the messages, but a dead follower in the ISR holds its high watermark back: the
-    stream waits, and reads nothing twice."""
+    """The leader has the messages, but a dead follower in the ISR holds the high watermark back:
+    the stream waits and reads nothing twice."""
     stream = Stream(failOnDataLoss=fail)
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 2)

@@ -70,8 +70,8 @@ UNTIMED = [(10, None, CREATE_TIME)]
 
 
 def test_every_way_of_reading(spark: SparkSession, timed: Topics, tmp_path: Path) -> None:
-    """The producer's timestamps to the millisecond, null for none, in a batch, a stream,
-    read_ranges and the old API."""
+    """A batch, a stream, read_ranges and the old API return the producer's timestamps to the
+    millisecond, null for none."""
     topic = filled(timed)
     assert stamps(timed.read(spark, subscribe=topic)) == expected(0, 10) + UNTIMED
     options = {"kafka.bootstrap.servers": timed.bootstrap, "subscribe": topic}
@@ -93,9 +93,9 @@ def test_every_way_of_reading(spark: SparkSession, timed: Topics, tmp_path: Path
 
 
 def test_by_time_to_the_message(spark: SparkSession, timed: Topics, tmp_path: Path) -> None:
-    """startingTimestamp is the first message made then or later, endingTimestamp the one in front
-    of which a read ends; a stream starts there too. A time behind all messages is an error, or the
-    log's end."""
+    """startingTimestamp is the first message at or after a time, endingTimestamp the one before
+    which a read ends; a stream starts there too. A time behind all messages is an error, or the log
+    end."""
     topic = filled(timed)
     at_3, at_6 = (str(START_MS + n * STEP_MS) for n in (3, 6))
     behind_3 = str(START_MS + 3 * STEP_MS + 1)
@@ -113,8 +113,29 @@ def test_by_time_to_the_message(spark: SparkSession, timed: Topics, tmp_path: Pa
         timed.read(spark, subscribe=topic, startingTimestamp=end).collect()
 
 
+def test_conditions_on_time_narrow_the_ranges(spark: SparkSession, timed: Topics) -> None:
+    """With pushFilters a lower bound of `timestamp` skips the messages in front of the first that
+    passes, and Spark drops later messages with earlier times. A topic without timestamps is read
+    whole."""
+    options = {"pushFilters": "true", "maxRecordsPerPartition": "1"}
+    topic = filled(timed)
+    append(timed, topic, [START_MS, START_MS + 20 * STEP_MS])
+
+    def since(step: int, topic: str) -> DataFrame:
+        frame = timed.read(spark, subscribe=topic, **options)
+        return frame.where(f"timestamp >= timestamp_millis({START_MS + step * STEP_MS})")
+
+    found = since(7, topic)
+    assert found.rdd.getNumPartitions() == len(range(7, 13))
+    assert stamps(found) == [*expected(7, 10), (12, START_MS + 20 * STEP_MS, CREATE_TIME)]
+    assert stamps(since(99, topic)) == []
+    untimed = since(7, filled(timed, message_format_version="0.9.0"))
+    assert untimed.rdd.getNumPartitions() == 11
+    assert stamps(untimed) == []
+
+
 def test_log_append_time(spark: SparkSession, timed: Topics) -> None:
-    """The type is 1, the time the broker's, also of the message without one."""
+    """The type is 1 and the timestamp the broker's, also of a message without one."""
     topic = filled(timed, message_timestamp_type="LogAppendTime")
     found = stamps(timed.read(spark, subscribe=topic))
     assert [kind for _, _, kind in found] == [LOG_APPEND_TIME] * 11
@@ -150,7 +171,7 @@ def write(frame: DataFrame, topics: Topics, codec: str, **options: str) -> None:
 
 
 def test_a_stream_keeps_timestamps(spark: SparkSession, timed: Topics, tmp_path: Path) -> None:
-    """From topic to topic; the message without a timestamp gets the time of sending."""
+    """A stream keeps them from topic to topic; a message without one gets the time of sending."""
     topic, copy = filled(timed), timed.new_topic(1)
     job = Job(spark, timed, tmp_path, subscribe=topic, startingOffsets="earliest")
     query = (
@@ -171,8 +192,8 @@ def test_a_stream_keeps_timestamps(spark: SparkSession, timed: Topics, tmp_path:
 
 
 def test_topics_without_timestamps(spark: SparkSession, timed: Topics) -> None:
-    """Of the format of 0.9: null, -1, and no read by time but at the grain of segments. So does
-    api.version.request=false read any topic."""
+    """A topic in the format of 0.9 gives null, -1, and reads by time with the grain of segments.
+    With api.version.request=false any topic does."""
     topic = filled(timed, message_format_version="0.9.0")
     nothing = [(n, None, NO_TIMESTAMP_TYPE) for n in range(11)]
     assert stamps(timed.read(spark, subscribe=topic)) == nothing
@@ -183,8 +204,8 @@ def test_topics_without_timestamps(spark: SparkSession, timed: Topics) -> None:
 
 
 def test_brokers_of_0_8(spark: SparkSession, brokers: Topics) -> None:
-    """They close connections that ask for versions; reads go on without timestamps, and by time
-    they are refused."""
+    """They close connections that send ApiVersions; reads continue without timestamps, and reads by
+    time are refused."""
     topic = brokers.filled([5])
     nothing = [(n, None, NO_TIMESTAMP_TYPE) for n in range(5)]
     assert stamps(brokers.read(spark, subscribe=topic)) == nothing

@@ -49,7 +49,7 @@ def test_advice_is_the_commands(brokers: Topics) -> None:
 
 
 def test_long_reads_here_use_javas_optimizing_compiler() -> None:
-    """A short one starts faster without it; on a cluster the driver's Java runs no tasks."""
+    """A short read starts faster without it; on a cluster the driver's Java runs no tasks."""
     name = "spark.driver.extraJavaOptions"
     of_any = properties("local[2]", {})[name]
     assert "TieredStopAtLevel" in of_any
@@ -73,7 +73,7 @@ def test_a_column_that_cannot_be_written(spark: SparkSession, tmp_path: Path) ->
 def test_there_and_back(
     spark: SparkSession, brokers: Topics, tmp_path: Path, file_format: str
 ) -> None:
-    """A topic written to files and from there into another topic: the messages are equal."""
+    """A topic that is written to files and from there into another topic has equal messages."""
     topic, copy = brokers.filled([30]), brokers.new_topic(1)
     brokers.produce(TopicPartition(topic, 0), AWKWARD)
     options = {"kafka.bootstrap.servers": brokers.bootstrap}

@@ -33,7 +33,7 @@ def test_our_own_python_passes() -> None:
 
 
 def test_a_python_without_kafka08_is_named(tmp_path: Path) -> None:
-    """An empty environment: the error has its Python, what is missing and the cure."""
+    """The error for an empty environment has its Python, what is missing and the cure."""
     environment = tmp_path / "empty"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
@@ -64,14 +64,14 @@ def test_a_python_that_only_the_workers_have() -> None:
     ],
 )
 def test_another_version(name: str, value: str, problem: str) -> None:
-    """Pickles go between Pythons of one minor release, and between equal releases of kafka08."""
+    """Pickles work between Pythons of one minor release, and between equal releases of kafka08."""
     with pytest.raises(ConfigError, match=problem):
         check_pythons([describe() | {name: value}], CURE)
 
 
-def test_the_slow_kernel_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """One line names the hosts whose Python lacks the compiled kernel, and why; no line if all have
-    it."""
+def test_the_slow_kernel_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """One line has the hosts whose Python lacks the compiled kernel, and why; there is no line if
+    all have it."""
     fast = describe() | {"host": "a", "slow": ""}
     slow = [describe() | {"host": host, "slow": "no compiler"} for host in ("c", "b", "b")]
     with caplog.at_level(logging.WARNING):
@@ -96,17 +96,17 @@ def test_the_slow_kernel_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_faster_socket_is_advised(
     enabled: str | None, release: tuple[int, int], lines: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line names the property where PySpark has it and the session does not use it."""
+    """One line has the property where PySpark supports it and the session does not use it."""
     with caplog.at_level(logging.INFO):
         advise_unix_socket(enabled, release)
     assert len(caplog.messages) == lines
     assert all("spark.python.unix.domain.socket.enabled=true" in line for line in caplog.messages)
 
 
-def test_without_register_the_planner_tells(
+def test_without_register_the_planner_warns(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for any number of reads; never where `register` has looked."""
+    """It warns once for any number of reads, and never after `register`."""
     monkeypatch.setenv("KAFKA08_KERNEL", "python")
     warn_of_twin_here.cache_clear()
     options = {

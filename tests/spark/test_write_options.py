@@ -48,6 +48,7 @@ def test_meaning(given: dict[str, str], field: str, meaning: Any) -> None:
         ({"kafka.partitioner.class": "x"}, "partitioner.class: 'x' is not one of"),
         ({"kafka.request.timeout.ms": "40000"}, "must be below socket.timeout.ms"),
         ({"topc": "t"}, "unknown option topc"),
+        ({"topic": "a b"}, "topic: topic name a b is illegal"),
         ({"kafka.bootstrap.servers": ""}, "give one of kafka.bootstrap.servers"),
     ],
 )

@@ -34,7 +34,7 @@ from kafka08.zk.session import SessionEvent, SessionState
 from tests.zk.conftest import WAIT_SECONDS, RealSessions, Sessions
 
 
-def test_a_server_that_is_not_there_is_an_error_that_says_what_became_of_each() -> None:
+def test_a_failed_start_has_the_reason_of_each_server() -> None:
     """The error has the timeout, and each server of the list with the reason."""
     client = ZkClient("127.0.0.1:1,no.such.host.invalid", connection_timeout_ms=100)
     with pytest.raises(ZooKeeperUnreachable) as caught:
@@ -244,7 +244,7 @@ def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
         assert ended.wait(client.session_timeout_ms / 1000 / 2)
 
 
-def test_an_expired_session_is_told_once_when_the_new_one_stands(sessions: Sessions) -> None:
+def test_an_expired_session_is_reported_once_with_the_new_one(sessions: Sessions) -> None:
     """EXPIRED arrives when the new session exists. The ephemerals are gone and the watches have
     fired."""
     events, seen = sessions.inbox(), sessions.inbox()
@@ -313,12 +313,12 @@ def test_a_transaction_on_a_suspended_session_raises_session_lost() -> None:
     back.)"""
     with ZooKeeperServer() as server:
         client = suspended(server, 1000)
-        with pytest.raises(SessionLost, match="/y: no answer from ZooKeeper in 2 s"):
+        with pytest.raises(SessionLost, match="/y: no reply from ZooKeeper in 2 s"):
             client.multi([Create("/y")])
         client.close()
 
 
-def test_nobody_there_is_said_with_hosts_and_timeout() -> None:
+def test_a_failed_start_has_hosts_and_timeout() -> None:
     """The error of start() has the hosts and the timeout."""
     client = ZkClient("127.0.0.1:1,127.0.0.1:2/x", connection_timeout_ms=300)
     with pytest.raises(ZooKeeperError, match=r"127.0.0.1:1,127.0.0.1:2 within 300 ms"):
@@ -372,7 +372,7 @@ def test_kazoo_is_not_noisy(zk_connect: str, caplog: pytest.LogCaptureFixture) -
     assert [r for r in caplog.records if r.name.endswith("kazoo")] == []
 
 
-def test_it_works_with_gevent_and_starves_nobody(zk_connect: str) -> None:
+def test_it_works_with_gevent_and_starves_no_greenlet(zk_connect: str) -> None:
     """Under the gevent handler other greenlets run during a burst of requests and while a session
     is lost."""
     program = """

@@ -85,7 +85,9 @@ def test_the_second_follows_when_the_first_goes(candidates: tuple[Candidate, Can
     assert second.history == ["elected"]
 
 
-def test_a_session_that_expires_costs_the_office(candidates: tuple[Candidate, Candidate]) -> None:
+def test_a_controller_whose_session_expires_resigns(
+    candidates: tuple[Candidate, Candidate],
+) -> None:
     """A controller whose session expires resigns once. It may be elected again if no other broker
     is faster."""
     first, _ = candidates
@@ -100,7 +102,7 @@ def test_a_session_that_expires_costs_the_office(candidates: tuple[Candidate, Ca
     assert first.election.is_controller
 
 
-def test_an_office_of_the_new_session_survives_late_news_of_the_expiry(
+def test_an_election_in_the_new_session_survives_late_news_of_the_expiry(
     candidates: tuple[Candidate, Candidate],
 ) -> None:
     """The event of /controller may arrive before the expiry. A broker that was elected again by
@@ -144,7 +146,9 @@ def test_resigning_lets_the_other_in(candidates: tuple[Candidate, Candidate]) ->
     assert first.history == ["elected"]
 
 
-def test_one_who_cannot_take_office_resigns(candidates: tuple[Candidate, Candidate]) -> None:
+def test_a_broker_that_cannot_become_controller_resigns(
+    candidates: tuple[Candidate, Candidate],
+) -> None:
     """A broker that fails to start as controller resigns, so that another one can be elected."""
     first, second = candidates
     first.fails = True

@@ -245,9 +245,7 @@ def test_a_number_that_fits_into_no_request_is_refused(
         (nodes.decode_broker, '{"host":"\\ud800","port":1}', "is not a host"),
     ],
 )
-def test_what_would_cost_its_readers_too_much_is_refused(
-    decode: Callable[[str], Any], text: str, fault: str
-) -> None:
+def test_too_large_values_are_refused(decode: Callable[[str], Any], text: str, fault: str) -> None:
     """The number of partitions, replicas and streams is limited, since the controller sends all
     replicas and a group's member makes a name for each stream. A host must fit into a request. The
     error shows a shortened value."""

@@ -26,15 +26,17 @@ def test_hosts_and_chroot_come_apart(connect: str, hosts: str, chroot: str) -> N
 
 
 @pytest.mark.parametrize(
-    "connect", ["", "/x", " , ", "a:", "a:b", "a:0", "a:65536", "::1", ":1", "a:1/x//y", "a:1/../x"]
+    "connect",
+    ["", "/x", " , ", "a:", "a:b", "a:0", "a:65536", "::1", ":1", "a..b:1", "a:1/x//y", "a:1/../x"],
 )
-def test_what_cannot_be_reached_is_refused(connect: str) -> None:
-    """A missing host, an illegal port and a chroot that is no path are errors with the key."""
+def test_an_impossible_address_is_refused(connect: str) -> None:
+    """A missing or impossible host, an illegal port and a chroot that is no path are errors with
+    the key."""
     with pytest.raises(ConfigError, match=r"zookeeper\.connect"):
         split_connect(connect)
 
 
-def test_numbers_are_told_from_what_else_lies_there() -> None:
+def test_other_children_than_numbers_are_left_out() -> None:
     """Children that are numbers are returned in numeric order. Text that only int() would accept is
     not one."""
     names = ["10", "9", "0", "old", "0.lock", "-1", "+1", "01", " 2", "", "1" * 5000, "\u0663"]

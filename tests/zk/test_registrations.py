@@ -35,7 +35,7 @@ def registrations(value: object) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-def test_a_level_writes_what_its_release_wrote(capture: str) -> None:
+def test_a_level_writes_its_releases_registration(capture: str) -> None:
     """A registration that is read and written again keeps every byte, and the order of its keys is
     the release's."""
     level, version = CAPTURES[capture]

@@ -96,7 +96,7 @@ def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any,
     played = Played(clock, script)
     zookeeper, connected = cast(ZooKeeper, played), cast(Event, Connected(happen))
     resender = Resender(
-        zookeeper, tracker, connected, server="ZooKeeper at h:1", patience_seconds=10, clock=clock
+        zookeeper, tracker, connected, server="ZooKeeper at h:1", timeout_seconds=10, clock=clock
     )
     return resender.run_one(operation), played.calls
 
@@ -132,11 +132,11 @@ def test_a_closed_client_fails_reads_too() -> None:
     assert isinstance(result, SessionLost)
 
 
-def test_patience_ends() -> None:
+def test_the_timeout_ends_it() -> None:
     """Without a response or a connection within the timeout, the call raises SessionLost and does
     not try again."""
     result, _ = run(Get("/a"), {Get: [NEVER]})
-    assert str(result) == "/a: no answer from ZooKeeper in 10 s"
+    assert str(result) == "/a: no reply from ZooKeeper in 10 s"
     result, calls = run(Get("/a"), {Get: [ConnectionLost]}, meanwhile="time passes")
     assert isinstance(result, SessionLost)
     assert len(calls) == 1

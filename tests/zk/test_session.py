@@ -43,7 +43,7 @@ def test_states_become_events(states: list[ConnectionState], events: list[Sessio
     assert told == events
 
 
-def test_a_lost_session_is_gone_until_the_next_one_stands() -> None:
+def test_a_lost_session_is_gone_until_the_next_one_exists() -> None:
     """`state` distinguishes a session that may still live from one that does not."""
     tracker = SessionTracker()
     for connection, state in [
@@ -57,7 +57,7 @@ def test_a_lost_session_is_gone_until_the_next_one_stands() -> None:
     assert tracker.sessions_ended == 1
 
 
-def test_a_closed_client_tells_nothing() -> None:
+def test_a_closed_client_sends_no_event() -> None:
     """States that the adapter reports during close() cause no event."""
     told: list[SessionEvent] = []
     tracker = SessionTracker()

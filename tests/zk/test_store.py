@@ -62,7 +62,7 @@ def test_a_topic_is_created_whole_or_not_at_all(store: ClusterStore, zk: ZkClien
     assert (store.assignment("t"), store.topic_config("t")) == ({0: (1, 2)}, {"retention.ms": "5"})
 
 
-def test_a_topic_made_anew_has_another_creation(store: ClusterStore, zk: ZkClient) -> None:
+def test_a_recreated_topic_has_another_creation_number(store: ClusterStore, zk: ZkClient) -> None:
     """A topic that was deleted and created again has another creation number; a change of its
     partitions keeps the number. A missing topic has none."""
     store.create_topic("t", {0: [1]}, {})

@@ -70,7 +70,7 @@ class BrokerChannel:
 
     def send(self, outgoing: Outgoing) -> None:
         """Queue a request. Never switches. The queue holds at most the requests of events while the
-        broker does not answer; closing the channel drops them."""
+        broker does not respond; closing the channel drops them."""
         self._queue.put(outgoing)
 
     def close(self) -> None:

@@ -42,6 +42,7 @@ class ControllerContext:
                              The znode may be newer, because leaders change the ISR by themselves
     topics_to_delete         topics queued for deletion
     topics_ineligible        those among them whose deletion waits (a replica's broker is dead)
+    awaited_deletions        topic → its replicas in DELETION_STARTED, until their brokers respond
     reassigning              partition → replicas that it is being moved to
     elections, unclean       number of leaders elected in this term, and of unclean elections
     """
@@ -57,6 +58,7 @@ class ControllerContext:
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     topics_to_delete: set[str] = field(default_factory=set)
     topics_ineligible: set[str] = field(default_factory=set)
+    awaited_deletions: dict[str, set[PartitionReplica]] = field(default_factory=dict)
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     elections: int = 0
     unclean: int = 0
@@ -149,6 +151,8 @@ class ControllerContext:
             self.leadership.pop(tp, None)
             self.reassigning.pop(tp, None)
             self.partition_states.forget(tp)
+        for topic in topics:
+            self.awaited_deletions.pop(topic, None)
         self.topics.difference_update(topics)
         self.topics_to_delete.difference_update(topics)
         self.topics_ineligible.difference_update(topics)

@@ -66,7 +66,7 @@ class Leadership:
     ) -> None:
         self._store = store
         self._in_turns = in_turns
-        self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
+        self._epoch_check = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
 
     def read_states(
         self, partitions: Iterable[TopicPartition]
@@ -78,7 +78,7 @@ class Leadership:
             states |= self._store.leader_and_isr(wanted[first : first + PARTITIONS_PER_BURST])
         return states
 
-    def check_office(
+    def check_still_controller(
         self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int
     ) -> None:
         """ControllerMoved if a state that was read has a higher controller epoch because another
@@ -86,20 +86,20 @@ class Leadership:
         if all(state.controller_epoch <= controller_epoch for state in states.values()):
             return
         node = self._store.zk.get_or_none(paths.CONTROLLER_EPOCH)
-        if node is None or node.version != self._in_office.version:
+        if node is None or node.version != self._epoch_check.version:
             raise ControllerMoved(f"another controller has written {paths.CONTROLLER_EPOCH}")
 
     def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
         """Write the first states of new partitions. An existing one is a failure: another
         controller wrote it, or an earlier attempt of ours whose response was lost."""
         outcome = Outcome()
-        for tp, answer in self._while_in_office(self._store.create_leader_and_isr, states).items():
-            if isinstance(answer, NodeExists):
-                outcome.failures[tp] = answer
-            elif isinstance(answer, ZooKeeperError):
-                raise answer
+        for tp, result in self._while_controller(self._store.create_leader_and_isr, states).items():
+            if isinstance(result, NodeExists):
+                outcome.failures[tp] = result
+            elif isinstance(result, ZooKeeperError):
+                raise result
             else:
-                outcome.states[tp] = answer
+                outcome.states[tp] = result
         return outcome
 
     def update(
@@ -124,7 +124,7 @@ class Leadership:
             if not todo:
                 return outcome
             current = self.read_states(todo)
-            self.check_office(current, controller_epoch)
+            self.check_still_controller(current, controller_epoch)
             done = {tp: current[tp] for tp in lost if is_written(lost[tp], current.get(tp))}
             outcome.states |= done
             undecided = [tp for tp in todo if tp not in done]
@@ -178,30 +178,32 @@ class Leadership:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """Write conditionally; returns the states whose condition failed."""
         lost = {}
-        for tp, answer in self._while_in_office(self._store.update_leader_and_isr, decided).items():
-            if isinstance(answer, BadVersion | NoNode):
+        for tp, result in self._while_controller(
+            self._store.update_leader_and_isr, decided
+        ).items():
+            if isinstance(result, BadVersion | NoNode):
                 lost[tp] = decided[tp]
-            elif isinstance(answer, ZooKeeperError):
-                raise answer
+            elif isinstance(result, ZooKeeperError):
+                raise result
             else:
-                outcome.states[tp] = answer
+                outcome.states[tp] = result
         return lost
 
-    def _while_in_office(
+    def _while_controller(
         self, write: Write, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> Written:
         items = list(states.items())
         written: dict[TopicPartition, LeaderAndIsr | ZooKeeperError] = {}
         for first in range(0, len(items), PARTITIONS_PER_BURST):
-            with while_in_office():
+            with while_controller():
                 burst = dict(items[first : first + PARTITIONS_PER_BURST])
-                written |= write(burst, self._in_office)
+                written |= write(burst, self._epoch_check)
         return written
 
 
 @contextmanager
-def while_in_office() -> Iterator[None]:
-    """For writes conditional on /controller_epoch being ours: turns a failed condition into
+def while_controller() -> Iterator[None]:
+    """Around writes that are conditional on our /controller_epoch: turns a failed condition into
     ControllerMoved."""
     try:
         yield

@@ -13,6 +13,10 @@ OAR are the old replicas of a partition (original assigned replicas), RAR the ne
     6. the assignment in ZooKeeper becomes RAR, the request is removed from its znode, and all
        brokers get the new metadata
 
+A move back to a replica of step 5 waits for its response. Until then it still fetches, and the
+leader would take it into the ISR a moment before it deletes its log: 0.8.2.2 may then elect it, and
+loses acknowledged messages.
+
 If the controller dies in between, assignment and request remain, so the next one continues. If the
 next one must refuse the request, because a broker has died, it first sends the assignment that step
 2 may have left to the replicas, with the next leader epoch. Source: onPartitionReassignment of
@@ -28,6 +32,7 @@ from typing import Protocol
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.leader_selectors import Election, elect_reassigned
 from kafka08.broker.controller.replica_state import PartitionReplica
+from kafka08.broker.controller.request_batch import StopReplicaCallback
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.listing import some_of
@@ -54,7 +59,10 @@ class ReassignmentZnodes(Protocol):
 
 
 class Reassignments:
-    """The moves of one active controller; those in progress are in `context.reassigning`."""
+    """The moves of one active controller; those in progress are in `context.reassigning`.
+
+    on_stopped   gets the response to each StopReplica of step 5, and has `stopped` called
+    """
 
     def __init__(
         self,
@@ -62,11 +70,15 @@ class Reassignments:
         changes: StateChanges,
         deletion: TopicDeletion,
         znodes: ReassignmentZnodes,
+        on_stopped: StopReplicaCallback,
     ) -> None:
         self._context = context
         self._changes = changes
         self._deletion = deletion
         self._znodes = znodes
+        self._on_stopped = on_stopped
+        self._stopping: set[PartitionReplica] = set()
+        """Replicas of step 5 whose broker has not responded yet."""
 
     def begin(self, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """Start new moves; refused ones are logged and removed from the znode."""
@@ -113,6 +125,22 @@ class Reassignments:
             widen=True,
         )
 
+    def brokers_failed(self, brokers: Collection[int]) -> None:
+        """These brokers will not respond."""
+        self._stopping = {replica for replica in self._stopping if replica.replica not in brokers}
+
+    def stopped(self, replicas: Collection[PartitionReplica]) -> None:
+        """Brokers have responded for replicas of step 5: moves back to them may go on, all of them
+        together."""
+        self._stopping.difference_update(replicas)
+        moving = self._context.reassigning
+        back = {
+            replica.topic_partition
+            for replica in replicas
+            if replica.replica in moving.get(replica.topic_partition, ())
+        }
+        self._advance(sorted(back), widen=True)
+
     def _refusal(self, tp: TopicPartition, replicas: tuple[int, ...]) -> str | None:
         """Why the partition cannot be moved; None if it can."""
         context = self._context
@@ -144,9 +172,10 @@ class Reassignments:
     def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
         """Take each step for all partitions together: a request may move thousands, and other
         events of the cluster wait until this is done."""
+        moving = self._context.reassigning
+        partitions = [tp for tp in partitions if not self._waits(tp, moving[tp])]
         if not partitions:
             return
-        moving = self._context.reassigning
         states = self._znodes.watch_states(partitions)
         self._context.leadership.update(states)
         in_sync = [tp for tp, state in states.items() if set(moving[tp]) <= set(state.isr)]
@@ -155,6 +184,13 @@ class Reassignments:
         finished = self._finish(in_sync)
         if finished:
             self._complete(finished)
+
+    def _waits(self, tp: TopicPartition, new: Iterable[int]) -> bool:
+        """Whether one of the new replicas still has to stop after an earlier move."""
+        stopping = [r for r in new if PartitionReplica(*tp, r) in self._stopping]
+        if stopping:
+            logger.info("Reassignment of %s waits until brokers %s deleted it", tp, stopping)
+        return bool(stopping)
 
     def _widen(self, partitions: Collection[TopicPartition]) -> None:
         """Step 2."""
@@ -195,7 +231,8 @@ class Reassignments:
             if replica not in new[tp]
         ]
         changes.replicas_to_offline(gone)
-        changes.replicas_to_deletion_started(gone, None)
+        self._stopping.update(r for r in gone if r.replica in context.brokers)
+        changes.replicas_to_deletion_started(gone, self._on_stopped)
         changes.replicas_to_deletion_successful(gone)
         changes.replicas_to_nonexistent(gone)
         return finished

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from kafka08.broker.controller.leadership import MAX_ROUNDS, while_in_office
+from kafka08.broker.controller.leadership import MAX_ROUNDS, while_controller
 from kafka08.errors import BadVersion, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
@@ -36,7 +36,7 @@ class RequestZnodes:
     def __init__(self, store: ClusterStore, epoch_zk_version: int, changed: WatchCallback) -> None:
         self._store = store
         self._zk = store.zk
-        self._in_office = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
+        self._epoch_check = Check(paths.CONTROLLER_EPOCH, epoch_zk_version)
         self._changed = changed
 
     def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
@@ -106,8 +106,8 @@ class RequestZnodes:
         """topic → its znode with these replicas; a deleted topic is left out."""
         found = self._zk.pipeline([Get(paths.topic(topic)) for topic in replicas])
         writes: dict[str, Write] = {}
-        for (topic, wanted), answer in zip(replicas.items(), found, strict=True):
-            node = unless_gone(answer, None)
+        for (topic, wanted), reply in zip(replicas.items(), found, strict=True):
+            node = unless_gone(reply, None)
             if node is not None:
                 assignment = {**nodes.decode_assignment(node.data), **wanted}
                 text = nodes.encode_assignment(dict(sorted(assignment.items())))
@@ -135,8 +135,8 @@ class RequestZnodes:
         """Remove the znodes of a deleted topic; the request goes last, so that the next controller
         continues if this one dies in between."""
         for path in (paths.topic(topic), paths.topic_config(topic)):
-            with while_in_office():
-                self._zk.delete_recursive(path, self._in_office)
+            with while_controller():
+                self._zk.delete_recursive(path, self._epoch_check)
         self.remove_deletion(topic)
 
     def remove_deletion(self, topic: str) -> None:
@@ -149,8 +149,8 @@ class RequestZnodes:
         unless_gone(result, None)
 
     def _write(self, writes: Iterable[Write]) -> list[Any]:
-        with while_in_office():
-            return self._zk.write_all(writes, self._in_office)
+        with while_controller():
+            return self._zk.write_all(writes, self._epoch_check)
 
 
 def changed_too_often(path: str) -> ZooKeeperError:

@@ -161,7 +161,7 @@ class StateChanges:
         ones. 0.8.2.2 leaves such a partition NEW for ever; here it is OFFLINE until the next
         election."""
         states = self._leadership.read_states(partitions)
-        self._leadership.check_office(states, self._context.epoch)
+        self._leadership.check_still_controller(states, self._context.epoch)
         self._context.leadership.update(states)
         self._context.partition_states.move(states, PartitionState.OFFLINE)
         return states.keys()

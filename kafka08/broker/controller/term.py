@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller.broker_channel import ChannelManager
@@ -39,6 +39,8 @@ from kafka08.zk.operations import Get, Node, Watcher
 from kafka08.zk.store import ClusterStore, reachable
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 FIRST_BALANCE_SECONDS: Final = 5.0
 """The delay between the start of a term and the first leader rebalance."""
@@ -75,6 +77,9 @@ class Term:
         self.ready = False
         self._closed = False
         self._changed_states: set[TopicPartition] = set()
+        self._moved_away: set[PartitionReplica] = set()
+        self._early_deletions: set[str] = set()
+        """Topics with a request to delete them whose creation was not handled yet."""
         self._registrations: dict[int, nodes.BrokerRegistration] = {}
         self._correlation_id = 0
         self._runtime = runtime
@@ -101,7 +106,9 @@ class Term:
             self.context, changes, on_stopped=self._on_stopped, remove=self._requests.remove_topic
         )
         self._changes = ClusterChanges(self.context, changes, self._deletion)
-        self._reassignments = Reassignments(self.context, changes, self._deletion, self._requests)
+        self._reassignments = Reassignments(
+            self.context, changes, self._deletion, self._requests, self._on_moved_away
+        )
 
     def begin(self) -> None:
         """Read the whole cluster, in few bursts, and initialize its state."""
@@ -109,7 +116,7 @@ class Term:
         context.topics = set(self._watch_topics())
         context.add_assignments(self._read_assignments(context.topics))
         context.leadership = self._leadership.read_states(context.assignments)
-        self._leadership.check_office(context.leadership, context.epoch)
+        self._leadership.check_still_controller(context.leadership, context.epoch)
         self._registrations = self._read_registrations()
         context.brokers = self._reachable(self._registrations)
         context.listed = listed(self._registrations, context.brokers)
@@ -155,6 +162,7 @@ class Term:
                 self.context.listed.pop(broker_id, None)
                 self._channels.remove(broker_id)
             self._changes.brokers_failed(left)
+            self._reassignments.brokers_failed(left)
         if joined:
             logger.info(
                 "Newly added brokers: %s, all live brokers: %s", sorted(joined), sorted(now)
@@ -178,6 +186,8 @@ class Term:
             logger.info("New topics: %s with %d partitions", sorted(new), len(assignments))
             self.context.topics |= new
             self._changes.topics_created(assignments)
+            if not new.isdisjoint(self._early_deletions):
+                self.deletions_changed()
 
     def topic_changed(self, topic: str) -> None:
         """A topic's znode was written: it may have new partitions."""
@@ -197,9 +207,12 @@ class Term:
     def deletions_changed(self) -> None:
         """Compare /admin/delete_topics with the queue; removes requests for missing topics."""
         wanted = set(self._watch_deletions())
+        self._early_deletions.clear()
         for topic in sorted(wanted - self.context.topics):
             if self._zk.exists(paths.topic(topic)):
-                continue  # The event of its creation is still to come; it checks the request again.
+                # The event of its creation is still to come, and calls this again.
+                self._early_deletions.add(topic)
+                continue
             logger.warning("Ignoring request to delete non-existing topic %s", topic)
             self._requests.remove_deletion(topic)
         new = wanted & self.context.topics - self.context.topics_to_delete
@@ -215,10 +228,11 @@ class Term:
 
     def states_changed(self) -> None:
         """State znodes of moving partitions were written: handle all since the last event."""
-        changed = set()
-        while self._changed_states:
-            changed.add(self._changed_states.pop())
-        self._reassignments.isr_changed(changed)
+        self._reassignments.isr_changed(take_all(self._changed_states))
+
+    def replicas_moved_away(self) -> None:
+        """Brokers have deleted replicas that were moved away: handle all since the last event."""
+        self._reassignments.stopped(take_all(self._moved_away))
 
     def isrs_changed(self) -> None:
         """Leaders have notified us of ISR changes: read these states and inform all brokers.
@@ -287,11 +301,11 @@ class Term:
         znodes = {topic: paths.topic(topic) for topic in sorted(topics)}
         reads = [Get(path, Watcher(path, self._changed)) for path in znodes.values()]
         found: dict[TopicPartition, tuple[int, ...]] = {}
-        for topic, answer in zip(znodes, self._zk.pipeline(reads), strict=True):
-            if isinstance(answer, Node):
-                found.update(partitions_of_znode(topic, answer.data))
-            elif not isinstance(answer, NoNode):
-                raise answer
+        for topic, reply in zip(znodes, self._zk.pipeline(reads), strict=True):
+            if isinstance(reply, Node):
+                found.update(partitions_of_znode(topic, reply.data))
+            elif not isinstance(reply, NoNode):
+                raise reply
         return found
 
     def _changed(self, path: str) -> None:
@@ -322,11 +336,11 @@ class Term:
         does nothing, must not block one of this term in the queue.
         """
 
-        def act_while_in_office() -> None:
+        def act_while_controller() -> None:
             if not self._closed:
                 act()
 
-        self._post(f"{name} (epoch {self.context.epoch})", act_while_in_office)
+        self._post(f"{name} (epoch {self.context.epoch})", act_while_controller)
 
     # Sending
 
@@ -341,7 +355,21 @@ class Term:
             request.on_stopped(request.replica, response)
 
     def _on_stopped(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
-        self._post_own(f"{replica} stopped", lambda: self._deletion.answered(replica, response))
+        self._post_own(
+            f"{replica} stopped", lambda: self._deletion.replica_stopped(replica, response)
+        )
+
+    def _on_moved_away(self, replica: PartitionReplica, _: StopReplicaResponse) -> None:
+        self._moved_away.add(replica)
+        self._post_own("replicas moved away", self.replicas_moved_away)
+
+
+def take_all(items: set[T]) -> set[T]:
+    """Remove and return all items. None is lost if others are added meanwhile."""
+    taken = set()
+    while items:
+        taken.add(items.pop())
+    return taken
 
 
 def listed(

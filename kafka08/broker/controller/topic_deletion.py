@@ -17,7 +17,6 @@ kafka.controller.TopicDeletionManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 
 from kafka08.broker.controller.context import ControllerContext
@@ -33,7 +32,7 @@ logger = logging.getLogger(__name__)
 class TopicDeletion:
     """The deletions of one active controller. Every call comes from its greenlet.
 
-    on_stopped   the callback for brokers' responses; it must pass them to `answered`
+    on_stopped   the callback for brokers' responses; it must pass them to `replica_stopped`
     remove       deletes the znodes of a topic that all brokers have deleted
     """
 
@@ -49,9 +48,6 @@ class TopicDeletion:
         self._changes = changes
         self._on_stopped = on_stopped
         self._remove = remove
-        self._awaited: defaultdict[str, set[PartitionReplica]] = defaultdict(set)
-        """Topic → the replicas in DELETION_STARTED. Only the last response of a topic looks at all
-        of them."""
 
     def enqueue(self, topics: Collection[str]) -> None:
         """Start to delete existing topics."""
@@ -65,16 +61,18 @@ class TopicDeletion:
             context.topics_ineligible.discard(topic)
             self._advance(topic)
 
-    def answered(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
-        """A broker responded to step 2 for one replica."""
+    def replica_stopped(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
+        """A broker responded to step 2 for one replica. Only the last response of a topic looks at
+        all its replicas."""
         topic = replica.topic
         if not self._context.is_queued_for_deletion(topic):
             return
         errors = {p.error_code for p in response.partitions} | {response.error_code}
         if errors == {NO_ERROR}:
             self._changes.replicas_to_deletion_successful([replica])
-            self._awaited[topic].discard(replica)
-            if not self._awaited[topic]:
+            awaited = self._context.awaited_deletions.get(topic, set())
+            awaited.discard(replica)
+            if not awaited:
                 self._advance(topic)
         else:
             logger.error("Broker %d failed to delete %s: %s", replica.replica, replica, response)
@@ -86,7 +84,7 @@ class TopicDeletion:
         replicas = [r for r in replicas if self._context.is_queued_for_deletion(r.topic)]
         started = [r for r in replicas if states[r] is ReplicaState.DELETION_STARTED]
         for replica in started:
-            self._awaited[replica.topic].discard(replica)
+            self._context.awaited_deletions.get(replica.topic, set()).discard(replica)
         self._changes.replicas_to_deletion_ineligible(started)
         self._halt({replica.topic for replica in replicas})
 
@@ -121,7 +119,7 @@ class TopicDeletion:
             and context.replica_states[replica] is not ReplicaState.DELETION_SUCCESSFUL
         ]
         changes.replicas_to_offline(wanted)
-        self._awaited[topic] = set(wanted)
+        context.awaited_deletions[topic] = set(wanted)
         changes.replicas_to_deletion_started(wanted, self._on_stopped)
         if any(replica.replica not in live for replica in replicas):
             self._halt({topic})
@@ -133,5 +131,4 @@ class TopicDeletion:
         self._changes.partitions_to_nonexistent(partitions)
         self._remove(topic)
         self._context.forget_topics({topic})
-        self._awaited.pop(topic, None)
         logger.info("Deletion of topic %s successfully completed", topic)

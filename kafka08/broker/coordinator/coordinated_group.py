@@ -160,29 +160,28 @@ class CoordinatedGroup:
         if task is not None:
             task.cancel()
 
-    def _start_rebalance(self, delay_ms: float | None) -> None:
-        group = self.group
+    def _start_rebalance(self, delay_ms: float) -> None:
+        self._log_rebalance(self.group.generation)
+        self._rebalance = self._timer.add(delay_ms, self._rebalance_is_over)
+
+    def _log_rebalance(self, old_generation: int) -> None:
         now_ms = self._monotonic() * 1000
         self._is_logged = now_ms >= self._logged_ms + LOGGED_EVERY_MS
         if self._is_logged:
             self._logged_ms = now_ms
-            logger.info(
-                "Preparing to restabilize group %s with old generation %d",
-                group.name,
-                group.generation,
-            )
-        if delay_ms is not None:
-            self._rebalance = self._timer.add(delay_ms, self._rebalance_is_over)
+            text = "Preparing to restabilize group %s with old generation %d"
+            logger.info(text, self.group.name, old_generation)
 
     def _rebalance_is_over(self) -> None:
-        self._rebalance = None
         self.perform(self.group.rebalance_timer(self._monotonic() * 1000))
 
     def _end_rebalance(self) -> None:
+        group = self.group
         if self._rebalance is not None:
             self._rebalance.cancel()
             self._rebalance = None
-        group = self.group
+        else:
+            self._log_rebalance(group.generation - (group.state is not GroupState.DEAD))
         if self._is_logged and group.state is GroupState.AWAITING_SYNC:
             logger.info("Stabilized group %s generation %d", group.name, group.generation)
 

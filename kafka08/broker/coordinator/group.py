@@ -26,7 +26,6 @@ from kafka08.broker.coordinator.group_events import (
     END_REBALANCE,
     NO_ASSIGNMENT,
     NO_MEMBER_ID,
-    START_REBALANCE_NOW,
     Action,
     Actions,
     EndSession,
@@ -113,7 +112,7 @@ class Group:
             )
             group.members[member.member_id] = member
             group._votes.add(member.protocols)
-            group._heard_of(member, now_ms, actions)
+            group._renew_session(member, now_ms, actions)
         return group, actions
 
     # Requests
@@ -178,7 +177,7 @@ class Group:
             return [RespondToSync(reply, NO_ASSIGNMENT, RebalanceInProgress.code)]
         if self.state is STABLE:
             actions: Actions = [RespondToSync(reply, member.assignment)]
-            self._heard_of(member, now_ms, actions)
+            self._renew_session(member, now_ms, actions)
             return actions
         member.parked_sync = reply
         if member_id != self.leader_id:
@@ -268,7 +267,7 @@ class Group:
 
     def unload(self) -> Actions:
         """Another broker now coordinates the group: parked requests get 16."""
-        actions: Actions = [END_REBALANCE]
+        actions: Actions = [END_REBALANCE] if self.state is PREPARING_REBALANCE else []
         self._become(DEAD)
         for member in self.members.values():
             actions.append(EndSession(member.member_id))
@@ -335,9 +334,7 @@ class Group:
             if self.state is AWAITING_SYNC:
                 actions += self._respond_to_syncs(RebalanceInProgress.code, now_ms)
             self._become(PREPARING_REBALANCE)
-            if have_all_joined:
-                actions.append(START_REBALANCE_NOW)
-            else:
+            if not have_all_joined:
                 delay_ms = max(member.rebalance_timeout_ms for member in self.members.values())
                 actions.append(StartRebalance(delay_ms))
         if have_all_joined:
@@ -369,7 +366,7 @@ class Group:
             assert member.parked_join is not None, f"{self}: {member.member_id} has not joined"
             actions.append(RespondToJoin(member.parked_join, self._join_result(member)))
             member.parked_join = None
-            self._heard_of(member, now_ms, actions)
+            self._renew_session(member, now_ms, actions)
         self._parked_joins = 0
 
     def _join_result(self, member: Member) -> JoinResult:
@@ -392,10 +389,10 @@ class Group:
             if member.parked_sync is not None:
                 actions.append(RespondToSync(member.parked_sync, member.assignment, error_code))
                 member.parked_sync = None
-                self._heard_of(member, now_ms, actions)
+                self._renew_session(member, now_ms, actions)
         return actions
 
-    def _heard_of(self, member: Member, now_ms: float, actions: Actions) -> None:
+    def _renew_session(self, member: Member, now_ms: float, actions: Actions) -> None:
         """Renew the session, and start a timer if none runs."""
         member.expires_ms = now_ms + member.session_timeout_ms
         if not member.has_timer:

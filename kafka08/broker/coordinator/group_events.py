@@ -90,17 +90,17 @@ class EndSession:
 
 @dataclass(slots=True)
 class StartRebalance:
-    """Call `Group.rebalance_timer` in `delay_ms`; None: all have joined, EndRebalance follows."""
+    """Call `Group.rebalance_timer` in `delay_ms`."""
 
-    delay_ms: float | None
+    delay_ms: float
 
 
 @dataclass(slots=True)
 class EndRebalance:
-    """Cancel the rebalance timer."""
+    """A rebalance is complete; cancel its timer. It has none if all members had joined when it
+    began."""
 
 
-START_REBALANCE_NOW: Final = StartRebalance(None)
 END_REBALANCE: Final = EndRebalance()
 
 

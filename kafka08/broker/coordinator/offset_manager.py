@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
@@ -40,7 +39,6 @@ from kafka08.errors import (
 from kafka08.hashing import group_partition
 from kafka08.kernel.types import Messages
 from kafka08.levels import Level
-from kafka08.protocol import message_set
 from kafka08.protocol.group_records import StoredGroup, encode_group
 from kafka08.protocol.offset_records import (
     GroupKey,
@@ -63,6 +61,7 @@ KEYS_PER_TURN: Final = 2000
 """The most offsets checked, and the most tombstones appended, between two pauses."""
 BROKERS_RETENTION: Final = -1
 """A retention that means offsets.retention.minutes."""
+TOPIC_NAME: Final = OFFSETS_TOPIC.encode()
 
 CommitCodes = dict[TopicPartition, int]
 
@@ -214,7 +213,8 @@ class OffsetManager:
     ) -> None:
         self._replica_manager.appender.append_internal(
             target,
-            self._encode(records),
+            records,
+            codec=self._codec,
             required_acks=self._config.offsets_commit_required_acks,
             timeout_ms=self._config.offsets_commit_timeout_ms,
             done=done,
@@ -222,16 +222,6 @@ class OffsetManager:
 
     def _key(self, key: OffsetKey) -> bytes:
         return encode_key(key, int(self._level >= Level.V0_9_0))
-
-    def _encode(self, records: Messages) -> bytearray:
-        """In the topic's format; from 0.10.2 on with the time of the append."""
-        magic = self._replica_manager.log_manager.config_of(OFFSETS_TOPIC).magic
-        timestamps = [self._runtime.time_ms()] * len(records) if magic else None
-        if not self._codec:
-            return kernel.build_set(records, magic=magic, timestamps=timestamps)
-        return bytearray(
-            message_set.encode(records, self._codec, magic=magic, timestamps=timestamps)
-        )
 
     # Groups
 
@@ -269,7 +259,8 @@ class OffsetManager:
 
     def is_loaded(self, partition: int) -> bool:
         """Whether its groups may be used: False also while the leadership is being moved away."""
-        found = self._replica_manager.find(_target(partition))
+        of_topic = self._replica_manager.by_topic_name.get(TOPIC_NAME)
+        found = None if of_topic is None else of_topic.get(partition)
         return found is not None and found.is_leader and partition in self._cache.loaded
 
     def state(self, partition: int) -> LoadState:
@@ -377,7 +368,8 @@ class OffsetManager:
     ) -> None:
         self._replica_manager.appender.append_internal(
             target,
-            self._encode([(key, None) for key in keys]),
+            [(key, None) for key in keys],
+            codec=self._codec,
             required_acks=1,
             timeout_ms=self._config.offsets_commit_timeout_ms,
             done=done,

@@ -19,6 +19,7 @@ from kafka08.broker.topic_requests import (
     overrides_of,
 )
 from kafka08.errors import (
+    ApiError,
     InvalidRequest,
     KafkaError,
     NodeExists,
@@ -60,7 +61,8 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
             written[topic] = create_one(broker, wanted, validate_only=request.validate_only)
         except KafkaError as error:
             logger.info("Error processing create topic request for topic %s: %s", topic, error)
-            results[topic] = CreateTopicResult(topic, code_of(error), str(error))
+            text = error.detail if isinstance(error, ApiError) else str(error)
+            results[topic] = CreateTopicResult(topic, code_of(error), text)
         else:
             results[topic] = CreateTopicResult(topic, 0)
     if not request.validate_only:

@@ -43,7 +43,7 @@ class LaterReader:
     def read_partition(
         self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition
     ) -> tuple[LogSlice, int]:
-        """As ReplicaManager.read_from_log."""
+        """Like ReplicaManager.read_from_log."""
         debugs = self._replica_id == DEBUGGING_CONSUMER
         if debugs and tp.topic not in self._metadata_cache:
             raise UnknownTopicOrPartition(f"topic {tp.topic} is not known here")
@@ -66,7 +66,7 @@ class LaterReader:
 
 
 class DownConvertingReader(LaterReader):
-    """For consumers that know only magic 0."""
+    """Reads for consumers that know only magic 0."""
 
     def finish(
         self, reads: fetch.Reads, call: Call, respond: fetch.Respond
@@ -98,7 +98,7 @@ class DownConvertingReader(LaterReader):
 
 
 class LimitedReader(LaterReader):
-    """With a limit for the whole response.
+    """Reads with a limit for the whole response.
 
     `_left` is the rest of that limit, in bytes. While nothing was read (`_is_empty`) the next
     message may exceed every limit.
@@ -120,7 +120,7 @@ class LimitedReader(LaterReader):
     def take(self, partition: Partition, wanted: FetchPartition) -> LogSlice:
         limit = min(wanted.max_bytes, self._left)
         found = self._up_to(partition, wanted, limit)
-        if found.size == limit:
+        if found.size == limit and not found.has_whole_entry:
             head = self._up_to(partition, wanted, ENTRY_HEADER.size).bytes()
             if len(head) == ENTRY_HEADER.size:
                 whole = ENTRY_HEADER.size + ENTRY_HEADER.unpack(head)[1]
@@ -139,7 +139,7 @@ def handle(broker: BrokerContext, request: FetchRequest, call: Call) -> Response
 def complete(
     broker: BrokerContext, request: FetchRequest, call: Call
 ) -> ResponseFrame | NoResponse:
-    """As fetch.complete."""
+    """Like fetch.complete."""
     return fetch.complete(broker, request, call, reading_of(broker, request))
 
 

@@ -39,11 +39,11 @@ def handle(
     unknown = [topic for topic in topics if topic not in cache]
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
     if not to_create:
-        answer = response(broker, request, topics, {})
+        made = response(broker, request, topics, {})
         if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
-            question, body = encoded_exchange(request, answer)
+            question, body = encoded_exchange(request, made)
             cache.cache_response(broker.request_prefix + question, body)
-        return answer
+        return made
 
     def create() -> MetadataResponse:
         created = {topic: create_one(broker, topic) for topic in to_create}

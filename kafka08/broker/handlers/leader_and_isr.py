@@ -17,6 +17,7 @@ from kafka08.protocol.leader_and_isr import (
 
 
 def handle(broker: BrokerContext, request: LeaderAndIsrRequest, call: Call) -> NoResponse:
+    call.check_controller(request.controller_epoch)
     return call.run_in_greenlet(
         "LeaderAndIsr", lambda: broker.replica_manager.become_leader_or_follower(request)
     )

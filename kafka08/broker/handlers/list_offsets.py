@@ -52,14 +52,14 @@ def handle(
     )
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
     for tp, wanted in by_partition(request.topics).items():
-        answer = OffsetsPartitionResponse(tp.partition, 0, [])
+        result = OffsetsPartitionResponse(tp.partition, 0, [])
         try:
             if times[tp] > 1:
                 raise InvalidRequest(f"{tp} appears twice")
             found = find(broker, tp, wanted.time_ms, request.replica_id)
-            answer.timestamp_ms, answer.offset = found
+            result.timestamp_ms, result.offset = found
         except (ApiError, CorruptLog) as error:
-            answer.error_code = code_of(error)
+            result.error_code = code_of(error)
             logger.debug(
                 "Offset request with correlation id %d from client %s on partition %s failed due "
                 "to %s",
@@ -68,7 +68,7 @@ def handle(
                 tp,
                 error,
             )
-        topics.setdefault(tp.topic, []).append(answer)
+        topics.setdefault(tp.topic, []).append(result)
     return OffsetsResponse([OffsetsTopicResponse(*item) for item in topics.items()])
 
 

@@ -37,10 +37,10 @@ def handle(
     unknown = [topic for topic in topics if topic not in broker.metadata_cache]
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
     if not to_create:
-        answer = response(broker, topics)
+        made = response(broker, topics)
         if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
-            broker.metadata_cache.cache_response(*encoded_exchange(request, answer))
-        return answer
+            broker.metadata_cache.cache_response(*encoded_exchange(request, made))
+        return made
 
     def create() -> MetadataResponse:
         broker.topics.create(to_create)

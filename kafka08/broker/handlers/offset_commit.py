@@ -48,7 +48,7 @@ def handle(
 ) -> Response | NoResponse:
     if request.version == ZOOKEEPER_VERSION:
         return call.run_in_greenlet("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
-    answers: list[Response] = []
+    responses: list[Response] = []
     parked = False
 
     def done(codes: Mapping[TopicPartition, int]) -> None:
@@ -56,7 +56,7 @@ def handle(
         if parked:
             call.respond(response)
         else:
-            answers.append(response)
+            responses.append(response)
 
     offsets = offsets_of(request)
     if request.group is NULL_NAME or any(tp.topic is NULL_NAME for tp in offsets):
@@ -66,7 +66,7 @@ def handle(
     else:
         broker.offset_manager.commit(request.group, offsets, done)
     parked = True
-    return answers[0] if answers else NoResponse.PARKED
+    return responses[0] if responses else NoResponse.PARKED
 
 
 def commit_to_coordinator(

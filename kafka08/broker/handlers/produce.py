@@ -87,8 +87,8 @@ def append(
 def handle_legal_acks(
     broker: BrokerContext, request: ProduceRequest, call: Call
 ) -> ProduceResponse | NoResponse:
-    """From 0.9 on: acks other than -1, 0 and 1 are refused (21), and nothing is appended. From
-    0.10.2 on topics that are unknown here have error 3."""
+    """Handles Produce from 0.9 on: acks other than -1, 0 and 1 are refused (21), and nothing is
+    appended. From 0.10.2 on topics that are unknown here have error 3."""
     if request.required_acks in {-1, 0, 1}:
         return handle(broker, request, call)
     names_unknown = broker.config.level >= Level.V0_10_2

@@ -13,6 +13,7 @@ from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaRespons
 
 
 def handle(broker: BrokerContext, request: StopReplicaRequest, call: Call) -> NoResponse:
+    call.check_controller(request.controller_epoch)
     return call.run_in_greenlet(
         "StopReplica", lambda: broker.replica_manager.stop_replicas(request)
     )

@@ -15,6 +15,7 @@ from kafka08.structs import LEADER_DURING_DELETE, TopicPartition
 def handle(
     broker: BrokerContext, request: UpdateMetadataRequest, call: Call
 ) -> UpdateMetadataResponse:
+    call.check_controller(request.controller_epoch)
     broker.replica_manager.update_metadata(request)
     broker.group_coordinator.forget_partitions(
         TopicPartition(state.topic, state.partition)

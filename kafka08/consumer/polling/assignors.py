@@ -51,7 +51,8 @@ class Assignor(Protocol):
         """The same in all members of the group."""
 
     def subscription(self, topics: Sequence[str]) -> MemberSubscription:
-        """What this member sends to the leader: its topics, and user data of the assignor."""
+        """Returns the subscription that this member sends to the leader: its topics, and user data
+        of the assignor."""
 
     def assign(
         self, cluster: ClusterMetadata, subscriptions: Mapping[str, MemberSubscription]
@@ -145,7 +146,7 @@ def partition_counts(
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:
-    """In the order of Java's String.compareTo: by UTF-16 code units."""
+    """Sorts in the order of Java's String.compareTo: by UTF-16 code units."""
     return sorted(texts, key=lambda text: text.encode("utf-16-be", "surrogatepass"))
 
 

@@ -22,7 +22,7 @@ from kafka08.structs import OffsetAndMetadata, TopicPartition
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-PATIENCE: Final = RetryPolicy(tries=50, backoff_ms=100)
+RETRIES: Final = RetryPolicy(tries=50, backoff_ms=100)
 """About 5 s: a coordinator may take that long to load its partition of the offsets topic, and a
 topic that was just created to have leaders."""
 
@@ -47,7 +47,7 @@ class BrokerQueries:
         self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         return self._ask(
-            lambda: fetch_committed(self._cluster, self._group, list(partitions), PATIENCE),
+            lambda: fetch_committed(self._cluster, self._group, list(partitions), RETRIES),
             timeout_s,
         )
 
@@ -76,16 +76,16 @@ class BrokerQueries:
         }
 
     def partitions(self, topic: str, timeout_s: float) -> tuple[PartitionInfo, ...]:
-        def patiently() -> tuple[PartitionInfo, ...]:
+        def with_retries() -> tuple[PartitionInfo, ...]:
             return retry(
                 lambda: self._cluster.refresh([topic]).partitions(topic),
-                PATIENCE,
+                RETRIES,
                 self._runtime,
                 what=f"asking for the partitions of {topic}",
                 passes=lambda error: isinstance(error, LeaderNotAvailable),
             )
 
-        return self._ask(patiently, timeout_s)
+        return self._ask(with_retries, timeout_s)
 
     def _ask(self, question: Callable[[], T], timeout_s: float) -> T:
         outcome: list[tuple[T | None, KafkaError | None]] = []
@@ -106,7 +106,7 @@ class BrokerQueries:
         self._runtime.spawn(run, name="kafka08-question")
         give_up_at = self._runtime.monotonic() + timeout_s
         self._poller.wait_until(lambda: bool(outcome), give_up_at, "a request to the brokers")
-        answer, error = outcome[0]
+        result, error = outcome[0]
         if error is not None:
             raise error
-        return cast(T, answer)
+        return cast(T, result)

@@ -3,7 +3,7 @@ time.
 
 So an earlier commit never overwrites a later one. The commits that queue meanwhile share the next
 request, with the last offset of each partition: an application may commit faster than the
-coordinator answers. Each commit carries the generation in which it was requested. After the group
+coordinator responds. Each commit carries the generation in which it was requested. After the group
 has started another generation, the coordinator rejects the commit (errors 22, 25, 27), so it cannot
 overwrite the commits of the partition's next owner.
 """
@@ -144,7 +144,7 @@ class Committer:
                 self._on_idle()
                 continue
             try:
-                self._send_patiently(commits)
+                self._send_with_retries(commits)
             except Exception as error:
                 # The root of a thread: callers that wait for a commit must learn of it.
                 logger.exception("[group %s] Uncaught error in a commit", self._group)
@@ -154,7 +154,7 @@ class Committer:
                 commit.is_done = True
                 self._on_done(commit)
 
-    def _send_patiently(self, commits: Sequence[Commit]) -> None:
+    def _send_with_retries(self, commits: Sequence[Commit]) -> None:
         """Send them together, then the last one alone until it is too late. Sets their errors."""
         last = commits[-1]
         self._send(commits)
@@ -178,13 +178,13 @@ class Committer:
         request.version = COMMIT_VERSION
         request.generation = generation.id
         request.member = generation.member_id
-        answered = False
+        responded = False
 
         def ask(connection: Connection) -> None:
-            nonlocal answered
+            nonlocal responded
             response = connection.send(request, timeout_ms=self._timeout_ms)
             codes = error_codes(response, "kafka")
-            answered = True
+            responded = True
             if generation.id != NO_GENERATION:
                 for code in MEMBER_REFUSED & set(codes.values()):
                     self._on_refused(code, generation)
@@ -197,7 +197,7 @@ class Committer:
         try:
             self._cluster.ask_coordinator(self._group, ask, policy=ONCE)
         except KafkaError as error:
-            if not answered:
+            if not responded:
                 for commit in commits:
                     commit.error = error
 
@@ -249,17 +249,17 @@ def fetch_committed(
         response = connection.send(committed_request(group, partitions, "kafka"))
         assert isinstance(response, OffsetFetchResponse)
         found = committed_results(response)
-        answers: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        results: dict[TopicPartition, OffsetAndMetadata | None] = {}
         for tp in partitions:
-            answer = found.get(tp)
-            code = NO_ERROR if answer is None else answer.error_code
+            committed = found.get(tp)
+            code = NO_ERROR if committed is None else committed.error_code
             error = error_of(code, f"committed offset of {tp} in group {group}")
             if error is not None:
                 raise error
-            if answer is None or answer.offset == NO_OFFSET:
-                answers[tp] = None
+            if committed is None or committed.offset == NO_OFFSET:
+                results[tp] = None
             else:
-                answers[tp] = OffsetAndMetadata(answer.offset, answer.metadata)
-        return answers
+                results[tp] = OffsetAndMetadata(committed.offset, committed.metadata)
+        return results
 
     return cluster.ask_coordinator(group, ask, policy=policy, search_tries=search_tries)

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from kafka08.client.cluster import LOST_COORDINATOR, ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import RetryPolicy, is_retriable
+from kafka08.consumer.outage import Outage
 from kafka08.consumer.polling.assignors import (
     Assignor,
     KeepsAssignment,
@@ -190,11 +191,10 @@ class GroupMember:
             self._condition.notify_all()
             return fault
 
-    def trouble(self, seconds: float) -> KafkaError | None:
+    def failure(self, seconds: float) -> KafkaError | None:
         """A retriable failure that has lasted for at least `seconds`."""
         with self._condition:
-            is_lasting = self._runtime.monotonic() - self._membership.since >= seconds
-            return self._membership.trouble if is_lasting else None
+            return self._membership.outage.lasting(seconds, self._runtime.monotonic())
 
     def take_assignment(self) -> MemberAssignment | None:
         """The assignment of this member, once for each generation. Raises ProtocolError if the
@@ -380,7 +380,7 @@ class GroupMember:
                 with self._condition:
                     membership.refused(error)
         self._forget_lost_coordinator()
-        self._log_trouble()
+        self._log_outage()
         return before != (membership.phase, membership.fault)
 
     def _leave(self, request: Request) -> None:
@@ -477,26 +477,27 @@ class GroupMember:
 
     def _forget_lost_coordinator(self) -> None:
         """Look the coordinator up again after errors 15 and 16; one that is loading (14) stays."""
-        if isinstance(self._membership.trouble, LOST_COORDINATOR):
+        if isinstance(self._membership.outage.error, LOST_COORDINATOR):
             self._cluster.forget_coordinator(self._membership.group)
 
-    def _log_trouble(self) -> None:
-        """Log each stall once, and its end."""
-        group, trouble = self._membership.group, self._membership.trouble
-        if trouble is None:
+    def _log_outage(self) -> None:
+        """Log each outage once, and its end."""
+        group, outage = self._membership.group, self._membership.outage
+        if outage.error is None:
             if self._is_logged:
                 logger.info("[group %s] The coordinator responds again", group)
             self._is_logged = False
         elif not self._is_logged:
-            lasted_s = self._runtime.monotonic() - self._membership.since
-            self._is_logged = deserves_warning(trouble, lasted_s)
+            self._is_logged = deserves_warning(outage, self._runtime.monotonic())
             if self._is_logged:
-                logger.warning("[group %s] %s; retrying", group, trouble)
+                logger.warning("[group %s] %s; retrying", group, outage.error)
 
 
-def deserves_warning(failure: KafkaError, lasted_s: float) -> bool:
-    """Whether to log a failure that is retried."""
-    return lasted_s >= CREATION_S or not isinstance(failure, ConsumerCoordinatorNotAvailable)
+def deserves_warning(outage: Outage, now: float) -> bool:
+    """Whether to log an outage now: a coordinator that is only about to exist needs no warning."""
+    return now - outage.since >= CREATION_S or not isinstance(
+        outage.error, ConsumerCoordinatorNotAvailable
+    )
 
 
 def encode_subscription(assignor: Assignor, topics: Sequence[str]) -> bytes:

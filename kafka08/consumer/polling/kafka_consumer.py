@@ -250,7 +250,7 @@ class KafkaConsumer(Closeable):
         """Continue at `offset`. ValueError if it is negative or `partition` is not assigned."""
         wanted = index(offset)
         if wanted < 0:
-            raise ValueError(f"{offset} is no offset to seek to: the lowest is 0")
+            raise ValueError(f"cannot seek to {offset}: the lowest offset is 0")
         with self._use(partition):
             self._partitions.seek({partition: wanted})
 
@@ -383,7 +383,7 @@ class KafkaConsumer(Closeable):
         wanted = dict(zip(parse_partitions(times), map(index, times.values()), strict=True))
         for tp, time_ms in wanted.items():
             if time_ms < 0:
-                raise ValueError(f"{tp}: {time_ms} is no time in ms")
+                raise ValueError(f"{tp}: {time_ms} is not a time in ms since 1970")
         with self._use():
             return self._queries.offsets_for_times(wanted, timeout)
 
@@ -460,5 +460,5 @@ def as_offsets(offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None)
                     f"{tp}: {wanted!r} is not an offset or an OffsetAndMetadata"
                 ) from None
         if found[tp].offset < 0:
-            raise ValueError(f"{tp}: {found[tp].offset} is no offset to commit: the lowest is 0")
+            raise ValueError(f"{tp}: cannot commit {found[tp].offset}: the lowest offset is 0")
     return found

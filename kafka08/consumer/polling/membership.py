@@ -24,6 +24,7 @@ from enum import Enum
 from math import inf
 from typing import Final, TypeAlias
 
+from kafka08.consumer.outage import Outage
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
@@ -166,8 +167,7 @@ class Membership:
     generation   of the group, with this member's id; NO_GENERATION if it is in none, or the group
                  removed it
     fault        why the group refuses the member; the reader takes it with `retry`
-    trouble      the last retriable failure; None after a success
-    since        when that trouble began
+    outage       retriable failures since the last success
     lost         the group removed the member, or it left because the reader did not poll: others
                  may own its partitions
     """
@@ -177,8 +177,7 @@ class Membership:
         self.phase = Phase.OUTSIDE
         self.generation = Generation()
         self.fault: KafkaError | None = None
-        self.trouble: KafkaError | None = None
-        self.since = inf
+        self.outage = Outage()
         self.lost = False
         self._timeouts = timeouts
         self._member_id = NO_MEMBER_ID
@@ -362,9 +361,7 @@ class Membership:
 
     def failed(self, error: KafkaError, now: float) -> None:
         """A request or the search for the coordinator failed with a retriable error."""
-        if self.trouble is None:
-            self.since = now
-        self.trouble = error
+        self.outage.failed(error, now)
         self._try_at = now + self._timeouts.backoff
 
     def refused(self, error: KafkaError) -> None:
@@ -422,8 +419,7 @@ class Membership:
         return Leave(self._leaving.pop(0))
 
     def _recover(self) -> None:
-        self.trouble = None
-        self.since = inf
+        self.outage.end()
         self._try_at = -inf
 
     def _refused(self, code: int, now: float, what: str) -> None:

@@ -24,7 +24,7 @@ class Start(Enum):
     LATEST = "latest"
 
 
-class Place:
+class TopicPartitionState:
     """One partition.
 
     position   while it is not read; NO_OFFSET until it is known
@@ -52,65 +52,65 @@ class Partitions:
         self._fetchers = fetchers
         self._fetch_bytes = fetch_bytes
         self.epoch = 0
-        self._places: dict[TopicPartition, Place] = {}
+        self._states: dict[TopicPartition, TopicPartitionState] = {}
         self._missing: dict[TopicPartition, Start] = {}
         """Partitions without a position → how to find it."""
 
     def __iter__(self) -> Iterator[TopicPartition]:
-        return iter(self._places)
+        return iter(self._states)
 
     def __contains__(self, tp: object) -> bool:
-        return tp in self._places
+        return tp in self._states
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._states)
 
     def replace(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign these. Partitions that were assigned before keep their positions."""
         self.epoch += 1
         wanted = dict.fromkeys(partitions)
-        gone = [tp for tp in self._places if tp not in wanted]
-        self._stop([self._places[tp] for tp in gone])
-        self._stream.forget_in_hand(gone)
+        gone = [tp for tp in self._states if tp not in wanted]
+        self._stop([self._states[tp] for tp in gone])
+        self._stream.forget_unfinished(gone)
         for tp in gone:
-            del self._places[tp]
+            del self._states[tp]
             self._missing.pop(tp, None)
         for tp in wanted:
-            if tp not in self._places:
+            if tp not in self._states:
                 self._missing[tp] = Start.COMMITTED
-        self._places = {tp: self._places.get(tp) or Place(tp) for tp in wanted}
+        self._states = {tp: self._states.get(tp) or TopicPartitionState(tp) for tp in wanted}
 
     @property
     def paused(self) -> list[TopicPartition]:
-        return [tp for tp, place in self._places.items() if place.is_paused]
+        return [tp for tp, state in self._states.items() if state.is_paused]
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         """Return no messages of these, and discard what was fetched of them."""
-        places = [self._places[tp] for tp in partitions]
-        for place in places:
-            place.is_paused = True
-        self._stop(places)
+        states = [self._states[tp] for tp in partitions]
+        for state in states:
+            state.is_paused = True
+        self._stop(states)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
         for tp in partitions:
-            self._places[tp].is_paused = False
-        self._begin(self._places[tp] for tp in partitions)
+            self._states[tp].is_paused = False
+        self._begin(self._states[tp] for tp in partitions)
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Continue at these offsets."""
-        places = [self._places[tp] for tp in positions]
-        self._stop(places)
-        self._stream.forget_in_hand(positions)
-        for place in places:
-            self._missing.pop(place.topic_partition, None)
-            place.position = positions[place.topic_partition]
-        self._begin(places)
+        states = [self._states[tp] for tp in positions]
+        self._stop(states)
+        self._stream.forget_unfinished(positions)
+        for state in states:
+            self._missing.pop(state.topic_partition, None)
+            state.position = positions[state.topic_partition]
+        self._begin(states)
 
     def reset(self, partitions: Collection[TopicPartition], start: Start) -> None:
         """Find new positions when they are needed."""
-        places = [self._places[tp] for tp in partitions]
-        self._stop(places)
-        self._stream.forget_in_hand(partitions)
+        states = [self._states[tp] for tp in partitions]
+        self._stop(states)
+        self._stream.forget_unfinished(partitions)
         self._missing.update(dict.fromkeys(partitions, start))
 
     def missing(self) -> dict[TopicPartition, Start]:
@@ -127,10 +127,10 @@ class Partitions:
 
     def position(self, tp: TopicPartition) -> int | None:
         """The offset of the next message; None if it is not known yet."""
-        place = self._places[tp]
-        if place.owned is not None:
-            return self._stream.position_of(place.owned)
-        return None if tp in self._missing else place.position
+        state = self._states[tp]
+        if state.owned is not None:
+            return self._stream.position_of(state.owned)
+        return None if tp in self._missing else state.position
 
     def positions(self) -> dict[TopicPartition, int]:
         """The known positions, behind the messages that were returned to the user."""
@@ -139,7 +139,7 @@ class Partitions:
     def finished(self) -> dict[TopicPartition, int]:
         """The known positions, before the messages that are not finished yet."""
         found = self.positions()
-        for tp, offset in self._stream.in_hand.items():
+        for tp, offset in self._stream.unfinished_from.items():
             if tp in found:
                 found[tp] = min(found[tp], offset)
         return found
@@ -147,48 +147,48 @@ class Partitions:
     @property
     def owned(self) -> list[OwnedPartition]:
         """The partitions that are being read."""
-        return [place.owned for place in self._places.values() if place.owned is not None]
+        return [state.owned for state in self._states.values() if state.owned is not None]
 
     def high_watermark(self, tp: TopicPartition) -> int | None:
         """The high watermark of the last fetch; None before the first one."""
-        owned = self._places[tp].owned
+        owned = self._states[tp].owned
         return None if owned is None or owned.high_watermark < 0 else owned.high_watermark
 
     # -------------------------------------------------------------------------------- its parts
 
     def _known(self, read: Mapping[OwnedPartition, int]) -> dict[TopicPartition, int]:
         found = {}
-        for tp, place in self._places.items():
-            if place.owned is not None:
-                found[tp] = read[place.owned]
+        for tp, state in self._states.items():
+            if state.owned is not None:
+                found[tp] = read[state.owned]
             elif tp not in self._missing:
-                found[tp] = place.position
+                found[tp] = state.position
         return found
 
-    def _stop(self, places: Collection[Place]) -> None:
+    def _stop(self, states: Collection[TopicPartitionState]) -> None:
         """Stop reading these, and keep their positions."""
-        owned = [place.owned for place in places if place.owned is not None]
+        owned = [state.owned for state in states if state.owned is not None]
         if not owned:
             return
         positions = self._stream.positions(owned)
         self._stream.revoke(owned)
-        for place in places:
-            if place.owned is not None:
-                place.position = positions[place.owned]
-                place.owned = None
+        for state in states:
+            if state.owned is not None:
+                state.position = positions[state.owned]
+                state.owned = None
 
-    def _begin(self, places: Iterable[Place]) -> None:
+    def _begin(self, states: Iterable[TopicPartitionState]) -> None:
         begun = []
-        for place in places:
-            is_known = place.topic_partition not in self._missing
-            if is_known and not place.is_paused and place.owned is None:
-                place.owned = OwnedPartition(
-                    place.topic_partition,
+        for state in states:
+            is_known = state.topic_partition not in self._missing
+            if is_known and not state.is_paused and state.owned is None:
+                state.owned = OwnedPartition(
+                    state.topic_partition,
                     thread_id="",
                     sink=self._stream,
-                    offset=place.position,
+                    offset=state.position,
                     fetch_bytes=self._fetch_bytes,
                 )
-                begun.append(place.owned)
+                begun.append(state.owned)
         if begun:
             self._fetchers.begin(begun)

@@ -4,8 +4,8 @@ It differs from a MemberStream in one way: only the reader's own thread revokes 
 thread that needs the reader uses `call`; the reader then returns to its consumer between two
 messages, and the consumer does the work in the reader's thread.
 
-*Finished.* Messages that were handed out are in hand until `finish`: those of a poll, a batch, or
-the one message of an iteration. `positions` are behind them, `finished` is before them.
+*Finished.* Messages that were returned are unfinished until `finish`: those of a poll, a batch, or
+the one message of an iteration. `positions` are behind them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ class PolledStream(MemberStream):
     is_called   the reader shall return to its consumer, which clears this first
     """
 
-    HAS_TIMESTAMPS = True
-
     def __init__(
         self,
         *,
@@ -57,14 +55,18 @@ class PolledStream(MemberStream):
         on_room: Callable[[], None],
     ) -> None:
         super().__init__(
-            supervisor=AlwaysOpen(), runtime=runtime, fetch_bytes=fetch_bytes, on_room=on_room
+            supervisor=AlwaysOpen(),
+            runtime=runtime,
+            fetch_bytes=fetch_bytes,
+            on_room=on_room,
+            timestamps=True,
         )
         self.is_called = False
         self._deserializers = (key_deserializer, value_deserializer)
-        self._in_hand: dict[TopicPartition, int] = {}
-        """The first offset of each partition that a poll or batch has handed out."""
+        self._unfinished_from: dict[TopicPartition, int] = {}
+        """The first offset of each partition that a poll or batch has returned."""
         self._iterated: MessageIterator | None = None
-        """The iterator of `_each`. Its last message is in hand, unless it was finished."""
+        """The iterator of `_each`. Its last message is unfinished until `finish`."""
         self._iterated_of: TopicPartition | None = None
         self._finished_offset = NO_OFFSET
         """The last finished offset of this iterator."""
@@ -74,7 +76,7 @@ class PolledStream(MemberStream):
         self.is_called = True
         self.wake()
 
-    # ------------------------------------------------------------------------------ handing out
+    # ---------------------------------------------------------------------------------- reading
 
     def take(self, limit: int, give_up_at: float) -> list[Message] | None:
         """Up to `limit` messages, as soon as some arrive; None after `give_up_at`, or when the
@@ -108,14 +110,14 @@ class PolledStream(MemberStream):
         except BaseException:
             self._take_back(begun)
             raise
-        self._in_hand.update((p.topic_partition, offset) for p, offset in begun.items())
+        self._unfinished_from.update((p.topic_partition, offset) for p, offset in begun.items())
         return taken or None
 
     def take_batch(self, limits: BatchLimits, give_up_at: float) -> MessageBatch | None:
         """A batch as MemberStream.batches yields it; None as in `take`."""
         batch = self._await(partial(self._take_batch, limits), give_up_at)
         if batch is not None and self._chunk is not None:
-            self._in_hand[batch.topic_partition] = batch.first_offset
+            self._unfinished_from[batch.topic_partition] = batch.first_offset
         return batch
 
     def iterate(self, give_up_at: float) -> Iterator[Message] | None:
@@ -141,45 +143,45 @@ class PolledStream(MemberStream):
             self._ended = messages
 
     def finish(self) -> None:
-        """The user has finished the messages in hand."""
-        self._in_hand.clear()
+        """The user has finished the returned messages."""
+        self._unfinished_from.clear()
         if self._iterated is not None:
             self._finished_offset = self._iterated.position_offset
 
     def finish_before(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """The user has finished the messages in hand that lie before these offsets."""
+        """The user has finished the returned messages before these offsets."""
         for tp, offset in offsets.items():
-            if tp in self._in_hand:
-                self._in_hand[tp] = max(self._in_hand[tp], offset)
+            if tp in self._unfinished_from:
+                self._unfinished_from[tp] = max(self._unfinished_from[tp], offset)
             if tp == self._iterated_of:
                 self._finished_offset = max(self._finished_offset, offset - 1)
 
     # -------------------------------------------------------------------------------- positions
 
     def position_of(self, partition: OwnedPartition) -> int:
-        """The offset behind the messages that were handed out of `partition`."""
+        """The offset behind the messages of `partition` that were returned."""
         return self.positions([partition])[partition]
 
     @property
-    def in_hand(self) -> dict[TopicPartition, int]:
-        """partition → the first offset that was handed out and is not finished yet; it may be the
+    def unfinished_from(self) -> dict[TopicPartition, int]:
+        """partition → the first offset that was returned and is not finished; it may be the
         partition's position."""
         messages = self._iterated
         if messages is None or messages.position_offset <= self._finished_offset:
-            return self._in_hand
+            return self._unfinished_from
         assert self._iterated_of is not None, "it is set with the other"
         return {self._iterated_of: messages.position_offset}
 
-    def forget_in_hand(self, partitions: Iterable[TopicPartition]) -> None:
-        """These partitions continue at another position: their messages in hand do not matter."""
+    def forget_unfinished(self, partitions: Iterable[TopicPartition]) -> None:
+        """These partitions continue at another position, without their unfinished messages."""
         for tp in partitions:
-            self._in_hand.pop(tp, None)
+            self._unfinished_from.pop(tp, None)
             if tp == self._iterated_of:
                 self._iterated = self._iterated_of = None
 
     def revoke(self, partitions: Iterable[OwnedPartition]) -> None:
-        """Also ends an iteration, which may be in a set of theirs: the user takes them away between
-        two of its messages."""
+        """Also ends an iteration, which may be in a set of these partitions: the user takes them
+        away between two of its messages."""
         super().revoke(partitions)
         self.is_called = True
 
@@ -225,8 +227,8 @@ class PolledStream(MemberStream):
                     self._waiting = False
 
     def _await_messages(self, give_up_at: float, has_some: bool) -> bool:
-        """Whether the current set has messages. With `has_some` in hand, an error in place of the
-        next set is not raised: that set will be fetched again."""
+        """Whether the current set has messages. With `has_some` messages already, an error in
+        place of the next set is not raised: that set will be fetched again."""
         try:
             return bool(self._await(self._find_messages, give_up_at))
         except KafkaError:
@@ -237,7 +239,7 @@ class PolledStream(MemberStream):
     def _position(self) -> int:
         """The position in the current set's partition."""
         assert self._chunk is not None
-        return max(self._behind_hand(), self._chunk.partition.consumed_offset)
+        return max(self._offset_after_current(), self._chunk.partition.consumed_offset)
 
     def _messages_of(self, chunk: Chunk, from_offset: int) -> MessageIterator:
         topic = chunk.partition.topic_partition.topic
@@ -261,8 +263,8 @@ class PolledStream(MemberStream):
         self._messages = self._messages_of(chunk, offset)
         self._iterated = None
         return DeserializationFailed(
-            f"{tp}, offset {offset}: a deserializer raised {error!r}. The position stays there; go "
-            f"on behind it by seek({tp!r}, {offset + 1})",
+            f"{tp}, offset {offset}: a deserializer raised {error!r}. The position stays there; "
+            f"skip it with seek({tp!r}, {offset + 1})",
             tp,
             offset,
         )

@@ -27,6 +27,7 @@ from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import LARGEST, NO_RESET, SMALLEST, FetchSettings
 from kafka08.consumer.fetcher import response_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
+from kafka08.consumer.outage import Outage
 from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.polling.assignors import Assignor
 from kafka08.consumer.polling.committer import Commit, CommitCallback, Committer, Offsets, fenced
@@ -114,7 +115,7 @@ class Poller:
             fetch_max_bytes=config.fetch_max_bytes,
             refresh_leader_backoff_ms=config.retry_backoff_ms,
         )
-        self._answer_bytes_max = response_bytes_max(settings)
+        self._response_bytes_max = response_bytes_max(settings)
         self._fetchers = FetcherManager(
             config.group_id or "kafka08-consumer",
             settings,
@@ -174,8 +175,8 @@ class Poller:
         self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
         self._commit_at = inf
         self._commit_fails = False
-        self._search_failure: KafkaError | None = None
-        self._search_fails_since = inf
+        self._search = Outage()
+        """Failures to look up positions."""
         self._search_is_logged = False
         self._began_at = inf
         """When a call first asked the brokers for something."""
@@ -214,7 +215,7 @@ class Poller:
 
     def next(self, take: Callable[[float], T | None], timeout_s: float) -> T | None:
         """The first result of the stream's `take(give_up_at)` that is not None; None after
-        `timeout_s`. Finishes the messages that were handed out before."""
+        `timeout_s`. Finishes the messages that it returned before."""
         if self.subscription is None:
             raise RuntimeError(
                 "the consumer has no subscription: call subscribe or assign before it is polled"
@@ -318,7 +319,7 @@ class Poller:
             self._fetchers.stop()
             self.stream.close()
             if self._member.has_left:
-                self.cluster.close()  # it would go on looking for a coordinator
+                self.cluster.close()  # or it would keep looking for a coordinator
             self._member.join(max(0.0, give_up_at - self._runtime.monotonic()))
             self.cluster.close()
             self._committer.join(JOIN_S)
@@ -395,14 +396,12 @@ class Poller:
     def _note_failures(self, failures: Mapping[TopicPartition, KafkaError]) -> None:
         now = self._runtime.monotonic()
         if not failures:
-            self._search_failure, self._search_fails_since = None, inf
+            self._search.end()
             self._search_is_logged = False
             return
         tp, error = next(iter(failures.items()))
-        if self._search_failure is None:
-            self._search_fails_since = now
-        self._search_failure = error
-        if not self._search_is_logged and deserves_warning(error, now - self._search_fails_since):
+        self._search.failed(error, now)
+        if not self._search_is_logged and deserves_warning(self._search, now):
             self._search_is_logged = True
             logger.warning("%s: Cannot find the position yet: %s", tp, error)
 
@@ -410,18 +409,19 @@ class Poller:
         """Why there are no messages: a failure that is retried and has lasted for `lasting_s`."""
         now = self._runtime.monotonic()
         if not isinstance(self.subscription, Chosen):
-            trouble = self._member.trouble(lasting_s)
-            if trouble is not None:
-                return trouble
-        if self._search_failure is not None and now - self._search_fails_since >= lasting_s:
-            return self._search_failure
+            failure = self._member.failure(lasting_s)
+            if failure is not None:
+                return failure
+        failure = self._search.lasting(lasting_s, now)
+        if failure is not None:
+            return failure
         for owned in self.partitions.owned:
-            if owned.failure is not None and now - owned.failing_since >= lasting_s:
+            if owned.outage.lasting(lasting_s, now) is not None:
                 return fetch_failed(owned, now)
         if not self.cluster.is_reached and now - self._began_at >= lasting_s:
             # Connections that are not even refused: each attempt to open one takes long.
             return NoBrokersAvailable(
-                f"no broker answered for {now - self._began_at:.0f} s: none of "
+                f"no broker responded for {now - self._began_at:.0f} s: none of "
                 f"{self._config.bootstrap_servers}. The consumer keeps trying; check "
                 "bootstrap.servers, and that the brokers are running"
             )
@@ -510,7 +510,7 @@ class Poller:
             connect_timeout_ms=10_000,
             receive_buffer=self._config.receive_buffer_bytes,
             send_buffer=self._config.send_buffer_bytes,
-            max_response_bytes=self._answer_bytes_max,
+            max_response_bytes=self._response_bytes_max,
             negotiates=True,
             runtime=self._runtime,
         )
@@ -528,11 +528,11 @@ class Poller:
 def fetch_failed(owned: OwnedPartition, now: float) -> FetchFailed:
     """The error for a partition that cannot be fetched."""
     error = FetchFailed(
-        f"{owned.topic_partition} could not be fetched for {now - owned.failing_since:.0f} s: "
-        f"{owned.failure}. The consumer keeps trying; check that the topic exists and its brokers "
-        "are running"
+        f"{owned.topic_partition} could not be fetched for {now - owned.outage.since:.0f} s: "
+        f"{owned.outage.error}. The consumer keeps trying; check that the topic exists and its "
+        "brokers are running"
     )
-    error.__cause__ = owned.failure
+    error.__cause__ = owned.outage.error
     return error
 
 

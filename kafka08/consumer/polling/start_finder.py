@@ -1,8 +1,8 @@
 """StartFinder: finds the positions of partitions that have none yet.
 
 An explicit reset (`seek_to_beginning`, `seek_to_end`) comes first, then the group's committed
-offset, then auto.offset.reset. The search runs in a task of its own, so a poll that needs it ends
-in time whatever the brokers do.
+offset, then auto.offset.reset. The search runs in its own task, so a poll that needs it ends in
+time even if no broker responds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Found:
 
     @property
     def error(self) -> NoOffsetForPartition | None:
-        """What the reader raises for `without`."""
+        """The error that the reader raises for `without`."""
         if not self.without:
             return None
         return NoOffsetForPartition(
@@ -130,13 +130,13 @@ class StartFinder:
                 times[tp] = TIMES[self._reset]
         if not times:
             return
-        for tp, answer in offsets_or_errors(self._cluster, times).items():
-            if isinstance(answer, KafkaError):
-                found.failures[tp] = answer
-            elif not answer:
+        for tp, outcome in offsets_or_errors(self._cluster, times).items():
+            if isinstance(outcome, KafkaError):
+                found.failures[tp] = outcome
+            elif not outcome:
                 found.failures[tp] = KafkaError(f"{tp}: its leader returned no log start offset")
             else:
-                found.positions[tp] = answer[0]
+                found.positions[tp] = outcome[0]
 
     def _without_commit(
         self, partitions: list[TopicPartition], found: Found

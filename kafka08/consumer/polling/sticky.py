@@ -41,7 +41,7 @@ class Previous:
 
 @dataclass(slots=True)
 class Generation:
-    """What version 1 appends: the generation of that assignment."""
+    """The field that version 1 appends: the generation of that assignment."""
 
     generation: Int32
 

@@ -49,8 +49,8 @@ Subscription: TypeAlias = Topics | Pattern | Chosen
 
 
 def parse_partitions(wanted: Iterable[object]) -> list[TopicPartition]:
-    """Each once. TypeError for what is not a pair of topic and partition, ValueError for an illegal
-    topic or a negative partition."""
+    """The partitions without duplicates. TypeError for anything but a pair of topic and partition,
+    ValueError for an illegal topic or a negative partition."""
     return list(dict.fromkeys(map(_parse_partition, wanted)))
 
 

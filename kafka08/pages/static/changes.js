@@ -4,15 +4,15 @@
 const changes = (() => {
   const { node, fill } = parts;
 
-  // `fields()` gives the change; `post(change)` answers {says} or throws; `confirm`: a word to type, or null.
+  // `fields()` gives the change; `post(change)` returns {says} or throws; `confirm`: a word to type, or null.
   function form(title, inputs, fields, post, { confirm = null, done = () => {} } = {}) {
     const told = node("p", { role: "status" }), decision = node("div");
     const tell = (text, kind) => { told.textContent = text; told.className = kind; };
     async function make(dry) {
       fill(decision);
       try {
-        const answer = await post({ ...fields(), dry_run: dry });
-        tell(answer.says, dry ? "" : "good");
+        const response = await post({ ...fields(), dry_run: dry });
+        tell(response.says, dry ? "" : "good");
         if (!dry) return done();
         const typed = node("input", { "aria-label": `type ${confirm}`, placeholder: confirm, autocomplete: "off" });
         const button = node("button", { type: "button", onclick: () => confirm && typed.value !== confirm ? tell(`Type ${confirm} to confirm.`, "bad") : make(false) }, "Do it");

@@ -5,13 +5,13 @@
   const RETRY_MS = 3000;
   let state = null, view = null, paused = false, unreachable = null;
 
-  async function answerOf(response) {
+  async function jsonOf(response) {
     const found = await response.json();
-    if (!response.ok) throw new Error(found.error || `The console answered ${response.status}.`);
+    if (!response.ok) throw new Error(found.error || `The console responded with ${response.status}.`);
     return found;
   }
-  const ask = async (path, query = {}) => answerOf(await fetch(`${path}?${new URLSearchParams(query)}`));
-  const post = async change => answerOf(await fetch("/api/change", { method: "POST", body: JSON.stringify(change),
+  const ask = async (path, query = {}) => jsonOf(await fetch(`${path}?${new URLSearchParams(query)}`));
+  const post = async change => jsonOf(await fetch("/api/change", { method: "POST", body: JSON.stringify(change),
     headers: { "Content-Type": "application/json", "X-Kafka08-Page": state.page_token } }));
   const link = (place, ...names) => node("a", { href: ["#", place, ...names.map(encodeURIComponent)].join("/") }, names.at(-1) ?? place);
   const section = (title, ...children) => node("section", { "aria-label": title }, node("h2", {}, title), children);
@@ -27,14 +27,14 @@
     const topicChanges = state.allows_changes ? section("Changes", changes.ofCluster(post, () => {})) : null;
     if (topicChanges) place.append(topicChanges);
     return { title: "Overview", place, resize: () => map?.draw(), update(data) {
-      fill(head, parts.figures(data), parts.unanswered(data));
+      fill(head, parts.figures(data), parts.failedRequests(data));
       table.place.hidden = !data.brokers.length;
       empty.textContent = data.brokers.length ? "" : "No broker is registered in ZooKeeper, and no topic names one. Is the chroot of the connect string right?";
       table.update(data.brokers);
       // The map is drawn again only if it changed: whoever moves through it keeps the place.
       const shape = JSON.stringify([data.brokers.map(row => [row.broker, row.is_alive]), Object.entries(data.partitions).map(([topic, rows]) => [topic, rows.map(row => row.slice(0, 4))])]);
       if (shape !== drawn) { drawn = shape; map = parts.brokerMap(data); fill(mapPlace, data.brokers.length ? map.place : null); map.draw(); }
-      fill(lost, parts.homeless(data));
+      fill(lost, parts.leaderless(data));
       fill(charts, section("Over time", node("div", { class: "charts" }, parts.chartOf(data.trends.incoming, "all topics", "messages in per second", "messages in per second"))),
         data.groups.length ? section("Lag of groups", parts.lagCharts(data, 6)) : null);
     } };
@@ -85,7 +85,7 @@
       try {
         const found = await ask("/api/group", { name });
         const known = new Map(found.verdicts.map(([topic, partition, ...rest]) => [`${topic} ${partition}`, rest]));
-        fill(kinds, found.unanswered.map(text => node("p", { class: "banner" }, text)),
+        fill(kinds, found.failed_requests.map(text => node("p", { class: "banner" }, text)),
           found.kinds.length ? found.kinds.map(kind => groupKind(kind, known)) : node("p", { class: "bad" }, "There is no such group."));
       } catch (error) { fill(kinds, failed(error)); }
     }
@@ -120,7 +120,7 @@
     return section(isCoordinated ? "At its coordinator" : "In ZooKeeper", state_,
       kind.findings.length ? node("ul", { class: "findings" }, kind.findings.map(one => node("li", { class: one.problem ? "problem" : "note" },
         node("p", {}, node("strong", {}, one.subject), `: ${one.says}`), node("p", { class: "dim" }, one.advice)))) : node("p", { class: "good" }, "Nothing is wrong with it."),
-      members.update(kind.members), partitions.update(kind.partitions), kind.unanswered.map(text => node("p", { class: "bad" }, text)));
+      members.update(kind.members), partitions.update(kind.partitions), kind.failed_requests.map(text => node("p", { class: "bad" }, text)));
   }
   function messagesPage(name) {
     const numbers = (state.overview?.partitions[name] || []).map(row => row[0]);
@@ -161,8 +161,8 @@
   function show() {
     const data = state.overview, at = data ? `as of ${parts.clock(data.now_ms)}` : "";
     $("about").textContent = `${state.connect} ${at}`;
-    const fault = unreachable ? `The console does not answer: ${unreachable}. What is shown is ${at || "nothing"}.` :
-      state.fault ? `ZooKeeper does not answer since ${parts.clock(state.fault_ms)}: ${state.fault}. ${data ? `What is shown is ${at}.` : "There is nothing to show yet."}` : "";
+    const fault = unreachable ? `The console does not respond: ${unreachable}. What is shown is ${at || "nothing"}.` :
+      state.fault ? `ZooKeeper has not responded since ${parts.clock(state.fault_ms)}: ${state.fault}. ${data ? `What is shown is ${at}.` : "There is nothing to show yet."}` : "";
     if ($("fault").textContent !== fault) fill($("fault"), fault ? node("p", { class: "banner bad" }, fault) : null);
     if (data) view.update(data);
     else if (state.fault || unreachable) fill($("page"), node("p", { class: "empty" }, "The cluster was not read yet."));
@@ -175,7 +175,7 @@
       unreachable = null;
       if (response.status !== 204) {
         const hadData = state?.overview;
-        state = await answerOf(response);
+        state = await jsonOf(response);
         if (view === null || (!hadData && state.overview)) go(); else show();
       } else if (wasUnreachable) show();
       wait = Math.min(RETRY_MS, state.interval_s * 500);

@@ -1,5 +1,5 @@
 "use strict";
-// The page of a topic's messages: a form, the answer of /api/messages, and how bytes are shown.
+// The page of a topic's messages: a form, the response of /api/messages, and how bytes are shown.
 const messages = (() => {
   const { node, fill } = parts;
   const HEX_MAX = 4096;
@@ -64,7 +64,7 @@ const messages = (() => {
 
   const head = () => node("li", { class: "head" }, ["partition : offset", "time", "key", "value"].map(text => node("span", {}, text)));
 
-  // The page. `ask(path, query)` answers, or throws an Error with what to tell.
+  // The page. `ask(path, query)` gives the JSON, or throws an Error with what to tell.
   function page(topic, partitions, ask) {
     const field = (name, label, ...rest) => node("label", {}, label, ...rest);
     const choice = (name, options) => node("select", { name }, options.map(([value, text]) => node("option", { value }, text)));
@@ -90,15 +90,15 @@ const messages = (() => {
       told.textContent = "Reading…"; told.className = "dim";
       const query = { topic, partition: partition.value, limit: limit.value, key: key.value, text: text.value, ...position };
       try {
-        const answer = await ask("/api/messages", query);
-        found = answer.messages; next = answer.next;
+        const response = await ask("/api/messages", query);
+        found = response.messages; next = response.next;
         draw();
-        const faults = Object.entries(answer.faults).map(([number, why]) => `partition ${number}: ${why}`);
+        const faults = Object.entries(response.faults).map(([number, why]) => `partition ${number}: ${why}`);
         const filtered = key.value || text.value;
-        const ended = Object.keys(next).length === answer.ended.length;
-        const order = Object.keys(next).length < 2 ? [] : [answer.order === "time" ? "all partitions by time" : "no timestamps, so one partition after the other"];
-        told.textContent = [`${parts.counted(found.length, "message")}${filtered ? ` of ${parts.whole(answer.scanned)} looked at` : ""}`, ...(found.length ? order : []),
-          answer.is_cut ? "it stopped after 5 s or 64 MiB: go on from there" : ended ? "the end of the log is reached" : "there are more", ...faults].join("; ") + ".";
+        const ended = Object.keys(next).length === response.ended.length;
+        const order = Object.keys(next).length < 2 ? [] : [response.order === "time" ? "all partitions by time" : "no timestamps, so one partition after the other"];
+        told.textContent = [`${parts.counted(found.length, "message")}${filtered ? ` of ${parts.whole(response.scanned)} looked at` : ""}`, ...(found.length ? order : []),
+          response.is_cut ? "it stopped after 5 s or 64 MiB: go on from there" : ended ? "the end of the log is reached" : "there are more", ...faults].join("; ") + ".";
         if (faults.length) told.className = "bad";
         more.hidden = !Object.keys(next).length;
       } catch (error) { told.textContent = error.message; told.className = "bad"; }

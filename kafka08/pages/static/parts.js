@@ -158,9 +158,9 @@ const parts = (() => {
       ["groups not OK", whole(behind), behind > 0], ...(problems === null ? [] : [["problems", whole(problems), problems > 0]]),
     ].map(([name, value, isBad]) => node("div", {}, node("dt", {}, name), node("dd", { class: isBad && "bad" }, String(value)))));
   }
-  function unanswered(data) {
-    if (!data.unanswered.length) return null;
-    const shown = data.unanswered.slice(0, 5), rest = data.unanswered.length - shown.length;
+  function failedRequests(data) {
+    if (!data.failed_requests.length) return null;
+    const shown = data.failed_requests.slice(0, 5), rest = data.failed_requests.length - shown.length;
     return node("div", { class: "banner" }, node("strong", {}, "Not everything could be asked: "), shown.join("; "), rest ? ` and ${rest} more` : "", ".");
   }
   const since = data => data.since_ms === null ? "Rates need a second look." : `Rates are of the last ${duration((data.now_ms - data.since_ms) / 1000)}, since ${moment(data.since_ms)}.`;
@@ -232,7 +232,7 @@ const parts = (() => {
     return { draw, place: node("div", {}, node("div", { class: "legend" }, key("leads", "leads"), key("follows", "follows, in sync"), key("behind", "out of sync or down")),
       node("div", { class: "map" }, cards.map(card => card.place)), caption) };
   }
-  function homeless(data) {
+  function leaderless(data) {
     const alive = new Set(data.brokers.filter(row => row.is_alive).map(row => row.broker)), found = [];
     for (const [topic, rows] of Object.entries(data.partitions))
       for (const [number, leader] of rows) if (!alive.has(leader)) found.push(`${topic} ${number}`);
@@ -275,6 +275,6 @@ const parts = (() => {
       node("p", { class: "dim" }, one.why), node("p", {}, "Run ", node("code", {}, one.command)))));
   }
 
-  return { node, fill, Table, whole, rate, size, duration, clock, moment, counted, chartOf, figures, unanswered, since, homeless,
+  return { node, fill, Table, whole, rate, size, duration, clock, moment, counted, chartOf, figures, failedRequests, since, leaderless,
     brokersTable, brokerMap, topicsTable, groupsTable, lagCharts, findingsList, verdict, toned };
 })();

@@ -8,9 +8,9 @@
   const map = parts.brokerMap(data);
   const problems = data.findings.filter(one => one.severity === "problem");
   parts.fill(page,
-    parts.figures(data), parts.unanswered(data),
+    parts.figures(data), parts.failedRequests(data),
     problems.length ? section("Problems", parts.findingsList(problems)) : null,
-    section("Brokers", data.brokers.length ? [parts.brokersTable().update(data.brokers), map.place, parts.homeless(data)]
+    section("Brokers", data.brokers.length ? [parts.brokersTable().update(data.brokers), map.place, parts.leaderless(data)]
       : node("p", { class: "empty" }, "No broker is registered in ZooKeeper, and no topic names one. Is the chroot of the connect string right?")),
     section("Topics", parts.topicsTable({ knowsBytes: data.log_directories.length > 0 }).update(data.topics)),
     section("Groups", parts.groupsTable(() => data.trends.lags).update(data.groups)),

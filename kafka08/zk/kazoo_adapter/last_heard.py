@@ -1,9 +1,9 @@
-"""When ZooKeeper last heard from this session, as far as the client can prove.
+"""Tells when ZooKeeper last heard from this session, as far as the client can prove.
 
-The server ends a session that it has not heard from for the negotiated timeout. An answer proves
+The server ends a session that it has not heard from for the negotiated timeout. A reply proves
 only that the server had the *request*: after a pause of the process (SIGSTOP, a long collection)
-old answers wait in the socket of a session that may be over. So the server last heard from us when
-the newest answered request or heartbeat was **sent**. Answers come in the order of requests.
+old replies wait in the socket of a session that may be over. So the server last heard from us when
+the newest request or heartbeat with a reply was **sent**. Replies come in the order of requests.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from kazoo.protocol.connection import ConnectionHandler
 
 WATCH_EVENT: Final = -1
-"""The xid of a watch event in ZooKeeper's protocol: it answers no request."""
+"""The xid of a watch event in ZooKeeper's protocol: it is no reply."""
 
 
 class LastHeard:
     """Records the times of one kazoo connection, which keeps none itself.
 
-    at           monotonic time of the newest request that was answered
+    at           monotonic time of the newest request that has a reply
     timeout_ms   the session timeout that the server granted, within its own bounds
     requests     number of requests sent, without heartbeats; a transaction counts as one
     """
@@ -33,31 +33,31 @@ class LastHeard:
         self.timeout_ms = timeout_ms
         self.requests = 0
         self._clock = clock
-        self._unanswered: deque[float] = deque()
+        self._in_flight: deque[float] = deque()
         self._submit = connection._submit
         self._read_header = connection._read_header
         self._invoke = connection._invoke
         connection._submit = self._note_request
-        connection._read_header = self._note_answer
+        connection._read_header = self._note_reply
         connection._invoke = self._note_connect
 
     def _note_request(self, request: Any, timeout: float, xid: int | None = None) -> None:
         if xid:
-            self._unanswered.append(self._clock.monotonic())
+            self._in_flight.append(self._clock.monotonic())
             self.requests += xid > 0  # heartbeats, credentials and watches have numbers below
         self._submit(request, timeout, xid)
 
-    def _note_answer(self, timeout: float) -> Any:
-        answer = self._read_header(timeout)
-        if answer[0].xid != WATCH_EVENT and self._unanswered:
-            self.at = self._unanswered.popleft()
-        return answer
+    def _note_reply(self, timeout: float) -> Any:
+        reply = self._read_header(timeout)
+        if reply[0].xid != WATCH_EVENT and self._in_flight:
+            self.at = self._in_flight.popleft()
+        return reply
 
     def _note_connect(self, timeout: float, request: Any, xid: int | None = None) -> Any:
-        """The handshake of a connection; requests sent before it will not be answered."""
+        """The handshake of a connection; requests sent before it get no reply."""
         if xid:
             return self._invoke(timeout, request, xid)
-        self._unanswered.clear()
+        self._in_flight.clear()
         sent_at = self._clock.monotonic()
         result = self._invoke(timeout, request, xid)
         granted_ms = result[0].time_out

@@ -109,9 +109,9 @@ class KazooSession:
         except WriterNotClosedException:
             logger.warning("the connection to %s did not close in time", self._hosts)
 
-    def send(self, operation: Operation) -> KazooAnswer:
+    def send(self, operation: Operation) -> KazooPending:
         send, read = _CALLS[type(operation)]
-        return KazooAnswer(operation, send(self._kazoo, operation), read)
+        return KazooPending(operation, send(self._kazoo, operation), read)
 
     def event(self) -> Event:
         event: Event = self._handler.event_object()
@@ -121,44 +121,44 @@ class KazooSession:
         return explain(self._hosts)
 
 
-class KazooAnswer:
-    """A `Pending`: kazoo's AsyncResult with the operation it answers."""
+class KazooPending:
+    """A `Pending`: kazoo's AsyncResult with its operation."""
 
-    __slots__ = ("_answer", "_operation", "_read", "ready", "wait")
+    __slots__ = ("_operation", "_read", "_result", "ready", "wait")
 
-    def __init__(self, operation: Operation, answer: Any, read: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, operation: Operation, result: Any, read: Callable[[Any, Any], Any]) -> None:
         self._operation = operation
-        self._answer = answer
+        self._result = result
         self._read = read
-        self.ready: Callable[[], bool] = answer.ready
-        self.wait: Callable[[float], object] = answer.wait
+        self.ready: Callable[[], bool] = result.ready
+        self.wait: Callable[[float], object] = result.wait
 
     def outcome(self) -> Any:
-        if self._answer.exception is not None:
-            return translate(self._answer.exception, self._operation.path)
-        return self._read(self._operation, self._answer.value)
+        if self._result.exception is not None:
+            return translate(self._result.exception, self._operation.path)
+        return self._read(self._operation, self._result.value)
 
 
 class _InterruptibleClient(KazooClient):  # type: ignore[misc]  # kazoo is untyped
     """Lets an interrupt pass that comes while a request is queued.
 
-    kazoo 2.10 and 2.11 take whatever is raised there for a closed connection, by a bare `except`: a
-    KeyboardInterrupt or a greenlet's Timeout would be gone, and the request reported as refused.
+    kazoo 2.10 and 2.11 have a bare `except` there, which takes any error for a closed connection: a
+    KeyboardInterrupt or a greenlet's Timeout would be lost, and the request reported as refused.
     """
 
-    def _call(self, request: Any, answer: Any) -> bool | None:
+    def _call(self, request: Any, result: Any) -> bool | None:
         refusal = _REFUSALS.get(self._state)
         if refusal is not None:
-            answer.set_exception(refusal())
+            result.set_exception(refusal())
             return False
-        self._queue.append((request, answer))
+        self._queue.append((request, result))
         waker = self._connection._write_sock  # of kazoo's thread; None once it is closed
         try:
             closed = waker is None or not waker.send(b"\0")
         except OSError:
             closed = True
         if closed:
-            answer.set_exception(ConnectionClosedError("Connection has been closed"))
+            result.set_exception(ConnectionClosedError("Connection has been closed"))
         return None
 
 
@@ -212,41 +212,41 @@ def _set_null(request: TransactionRequest, data: bytes | None) -> None:
         request.operations[-1] = request.operations[-1]._replace(data=None)
 
 
-def _node(operation: Get, answer: Any) -> Node:
-    data, stat = answer
+def _node(operation: Get, reply: Any) -> Node:
+    data, stat = reply
     return Node(decode(data), stat.version, stat.ephemeralOwner)
 
 
-def _stat(operation: Exists, answer: Any) -> Stat | None:
-    if answer is None:
+def _stat(operation: Exists, reply: Any) -> Stat | None:
+    if reply is None:
         return None
     return Stat(
-        version=answer.version,
-        ephemeral_owner=answer.ephemeralOwner,
-        children=answer.numChildren,
-        created_ms=answer.ctime,
-        modified_ms=answer.mtime,
-        created_zxid=answer.czxid,
+        version=reply.version,
+        ephemeral_owner=reply.ephemeralOwner,
+        children=reply.numChildren,
+        created_ms=reply.ctime,
+        modified_ms=reply.mtime,
+        created_zxid=reply.czxid,
     )
 
 
-def _multi(multi: Multi, answer: Any) -> list[Any] | Refusal:
-    for index, (step, one) in enumerate(zip(multi.steps, answer, strict=True)):
+def _multi(multi: Multi, reply: Any) -> list[Any] | Refusal:
+    for index, (step, one) in enumerate(zip(multi.steps, reply, strict=True)):
         if isinstance(one, Exception) and not is_not_tried(one):
             return Refusal(index, translate(one, step.path))
-    return [_STEPS[type(step)](step, one) for step, one in zip(multi.steps, answer, strict=True)]
+    return [_STEPS[type(step)](step, one) for step, one in zip(multi.steps, reply, strict=True)]
 
 
-def _nothing(operation: Delete | Check, answer: Any) -> None:
+def _nothing(operation: Delete | Check, reply: Any) -> None:
     return None
 
 
-def _path(operation: Create, answer: Any) -> str:
-    return str(answer)
+def _path(operation: Create, reply: Any) -> str:
+    return str(reply)
 
 
-def _version(operation: Set, answer: Any) -> int:
-    version: int = answer.version
+def _version(operation: Set, reply: Any) -> int:
+    version: int = reply.version
     return version
 
 
@@ -262,7 +262,7 @@ _CALLS: Final[dict[type, tuple[Callable[[KazooClient, Any], Any], Callable[[Any,
     Exists: (lambda kazoo, exists: kazoo.exists_async(exists.path, exists.watch), _stat),
     Children: (
         lambda kazoo, children: kazoo.get_children_async(children.path, children.watch),
-        lambda children, answer: sorted(answer),
+        lambda children, reply: sorted(reply),
     ),
     Create: (
         lambda kazoo, create: kazoo.create_async(
@@ -277,4 +277,4 @@ _CALLS: Final[dict[type, tuple[Callable[[KazooClient, Any], Any], Callable[[Any,
     Delete: (lambda kazoo, delete: kazoo.delete_async(delete.path, delete.version), _nothing),
     Multi: (_send_multi, _multi),
 }
-"""Operation → (call to kazoo, conversion of its answer)."""
+"""Operation → (call to kazoo, conversion of its reply)."""

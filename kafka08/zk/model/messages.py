@@ -108,7 +108,7 @@ class DeleteRequest:
 
 @dataclass(frozen=True, slots=True)
 class CheckVersionRequest:
-    """Only in a multi. Reply: None."""
+    """A version check, in a multi only. Reply: None."""
 
     path: str
     version: int = -1

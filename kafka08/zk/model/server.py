@@ -167,7 +167,8 @@ class Server:
         return self._tree.find(path)
 
     def next_deadline_ms(self) -> int | None:
-        """When the next session expires, in elapsed milliseconds; None without sessions."""
+        """The time at which the next session expires, in elapsed milliseconds; None without
+        sessions."""
         return self._sessions.next_deadline_ms()
 
     def _begin_session(

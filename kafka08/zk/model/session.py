@@ -111,9 +111,9 @@ class ModelSession:
         self._xid = 0
         self._last_zxid = 0
         self._timer: Cancellable | None = None
-        self._heartbeat_unanswered = False
-        self._queue: deque[ModelAnswer] = deque()
-        self._unanswered: deque[tuple[float, ModelAnswer | None]] = deque()
+        self._heartbeat_in_flight = False
+        self._queue: deque[ModelPending] = deque()
+        self._in_flight: deque[tuple[float, ModelPending | None]] = deque()
         # path → watchers in the order of their registration
         self._data_watchers: dict[str, dict[Watcher, None]] = {}
         self._child_watchers: dict[str, dict[Watcher, None]] = {}
@@ -141,19 +141,19 @@ class ModelSession:
             self._ended.wait(CLOSE_SECONDS)
         self._stop()
 
-    def send(self, operation: Operation) -> ModelAnswer:
-        answer = ModelAnswer(operation, self._world)
+    def send(self, operation: Operation) -> ModelPending:
+        pending = ModelPending(operation, self._world)
         if not self._is_started or self._is_closing:
-            answer.fail(SessionLost)
+            pending.fail(SessionLost)
         elif self._is_connected:
-            self._write_operation(answer)
+            self._write_operation(pending)
         else:
-            self._queue.append(answer)
-        return answer
+            self._queue.append(pending)
+        return pending
 
     def on_open(self, link: Link) -> None:
         if link is self._link:
-            self._unanswered.append((self._world.monotonic(), None))
+            self._in_flight.append((self._world.monotonic(), None))
             link.send(
                 ConnectRequest(
                     self._last_zxid,
@@ -166,25 +166,25 @@ class ModelSession:
     def on_message(self, link: Link, message: FromServer) -> None:
         if link is not self._link:
             return
-        self._heartbeat_unanswered = False
+        self._heartbeat_in_flight = False
         if isinstance(message, WatchEvent):
             self._call_watchers(message)
             return
-        sent_at, answer = self._unanswered.popleft()
+        sent_at, pending = self._in_flight.popleft()
         if isinstance(message, ConnectReply):
             self._accepted(message, sent_at)
             return
         self.last_heard = sent_at
         self._last_zxid = max(self._last_zxid, message.zxid)
-        if answer is not None:
-            self._answered(answer, message)
+        if pending is not None:
+            self._complete(pending, message)
 
     def on_closed(self, link: Link) -> None:
         if link is self._link:
             self._lose_connection()
 
     def _connect(self) -> None:
-        self._unanswered.clear()
+        self._in_flight.clear()
         hosts = self._settings.hosts
         seconds = self._settings.timeout_ms / 1000 / len(hosts.split(","))
         self._link = self._world.open(hosts, self)
@@ -240,14 +240,14 @@ class ModelSession:
         if link is not None:
             link.close()
 
-    def _write_operation(self, answer: ModelAnswer) -> None:
+    def _write_operation(self, pending: ModelPending) -> None:
         self.requests_sent += 1
-        self._write(to_request(answer.operation, self._chroot), answer)
+        self._write(to_request(pending.operation, self._chroot), pending)
 
-    def _write(self, request: Request, answer: ModelAnswer | None) -> None:
+    def _write(self, request: Request, pending: ModelPending | None) -> None:
         assert self._link is not None, "it is connected"
         self._xid += 1
-        self._unanswered.append((self._world.monotonic(), answer))
+        self._in_flight.append((self._world.monotonic(), pending))
         self._link.send((self._xid, request))
         self._set_heartbeat()
 
@@ -256,10 +256,10 @@ class ModelSession:
         self._set_timer(seconds, self._heartbeat)
 
     def _heartbeat(self) -> None:
-        if self._heartbeat_unanswered:
+        if self._heartbeat_in_flight:
             self._lose_connection()
             return
-        self._heartbeat_unanswered = True
+        self._heartbeat_in_flight = True
         self._write(PingRequest(), None)
 
     def _set_timer(self, seconds: float | None, call: Callable[[], object]) -> None:
@@ -267,14 +267,14 @@ class ModelSession:
             self._timer.cancel()
         self._timer = None if seconds is None else self._world.call_later(seconds, call)
 
-    def _answered(self, answer: ModelAnswer, reply: Reply) -> None:
-        operation = answer.operation
+    def _complete(self, pending: ModelPending, reply: Reply) -> None:
+        operation = pending.operation
         if reply.code is Code.OK:
-            answer.succeed(read_result(operation, reply.result, self._chroot))
+            pending.succeed(read_result(operation, reply.result, self._chroot))
         elif reply.code is Code.NO_NODE and isinstance(operation, Exists):
-            answer.succeed(None)
+            pending.succeed(None)
         else:
-            answer.fail(ERRORS[reply.code])
+            pending.fail(ERRORS[reply.code])
             return
         if isinstance(operation, Get | Exists | Children) and operation.watch is not None:
             is_child_watch = isinstance(operation, Children)
@@ -303,19 +303,19 @@ class ModelSession:
             self._world.call_later(0, watcher)
 
     def _fail_all(self, kind: type[ZooKeeperError]) -> None:
-        failed = [answer for _, answer in self._unanswered if answer is not None]
+        failed = [pending for _, pending in self._in_flight if pending is not None]
         failed += self._queue
-        self._unanswered.clear()
+        self._in_flight.clear()
         self._queue.clear()
-        for answer in failed:
-            answer.fail(kind)
+        for pending in failed:
+            pending.fail(kind)
 
     def _notify(self, state: ConnectionState) -> None:
         for listener in self._listeners:
             listener(state)
 
 
-class ModelAnswer:
+class ModelPending:
     """A `Pending`."""
 
     __slots__ = ("_event", "_is_ready", "_outcome", "_world", "operation")

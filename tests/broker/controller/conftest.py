@@ -49,7 +49,9 @@ class Cluster:
             broker.register()
         return broker
 
-    def controller(self, broker_id: int, **keys: Any) -> Controller:
+    def controller(
+        self, broker_id: int, *, runtime: ThreadBroker | None = None, **keys: Any
+    ) -> Controller:
         """A started controller with a ZooKeeper session of its own."""
         zk = ZkClient(self.connect, name=f"controller {broker_id}")
         zk.start()
@@ -58,8 +60,8 @@ class Cluster:
             port=19391,
             **keys,
         )
-        runtime: Any = ThreadBroker()
-        controller = Controller(runtime, config, ClusterStore(zk))
+        threads: Any = runtime or ThreadBroker()
+        controller = Controller(threads, config, ClusterStore(zk))
         controller.startup()
         self._controllers.append((controller, zk))
         return controller
@@ -71,6 +73,11 @@ class Cluster:
 
     def zk_of(self, controller: Controller) -> ZkClient:
         return next(zk for c, zk in self._controllers if c is controller)
+
+    def stop(self, controller: Controller) -> None:
+        """Stops a controller and closes its session, as a clean stop of its broker does."""
+        controller.shutdown()
+        self.zk_of(controller).close()
 
     def kill(self, controller: Controller) -> None:
         """Ends a controller's session without closing it, like a crash."""
@@ -112,11 +119,10 @@ class Cluster:
         self.store.update_leader_and_isr({TopicPartition(topic, partition): changed})
 
     def close(self) -> None:
-        for controller, zk in self._controllers:
-            controller.shutdown()
-            zk.close()
+        for controller, _ in self._controllers:
+            self.stop(controller)
         for broker in self._brokers:
-            broker.__exit__(None, None, None)
+            broker.close()
         self.zk.close()
 
 

@@ -128,7 +128,7 @@ def test_a_request_waits_for_its_broker_to_listen() -> None:
 def test_a_silent_broker_is_asked_again_after_controller_socket_timeout_ms(
     listener: socket.socket,
 ) -> None:
-    """A broker that does not answer gets the request again on a new connection (on real
+    """A broker that does not respond gets the request again on a new connection (on real
     sockets)."""
     channels = Channels(listener.getsockname()[1], socket.create_connection, timeout_ms=20)
     channels.send(FIRST)

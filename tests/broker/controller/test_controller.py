@@ -51,7 +51,7 @@ class TestElection:
         assert {r.header.client_id for r in received} == {"id_2-host_127.0.0.1-port_19391"}
         assert led(list(received)) == {("t", 0): (1, 0)}
 
-    def test_a_clean_stop_gives_the_office_up_at_once(self, cluster: Cluster) -> None:
+    def test_a_clean_stop_resigns_at_once(self, cluster: Cluster) -> None:
         """A clean stop deletes /controller at once, so others need not wait for a session to
         end."""
         first = cluster.active_controller(1)
@@ -104,7 +104,7 @@ class TestElection:
         until(lambda: controller.epoch == 10, "controller 1 to resign, and to be elected again")
         assert cluster.wait_for_state("t", 0, 1, (1,)).leader_epoch == 8
 
-    @pytest.mark.parametrize("known", [True, False], ids=["from the start", "while in office"])
+    @pytest.mark.parametrize("known", [True, False], ids=["from the start", "while controller"])
     def test_a_controller_epoch_above_ours_concerns_its_partition_alone(
         self, cluster: Cluster, caplog: pytest.LogCaptureFixture, known: bool
     ) -> None:
@@ -318,7 +318,7 @@ class TestBrokers:
         received = two.wait_for(LeaderAndIsrRequest, 2)
         assert led(list(received)) == {("t", 0): (2, 2)}
 
-    def test_a_restart_that_nobody_saw_is_a_restart(self, cluster: Cluster) -> None:
+    def test_an_unseen_restart_is_a_restart(self, cluster: Cluster) -> None:
         """If a broker's znode is deleted and created between two reads of the controller, the
         broker gets its partitions again with a new leader epoch. 0.8.2.2 takes it for never gone.
         """
@@ -349,7 +349,7 @@ class TestBrokers:
         assert list(led(list(received))) == [("a", 0), ("b", 0)]
 
     def test_a_dead_channel_does_not_hold_up_the_others(self, cluster: Cluster) -> None:
-        """A broker that does not answer delays no other, since each broker has a channel of its
+        """A broker that does not respond delays no other, since each broker has a channel of its
         own."""
         one, two = cluster.broker(1), cluster.broker(2)
         one.silent.set()
@@ -382,14 +382,16 @@ class TestTopics:
         cluster.broker(2)
         assert cluster.wait_for_state("t", 0, 2, (2,)).leader_epoch == 0
 
-    def test_a_topic_created_while_nobody_was_controller(self, cluster: Cluster) -> None:
+    def test_a_topic_created_without_a_controller(self, cluster: Cluster) -> None:
         """The next controller finds a topic that was created while there was no controller."""
         cluster.broker(1)
         cluster.create_topic("t", {0: (1,)})
         cluster.active_controller(1)
         cluster.wait_for_state("t", 0, 1, (1,))
 
-    def test_who_died_with_the_last_controller_leaves_the_isr(self, cluster: Cluster) -> None:
+    def test_a_broker_that_died_with_the_last_controller_leaves_the_isr(
+        self, cluster: Cluster
+    ) -> None:
         """A broker that dies with the last controller leaves the ISRs of partitions that others
         lead. Otherwise acks=-1 would wait for it."""
         one = cluster.broker(1)
@@ -437,6 +439,49 @@ class TestTopics:
         until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
         assert cluster.store.topics() == []
 
+    def test_a_request_to_delete_may_be_seen_before_its_topic(self, cluster: Cluster) -> None:
+        """A controller that was busy reads the request with an earlier one, before it hears of the
+        topic. The earlier topic waits for a dead broker, so no further event comes."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        controller = cluster.active_controller(1, delete_topic_enable=True)
+        cluster.create_topic("other", {0: (1, 2)})
+        cluster.wait_for_state("other", 0, 1, (1, 2))
+        two.leave()
+        cluster.wait_for_state("other", 0, 1, (1,))
+        ready = threading.Event()
+
+        def work() -> None:
+            until(ready.is_set, "the end of other work")
+
+        controller._post(None, work)
+        cluster.zk.create(paths.delete_topic("other"), nodes.encode_delete_topic())
+        until(
+            lambda: any(paths.DELETE_TOPICS in name for name in controller._waiting.copy()),
+            "the event of the earlier request to be queued",
+        )
+        cluster.create_topic("t", {0: (1,)})
+        cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+        ready.set()
+        until(lambda: cluster.store.topics() == ["other"], "the new topic to be deleted")
+
+    def test_a_topic_whose_znode_another_program_deletes_is_forgotten(
+        self, cluster: Cluster
+    ) -> None:
+        """The controller also stops waiting for responses of brokers that delete its replicas."""
+        one = cluster.broker(1)
+        controller = cluster.active_controller(1, delete_topic_enable=True)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        context = controller.context
+        assert context is not None
+        one.silent.set()
+        cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+        until(lambda: bool(context.awaited_deletions), "the deletion to start")
+        cluster.zk.delete_recursive(paths.topic("t"))
+        until(lambda: not context.topics, "the controller to forget the topic")
+        assert {} == context.awaited_deletions
+
     def test_a_request_to_delete_nothing_is_removed(self, cluster: Cluster) -> None:
         """A request to delete a topic that does not exist is removed and blocks no other."""
         cluster.active_controller(1, delete_topic_enable=True)
@@ -474,7 +519,9 @@ class TestControlledShutdown:
         stops = [r.request for r in received if isinstance(r.request, StopReplicaRequest)]
         assert [(s.partitions[0].partition, s.delete_partitions) for s in stops] == [(1, 0)] * 2
 
-    def test_who_stops_is_told_before_it_leaves_the_isr(self, cluster: Cluster) -> None:
+    def test_a_stopping_broker_gets_stop_replica_before_it_leaves_the_isr(
+        self, cluster: Cluster
+    ) -> None:
         """StopReplica comes before the ISR shrinks, so that the broker's last fetch arrives before
         the leader knows the new ISR."""
         one, two = cluster.broker(1), cluster.broker(2)
@@ -486,7 +533,7 @@ class TestControlledShutdown:
         received = [type(r.request) for r in two.wait_for(StopReplicaRequest, 2)]
         assert received == [StopReplicaRequest, UpdateMetadataRequest, StopReplicaRequest]
 
-    def test_what_nobody_else_has_remains(self, cluster: Cluster) -> None:
+    def test_a_partition_without_another_replica_remains(self, cluster: Cluster) -> None:
         """The only ISR member keeps its partition, and the response lists it."""
         cluster.broker(1)
         cluster.broker(2)
@@ -498,7 +545,7 @@ class TestControlledShutdown:
         assert controller.is_active
 
     def test_an_unknown_broker(self, cluster: Cluster) -> None:
-        """An unknown broker is refused, and the term goes on."""
+        """An unknown broker is refused, and the term continues."""
         controller = cluster.active_controller(1)
         with pytest.raises(BrokerNotAvailable, match="77"):
             controller.controlled_shutdown(77)

@@ -16,14 +16,10 @@ from typing import Any
 
 import pytest
 
-from kafka08.broker.config import BrokerConfig
-from kafka08.broker.controller import Controller
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
-from kafka08.zk.client import ZkClient
 from kafka08.zk.resender import Resender
-from kafka08.zk.store import ClusterStore
 from tests.broker.controller.conftest import Cluster
 from tests.broker.thread_broker import ThreadBroker
 from tests.waiting import until
@@ -65,52 +61,32 @@ class Holds(ThreadBroker):
 
 @pytest.fixture
 def holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Holds]:
-    """A runtime whose controller also switches at each call of ZooKeeper. Without the collector,
-    whose turn is not the fault of who happens to make the last of 50,000 objects."""
+    """A runtime whose controller also switches where it waits for replies of ZooKeeper. Without the
+    collector, whose turn is not the fault of who happens to make the last of 50,000 objects."""
     holds = Holds()
+    wait = Resender._wait
 
-    def switching(call: Callable[..., Any]) -> Callable[..., Any]:
-        def switched(*args: Any) -> Any:
-            holds.switch()
-            result = call(*args)
-            holds.switch()
-            return result
+    def switched(*args: Any) -> None:
+        holds.switch()
+        wait(*args)
+        holds.switch()
 
-        return switched
-
-    for name in ("run", "run_one", "run_once"):
-        monkeypatch.setattr(Resender, name, switching(getattr(Resender, name)))
+    monkeypatch.setattr(Resender, "_wait", switched)
     gc.collect()
     gc.disable()
     yield holds
     gc.enable()
 
 
-def start(cluster: Cluster, holds: Holds, broker_id: int) -> tuple[Controller, ZkClient]:
-    zk = ZkClient(cluster.connect, name=f"controller {broker_id}")
-    zk.start()
-    keys = {
-        "broker.id": broker_id,
-        "zookeeper.connect": cluster.connect,
-        "host.name": "127.0.0.1",
-        "delete.topic.enable": True,
-        "auto.leader.rebalance.enable": False,
-    }
-    runtime: Any = holds
-    controller = Controller(runtime, BrokerConfig(keys, port=19391), ClusterStore(zk))
-    controller.startup()
-    return controller, zk
-
-
 def test_thousands_of_partitions(
     cluster: Cluster, holds: Holds, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Created, their leader dead, under a new controller, and deleted."""
+    """They are created, lose their leader, get a new controller, and are deleted."""
     one, _ = cluster.broker(1), cluster.broker(2)
     caplog.set_level(logging.INFO)  # a line for each election takes longest
     steps: dict[str, float] = {}
-    controller, zk = start(cluster, holds, 1)
-    until(lambda: controller.is_active, "controller 1 to be elected")
+    keys = {"delete_topic_enable": True, "auto_leader_rebalance_enable": False}
+    controller = cluster.active_controller(1, runtime=holds, **keys)
 
     def measured(step: str, done: Callable[[], bool]) -> None:
         until(done, step)
@@ -123,28 +99,21 @@ def test_thousands_of_partitions(
             state.leader == leader for state in states.values()
         )
 
-    try:
-        cluster.create_topic("wide", dict.fromkeys(range(PARTITIONS), (1, 2)))
-        measured("created", lambda: led_by(1))
-        one.leave()
-        measured("elected", lambda: led_by(2))
-        controller.shutdown()
-        zk.close()
-        controller, zk = start(cluster, holds, 2)
-        measured("taken over", lambda: controller.epoch is not None)
-        one.register()
-        cluster.zk.create(paths.delete_topic("wide"), "")
-        measured(
-            "deleted", lambda: controller.context is not None and not controller.context.topics
-        )
-    finally:
-        controller.shutdown()
-        zk.close()
+    cluster.create_topic("wide", dict.fromkeys(range(PARTITIONS), (1, 2)))
+    measured("created", lambda: led_by(1))
+    one.leave()
+    measured("elected", lambda: led_by(2))
+    cluster.stop(controller)
+    controller = cluster.controller(2, runtime=holds, **keys)
+    measured("taken over", lambda: controller.epoch is not None)
+    one.register()
+    cluster.zk.create(paths.delete_topic("wide"), "")
+    measured("deleted", lambda: controller.context is not None and not controller.context.topics)
     assert max(steps.values()) < HOLD_SECONDS, steps
 
 
 def test_deletion_is_linear(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not each response of a broker looks at all replicas of the topic."""
+    """A broker's response does not look at all replicas of the topic."""
     cluster.broker(1)
     controller = cluster.active_controller(1, delete_topic_enable=True)
     cluster.create_topic("t", dict.fromkeys(range(100), (1,)))

@@ -62,7 +62,7 @@ def test_all_brokers_hear_of_an_isr_that_a_leader_changed(
         until(lambda b=broker: [1, 2] == isrs_told(b)[-1], "the ISR")  # type: ignore[misc]
 
 
-def test_a_new_controller_removes_what_was_left(
+def test_a_new_controller_removes_old_notifications(
     cluster: Cluster, brokers: list[ScriptedBroker]
 ) -> None:
     """A new controller deletes notifications that were written under a controller of 0.8."""
@@ -86,11 +86,11 @@ def test_a_controller_of_0_8_leaves_them(cluster: Cluster, brokers: list[Scripte
 
 
 @pytest.mark.parametrize(("version", "reads"), [(1, False), (2, True), (None, False)])
-def test_who_reads_them_is_told_by_the_registration(
+def test_the_registration_shows_whether_the_controller_reads_them(
     cluster: Cluster, version: int | None, reads: bool
 ) -> None:
-    """The controller's registration shows whether it reads notifications. Without a controller
-    nobody reads them."""
+    """The controller's registration shows whether it reads notifications. Without a controller they
+    are not read."""
     if version is not None:
         cluster.zk.create(paths.CONTROLLER, nodes.encode_controller(nodes.ControllerNode(7)))
         registration = nodes.BrokerRegistration("h", 1, version=version, endpoints=("A://h:1",))

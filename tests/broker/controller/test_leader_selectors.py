@@ -38,7 +38,7 @@ class TestNew:
         election = elect_new((3, 1, 2), {1, 2}, controller_epoch=EPOCH)
         assert election == Election(LeaderAndIsr(1, 0, (1, 2), -1, EPOCH), (1, 2))
 
-    def test_4_nobody_alive(self) -> None:
+    def test_4_no_live_replica(self) -> None:
         """A partition without a live replica gets no state."""
         with pytest.raises(ElectionFailed, match=r"\[3,1\].*\[2\]"):
             elect_new((3, 1), {2}, controller_epoch=EPOCH)
@@ -77,7 +77,7 @@ class TestOffline:
         with pytest.raises(ElectionFailed, match="unclean leader election is not allowed"):
             self.elect((1, 3), {3}, replace(CURRENT, isr=(1,)), unclean=False)
 
-    def test_3_nobody_alive_even_if_unclean(self) -> None:
+    def test_3_no_live_replica_even_if_unclean(self) -> None:
         """Without a live replica there is no leader."""
         with pytest.raises(ElectionFailed, match="no assigned replica"):
             self.elect((1, 3), {2}, replace(CURRENT, isr=()))
@@ -133,7 +133,7 @@ class TestControlledShutdown:
         )
         assert election.state == elected(3, (3,))
 
-    def test_3_nobody_else_in_sync(self) -> None:
+    def test_3_no_other_replica_in_sync(self) -> None:
         """Without another ISR member the election fails and the leader stays."""
         with pytest.raises(ElectionFailed, match="besides shutting down brokers"):
             elect_controlled_shutdown(
@@ -149,7 +149,7 @@ class TestWithoutReplica:
         """The result is the same object, so nothing is written."""
         assert self.shrink(CURRENT, 9) is CURRENT
 
-    def test_1_the_leader_leaves_and_nobody_leads(self) -> None:
+    def test_1_the_leader_leaves_without_a_successor(self) -> None:
         """A separate decision elects the next leader."""
         assert self.shrink(CURRENT, 1) == elected(-1, (2, 3))
 

@@ -45,7 +45,7 @@ DECISIONS: dict[str, Callable[[LeaderAndIsr], LeaderAndIsr]] = {
 
 @pytest.fixture
 def store(zk: ZkClient) -> ClusterStore:
-    """A store with the state of one partition, and a controller in office."""
+    """A store with the state of one partition, and an elected controller."""
     zk.create(paths.CONTROLLER_EPOCH, str(EPOCH))
     store = ClusterStore(zk)
     store.create_leader_and_isr({TP: BEFORE})
@@ -54,7 +54,7 @@ def store(zk: ZkClient) -> ClusterStore:
 
 @pytest.mark.parametrize("known", [{TP: BEFORE}, {}], ids=["known", "read"])
 @pytest.mark.parametrize("decision", DECISIONS)
-def test_a_write_whose_answer_was_lost_counts(
+def test_a_write_whose_reply_was_lost_counts(
     store: ClusterStore,
     monkeypatch: pytest.MonkeyPatch,
     decision: str,
@@ -71,7 +71,7 @@ def test_a_write_whose_answer_was_lost_counts(
     assert {} == outcome.failures
 
 
-def test_what_a_leader_wrote_meanwhile_is_decided_anew(store: ClusterStore) -> None:
+def test_a_concurrent_write_of_a_leader_needs_a_new_decision(store: ClusterStore) -> None:
     """Only exactly the wanted state counts as our own write."""
     store.update_leader_and_isr({TP: replace(BEFORE, isr=(2,))})
     decide = DECISIONS["a wider assignment"]

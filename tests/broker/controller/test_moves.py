@@ -113,7 +113,7 @@ class TestReassignment:
         [(1, 9), (1, 2), (), (2, 2), (2, -1)],
         ids=["dead broker", "nothing to do", "no broker", "one broker twice", "impossible broker"],
     )
-    def test_what_cannot_be_moved_is_refused_at_once(
+    def test_an_impossible_move_is_refused_at_once(
         self, cluster: Cluster, replicas: tuple[int, ...]
     ) -> None:
         """An impossible request is removed without any other effect. A possible one goes on."""
@@ -175,6 +175,56 @@ class TestReassignment:
         for number in numbers:
             cluster.wait_for_state("t", number, 3, (2, 3))
 
+    def test_a_move_back_waits_until_the_replica_is_deleted(self, cluster: Cluster) -> None:
+        """A replica that still has to delete its log is not added again before it has responded:
+        until then it fetches, so the leader would take it into the ISR. Other moves go on."""
+        cluster.broker(1)
+        two = cluster.broker(2)
+        cluster.broker(3)
+        cluster.active_controller(1)
+        for topic, replicas in (("t", (1, 2)), ("u", (1,))):
+            cluster.create_topic(topic, {0: replicas})
+            cluster.wait_for_state(topic, 0, 1, replicas)
+        two.silent.set()
+        reassign(cluster, t=(1,))
+        await_end(cluster)
+        reassign(cluster, t=(1, 2), u=(1, 3))
+        until(lambda: assignment(cluster, "u") == (1, 3), "the other move")
+        assert assignment(cluster) == (1,)
+        two.take()
+        two.silent.clear()
+        await_assignment(cluster, 1, 2)
+        two.wait_for(LeaderAndIsrRequest)
+
+    def test_moves_back_begin_together(self, cluster: Cluster) -> None:
+        """A broker responds to each StopReplica by itself. What has responded while the controller
+        handles one event goes on in the next, not each partition by itself: a thousand would take a
+        thousand rounds to ZooKeeper and rewrite the topic's znode as often."""
+        numbers = range(60)
+        cluster.broker(1)
+        two = cluster.broker(2)
+        controller = cluster.active_controller(1)
+        cluster.create_topic("t", dict.fromkeys(numbers, (1, 2)))
+        for number in numbers:
+            cluster.wait_for_state("t", number, 1, (1, 2))
+
+        def request(replicas: tuple[int, ...]) -> None:
+            moves = {TopicPartition("t", number): replicas for number in numbers}
+            cluster.zk.create(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment(moves))
+
+        two.silent.set()
+        request((1,))
+        await_end(cluster)
+        request((1, 2))
+        until(
+            lambda: controller.context is not None and len(controller.context.reassigning) == 60,
+            "the moves back to wait",
+        )
+        before = cluster.zk.get(paths.topic("t")).version
+        two.silent.clear()
+        until(lambda: cluster.store.assignment("t") == dict.fromkeys(numbers, (1, 2)), "step 2")
+        assert cluster.zk.get(paths.topic("t")).version - before <= 30
+
     def test_the_next_controller_goes_on(self, cluster: Cluster) -> None:
         """The next controller finds the widened assignment and the request, and waits for the same
         replicas."""
@@ -235,7 +285,7 @@ class TestPreferredElection:
         until(lambda: not cluster.zk.exists(paths.PREFERRED_ELECTION), "its end")
         cluster.wait_for_state("t", 1, 1, (1,))
 
-    def test_brokers_hear_of_one_whose_answer_was_lost(
+    def test_brokers_learn_of_a_write_whose_reply_was_lost(
         self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """After a lost reply the retried write is refused, because the first one was done. The
@@ -294,6 +344,6 @@ class TestImbalanced:
         assert [] == imbalanced(self.context(9, brokers={}), 10)
         assert [] == imbalanced(self.context(9, shutting_down={1}), 10)
 
-    def test_not_what_is_being_deleted(self) -> None:
+    def test_partitions_under_deletion_do_not_count(self) -> None:
         """Partitions of a topic that is being deleted do not count."""
         assert [] == imbalanced(self.context(9, topics_to_delete={"t"}), 10)

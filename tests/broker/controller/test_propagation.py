@@ -43,7 +43,7 @@ def test_the_version_is_that_of_the_oldest_broker(
 
 
 @pytest.mark.parametrize(("told", "expected"), [(OF_0_8_2, []), (of("0.9.0", "0.8.2"), [1, 2])])
-def test_a_cluster_without_topics_is_told_from_0_9_on(
+def test_a_cluster_without_topics_gets_update_metadata_from_0_9_on(
     told: Propagation, expected: list[int]
 ) -> None:
     """From 0.9 on a cluster without topics sends UpdateMetadata too. Otherwise the first topic of
@@ -57,7 +57,7 @@ def test_a_cluster_without_topics_is_told_from_0_9_on(
     assert all(2 == len(sent.request.live_brokers) for sent in requests)  # type: ignore[attr-defined]
 
 
-def test_all_listeners_and_the_rack_are_told() -> None:
+def test_all_listeners_and_the_rack_are_sent() -> None:
     """All listeners and the rack are sent as registered. Version 0 has room for the first PLAINTEXT
     listener alone."""
     registration = BrokerRegistration(
@@ -76,7 +76,7 @@ def test_all_listeners_and_the_rack_are_told() -> None:
     )
 
 
-def test_a_registration_whose_endpoints_cannot_be_read_has_its_address_told() -> None:
+def test_a_registration_with_unreadable_endpoints_is_sent_with_its_address() -> None:
     """A registration whose endpoints cannot be parsed is sent with its host and port. A client that
     writes to ZooKeeper must not stop the controller."""
     broken = BrokerRegistration("h", 9092, version=2, endpoints=("nonsense",))

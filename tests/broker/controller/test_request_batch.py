@@ -75,7 +75,7 @@ def test_leaders_lists_only_live_brokers_that_lead_something(context: Controller
     assert [(s.topic, s.leader) for s in request.partition_states] == [("a", 1), ("b", 9)]
 
 
-def test_brokers_that_are_told_the_same_share_one_request(context: ControllerContext) -> None:
+def test_brokers_with_the_same_partitions_share_one_request(context: ControllerContext) -> None:
     """Brokers with the same partitions share one encoded request. A thousand partitions are encoded
     once, not per broker."""
     batch = RequestBatch(context, 1)
@@ -84,7 +84,7 @@ def test_brokers_that_are_told_the_same_share_one_request(context: ControllerCon
     assert first is second is third
 
 
-def test_some_brokers_are_told_more(context: ControllerContext) -> None:
+def test_a_new_broker_gets_all_partitions(context: ControllerContext) -> None:
     """A new broker gets all partitions, the others those that changed."""
     batch = RequestBatch(context, 1)
     batch.add_update_metadata(brokers=[3])
@@ -97,7 +97,7 @@ def test_some_brokers_are_told_more(context: ControllerContext) -> None:
     assert told == {1: ["a"], 2: ["a"], 3: ["a", "b"]}
 
 
-def test_a_topic_under_deletion_is_told_with_its_marker(context: ControllerContext) -> None:
+def test_a_topic_under_deletion_is_sent_with_its_marker(context: ControllerContext) -> None:
     """A partition under deletion has leader -2, epoch 0 and version 0, and is in every
     UpdateMetadata."""
     context.topics_to_delete = {"b"}

@@ -69,7 +69,8 @@ def test_moves_are_taken_from_the_request_as_it_is(
 
 
 def test_a_state_that_cannot_be_read_is_watched(zk: ZkClient) -> None:
-    """A move whose state znode cannot be parsed waits until it is repaired. Other moves go on."""
+    """A move whose state znode cannot be parsed waits until it is repaired. Other moves
+    continue."""
     store, state = ClusterStore(zk), LeaderAndIsr(1, 0, (1,), -1, 1)
     made = store.create_leader_and_isr({T0: state, T1: state})
     path = paths.partition_state(*T0)

@@ -92,7 +92,7 @@ def test_one_illegal_key_stops_the_whole_move() -> None:
     assert "never named" not in table
 
 
-def test_the_exception_tells_the_story() -> None:
+def test_the_exception_has_the_latest_transitions() -> None:
     """The exception has the latest transitions, up to a limit."""
     history = History()
     for number in range(HISTORY_LENGTH + 10):

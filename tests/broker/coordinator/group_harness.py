@@ -169,8 +169,7 @@ class GroupHarness:
                     self.sessions.pop(action.member_id, None)
                 case StartRebalance():
                     assert self.rebalance_due is None, "one rebalance timer for each group"
-                    if action.delay_ms is not None:
-                        self.rebalance_due = self.now + action.delay_ms
+                    self.rebalance_due = self.now + action.delay_ms
                 case EndRebalance():
                     self.rebalance_due = None
                 case RemoveGroup():

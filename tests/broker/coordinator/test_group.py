@@ -195,7 +195,7 @@ def test_join_with_an_unknown_member_id(level: Level, state: GroupState) -> None
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("state", [PREPARING, AWAITING, STABLE])
-def test_join_with_what_the_group_does_not_share(level: Level, state: GroupState) -> None:
+def test_join_without_a_common_protocol(level: Level, state: GroupState) -> None:
     """The code is 23 for another protocol type, no common protocol, or no protocol at all. It comes
     before 25."""
     for member in (NOBODY, MEMBER, STRANGER):
@@ -215,14 +215,14 @@ def test_an_empty_group_takes_another_protocol_type() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_dead_group_takes_nobody(level: Level) -> None:
+def test_a_dead_group_accepts_no_member(level: Level) -> None:
     """A new member and an old one get 25."""
     assert 25 == dead(level).join().answer.error_code
     assert 25 == dead(level).join(MEMBER).answer.error_code
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_an_unchanged_member_is_told_of_the_generation(level: Level) -> None:
+def test_an_unchanged_member_gets_the_current_generation(level: Level) -> None:
     """A member that joins again unchanged gets the current generation, since it may have missed the
     response. In AWAITING_SYNC the leader gets the members too; in STABLE its join begins a
     rebalance."""
@@ -353,7 +353,7 @@ def test_the_last_member_leaves_an_empty_generation_behind() -> None:
     assert 3 == harness.join().answer.generation
 
 
-def test_the_last_member_takes_the_group_along_in_0_9() -> None:
+def test_the_last_leave_of_0_9_ends_the_group() -> None:
     """In 0.9 the group becomes DEAD and is removed with a tombstone."""
     harness = empty(Level.V0_9_0)
     assert (DEAD, True) == (harness.group.state, harness.removed)
@@ -377,7 +377,7 @@ def test_a_removed_member_hears_so(level: Level) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_who_does_not_join_in_time_is_removed(level: Level) -> None:
+def test_a_member_that_does_not_join_in_time_is_removed(level: Level) -> None:
     """A member that does not join in time is removed. The timeout is the longest rebalance timeout
     of the members at the start of the rebalance."""
     harness = GroupHarness(level)
@@ -415,7 +415,7 @@ def test_a_silent_member_is_removed_after_its_session(level: Level) -> None:
 @pytest.mark.parametrize(
     ("level", "renews"), [(Level.V0_9_0, False), (Level.V0_10_2, True)], ids=str
 )
-def test_what_renews_a_session_differs(level: Level, renews: bool) -> None:
+def test_requests_that_renew_a_session_differ(level: Level, renews: bool) -> None:
     """In 0.10.2 a commit and a heartbeat while members join renew the session; in 0.9 they do
     not."""
     for sign in (GroupHarness.heartbeat, GroupHarness.commit):
@@ -485,7 +485,7 @@ def test_all_members_missing_ends_the_group(level: Level) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_loaded_group_goes_on(level: Level) -> None:
+def test_a_loaded_group_continues(level: Level) -> None:
     """A loaded group has generation, leader, members and assignments, and every session begins."""
     before = stable(level)
     harness = GroupHarness(level)
@@ -526,7 +526,7 @@ def test_a_loaded_group_without_members_is_empty() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_unloading_tells_who_waits(level: Level) -> None:
+def test_unloading_completes_parked_requests(level: Level) -> None:
     """When a group is unloaded, parked joins and syncs get 16, and no timer remains."""
     harness = preparing(level)
     join = harness.join("m2")

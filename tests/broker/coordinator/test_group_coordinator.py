@@ -156,7 +156,7 @@ def test_a_generation_is_one_record(broker: Broker) -> None:
     )
 
 
-def test_a_pinned_broker_writes_what_older_ones_read(tmp_path: Path) -> None:
+def test_a_pinned_broker_writes_the_older_version(tmp_path: Path) -> None:
     """Below inter.broker.protocol.version 0.10.1 the value has version 0."""
     broker = Broker(
         tmp_path,
@@ -224,7 +224,7 @@ def test_codes_of_failed_appends(level: Level, append: int, commit: int, group: 
     assert group == code_of_group_record(append, level)
 
 
-def test_too_few_replicas_is_told_in_another_way_by_each_level() -> None:
+def test_too_few_replicas_has_another_code_at_each_level() -> None:
     """0.10.2 sends 15 instead of 19 and 20; 0.9 sends them unchanged."""
     for code in (19, 20):
         assert (
@@ -302,7 +302,7 @@ def test_offsets_of_a_deleted_topic(tmp_path: Path, level: Level, left: list[int
 # Leadership
 
 
-def test_members_go_on_at_a_new_coordinator(broker: Broker) -> None:
+def test_members_continue_at_a_new_coordinator(broker: Broker) -> None:
     """The new coordinator loads generation, assignment and offsets from its log. Sessions begin
     again."""
     joined = broker.settle()
@@ -344,7 +344,8 @@ def test_a_deleted_group_does_not_come_back(broker: Broker) -> None:
 def test_members_that_join_again_and_again_do_not_fill_the_log(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A group logs the lines of one generation per second, however many rebalances it has."""
+    """A group logs the lines of one generation per second, however many rebalances it has, with the
+    generation before."""
 
     def lines(rebalances: int) -> int:
         caplog.clear()
@@ -356,6 +357,7 @@ def test_members_that_join_again_and_again_do_not_fill_the_log(
     caplog.set_level("INFO")
     broker.advance(coordinated_group.LOGGED_EVERY_MS + 1)
     assert 3 == lines(1)
+    assert "Preparing to restabilize group g with old generation 1" in caplog.messages
     assert 0 == lines(20)
     broker.advance(coordinated_group.LOGGED_EVERY_MS + 1)
     assert 3 == lines(20)
@@ -368,7 +370,8 @@ def test_a_record_that_cannot_be_read_costs_its_group_alone(broker: Broker) -> N
     records = [(b"\0\2\0\1g", b"\0\x63"), (b"\0\x63", b""), (b"\0\2", b"")]
     broker.world.replica_manager.appender.append_internal(
         TopicPartition(OFFSETS_TOPIC, 0),
-        bytearray(message_set.encode(records)),
+        records,
+        codec=0,
         required_acks=1,
         timeout_ms=0,
         done=lambda _: None,
@@ -379,7 +382,7 @@ def test_a_record_that_cannot_be_read_costs_its_group_alone(broker: Broker) -> N
     assert ["Stable", "Dead", "Stable"] == [broker.state(g) for g in ("before", "g", "after")]
 
 
-def test_what_is_answered_during_a_load(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_during_a_load(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """During a load a request gets 14, a heartbeat 0 and a sync 16. The list is partial, with code
     14."""
     joined = broker.settle()

@@ -63,7 +63,7 @@ def test_a_commit_during_a_load_wins_over_the_older_record() -> None:
     assert cache.get(PARTITION, KEY) == value(7)
 
 
-def test_a_tombstone_read_by_a_load_deletes_what_stands_before_it_only() -> None:
+def test_a_loaded_tombstone_deletes_only_earlier_records() -> None:
     """A tombstone deletes the record before it and not the one behind it, in whichever order they
     arrive."""
     cache = OffsetCache()
@@ -88,7 +88,7 @@ def test_acknowledgements_in_the_wrong_order_end_in_log_order() -> None:
     assert cache.get(PARTITION, KEY) == value(2)
 
 
-def test_what_belongs_to_a_lost_partition_is_ignored() -> None:
+def test_late_results_of_a_lost_partition_are_ignored() -> None:
     """A late acknowledgement or load does not restore a partition that was dropped."""
     cache = OffsetCache()
     old = cache.begin_load(PARTITION)

@@ -120,7 +120,7 @@ def test_a_commit_is_seen_when_the_isr_has_it(coordinator: Coordinator) -> None:
     assert coordinator.fetch("a", 0) == FetchedOffset(5, "")
 
 
-def test_a_new_leader_finds_what_was_committed(coordinator: Coordinator, tmp_path: Path) -> None:
+def test_a_new_leader_finds_committed_offsets(coordinator: Coordinator, tmp_path: Path) -> None:
     """After a restart the cache is loaded from the log with the newest offset of each key."""
     coordinator.lead(1)
     for offset in range(10):

@@ -58,13 +58,17 @@ def test_counts_are_those_of_the_members_that_are_left(
     """Counts are those of the present members: after members are removed, or join with other
     protocols, or name one twice. Every accepted member leaves at least one candidate."""
     members = [protocols(*names) for names in lists]
+    common = set.intersection(*map(set, lists))
     votes = votes_of(*members)
+    if common:
+        assert votes.choose(members) in common
     votes.add(protocols(*gone))
+    if left := common & set(gone):
+        assert votes.choose([*members, protocols(*gone)]) in left
     votes.remove(protocols(*gone))
     votes.replace(members[0], protocols(*gone))
     assert all(votes.accepts(protocols(n)) for n in set.intersection(*map(set, [gone, *lists[1:]])))
     votes.replace(protocols(*gone), members[0])
-    common = set.intersection(*(set(names) for names in lists))
     for name in "abcd":
         assert (name in common) == votes.accepts(protocols(name))
     if common:

@@ -31,8 +31,8 @@ def test_range_counts_those_that_want_the_topic() -> None:
     assert [numbers(shares[m]) for m in ("m1", "m2", "m3")] == [["t0", "t1"], ["t2", "t3"], ["u0"]]
 
 
-def test_round_robin_goes_on_from_topic_to_topic() -> None:
-    """And passes over a member that does not want the topic."""
+def test_round_robin_continues_from_topic_to_topic() -> None:
+    """It skips a member that is not subscribed to the topic."""
     shares = RoundRobinAssignor().share({"t": 3, "u": 3}, {"m1": ["t", "u"], "m2": ["u"]})
     assert numbers(shares["m1"]) == ["t0", "t1", "t2", "u1"]
     assert numbers(shares["m2"]) == ["u0", "u2"]
@@ -46,8 +46,8 @@ def test_a_topic_that_does_not_exist_is_left_out() -> None:
 
 
 def test_topics_without_partitions_have_no_count() -> None:
-    """One that the metadata does not have, and one in error; the others by name, whoever subscribed
-    to them first."""
+    """Topics that are missing in the metadata or in error have no count; the others are sorted by
+    name, in whatever order members subscribed."""
     parts = tuple(PartitionInfo(number, leader=1) for number in range(2))
     known = {
         "u": TopicInfo("u", partitions=parts),
@@ -62,5 +62,5 @@ def test_topics_without_partitions_have_no_count() -> None:
 
 
 def test_members_sort_as_in_java() -> None:
-    """By UTF-16 units: a character beyond the basic plane comes before U+FFFD."""
+    """Members sort by UTF-16 units: a character beyond the basic plane comes before U+FFFD."""
     assert java_sorted(["�", "\U0001f600", "b", "a"]) == ["a", "b", "\U0001f600", "�"]

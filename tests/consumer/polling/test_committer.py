@@ -117,8 +117,9 @@ def commits() -> Iterator[Commits]:
     commits.committer.join(60)
 
 
-def test_what_queues_during_a_request_goes_in_one(commits: Commits) -> None:
-    """With the last offset of each partition; each commit ends by itself, in order."""
+def test_commits_queued_during_a_request_go_in_one(commits: Commits) -> None:
+    """The request has the last offset of each partition; each commit completes by itself, in
+    order."""
     queued = [commits.request({A if n % 3 else B: n}) for n in range(1, 1001)]
     commits.coordinator.let_answer(2)
     assert [None] * 1001 == commits.await_done(1001)

@@ -36,7 +36,7 @@ def consumer() -> Iterator[Any]:
         (lambda c: c.end_offsets(TP), TypeError, "'t' is not a TopicPartition"),
         (lambda c: c.beginning_offsets(["t"]), TypeError, "'t' is not a TopicPartition"),
         (lambda c: c.seek(TP, 1.5), TypeError, "float"),
-        (lambda c: c.seek(TP, -1), ValueError, "-1 is no offset"),
+        (lambda c: c.seek(TP, -1), ValueError, "cannot seek to -1"),
         (lambda c: c.commit({"t": 4}), TypeError, "'t' is not a TopicPartition"),
         (lambda c: c.commit({TP: 4.0}), TypeError, "[t,0]: 4.0 is not an offset"),
         (lambda c: c.offsets_for_times({"t": 4}), TypeError, "'t' is not a TopicPartition"),

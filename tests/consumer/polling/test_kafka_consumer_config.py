@@ -77,7 +77,7 @@ def test_assignors_by_every_name() -> None:
 
 
 def test_deserializers_by_name() -> None:
-    """Bytes need none; Java's numbers are big-endian."""
+    """Bytes need no deserializer; Java's numbers are big-endian."""
     serialization = "org.apache.kafka.common.serialization."
     key, value = config(
         key_deserializer=serialization + "LongDeserializer",
@@ -90,7 +90,7 @@ def test_deserializers_by_name() -> None:
 
 
 def test_a_key_without_effect_is_named_at_start() -> None:
-    """isolation.level among them: transactions came with 0.11."""
+    """isolation.level is one of these keys, since transactions came with 0.11."""
     chosen = config(isolation_level="read_committed", metrics_num_samples=3)
     assert chosen.without_effect == ["isolation.level", "metrics.num.samples"]
 

@@ -116,7 +116,8 @@ def test_a_leader_assigns_before_it_syncs() -> None:
 
 
 def test_a_rebalance_leaves_the_reader_its_time() -> None:
-    """After 27 heartbeats go on until the reader gives up; then it joins with its old id."""
+    """After error 27 heartbeats continue until the reader gives its partitions up; then the member
+    joins with its old id."""
     member = stable()
     member.heard(HeartbeatResponse(RebalanceInProgress.code), 1, 5.0)
     assert member.must_give_up
@@ -129,8 +130,8 @@ def test_a_rebalance_leaves_the_reader_its_time() -> None:
     assert member.join_request(PROTOCOLS).member_id == "me"
 
 
-def test_what_was_lost_is_lost_until_the_reader_gave_it_up() -> None:
-    """What the next generation brings may be committed when it is given up in turn."""
+def test_lost_partitions_stay_lost_until_the_reader_gave_them_up() -> None:
+    """Partitions of the next generation may be committed when they are given up in turn."""
     member = stable()
     member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
     assert member.lost
@@ -139,10 +140,10 @@ def test_what_was_lost_is_lost_until_the_reader_gave_it_up() -> None:
 
 
 @pytest.mark.parametrize("error", [IllegalGeneration, UnknownMemberId])
-def test_a_member_that_is_thrown_out_knows_that_it_lost_what_it_had(
+def test_a_fenced_member_lost_its_partitions(
     error: type[IllegalGeneration] | type[UnknownMemberId],
 ) -> None:
-    """22 and 25 to a heartbeat or a commit: no generation to commit in, and a new id."""
+    """After 22 or 25 to a heartbeat or a commit it has no generation to commit in, and a new id."""
     for told_by_commit in (False, True):
         member = stable()
         if told_by_commit:
@@ -174,12 +175,12 @@ def test_a_passing_refusal_is_tried_again_after_the_backoff(error: type[KafkaErr
     member = joining()
     member.joined(join_answer(code=code), 1.0)
     assert member.due(1.0) == Wait(1.1)
-    assert (type(member.trouble), member.since) == (error, 1.0)
+    assert (type(member.outage.error), member.outage.since) == (error, 1.0)
     assert member.due(1.2) == Join()
     member.joined(join_answer(code=code), 1.2)
-    assert member.since == 1.0
+    assert member.outage.since == 1.0
     member.joined(join_answer(), 1.4)
-    assert member.trouble is None
+    assert member.outage.error is None
     member.synced(SyncGroupResponse(code, b""), 2.0)
     assert member.due(2.1) == Join()
     beating = stable()
@@ -189,7 +190,7 @@ def test_a_passing_refusal_is_tried_again_after_the_backoff(error: type[KafkaErr
 
 
 def test_a_lost_connection_is_tried_again_after_the_backoff() -> None:
-    """In each phase; a member that was stable stays so."""
+    """This holds in each phase, and a stable member stays stable."""
     member = stable()
     member.failed(ConnectionFailed("gone"), 6.0)
     assert member.phase is Phase.STABLE
@@ -221,8 +222,8 @@ def test_a_join_with_an_id_that_is_forgotten_goes_on_without_one() -> None:
 
 
 @pytest.mark.parametrize("error", [InconsistentGroupProtocol, InvalidSessionTimeout, UnknownError])
-def test_what_the_group_refuses_is_told_once_for_each_attempt(error: type[KafkaError]) -> None:
-    """Nothing is sent before the reader has taken the fault."""
+def test_each_refused_attempt_is_reported_once(error: type[KafkaError]) -> None:
+    """The member sends no request before the reader has taken the error."""
     member = joining()
     for _ in range(2):
         assert member.due(1.0) == Join()
@@ -239,8 +240,8 @@ def test_what_the_group_refuses_is_told_once_for_each_attempt(error: type[KafkaE
         (InvalidSessionTimeout, "session.timeout.ms"),
     ],
 )
-def test_a_refusal_says_what_to_change(error: type[KafkaError], key: str) -> None:
-    """The key of the configuration."""
+def test_a_refusal_names_the_key(error: type[KafkaError], key: str) -> None:
+    """The error has the configuration key."""
     member = joining()
     member.joined(join_answer(code=error.code), 1.0)  # type: ignore[attr-defined]
     assert key in str(member.retry())
@@ -260,7 +261,7 @@ def test_a_reader_that_does_not_poll_leaves_the_group() -> None:
 
 
 def test_a_reader_in_a_poll_or_an_iteration_stays_in_the_group() -> None:
-    """However long that takes."""
+    """It stays however long that takes."""
     member = stable(now=2.0)
     member.polling(3.0)
     assert isinstance(member.due(1000.0), Beat)
@@ -281,7 +282,7 @@ def test_another_subscription_during_a_join_is_joined_with_afterwards() -> None:
 
 
 def test_an_assignor_that_fails_is_tried_in_another_generation() -> None:
-    """Not before the reader has taken the fault."""
+    """The member joins again only after the reader has taken the error."""
     member = joining()
     member.joined(join_answer(leader="me", members=2), 1.0)
     assert isinstance(member.due(1.0), Assign)
@@ -291,8 +292,8 @@ def test_an_assignor_that_fails_is_tried_in_another_generation() -> None:
     assert member.due(1.0) == Join()
 
 
-def test_who_unsubscribes_leaves_and_hears_nothing_more() -> None:
-    """In every phase; answers that are under way change nothing."""
+def test_a_member_that_unsubscribes_leaves() -> None:
+    """It leaves in every phase, and responses in flight change nothing."""
     for member in (joining(), syncing(), stable()):
         in_group = member.generation.id != NO_GENERATION
         member.unsubscribe()
@@ -305,8 +306,8 @@ def test_who_unsubscribes_leaves_and_hears_nothing_more() -> None:
         assert member.due(5.0) == Wait(inf)
 
 
-def test_a_commit_in_a_rebalance_tells_of_it() -> None:
-    """27, as to a heartbeat."""
+def test_a_commit_in_a_rebalance_reports_it() -> None:
+    """Error 27 has the effect that it has for a heartbeat."""
     member = stable()
     member.refused_commit(RebalanceInProgress.code, Generation(1, "me"))
     assert member.must_give_up
@@ -319,28 +320,28 @@ def test_an_answer_ends_a_trouble() -> None:
     member = syncing()
     member.failed(ConnectionFailed("gone"), 1.0)
     member.synced(SyncGroupResponse(0, b"mine"), 2.0)
-    assert member.trouble is None
+    assert member.outage.error is None
     member.failed(ConnectionFailed("gone"), 5.0)
     member.heard(HeartbeatResponse(0), 1, 6.0)
-    assert member.trouble is None
+    assert member.outage.error is None
     member.polled(6.0)
     assert member.due(6.0) == Wait(9.0)
 
 
-def test_who_comes_back_after_unsubscribing_begins_afresh() -> None:
-    """Neither what it lost then nor a failure of then counts: it joins at once."""
+def test_a_member_that_subscribes_again_begins_afresh() -> None:
+    """Neither its lost partitions nor an earlier error counts: it joins at once."""
     member = stable()
     member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
     member.failed(ConnectionFailed("gone"), 5.0)
     member.unsubscribe()
-    assert (member.lost, member.trouble, member.since) == (False, None, inf)
+    assert (member.lost, member.outage.error, member.outage.since) == (False, None, inf)
     member.subscribe(5.0)
     member.give_up()
     assert member.due(5.0) == Join()
 
 
 def test_a_member_whose_reader_has_never_polled_leaves_the_group() -> None:
-    """The poll interval begins with the subscription; nothing was lost before."""
+    """The poll interval begins with the subscription, and the member has no partition to lose."""
     assert not new().lost
     member = syncing()
     member.synced(SyncGroupResponse(0, b"mine"), 2.0)
@@ -349,7 +350,7 @@ def test_a_member_whose_reader_has_never_polled_leaves_the_group() -> None:
 
 
 def test_a_leader_that_knows_of_new_partitions_rebalances() -> None:
-    """Once it is stable; before, it has not assigned yet."""
+    """It joins again once it is stable; before that its assignment will have them."""
     member = stable()
     member.rejoin()
     assert member.must_give_up

@@ -43,8 +43,8 @@ def found(partitions: Partitions, **offsets: int) -> None:
     partitions.found(positions, partitions.missing())
 
 
-def test_a_position_that_was_reset_during_a_search_is_searched_anew() -> None:
-    """What the search found was for what was wanted before."""
+def test_a_position_that_was_reset_during_a_search_is_searched_again() -> None:
+    """The result of the search belongs to the position before the reset."""
     partitions, _, begun = partitions_of(A)
     asked = partitions.missing()
     partitions.reset([A], Start.LATEST)
@@ -55,7 +55,7 @@ def test_a_position_that_was_reset_during_a_search_is_searched_anew() -> None:
 
 
 def test_a_position_that_was_set_during_a_search_stays() -> None:
-    """The search found another one."""
+    """A seek during a search wins over the position that the search finds."""
     partitions, _, begun = partitions_of(A)
     asked = partitions.missing()
     partitions.seek({A: 7})
@@ -64,8 +64,8 @@ def test_a_position_that_was_set_during_a_search_stays() -> None:
     assert [one.fetch_offset for one in begun] == [7]
 
 
-def test_what_is_assigned_again_stays_where_it_is() -> None:
-    """It is not fetched anew; what is new is looked for, what is gone is forgotten."""
+def test_partitions_that_are_assigned_again_keep_their_position() -> None:
+    """They are not fetched again. New partitions are looked up, and removed ones forgotten."""
     partitions, stream, begun = partitions_of(A)
     found(partitions, p0=3)
     assert stream.offer(chunk_of(begun[0], b"x"))
@@ -93,8 +93,8 @@ def test_a_paused_partition_begins_when_it_is_resumed() -> None:
     assert [one.fetch_offset for one in begun] == [3, 9]
 
 
-def test_what_is_in_hand_is_not_finished() -> None:
-    """Until the stream says so; the position is behind it."""
+def test_current_messages_are_not_finished() -> None:
+    """They are finished once the stream says so; the position is behind them."""
     partitions, stream, begun = partitions_of(A, B)
     found(partitions, p0=3, p1=0)
     assert stream.offer(chunk_of(begun[0], b"x", b"y"))

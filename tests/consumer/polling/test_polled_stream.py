@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -39,8 +39,18 @@ def values(messages: list[Message] | None) -> list[object]:
 NOW = 0.0
 
 
+def iteration(*values: bytes) -> tuple[PolledStream, OwnedPartition, Iterator[Message]]:
+    """A stream with one fetched set, its partition, and an iteration that has not begun."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, *values)
+    messages = stream.iterate(NOW)
+    assert messages is not None
+    return stream, partition, messages
+
+
 def test_a_poll_takes_from_several_sets_up_to_its_limit() -> None:
-    """What is left stays for the next one."""
+    """The rest stays for the next poll."""
     stream = stream_of()
     first, second = partition_of(stream, 0), partition_of(stream, 1)
     offer(stream, first, b"a", b"b")
@@ -51,8 +61,8 @@ def test_a_poll_takes_from_several_sets_up_to_its_limit() -> None:
     assert stream.take(3, NOW) is None
 
 
-def test_what_a_poll_handed_out_is_in_hand_until_it_is_finished() -> None:
-    """From its first offset of each partition on."""
+def test_messages_of_a_poll_are_unfinished_until_finish() -> None:
+    """They are unfinished from the first offset of each partition on."""
     stream = stream_of()
     first, second = partition_of(stream, 0, 7), partition_of(stream, 1)
     offer(stream, first, b"a", b"b", b"c")
@@ -61,81 +71,69 @@ def test_what_a_poll_handed_out_is_in_hand_until_it_is_finished() -> None:
     stream.take(1, NOW)
     stream.finish()
     stream.take(9, NOW)
-    assert stream.in_hand == {first.topic_partition: 8, second.topic_partition: 0}
+    assert stream.unfinished_from == {first.topic_partition: 8, second.topic_partition: 0}
     stream.finish()
-    assert stream.in_hand == {}
+    assert stream.unfinished_from == {}
 
 
-def test_an_iteration_has_one_message_in_hand() -> None:
-    """The last one; the position is behind it."""
-    stream = stream_of()
-    partition = partition_of(stream)
-    offer(stream, partition, b"a", b"b", b"c")
-    messages = stream.iterate(NOW)
-    assert messages is not None
+def test_an_iteration_has_one_unfinished_message() -> None:
+    """The last message is unfinished, and the position is behind it."""
+    stream, partition, messages = iteration(b"a", b"b", b"c")
     assert [next(messages).offset, next(messages).offset] == [0, 1]
-    assert stream.in_hand == {partition.topic_partition: 1}
+    assert stream.unfinished_from == {partition.topic_partition: 1}
     assert stream.position_of(partition) == 2
     stream.finish()
-    assert stream.in_hand == {}
+    assert stream.unfinished_from == {}
 
 
-def test_after_a_commit_an_iteration_has_its_next_message_in_hand() -> None:
+def test_after_a_commit_only_the_next_message_is_unfinished() -> None:
     """The commit finishes the messages up to the current one only."""
-    stream = stream_of()
-    partition = partition_of(stream)
-    offer(stream, partition, b"a", b"b", b"c")
-    messages = stream.iterate(NOW)
-    assert messages is not None
+    stream, partition, messages = iteration(b"a", b"b", b"c")
     next(messages)
     stream.finish()
-    assert stream.in_hand == {}
+    assert stream.unfinished_from == {}
     next(messages)
-    assert stream.in_hand == {partition.topic_partition: 1}
+    assert stream.unfinished_from == {partition.topic_partition: 1}
 
 
-def test_offsets_finish_what_lies_before_them() -> None:
-    """Of what a poll handed out, and of an iteration."""
+def test_offsets_finish_the_messages_before_them() -> None:
+    """This holds for messages of a poll and of an iteration."""
     stream = stream_of()
     partition = partition_of(stream)
     tp = partition.topic_partition
     offer(stream, partition, b"a", b"b", b"c", b"d")
     stream.take(2, NOW)
     stream.finish_before({tp: 1})
-    assert stream.in_hand == {tp: 1}
+    assert stream.unfinished_from == {tp: 1}
     stream.finish_before({tp: 0, TopicPartition("other", 0): 9})
-    assert stream.in_hand == {tp: 1}
+    assert stream.unfinished_from == {tp: 1}
     stream.finish()
     messages = stream.iterate(NOW)
     assert messages is not None
     next(messages)
     stream.finish_before({tp: 2})
-    assert stream.in_hand == {tp: 2}
+    assert stream.unfinished_from == {tp: 2}
     stream.finish_before({tp: 3})
-    assert stream.in_hand == {}
+    assert stream.unfinished_from == {}
 
 
-def test_a_partition_that_goes_on_elsewhere_has_nothing_in_hand() -> None:
-    """Nor has an iteration that handed out a message of it."""
+def test_a_partition_that_continues_elsewhere_has_no_unfinished_message() -> None:
+    """This holds for an iteration that returned a message of it, too."""
     stream = stream_of()
     first, second = partition_of(stream, 0), partition_of(stream, 1)
     offer(stream, first, b"a", b"b")
     messages = stream.iterate(NOW)
     assert messages is not None
     next(messages)
-    stream.forget_in_hand([second.topic_partition])
-    assert stream.in_hand == {first.topic_partition: 0}
-    stream.forget_in_hand([first.topic_partition])
-    assert stream.in_hand == {}
+    stream.forget_unfinished([second.topic_partition])
+    assert stream.unfinished_from == {first.topic_partition: 0}
+    stream.forget_unfinished([first.topic_partition])
+    assert stream.unfinished_from == {}
 
 
-def test_a_called_iteration_ends_and_goes_on_where_it_was() -> None:
-    """So that the consumer can do what is to be done between two messages."""
-    stream = stream_of()
-    partition = partition_of(stream)
-    offer(stream, partition, b"a", b"b", b"c")
-    messages = stream.iterate(NOW)
-    assert messages is not None
+def test_a_called_iteration_ends_and_continues_where_it_was() -> None:
+    """The consumer does its work between two messages."""
+    stream, _, messages = iteration(b"a", b"b", b"c")
     assert next(messages).value == b"a"
     stream.call()
     assert list(messages) == []
@@ -145,11 +143,7 @@ def test_a_called_iteration_ends_and_goes_on_where_it_was() -> None:
 
 def test_an_iteration_ends_when_its_user_takes_a_partition_away() -> None:
     """As a seek does, or a pause: the rest of the set must not follow."""
-    stream = stream_of()
-    partition = partition_of(stream)
-    offer(stream, partition, b"a", b"b", b"c")
-    messages = stream.iterate(NOW)
-    assert messages is not None
+    stream, partition, messages = iteration(b"a", b"b", b"c")
     next(messages)
     stream.revoke([partition])
     assert list(messages) == []
@@ -186,7 +180,7 @@ def test_a_failing_deserializer_is_raised_again_until_the_position_moves() -> No
 
 
 def test_an_iteration_meets_a_failing_deserializer_in_the_same_way() -> None:
-    """The next iteration meets it again."""
+    """Each iteration raises DeserializationFailed at that message."""
     stream = stream_of(refuse_bad)
     partition = partition_of(stream)
     offer(stream, partition, b"good", b"bad")
@@ -215,11 +209,11 @@ def test_an_interrupted_poll_hands_nothing_out_and_loses_nothing() -> None:
         stream.take(9, NOW)
     assert stream.positions([first, second]) == {first: 0, second: 0}
     assert (first.fetch_offset, second.fetch_offset) == (0, 0)
-    assert stream.in_hand == {}
+    assert stream.unfinished_from == {}
 
 
 def test_a_damaged_message_is_raised_behind_those_before_it() -> None:
-    """And its set is fetched again."""
+    """Its set is fetched again."""
     stream = stream_of()
     partition = partition_of(stream)
     chunk = chunk_of(partition, b"good", b"spoiled")
@@ -246,15 +240,15 @@ def test_an_error_in_place_of_a_set_waits_for_the_messages_before_it() -> None:
         stream.take(9, NOW)
 
 
-def test_a_batch_is_in_hand_from_its_first_offset() -> None:
-    """And leaves the rest of the set."""
+def test_a_batch_is_unfinished_from_its_first_offset() -> None:
+    """The rest of the set stays for the next batch."""
     stream = stream_of()
     partition = partition_of(stream)
     offer(stream, partition, b"a", b"b", b"c")
     batch = stream.take_batch(BatchLimits(2), NOW)
     assert batch is not None
     assert batch.values() == [b"a", b"b"]
-    assert stream.in_hand == {partition.topic_partition: 0}
+    assert stream.unfinished_from == {partition.topic_partition: 0}
     assert stream.position_of(partition) == 2
     stream.finish()
     assert values(stream.take(9, NOW)) == [b"c"]

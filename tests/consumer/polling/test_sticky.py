@@ -52,18 +52,18 @@ def check(shares: Shares, counts: Mapping[str, int], topics: Mapping[str, Sequen
 
 
 @given(counts_of_topics, wishes)
-def test_everything_is_given_out_evenly(
+def test_new_partitions_are_assigned_evenly(
     counts: dict[str, int], topics: dict[str, list[str]]
 ) -> None:
-    """To members that want different topics, none of whom had anything."""
+    """Members with different topics, without previous partitions, get an even share."""
     check(share_stickily(counts, topics, none_had(topics)), counts, topics)
 
 
 @given(counts_of_topics, wishes)
-def test_the_same_members_keep_what_they_have(
+def test_the_same_members_keep_their_partitions(
     counts: dict[str, int], topics: dict[str, list[str]]
 ) -> None:
-    """A rebalance without a change moves nothing."""
+    """A rebalance without a change moves no partition."""
     first = share_stickily(counts, topics, none_had(topics))
     assert share_stickily(counts, topics, had(first)) == first
 
@@ -80,8 +80,8 @@ def test_after_any_change_it_is_even_again(
 
 
 @given(st.integers(1, 60), st.integers(2, 8))
-def test_a_member_that_goes_moves_only_what_it_had(count: int, size: int) -> None:
-    """The others keep theirs."""
+def test_a_member_that_leaves_moves_only_its_partitions(count: int, size: int) -> None:
+    """The other members keep theirs."""
     topics = {f"m{n}": ["a"] for n in range(size)}
     first = share_stickily({"a": count}, topics, none_had(topics))
     del topics["m0"]
@@ -117,8 +117,8 @@ def test_a_member_gives_of_the_topic_of_which_it_has_most() -> None:
     assert shares["new"] == a[1:]
 
 
-def test_what_a_member_lists_in_another_order_is_the_same() -> None:
-    """Whoever leads, and however the claims are encoded, the outcome is one."""
+def test_the_order_in_a_subscription_does_not_matter() -> None:
+    """The assignment is the same whichever member leads, and however the claims are encoded."""
     topics = {"new": ["a"], "old": ["a"]}
     claims = [TopicPartition("a", n) for n in range(5)]
     found = [
@@ -163,8 +163,8 @@ def test_user_data_is_java_s() -> None:
     assert decode_previous(b"") == decode_previous(b"\xff") == decode_previous(None) == (-1, [])
 
 
-def test_a_member_tells_what_it_had() -> None:
-    """In the subscription after an assignment."""
+def test_a_member_sends_its_previous_partitions() -> None:
+    """The subscription after an assignment has them."""
     assignor = StickyAssignor()
     assignor.on_assignment(MemberAssignment([TopicPartition("t", 1)]))
     said = assignor.subscription(["t"])

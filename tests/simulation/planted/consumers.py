@@ -16,17 +16,18 @@ from kafka08.errors import KafkaError
 from kafka08.migration import offset_migration
 from kafka08.migration.rollback import Rollback
 from kafka08.simulation.plan import Fault
-from kafka08.zk import nodes, paths
+from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import Create
-from tests.simulation.planted.defect import group_in_kafka, group_in_zookeeper, has, planted
+from tests.simulation.planted.defect import group_in_kafka, group_in_zookeeper, planted
 
 
 @planted(
-    "a member goes on after its session",
+    "a member continues after its session",
     "kafka-pixy 30",
     "was handed",
-    11,
-    needs=lambda plan: plan.members > 0 and has(plan, Fault.SUSPEND),
+    (Fault.SUSPEND,),
+    seed=27,
+    needs=lambda plan: plan.members > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SessionGate, "deadline", lambda self: self._clock.monotonic() + 1000)
@@ -37,8 +38,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a member does not know that its session may have ended",
     "clients",
     "was handed",
-    11,
-    needs=lambda plan: plan.members > 0 and has(plan, Fault.SUSPEND),
+    (Fault.SUSPEND,),
+    seed=27,
+    needs=lambda plan: plan.members > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
@@ -55,8 +57,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "claims are left behind",
     "kafka-node 981",
     "the group to",
-    2,
-    needs=lambda plan: plan.members > 0 and has(plan, Fault.KILL),
+    (Fault.KILL,),
+    seed=2,
+    needs=lambda plan: plan.members > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def persistent(path: str, data: str, *, ephemeral: bool) -> Create:
@@ -69,7 +72,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a partition is released before its reader stops",
     "consumers",
     "was handed",
-    12,
+    (Fault.KILL,),
+    seed=8,
     needs=lambda plan: plan.members > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -85,8 +89,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a commit that failed is repeated after a later one",
     "clients",
     "went back",
-    71,
-    needs=lambda plan: group_in_zookeeper(plan) and has(plan, Fault.SESSION),
+    (Fault.SESSION,),
+    seed=5,
+    needs=group_in_zookeeper,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     commit = ZooKeeperOffsetStore.commit
@@ -105,7 +110,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "'unknown partition' means nothing committed", "0.8.2.2; ours", "", None, needs=group_in_kafka
+    "'unknown partition' means nothing committed",
+    "0.8.2.2; ours",
+    "begins",
+    (Fault.KILL, Fault.LATE),
+    seed=212,
+    needs=lambda plan: group_in_kafka(plan) and plan.level == "0.8.2",
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     committed = committed_in_kafka
@@ -116,7 +126,14 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(offset_store, "committed_in_kafka", unknown_is_none)
 
 
-@planted("offsets are answered before they are loaded", "offsets", "", 30, needs=group_in_kafka)
+@planted(
+    "offsets are answered before they are loaded",
+    "offsets",
+    "",
+    (Fault.KILL,),
+    seed=3,
+    needs=group_in_kafka,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OffsetLoader, "_load_log", lambda *_: 0)
 
@@ -125,8 +142,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a commit to Kafka is not fenced",
     "kafka-pixy 30",
     "the group's offset of",
-    277,
-    needs=lambda plan: group_in_kafka(plan) and plan.members > 1 and has(plan, Fault.SUSPEND),
+    (Fault.SUSPEND,),
+    seed=196,
+    needs=lambda plan: group_in_kafka(plan) and plan.members > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SessionGate, "check", lambda _: None)
@@ -142,8 +160,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a rollback rewinds both stores",
     "ours",
     "went back",
-    2,
-    needs=lambda plan: plan.members > 0 and has(plan, Fault.MIGRATE),
+    (Fault.MIGRATE,),
+    seed=6,
+    needs=lambda plan: plan.members > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def oldest(facts: Any) -> Rollback:
@@ -151,9 +170,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return Rollback(writes, {})
 
     def write(connections: Any, group: str, offsets: Any, _out_of_log: Any) -> Any:
-        for tp, offset in offsets.items():
-            connections.zk.ensure(paths.offset(group, *tp))
-            connections.zk.set(paths.offset(group, *tp), nodes.encode_offset(offset))
+        GroupStore(connections.zk).commit_offsets(group, offsets)
         return offsets
 
     patch.setattr(offset_migration, "rollback_to_newest", oldest)

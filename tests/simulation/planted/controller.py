@@ -19,38 +19,45 @@ from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr
 from kafka08.zk.election import ControllerElection
 from kafka08.zk.model.session import ModelSession
-from tests.simulation.planted.defect import has, planted, replicated
+from tests.simulation.planted.defect import MOVES, PLAIN, movable, planted, replicated
 
 
 @planted(
     "a replica that is not in sync may lead",
     "KAFKA-1028",
     "had HW",
-    30,
-    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+    (Fault.KILL,),
+    seed=151,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopicUncleanElections, "allowed", lambda *_: True)
 
 
-@planted("a former controller goes on electing", "KAFKA-1096", "elected", 0)
+@planted(
+    "a former controller continues to elect",
+    "KAFKA-1096",
+    "elected",
+    (Fault.EXPIRE, Fault.SUSPEND),
+    seed=1,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
-    update = Leadership._while_in_office
+    update = Leadership._while_controller
 
     def always(self: Leadership, write: Any, states: Any) -> Any:
         return write(states) if states else update(self, write, states)
 
-    patch.setattr(Leadership, "_while_in_office", always)
+    patch.setattr(Leadership, "_while_controller", always)
 
 
 @planted(
     "brokers obey a former controller",
     "KAFKA-1188",
-    "",
-    None,
-    needs=lambda plan: (
-        plan.brokers > 1 and (has(plan, Fault.CUT) or has(plan, Fault.SUSPEND, Fault.ELECT))
-    ),
+    "obeys controller",
+    (Fault.LATE, Fault.KILL),
+    seed=27,
+    settings=PLAIN,
+    needs=lambda plan: plan.brokers > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaManager, "_is_stale", lambda *_: False)
@@ -60,20 +67,27 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a broker that loses the election of a controller sets no watch",
     "KAFKA-1451",
     "no controller",
-    34,
-    needs=lambda plan: plan.brokers > 1 and has(plan, Fault.KILL),
+    (Fault.KILL,),
+    seed=0,
+    needs=lambda plan: plan.brokers > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def refresh(self: ControllerElection) -> bool:
         if self._elected and self._holds_znode():
             return True
-        self._lose_office(None)
-        return self._try() and self._take_office()
+        self._has_resigned(None)
+        return self._try() and self._become_controller()
 
     patch.setattr(ControllerElection, "refresh", refresh)
 
 
-@planted("the ISR keeps a leader's dead followers", "ours", "the ISR is not among", 4)
+@planted(
+    "the ISR keeps a leader's dead followers",
+    "ours",
+    "the ISR is not among",
+    (Fault.MOVE, Fault.KILL),
+    seed=1,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateChanges, "replicas_to_offline", lambda *_: None)
     patch.setattr(ReplicaManager, "shrink_isrs", lambda *_: None)
@@ -83,15 +97,23 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a widened assignment that a refused move left is not sent",
     "ours",
     "in sync",
-    None,
-    CLASSIC,
-    needs=lambda plan: plan.replication_factor < plan.brokers and has(plan, Fault.MOVE, Fault.KILL),
+    (Fault.INTERRUPT,),
+    seed=35,
+    settings=MOVES,
+    profile=CLASSIC,
+    needs=movable,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reassignments, "_may_be_widened", lambda *_: False)
 
 
-@planted("new replicas of a move are not told", "reassignment", "to be moved", 4)
+@planted(
+    "new replicas of a move are not told",
+    "reassignment",
+    "to be moved",
+    (Fault.MOVE,),
+    seed=0,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateChanges, "resend_with_next_epoch", lambda *_: None)
 
@@ -100,8 +122,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a leader outside of the ISR is elected",
     "elections",
     "not in the ISR",
-    14,
-    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+    (Fault.KILL,),
+    seed=10,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def elect(self: StateChanges, tp: Any, current: LeaderAndIsr) -> Election:
@@ -118,7 +141,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateChanges, "elect_offline", elect)
 
 
-@planted("a broker whose session ended does not register again", "KAFKA-1387", "register", 0)
+@planted(
+    "a broker whose session ended does not register again",
+    "KAFKA-1387",
+    "register",
+    (Fault.EXPIRE,),
+    seed=0,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RegistrationKeeper, "_register_again", lambda _: True)
 
@@ -127,8 +156,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "watches are lost with a connection",
     "kazoo-style clients",
     "waited",
-    8,
-    needs=lambda plan: has(plan, Fault.SESSION),
+    (Fault.SESSION,),
+    seed=2,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     drop = ModelSession._drop_watchers

@@ -1,19 +1,24 @@
-"""A planted defect, and the conditions under which a run can show it."""
+"""A planted defect, and the runs that can show it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import pytest
 
 from kafka08.profile import SAFE
-from kafka08.simulation.plan import Fault, Plan, draw_plan
+from kafka08.simulation.network import NetworkSettings
+from kafka08.simulation.plan import Fault, Plan, draw_plan, with_faults
 from kafka08.simulation.run import simulate
 
 Patch = Callable[[pytest.MonkeyPatch], object]
 Needs = Callable[[Plan], bool]
+SHORT_SECONDS: Final = 20.0
+"""The longest phase with faults of a short run."""
+SHORT_PAUSE_SECONDS: Final = 0.1
+"""The shortest mean pause between a producer's messages in a short run."""
 
 
 @dataclass(frozen=True)
@@ -21,19 +26,63 @@ class Planted:
     """name      the defect in a few words
     origin    the issue or component that it comes from
     verdict   a part of the verdict of a run that finds it
-    seed      the first seed that finds it; None if none of those tried does
-    needs     whether a run of this plan can show it
+    kinds     the faults without which a run cannot show it, or hardly
+    seed      one whose short run finds it: see `short_plan`; None if none is known
+    needs     whether a run with these settings can show it
+    settings  of the short runs, instead of those that the seed draws
     """
 
     name: str
     origin: str
     verdict: str
+    kinds: tuple[Fault, ...]
     seed: int | None
     plant: Patch
     profile: str
     needs: Needs
+    settings: Mapping[str, Any]
+
+    def drawn_plan(self, seed: int) -> Plan | None:
+        """The plan of the seed; None if its run cannot show the defect."""
+        plan = draw_plan(seed, self.profile)
+        kinds = {fault.kind for fault in plan.faults}
+        return plan if self.needs(plan) and kinds.issuperset(self.kinds) else None
+
+    def short_plan(self, seed: int) -> Plan | None:
+        """The plan of the seed with faults of `kinds` alone, for a shorter time and with less
+        traffic. A run of it takes little time, and often finds the defect."""
+        plan = draw_plan(seed, self.profile)
+        plan = replace(
+            plan,
+            faults_seconds=min(plan.faults_seconds, SHORT_SECONDS),
+            pause_seconds=max(plan.pause_seconds, SHORT_PAUSE_SECONDS),
+        )
+        plan = replace(plan, **self.settings)
+        return with_faults(plan, seed, self.kinds) if self.needs(plan) else None
+
+    def found_by(self, seed: int, plan: Plan) -> str | None:
+        """The verdict of a run with the defect; None if it does not find it."""
+        with pytest.MonkeyPatch.context() as patch:
+            self.plant(patch)
+            verdict = simulate(seed, plan=plan).verdict
+        return verdict if verdict is not None and self.verdict in verdict else None
 
 
+PLAIN: Final[Mapping[str, Any]] = {
+    "brokers": 3,
+    "new_producers": 1,
+    "old_producers": 0,
+    "async_producers": 0,
+    "members": 0,
+    "disorder": 0.1,
+    "network": NetworkSettings(),
+    "native_seconds": 0.001,
+    "pause_seconds": 0.2,
+    "faults_seconds": SHORT_SECONDS,
+}
+"""Settings of runs in which only brokers matter."""
+MOVES: Final[Mapping[str, Any]] = {**PLAIN, "replication_factor": 2, "partitions": 4}
+"""Settings of runs whose partitions move often."""
 PLANTED: Final[list[Planted]] = []
 
 
@@ -45,26 +94,31 @@ def planted(
     name: str,
     origin: str,
     verdict: str,
+    kinds: tuple[Fault, ...],
+    *,
     seed: int | None,
     profile: str = SAFE,
     needs: Needs = any_plan,
+    settings: Mapping[str, Any] | None = None,
 ) -> Callable[[Patch], Patch]:
     """Add the patch to the list."""
 
     def add(plant: Patch) -> Patch:
-        PLANTED.append(Planted(name, origin, verdict, seed, plant, profile, needs))
+        PLANTED.append(
+            Planted(name, origin, verdict, kinds, seed, plant, profile, needs, settings or {})
+        )
         return plant
 
     return add
 
 
-def has(plan: Plan, *kinds: Fault) -> bool:
-    """Whether the plan has faults of each of these kinds."""
-    return set(kinds) <= {fault.kind for fault in plan.faults}
-
-
 def replicated(plan: Plan) -> bool:
     return plan.replication_factor > 1
+
+
+def movable(plan: Plan) -> bool:
+    """Whether partitions have a broker to move to."""
+    return plan.replication_factor < plan.brokers
 
 
 def group_in_zookeeper(plan: Plan) -> bool:
@@ -76,14 +130,5 @@ def group_in_kafka(plan: Plan) -> bool:
 
 
 def loses_power(plan: Plan) -> bool:
-    """Whether brokers lose power, and with it what they have not synced."""
-    return plan.loses_writes and plan.silent_share > 0 and has(plan, Fault.KILL)
-
-
-def found_by(one: Planted, seed: int) -> str | None:
-    """The verdict of a run with the defect; None if it finds nothing, or cannot."""
-    if not one.needs(draw_plan(seed, one.profile)):
-        return None
-    with pytest.MonkeyPatch.context() as patch:
-        one.plant(patch)
-        return simulate(seed, profile=one.profile).verdict
+    """Whether brokers that lose power lose what they have not synced."""
+    return plan.loses_writes and plan.silent_share > 0

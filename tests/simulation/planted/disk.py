@@ -11,10 +11,18 @@ from kafka08.log.manager import LogManager
 from kafka08.log.segment import LogSegment
 from kafka08.profile import CLASSIC
 from kafka08.simulation.memory_disk import MemoryDirectory
+from kafka08.simulation.plan import Fault
 from tests.simulation.planted.defect import loses_power, planted
 
 
-@planted("an acknowledged message is not synced", "durability", "had HW", 35, needs=loses_power)
+@planted(
+    "an acknowledged message is not synced",
+    "durability",
+    "had HW",
+    (Fault.KILL,),
+    seed=3,
+    needs=loses_power,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Log, "owed_flush", lambda _: None)
 
@@ -23,20 +31,35 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "the name of a synced file is not synced",
     "ours",
     "with log end",
-    35,
+    (Fault.KILL,),
+    seed=3,
     needs=loses_power,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryDirectory, "sync", lambda _: None)
 
 
-@planted("recovery keeps a torn end", "recovery", "", 36, CLASSIC, needs=loses_power)
+@planted(
+    "recovery keeps a torn end",
+    "recovery",
+    "",
+    (Fault.KILL,),
+    seed=17,
+    profile=CLASSIC,
+    needs=loses_power,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LogSegment, "repair", lambda self, found, index_bytes: 0)
 
 
 @planted(
-    "every start counts as one after a clean stop", "recovery", "", 741, CLASSIC, needs=loses_power
+    "every start counts as one after a clean stop",
+    "recovery",
+    "",
+    (Fault.KILL,),
+    seed=78,
+    profile=CLASSIC,
+    needs=loses_power,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     job = LogManager._load_job
@@ -45,7 +68,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@planted("a truncation leaves its segments' index", "ours", "different messages", 0)
+@planted(
+    "a truncation leaves its segments' index",
+    "ours",
+    "different messages",
+    (Fault.KILL,),
+    seed=None,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     truncate = LogSegment.truncate_to
 

@@ -11,10 +11,17 @@ from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.sender import Sender
 from kafka08.simulation import workload
+from kafka08.simulation.plan import Fault
 from tests.simulation.planted.defect import planted
 
 
-@planted("a lost connection counts as an acknowledgement", "clients", "lost", 0)
+@planted(
+    "a lost connection counts as an acknowledgement",
+    "clients",
+    "lost",
+    (Fault.RESET,),
+    seed=1,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def stored(self: Sender, sent: Any, error: Any) -> None:
         for parts in (sent.context or {}).values():
@@ -27,7 +34,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "what is sent again is overtaken",
     "producers",
     "out of order",
-    0,
+    (Fault.RESET, Fault.KILL),
+    seed=0,
     needs=lambda plan: plan.in_flight == 1 and plan.retries > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -38,12 +46,24 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(workload, "KafkaProducerConfig", at_five)
 
 
-@planted("batches that wait too long are never completed", "KAFKA-1788", "producers to end", 0)
+@planted(
+    "batches that wait too long are never completed",
+    "KAFKA-1788",
+    "producers to end",
+    (Fault.KILL,),
+    seed=0,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RecordAccumulator, "take_overdue", lambda *_: [])
     patch.setattr(RecordAccumulator, "put_back", lambda *_: None)
 
 
-@planted("a closed client keeps its connections", "clients", "has stopped, but", 0)
+@planted(
+    "a closed client keeps its connections",
+    "clients",
+    "has stopped, but",
+    (Fault.KILL,),
+    seed=0,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClusterClient, "close", lambda _: None)

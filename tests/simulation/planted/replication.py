@@ -18,15 +18,16 @@ from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr
 from kafka08.zk.operations import ANY_VERSION
 from kafka08.zk.store import ClusterStore
-from tests.simulation.planted.defect import has, planted, replicated
+from tests.simulation.planted.defect import MOVES, movable, planted, replicated
 
 
 @planted(
     "the leader acknowledges alone",
     "acks=1",
     "lost",
-    12,
-    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+    (Fault.KILL,),
+    seed=22,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def with_acks_1(properties: dict[str, object]) -> KafkaProducerConfig:
@@ -36,7 +37,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "a follower cuts its log to its HW", "KAFKA-1211, KIP-101", "the HW of", 3, needs=replicated
+    "a follower cuts its log to its HW",
+    "KAFKA-1211, KIP-101",
+    "the HW of",
+    (Fault.KILL, Fault.ELECT),
+    seed=6,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     make_follower = Partition.make_follower
@@ -54,8 +60,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a follower keeps what its new leader does not have",
     "KAFKA-1561",
     "differ",
-    0,
-    needs=lambda plan: replicated(plan) and has(plan, Fault.KILL),
+    (Fault.KILL,),
+    seed=0,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     add = ReplicaFetcher.add
@@ -69,7 +76,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaFetcher, "add", without_comparing)
 
 
-@planted("the HW waits for no follower", "replication", "the HW of", 0)
+@planted(
+    "the HW waits for no follower",
+    "replication",
+    "the HW of",
+    (Fault.KILL,),
+    seed=0,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def raise_it(self: Partition) -> bool:
         assert self.log is not None
@@ -84,7 +97,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "the HW does not wait for members that are joining the ISR",
     "replication",
     "the HW of",
-    17,
+    (Fault.SUSPEND, Fault.KILL),
+    seed=16,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -98,7 +112,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "begin_isr_change", begin_at_once)
 
 
-@planted("any follower joins the ISR", "replication", "the HW of", 0)
+@planted(
+    "any follower joins the ISR",
+    "replication",
+    "the HW of",
+    (Fault.KILL, Fault.SUSPEND),
+    seed=None,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     def joins(self: Partition, broker_id: int) -> bool:
         return self.is_leader and self.isr_change is None and broker_id not in self.isr
@@ -106,7 +126,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Partition, "joins_isr", joins)
 
 
-@planted("a new leader lets its HW fall", "KAFKA-1647", "fell from", 3)
+@planted(
+    "a new leader lets its HW fall",
+    "KAFKA-1647",
+    "fell from",
+    (Fault.KILL,),
+    seed=34,
+)
 def _(patch: pytest.MonkeyPatch) -> None:
     record = Partition.record_follower_fetch
 
@@ -123,7 +149,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "ISR writes have no condition",
     "KAFKA-1382",
     "the leader epoch fell",
-    24,
+    (Fault.SUSPEND, Fault.KILL),
+    seed=None,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -141,8 +168,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a refused ISR change is kept as if it was written",
     "ours",
     "waited",
-    215,
-    needs=lambda plan: replicated(plan) and has(plan, Fault.SESSION),
+    (Fault.SESSION, Fault.KILL),
+    seed=None,
+    needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def keep(self: IsrChanges, conflicts: Any) -> Any:
@@ -157,7 +185,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "an answer for a partition followed no more is appended",
     "replication",
     "appends as a follower",
-    3,
+    (Fault.ELECT, Fault.KILL),
+    seed=10,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -173,14 +202,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @planted(
     "one refused partition ends the copying of all",
     "0.8.2.2; ours",
-    "in sync",
-    None,
-    needs=lambda plan: (
-        plan.replication_factor < plan.brokers
-        and plan.partitions > 1
-        and has(plan, Fault.MOVE)
-        and (has(plan, Fault.SUSPEND) or has(plan, Fault.CUT))
-    ),
+    "waited",
+    (Fault.MOVE, Fault.LATE),
+    seed=50,
+    settings=MOVES,
+    needs=lambda plan: movable(plan) and plan.partitions > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def all_or_nothing(broker: Any, replica_id: int, wanted: Any, reads: Any, call: Any) -> None:

@@ -136,7 +136,7 @@ def test_a_half_open_connection_is_given_up(world: InProcessWorld, zk: ZkClient)
     assert told == [SessionEvent.SUSPENDED, SessionEvent.RECONNECTED]
 
 
-def test_what_is_outstanding_fails_when_the_connection_is_lost(
+def test_outstanding_operations_fail_when_the_connection_is_lost(
     world: InProcessWorld, zk: ZkClient
 ) -> None:
     """Each outstanding operation fails with its own error. Operations requested while it connects
@@ -151,7 +151,7 @@ def test_what_is_outstanding_fails_when_the_connection_is_lost(
     assert queued.outcome() == Node("1", 0)
 
 
-def test_nobody_there_is_said(world: InProcessWorld) -> None:
+def test_an_unreachable_server_is_an_error(world: InProcessWorld) -> None:
     """start() fails after the connection timeout, by the simulated clock."""
     world.cut()
     began = world.monotonic()

@@ -192,7 +192,7 @@ def test_a_connection_on_which_nothing_comes_is_given_up(stage: Stage) -> None:
     assert stage.session.last_heard == began
 
 
-def test_what_comes_on_an_old_connection_is_ignored(stage: Stage) -> None:
+def test_messages_on_an_old_connection_are_ignored(stage: Stage) -> None:
     """A message on a connection that the client has given up is ignored."""
     stage.accept()
     old = stage.link

@@ -29,7 +29,7 @@ def test_a_session_ends_with_the_tick_after_its_timeout(
     assert sessions.overdue(deadline_ms) == [session]
 
 
-def test_what_is_heard_puts_the_end_off(sessions: Sessions) -> None:
+def test_a_message_extends_its_session(sessions: Sessions) -> None:
     """A message moves the end of its session by the whole timeout."""
     session = sessions.open(1000, connection=1, now_ms=0)
     sessions.touch(session, 1400)
