@@ -72,7 +72,15 @@ def consume_group(
         finally:
             click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
         if config.enable_auto_commit and consumer.assignment():
-            consumer.commit(timeout=LEAVE_S)  # including the last batch: it is printed
+            commit_printed(consumer)
+
+
+def commit_printed(consumer: KafkaConsumer) -> None:
+    """Commit all positions: including those behind the last batch, which is printed."""
+    try:
+        consumer.commit(timeout=LEAVE_S)
+    except WokenUp:  # stopped after the last poll, which therefore did not raise it
+        consumer.commit(timeout=LEAVE_S)
 
 
 def consume_range(

@@ -19,6 +19,7 @@ from kafka08.errors import (
     KafkaError,
     NoBrokersAvailable,
     UnknownTopicOrPartition,
+    WokenUp,
 )
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.leave_group import LeaveGroupRequest
@@ -60,13 +61,13 @@ class Simulated:
 
     def run(self, test: Callable[[], object]) -> None:
         """Raises what `test` raises."""
-        failed: list[Exception] = []
+        failed: list[BaseException] = []
 
         def main() -> None:
             try:
                 self._set_up()
                 test()
-            except Exception as error:  # noqa: BLE001 - raised in the test's own thread
+            except BaseException as error:  # noqa: BLE001 - also pytest's; raised in its own thread
                 failed.append(error)
             finally:
                 self.scheduler.is_over = True
@@ -327,3 +328,29 @@ def poll_patiently(consumer: KafkaConsumer) -> list[Any]:
         return consumer.poll(1.0)
     except KafkaError:
         return []
+
+
+def test_a_wakeup_before_a_call_raises_in_it_before_it_asks_a_broker(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the request would be done before the call could wait for it. The next call
+    works; a commit that raised WokenUp committed nothing."""
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            calls: list[Callable[[], object]] = [
+                consumer.list_topics,
+                lambda: consumer.end_offsets([A]),
+                lambda: consumer.commit({A: 3}),
+                lambda: consumer.position(A),
+            ]
+            consumer.assign([A])
+            monkeypatch.setattr(simulated.client, "spawn", lambda run, *, name: run())
+            for call in calls:
+                consumer.wakeup()
+                with pytest.raises(WokenUp):
+                    call()
+            assert consumer.committed(A) == {A: None}
+            assert consumer.end_offsets([A]) == {A: MESSAGES}
+
+    simulated.run(test)

@@ -88,6 +88,7 @@ class BrokerQueries:
         return self._ask(with_retries, timeout_s)
 
     def _ask(self, question: Callable[[], T], timeout_s: float) -> T:
+        self._poller.raise_woken()
         outcome: list[tuple[T | None, KafkaError | None]] = []
 
         def run() -> None:

@@ -256,7 +256,7 @@ class Poller:
         if done():
             return
         self._check_open()
-        self._raise_woken()
+        self.raise_woken()
         assert not in_time
         cause = self.failure(0.0)
         why = "" if cause is None else f": {cause}"
@@ -265,6 +265,7 @@ class Poller:
     def find(self, tp: TopicPartition, give_up_at: float) -> int:
         """The position of `tp`; looks it up if it is unknown."""
         while (position := self.partitions.position(tp)) is None:
+            self.raise_woken()
             self._find_positions()
             position = self.partitions.position(tp)
             if position is not None:
@@ -280,7 +281,12 @@ class Poller:
     # ------------------------------------------------------------------------------------ commits
 
     def commit(self, offsets: Offsets | None, timeout_s: float) -> None:
-        """Commit these offsets, or all positions, and wait for the result."""
+        """Commit these offsets, or all positions, and wait for the result. After `wakeup`, WokenUp
+        comes before anything is sent."""
+        self.raise_woken()
+        self._commit(offsets, timeout_s)
+
+    def _commit(self, offsets: Offsets | None, timeout_s: float) -> None:
         offsets = self._finish(offsets)
         self._run_callbacks()
         if not offsets:
@@ -339,7 +345,7 @@ class Poller:
     def _maintain(self) -> None:
         self.stream.is_called = False
         self._check_open()
-        self._raise_woken()
+        self.raise_woken()
         self._run_callbacks()
         if not isinstance(self.subscription, Chosen):
             self._member.notice_metadata()
@@ -368,7 +374,7 @@ class Poller:
 
     def _commit_before_rebalance(self) -> None:
         try:
-            self.commit(None, min(REBALANCE_COMMIT_S, self._config.session_timeout_ms / 1000))
+            self._commit(None, min(REBALANCE_COMMIT_S, self._config.session_timeout_ms / 1000))
         except WokenUp:
             self._woken = True  # for the next call that waits: the rebalance continues
         except KafkaError as error:
@@ -519,7 +525,9 @@ class Poller:
         if self.is_closed:
             raise Closed("the consumer is closed")
 
-    def _raise_woken(self) -> None:
+    def raise_woken(self) -> None:
+        """Raise WokenUp if `wakeup` was called and no call has raised it yet. A call that may wait
+        begins with this: its request may be done before it would have waited."""
         if self._woken:
             self._woken = False
             raise WokenUp("wakeup was called")
