@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.failures import fail
 from kafka08.cli.options import (
     config_options,
     example,
@@ -254,6 +255,8 @@ def run(
                 click.echo("Stopped while it was starting.", err=True)
             else:
                 supervise(cluster, directory, stopping)
+    except (KafkaError, OSError) as error:
+        fail(error)  # before the directory is free: who finds it so looks for the reason
     finally:
         directory.release()
 

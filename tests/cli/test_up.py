@@ -7,15 +7,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.cli.up import keys_for_all, restart_command
+from kafka08.cli.up import keys_for_all, restart_command, run
 from kafka08.embedded.detached import ClusterDirectory, default_directory
+from kafka08.errors import KafkaError
 from tests.embedded.test_process import state_of
 from tests.waiting import until
 
@@ -105,8 +109,8 @@ def test_it_continues_without_a_broker_that_died(kafka08: Commands, tmp_path: Pa
     assert "Broker 0 runs at" in said
     assert "(SIGKILL); its log is" in said
     assert "Start it again: kafka08 up restart 1\n" in said
-    log = (tmp_path / "kafka08" / "cluster" / "up.log").read_text()
-    assert "Broker 1 died at" in log
+    log = tmp_path / "kafka08" / "cluster" / "up.log"
+    until(lambda: "Broker 1 died at" in log.read_text(), "its log says it")
 
     assert "Broker 1 runs at" in kafka08("up", "restart", "1").stdout
     with AdminClient(before["zookeeper"]) as admin:
@@ -132,6 +136,28 @@ def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
     said = kafka08("status", code=1).stderr
     assert "Error: no broker is running: broker 0 ended with exit code -9" in said
     assert "No cluster runs in" in kafka08("up", "restart", "0", code=1).stderr
+
+
+def test_the_reason_is_told_before_the_directory_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command that finds no cluster finds the reason in its log."""
+    told: list[str] = []
+
+    class Directory(ClusterDirectory):
+        def release(self) -> None:
+            told.append(capsys.readouterr().err)
+            super().release()
+
+    def end(*_: object) -> NoReturn:
+        raise KafkaError("no broker is running")
+
+    monkeypatch.setattr("kafka08.embedded.detached.ClusterDirectory", Directory)
+    monkeypatch.setattr("kafka08.embedded.EmbeddedCluster", lambda *_, **keys: nullcontext())
+    monkeypatch.setattr("kafka08.cli.up.supervise", end)
+    with pytest.raises(SystemExit):
+        run(1, {}, tmp_path, threading.Event())
+    assert told == ["Error: no broker is running\n"]
 
 
 def test_one_in_the_foreground_is_found(kafka08: Commands, tmp_path: Path) -> None:
