@@ -270,7 +270,7 @@ def test_a_restarted_member_waits_for_its_own_old_node(
 
 def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: MakeMember) -> None:
     """The second of two processes with one consumer.id stalls with a reason and waits until the
-    first leaves. Its shutdown does not wait."""
+    first leaves. Its shutdown does not."""
     cluster.create_topic("tt", 1)
     a = member("same")
     a.create_message_streams({"tt": 1})
@@ -283,10 +283,9 @@ def test_guarantee_3_a_consumer_id_that_is_taken(cluster: PaperCluster, member: 
     waiting = threading.Thread(target=c.create_message_streams, args=({"tt": 1},), daemon=True)
     waiting.start()
     until(lambda: c.state is ConsumerState.SUSPENDED, "an attempt")
-    started = time.monotonic()
-    c.shutdown()
-    assert time.monotonic() - started < 2.0
-    waiting.join(10)
+    c.shutdown()  # while `a` stays for as long as the test wants
+    waiting.join(60)
+    assert not waiting.is_alive()
     a.shutdown()
     until(lambda: settled(b) and len(owned(b)) == 1, "its turn")
 

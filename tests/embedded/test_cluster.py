@@ -30,7 +30,7 @@ from tests.waiting import until
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
     # A short session, so that a killed broker's znode does not hold its id for long.
-    with EmbeddedCluster(brokers=2, config={"zookeeper.session.timeout.ms": 1500}) as cluster:
+    with EmbeddedCluster(brokers=2, config={"zookeeper.session.timeout.ms": 3000}) as cluster:
         yield cluster
 
 

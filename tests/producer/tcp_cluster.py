@@ -42,6 +42,8 @@ class TcpCluster(FakeCluster, Closeable):
         super().__init__(topics, brokers)
         self.asked: list[tuple[int, Request]] = []
         self.opened = 0
+        self.served = 0
+        """The number of connections that are open."""
         self.levels = dict.fromkeys(brokers, Level.V0_8_2)
         self.unborn = 0
         """The number of next connections that a proxy closes at once, as while a broker starts."""
@@ -132,9 +134,18 @@ class TcpCluster(FakeCluster, Closeable):
                     sock.close()
                     continue
                 self._connections[broker].append(sock)
+                with self._lock:
+                    self.served += 1
                 threading.Thread(target=self._serve, args=(broker, sock), daemon=True).start()
 
     def _serve(self, broker: int, sock: socket.socket) -> None:
+        try:
+            self._serve_all(broker, sock)
+        finally:
+            with self._lock:
+                self.served -= 1
+
+    def _serve_all(self, broker: int, sock: socket.socket) -> None:
         reader = FrameReader(64 << 20)
         with sock, contextlib.suppress(OSError, Hangup, ProtocolError):
             while data := sock.recv(1 << 20):

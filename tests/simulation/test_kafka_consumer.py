@@ -60,7 +60,7 @@ class Simulated:
         self.client = self.hosts.client("client")
 
     def run(self, test: Callable[[], object]) -> None:
-        """Raises what `test` raises."""
+        """Raises what `test` raises; no other task may end with an error."""
         failed: list[BaseException] = []
 
         def main() -> None:
@@ -76,6 +76,7 @@ class Simulated:
         assert self.scheduler.run(STEPS), "the test came to a standstill"
         if failed:
             raise failed[0]
+        assert [] == self.hosts.uncaught
 
     def consumer(self, **keys: Any) -> KafkaConsumer:
         defaults = {

@@ -225,7 +225,10 @@ def test_an_ephemeral_of_an_earlier_session_is_waited_out(sessions: Sessions, zk
 def test_close_ends_the_wait_for_an_earlier_session(zk_connect: str) -> None:
     """A broker that is stopped while it waits for its earlier znode stops at once: the call raises
     when the client is closed, not after a session timeout."""
-    with ZkClient(zk_connect) as earlier, ZkClient(zk_connect) as client:
+    with (
+        ZkClient(zk_connect, session_timeout_ms=30_000) as earlier,
+        ZkClient(zk_connect, session_timeout_ms=30_000) as client,
+    ):
         earlier.create_ephemeral("/e", "mine")
         waiting, ended = threading.Event(), threading.Event()
 
