@@ -40,10 +40,19 @@ def new_topic(cluster: EmbeddedCluster) -> str:
 
 def fill(cluster: EmbeddedCluster, topic: str, messages: int, start: int = 0) -> None:
     """Produce numbers from `start` on, round-robin over the partitions, and wait for the HW."""
-    config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, acks="all")
+    config = KafkaProducerConfig(
+        bootstrap_servers=cluster.bootstrap,
+        acks="all",
+        retries=1000,  # A broker may hear of a new leader after ZooKeeper has it.
+        max_in_flight_requests_per_connection=1,
+    )
     with KafkaProducer(config) as producer:
-        for number in range(start, start + messages):
+        sent = [
             producer.send(ProducerRecord(topic, b"%d" % number, partition=number % 4))
+            for number in range(start, start + messages)
+        ]
+    for future in sent:
+        future.result(0)
 
 
 def consumer_of(cluster: EmbeddedCluster, group: str = "", **keys: Any) -> KafkaConsumer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kafka08.embedded.ports import free_ports
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
@@ -123,18 +123,12 @@ def create(connection: Connection, topic: str) -> None:
     until(has_leader)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
 def test_an_auto_created_topic_survives_kill_and_stop(
     connect: str, start: Callable[..., Process], tmp_path: Path
 ) -> None:
     """Acknowledged messages survive kill -9, with recovery at the next start, and SIGTERM, without.
     A clean stop removes the broker's znode and leaves the JVM's marker."""
-    port = free_port()
+    port = free_ports(1)[0]
     broker = start(port=port)
     broker.await_started()
     with connection_to(connect) as connection:
@@ -168,7 +162,7 @@ def test_a_killed_broker_is_back_before_its_session_times_out(
     connect: str, start: Callable[..., Process], same_port: bool
 ) -> None:
     """At its next start it closes its former session, even under another address."""
-    timeout_ms, port = 20_000, free_port()
+    timeout_ms, port = 60_000, free_ports(1)[0]
     broker = start(port=port, zookeeper_session_timeout_ms=timeout_ms)
     broker.await_started()
     assert -signal.SIGKILL == broker.stop(signal.SIGKILL)
@@ -185,7 +179,7 @@ def test_a_second_start_on_the_directory_of_a_live_broker_takes_nothing_from_it(
 ) -> None:
     """The second process cannot lock the directory, so it fails and does not close the session of
     the first, which stays registered."""
-    port = free_port()
+    port = free_ports(1)[0]
     start(port=port).await_started()
     with ZkClient(connect) as zk:
         before = zk.get(paths.broker(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -125,18 +124,17 @@ def test_a_killed_controller_is_replaced_and_its_partitions_come_back(
 def test_a_clean_stop_of_the_controller_takes_no_session_timeout(
     cluster: EmbeddedCluster, store: ClusterStore
 ) -> None:
-    """The controller resigns while it stops, so another one is elected at once."""
+    """The controller resigns before its process ends, so another one is elected at once."""
     first = store.controller()
     assert first is not None
     cluster.brokers[first.broker_id].stop()
-    started = time.monotonic()
+    assert store.controller() != first
 
     def replaced() -> bool:
         now = store.controller()
         return now is not None and now.broker_id != first.broker_id
 
     wait_for(replaced, "another controller", cluster)
-    assert time.monotonic() - started < 1.0
 
 
 def test_a_controller_that_slept_too_long_gives_way(

@@ -7,6 +7,7 @@ and then compares: every replica's log is the same, byte for byte, and sound (ch
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -201,7 +202,9 @@ def test_a_broker_that_stops_cleanly_stays_out_of_every_isr(cluster: EmbeddedClu
     stopping.stop()
     await_full_isr(cluster, topic, 2)
     texts = [log.read_text()[length:] for log, length in zip(logs, before, strict=True)]
-    assert [] == [line for text in texts for line in text.splitlines() if "Expanding ISR" in line]
+    # On a busy machine the others may put each other out, and back.
+    grown = re.findall(r"Expanding ISR for .* to ([\d,]+)", "\n".join(texts))
+    assert [] == [isr for isr in grown if str(stopping.id) in isr.split(",")]
 
 
 def test_nothing_is_lost_when_all_brokers_are_killed_at_once(
