@@ -123,6 +123,7 @@ def test_clients_of_all_releases_share_a_topic(cluster: EmbeddedCluster, level: 
 
 
 PART = 300
+PARTITIONS = 6
 GROUPS = {
     "0.9.0": (CONFLUENT, KAFKA_PYTHON, JAVA_0_9_0),
     "0.10.2": (CONFLUENT, KAFKA_PYTHON, JAVA_0_10_2, JAVA_3_9_1),
@@ -134,7 +135,7 @@ def test_members_of_several_clients_share_a_group(cluster: EmbeddedCluster, leve
     to one of them. One that leaves gives its partitions to the others."""
     topic = group = "mixed"
     members = GROUPS[level]
-    cluster.create_topic(topic, 6)
+    cluster.create_topic(topic, PARTITIONS)
 
     def produce(first: int) -> None:
         words = (cluster.bootstrap, topic, "none", str(first), str(PART))
@@ -145,12 +146,13 @@ def test_members_of_several_clients_share_a_group(cluster: EmbeddedCluster, leve
         running = [
             stack.enter_context(client.start(level, "consume", *words)) for client in members
         ]
-        until(lambda: all(p.assigned for p in running), "each member has partitions")
+        until(lambda: divided(running), "each member has partitions")
         produce(0)
         until(lambda: PART == count(running), "the group has read the first part")
         leaving, *staying = running
         leaving.terminate()
         leaving.finished()
+        until(lambda: divided(staying), "the others have all partitions")
         produce(PART)
         until(lambda: 2 * PART == count(running), "the others have read the second part")
         for program in staying:
@@ -160,6 +162,12 @@ def test_members_of_several_clients_share_a_group(cluster: EmbeddedCluster, leve
     values = Counter(int(message.value) for messages in read for message in messages)
     assert values == Counter(range(2 * PART))
     assert all(read), "a member has read nothing"
+
+
+def divided(programs: Sequence[Program]) -> bool:
+    """Whether each has partitions, and none those that another had before."""
+    counts = [program.assigned for program in programs]
+    return all(counts) and sum(counts) == PARTITIONS
 
 
 def count(programs: Sequence[Program]) -> int:

@@ -36,12 +36,6 @@ def tool(main_class: str, *args: str, stdin: str = "") -> str:
     return result.stdout
 
 
-def create(cluster: EmbeddedCluster, topic: str, partitions: int) -> None:
-    with AdminClient(zookeeper=cluster.zookeeper.connect_string) as admin:
-        admin.create_topic(topic, partitions)
-        admin.await_leaders(topic)
-
-
 def sizes(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:
     """partition → log end, as GetOffsetShell prints it."""
     printed = tool(
@@ -78,7 +72,7 @@ def test_console_producer_to_console_consumer(cluster: EmbeddedCluster, codec: s
 def test_new_producer_under_load(cluster: EmbeddedCluster) -> None:
     """The logs have each of 20,000 messages that the new producer of 0.8.2.2 sends with acks=-1 and
     lz4."""
-    create(cluster, "new-producer", 3)
+    cluster.create_topic("new-producer", 3)
     printed = tool(
         "org.apache.kafka.clients.tools.ProducerPerformance",
         *("new-producer", "20000", "100", "-1", "acks=-1", "compression.type=lz4"),
@@ -106,7 +100,7 @@ def test_topics_by_the_jvms_tool(cluster: EmbeddedCluster) -> None:
 def test_a_jvm_group_with_offsets_in_kafka(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     """A console consumer commits to our offset manager; a member of ours continues there, and
     ConsumerOffsetChecker finds the offsets and no lag."""
-    create(cluster, "grouped", 1)
+    cluster.create_topic("grouped", 1)
     tool(
         "kafka.tools.ConsoleProducer",
         *("--broker-list", cluster.bootstrap, "--topic", "grouped", "--sync"),
@@ -147,7 +141,7 @@ def test_a_jvm_group_with_offsets_in_kafka(cluster: EmbeddedCluster, tmp_path: P
 def test_librdkafka(cluster: EmbeddedCluster, codec: str) -> None:
     """confluent-kafka, set to 0.8, produces and reads back every message."""
     topic = f"rd-{codec}"
-    create(cluster, topic, 2)
+    cluster.create_topic(topic, 2)
     common = {"bootstrap.servers": cluster.bootstrap, **CONFLUENT}
     errors: list[object] = []
 

@@ -88,6 +88,13 @@ def producer_of(broker: JvmBroker, **keys: Any) -> Producer:
     return Producer({"bootstrap.servers": broker.address, **spoken, **keys})
 
 
+def create_topic(broker: JvmBroker, topic: str) -> None:
+    """By asking for it, and wait for its leaders: librdkafka's producer says "Unknown topic" for
+    good if the broker said so once, while it created the topic."""
+    with consumer_of(broker) as consumer:
+        assert len(consumer.partitions_for(topic)) == PARTITIONS
+
+
 def consumer_of(broker: JvmBroker, group: str = "", **keys: Any) -> KafkaConsumer:
     return consumer_at(broker.address, group, **keys)
 
@@ -96,6 +103,7 @@ def consumer_of(broker: JvmBroker, group: str = "", **keys: Any) -> KafkaConsume
 def test_messages_with_their_timestamps(broker: JvmBroker, codec: str) -> None:
     """Messages arrive compressed or not, from 0.10 on with the producer's timestamp."""
     topic = f"times-{codec}"
+    create_topic(broker, topic)
     producer = producer_of(broker, **{"compression.type": codec, "linger.ms": 50})
     for number in range(300):
         producer.produce(topic, b"%d" % number, b"key", partition=0, timestamp=T0 + number)
@@ -192,6 +200,7 @@ later = pytest.mark.parametrize(
 def test_a_later_broker_drops_its_newer_features(broker: JvmBroker) -> None:
     """Headers and transaction markers are left out; messages of aborted transactions arrive, as for
     every client of 0.10. The consumer reaches the log's end."""
+    create_topic(broker, "later")
     producer = producer_of(broker, **{"transactional.id": "t"})
     producer.init_transactions(60)
     for number in range(4):
@@ -218,6 +227,7 @@ def test_a_later_broker_drops_its_newer_features(broker: JvmBroker) -> None:
 @later
 def test_a_later_broker_withholds_zstd(broker: JvmBroker) -> None:
     """Each poll raises for a partition with zstd, and other partitions continue."""
+    create_topic(broker, "zstd")
     zstd = producer_of(broker, **{"compression.type": "zstd"})
     zstd.produce("zstd", b"x" * 500, partition=0)
     plain = producer_of(broker)
@@ -306,12 +316,11 @@ def test_one_group_with_another_client(
         pytest.skip("the consumer of 0.10.2.2 does not speak to brokers of 0.9")
     topic = group = f"mixed-{other.__name__}"
     sent = 0
+    create_topic(broker, topic)
+    producer = producer_of(broker)
 
     def produce() -> None:
-        # Each time a new producer: librdkafka's says "Unknown topic" for good if the broker said so
-        # once, while it created the topic.
         nonlocal sent
-        producer = producer_of(broker)
         for value in range(sent, sent + 300):
             producer.produce(topic, str(value).encode(), partition=value % PARTITIONS)
         sent += 300

@@ -150,8 +150,13 @@ REQUESTS: dict[str, Request] = {
 @pytest.mark.parametrize("name", REQUESTS)
 def test_responses_are_equal(pair: MixedCluster, name: str) -> None:
     """The JVM broker and ours send equal responses about the same cluster."""
-    theirs, ours = answers(pair, REQUESTS[name])
-    assert theirs == ours
+    request = REQUESTS[name]
+    # On a busy machine an ISR may shrink and grow, which one broker hears of before the other.
+    until(
+        lambda: len(set(answers(pair, request))) == 1,
+        "equal responses",
+        explain=lambda: " | ".join(answers(pair, request)),
+    )
 
 
 @pytest.mark.parametrize(
