@@ -122,14 +122,18 @@ class Controller:
     def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
         """Move the leadership of a broker that shuts down; returns the partitions with several
         replicas that it still leads. NotController if this broker is not the controller,
-        BrokerNotAvailable for an unknown broker, RequestTimedOut if the controller is too busy,
-        UnknownError after an unexpected failure. Waits in the event queue."""
+        BrokerNotAvailable for an unknown broker and for one that registers again while the request
+        waits in the event queue, RequestTimedOut if the controller is too busy, UnknownError after
+        an unexpected failure."""
         finished = self._runtime.event()
+        registered = self._registration(broker_id)
         outcome: set[TopicPartition] | Exception = NotController("The controller was stopped")
 
         def act() -> None:
             nonlocal outcome
             try:
+                if registered not in (None, self._registration(broker_id)):
+                    raise BrokerNotAvailable(f"Broker id {broker_id} has registered again.")
                 outcome = self._shut_down(broker_id)
             except (BrokerNotAvailable, NotController) as refusal:
                 outcome = refusal
@@ -147,6 +151,9 @@ class Controller:
         if isinstance(outcome, Exception):
             raise UnknownError(f"controlled shutdown of broker {broker_id}: {outcome!r}")
         return outcome
+
+    def _registration(self, broker_id: int) -> nodes.BrokerRegistration | None:
+        return None if self._term is None else self._term.registration(broker_id)
 
     def _shut_down(self, broker_id: int) -> set[TopicPartition]:
         if self._term is None:

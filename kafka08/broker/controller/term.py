@@ -265,6 +265,10 @@ class Term:
             seconds, self._post_own, "leader balance", self.balance_leaders
         )
 
+    def registration(self, broker_id: int) -> nodes.BrokerRegistration | None:
+        """What this term last read in /brokers/ids of the broker. Never switches."""
+        return self._registrations.get(broker_id)
+
     def shut_down(self, broker_id: int) -> set[TopicPartition]:
         """See ClusterChanges.shut_down."""
         return self._changes.shut_down(broker_id)

@@ -550,6 +550,36 @@ class TestControlledShutdown:
             controller.controlled_shutdown(77)
         assert controller.epoch == 1
 
+    def test_a_request_of_a_former_process_is_refused(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A broker asks, is killed and registers again while the request waits: its new process
+        gets its partitions, and no StopReplica. 0.8.2.2 stops its replicas until the next change.
+        """
+        one, two = cluster.broker(1), cluster.broker(2)
+        controller = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        one.wait_for(UpdateMetadataRequest), two.wait_for(UpdateMetadataRequest)
+        waits, may_go = threading.Event(), threading.Event()
+        brokers_changed = Term.brokers_changed
+
+        def changed_late(term: Term) -> None:
+            waits.set()
+            may_go.wait(30)
+            brokers_changed(term)
+
+        monkeypatch.setattr(Term, "brokers_changed", changed_late)
+        two.leave()
+        two.register()
+        assert waits.wait(30)
+        threading.Timer(0.2, may_go.set).start()
+        with pytest.raises(BrokerNotAvailable, match="2 has registered again"):
+            controller.controlled_shutdown(2)
+        received = two.wait_for(LeaderAndIsrRequest)
+        assert StopReplicaRequest not in [type(r.request) for r in received]
+        assert controller.controlled_shutdown(2) == set()
+
     def test_not_the_controller(self, cluster: Cluster) -> None:
         """A broker that is not the controller refuses the request."""
         cluster.active_controller(1)
