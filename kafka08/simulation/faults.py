@@ -181,6 +181,8 @@ class Faults:
         self._note(f"{what} at its next write to ZooKeeper, {when.value}")
 
         def happens_late() -> None:
+            if self._is_over:
+                return  # the write was made in the moment of the repair
             self._say(what)
             happens(seconds)
 
