@@ -25,6 +25,10 @@ CONFIG = {
     "controlled.shutdown.max.retries": "3",
     "controlled.shutdown.retry.backoff.ms": "500",
     "delete.topic.enable": "true",
+    # A JVM follower truncates to its high watermark when it learns of a new leader (before 0.11,
+    # KIP-101). A preferred replica that is elected five seconds after a change of the controller,
+    # and stopped at that moment, is replaced by one that has not copied its messages again.
+    "auto.leader.rebalance.enable": "false",
 }
 
 
