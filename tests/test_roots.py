@@ -39,9 +39,9 @@ STARTERS = frozenset(
 ROOTS = {
     "broker/append_queue.py AppendQueue._start run_native_later": "the queue goes on",
     "broker/append_queue.py AppendQueue._finish run_native_later": "the queue goes on",
-    "broker/call.py Call.run_in_greenlet spawn": "becomes the answer, or closes the connection",
+    "broker/call.py Call.run_in_greenlet spawn": "becomes the response, or closes the connection",
     "broker/controller/broker_channel.py BrokerChannel.__init__ spawn": "the request is sent "
-    "again; an answer that cannot be handled is logged",
+    "again; a response that cannot be handled is logged",
     "broker/controller/controller.py Controller.startup spawn": "ends the term, tries the next",
     "broker/controller/controller.py Controller._give_up call_later": "it only queues an event",
     "broker/controller/term.py Term._balance_after call_later": "it only queues an event",

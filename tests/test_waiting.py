@@ -9,8 +9,8 @@ from tests.waiting import until
 
 def test_it_returns_the_first_true_result() -> None:
     """The condition is not called again."""
-    answers = iter([0, None, "found", "asked again"])
-    assert until(lambda: next(answers)) == "found"
+    responses = iter([0, None, "found", "asked again"])
+    assert until(lambda: next(responses)) == "found"
 
 
 def test_a_failure_has_expected_and_found() -> None:

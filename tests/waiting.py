@@ -21,7 +21,7 @@ def until(
     *,
     explain: Callable[[], str] | None = None,
 ) -> T:
-    """Ask until the answer is true, and return it; pauses grow from 2 to 100 ms.
+    """Call `condition` until its result is true, and return it; pauses grow from 2 to 100 ms.
 
     AssertionError after the time: it has `what` was expected, or the source of the condition, then
     what `explain()` finds out.

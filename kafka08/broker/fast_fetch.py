@@ -155,7 +155,7 @@ class FastFetch:
         if not to_read or acknowledges:
             self._park_follower(bytes(payload), link, wanted, ends)
             return None
-        response = answer_follower(payload, wanted, positions, high_watermarks)
+        response = respond_to_follower(payload, wanted, positions, high_watermarks)
         if response is not None:
             return response
         reads = reads or read(wanted, ends)
@@ -185,9 +185,9 @@ class FastFetch:
         marks = high_watermarks if to_read else None
 
         def done() -> None:
-            response = answer_follower(memoryview(payload), wanted, positions, marks)
+            response = respond_to_follower(memoryview(payload), wanted, positions, marks)
             if response is None:
-                self._answer_later(payload, link, wanted, marks)
+                self._respond_later(payload, link, wanted, marks)
             else:
                 link.send_response(response)
 
@@ -206,14 +206,14 @@ class FastFetch:
                 [wanted.partitions[number].topic_partition for number in to_read]
             )
 
-    def _answer_later(
+    def _respond_later(
         self,
         payload: bytes,
         link: ServerConnection,
         wanted: Wanted,
         high_watermarks: list[int] | None = None,
     ) -> None:
-        """Answer a parked request: read everything again. The response has these HWs, if given."""
+        """Respond to a parked request: read everything again. It has these HWs, if given."""
         view = memoryview(payload)
         ends = find_ends(wanted)
         found = None if ends is None else read(wanted, ends)
@@ -227,7 +227,7 @@ class FastFetch:
 
     def _park(self, payload: bytes, link: ServerConnection, wanted: Wanted, reads: Reads) -> None:
         """Wait for more data."""
-        done = partial(self._answer_later, payload, link, wanted)
+        done = partial(self._respond_later, payload, link, wanted)
         names = [partition.topic_partition for partition in wanted.partitions]
         starts: dict[TopicPartition, LogOffset | int] = dict(
             zip(names, wanted.offsets, strict=True)
@@ -290,7 +290,7 @@ def find_ends(wanted: Wanted) -> Ends | None:
     )
 
 
-def answer_follower(
+def respond_to_follower(
     payload: memoryview,
     wanted: Wanted,
     positions: list[int],
@@ -300,7 +300,7 @@ def answer_follower(
     another format. Then the sets stay in their files, or the handler must take it."""
     if wanted.wants_magic_0:
         return None
-    return kernel.answer_follower(
+    return kernel.respond_to_follower(
         payload,
         wanted.partitions,
         wanted.offsets,

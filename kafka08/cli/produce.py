@@ -133,7 +133,7 @@ def produce(
                     lines = next(batches, None)
                 if lines is None:
                     if not sender.count:
-                        await_answer(sender.bootstrap)
+                        await_broker(sender.bootstrap)
                     break
                 while lines:
                     some = limiter.slice_of(len(lines))
@@ -151,7 +151,7 @@ def produce(
             click.echo(f"Sent {counted(sender.count, 'message')} to {topic}", err=True)
 
 
-def await_answer(bootstrap: list[tuple[str, int]]) -> None:
+def await_broker(bootstrap: list[tuple[str, int]]) -> None:
     """NoBrokersAvailable if none of them responds: with an empty input no request would tell."""
     from kafka08.client import ClusterClient
 

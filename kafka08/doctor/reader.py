@@ -210,10 +210,10 @@ class SnapshotReader(Closeable):
         for broker_id, node, stat in zip(ids, found, stats, strict=True):
             if node is not None and stat is not None:
                 registration, fault = decoded(nodes.decode_broker, node)
-                # It stays so if the answer takes longer than the wait for it: a name that no
+                # It stays so if the response takes longer than the wait for it: a name that no
                 # server resolves, say. The broker is registered nevertheless.
                 brokers[broker_id] = BrokerFacts(
-                    broker_id, registration, fault, stat.created_ms, "no answer in time"
+                    broker_id, registration, fault, stat.created_ms, "no response in time"
                 )
         for broker in brokers.values():
             name = f"doctor of broker {broker.broker_id}"

@@ -216,7 +216,7 @@ def partitions_to_read(list partitions, list offsets, list limits, bint is_follo
     return high_watermarks, to_read, positions
 
 
-def answer_follower(
+def respond_to_follower(
     payload, list partitions, list offsets, list limits, list positions, int64_t bytes_max,
     list high_watermarks=None,
 ):

@@ -378,7 +378,7 @@ class FollowerState:
     lag: int
     frame_position: int
 
-def answer_follower(
+def respond_to_follower(
     payload: memoryview,
     partitions: list[L],
     offsets: list[int],

@@ -26,10 +26,10 @@ from kafka08.kernel._python_append import (
     IndexTail,
     LeaderState,
     SegmentTail,
-    answer_follower,
     append_produced,
     append_records,
     partitions_to_read,
+    respond_to_follower,
 )
 from kafka08.kernel._python_builder import MessageRef, SetBuilder
 from kafka08.kernel._python_columns import build_from_columns, column_batches

@@ -274,7 +274,7 @@ def partitions_to_read(
     return high_watermarks, to_read, positions
 
 
-def answer_follower(
+def respond_to_follower(
     payload: memoryview,
     partitions: list[Any],
     offsets: list[int],

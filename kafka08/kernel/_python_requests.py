@@ -125,29 +125,29 @@ def write_produced(payload: memoryview, base_offsets: list[int], times_ms: list[
     version = _version(payload)
     if len(base_offsets) != len(times_ms):
         raise ValueError(f"{len(times_ms)} times for {len(base_offsets)} offsets")
-    answer = bytearray(4) + payload[CORRELATION_ID]
+    response = bytearray(4) + payload[CORRELATION_ID]
     results = list(zip(base_offsets, times_ms, strict=True))[::-1]
     try:
         position = _body(payload) + PRODUCE.size - LENGTH.size
-        topics, position = _copy(payload, position, LENGTH.size, answer)
+        topics, position = _copy(payload, position, LENGTH.size, response)
         for _ in range(topics):
             (length,) = SHORT.unpack_from(payload, position)
-            count, position = _copy(payload, position, SHORT.size + length + LENGTH.size, answer)
+            count, position = _copy(payload, position, SHORT.size + length + LENGTH.size, response)
             for _ in range(count):
                 number, size = PRODUCE_PARTITION.unpack_from(payload, position)
                 base_offset, time_ms = results.pop()
-                answer += PRODUCED.pack(number, 0, base_offset)
+                response += PRODUCED.pack(number, 0, base_offset)
                 if version >= TIMED_PRODUCE:
-                    answer += TIME.pack(time_ms)
+                    response += TIME.pack(time_ms)
                 position += PRODUCE_PARTITION.size + size
     except (_NotHandled, error, IndexError) as cause:
         raise ValueError("the request has other partitions") from cause
     if results:
         raise ValueError("the request has other partitions")
     if version >= THROTTLED:
-        answer += NO_THROTTLE
-    LENGTH.pack_into(answer, 0, len(answer) - LENGTH.size)
-    return bytes(answer)
+        response += NO_THROTTLE
+    LENGTH.pack_into(response, 0, len(response) - LENGTH.size)
+    return bytes(response)
 
 
 def write_fetched(
@@ -280,12 +280,12 @@ def _next_topic(
     return partitions[name], count, position + LENGTH.size
 
 
-def _copy(payload: memoryview, position: int, size: int, answer: bytearray) -> tuple[int, int]:
+def _copy(payload: memoryview, position: int, size: int, response: bytearray) -> tuple[int, int]:
     """Copy bytes that end with a count. Returns the count, and the position after it."""
     end = position + size
     if size < LENGTH.size or end > len(payload):
         raise _NotHandled
-    answer += payload[position:end]
+    response += payload[position:end]
     count: int = LENGTH.unpack_from(payload, end - LENGTH.size)[0]
     return count, end
 

@@ -63,7 +63,7 @@ NOT_AT_THE_END: Final = -2
 """In a result of `partitions_to_read`: the offset is not in the active segment."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
-INTERFACE: Final = 20
+INTERFACE: Final = 21
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

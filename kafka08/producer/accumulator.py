@@ -38,7 +38,7 @@ class PartitionQueue(kernel.OpenSet):
 
     leader      the known leader, kept up to date by the sender
     magic       format of its next batches: the one that its last leader takes
-    in_flight   the number of unanswered requests with its batches
+    in_flight   the number of requests with its batches that wait for a response
     """
 
     __slots__ = ("batches", "in_flight", "leader", "magic", "open", "tp")
@@ -341,7 +341,7 @@ class RecordAccumulator:
         with self.lock:
             self._queues[returned[0].tp].batches.extendleft(reversed(returned))
 
-    def answered(self, tp: TopicPartition) -> None:
+    def request_done(self, tp: TopicPartition) -> None:
         """A request with batches of `tp` is no longer in flight."""
         with self.lock:
             self._queues[tp].in_flight -= 1

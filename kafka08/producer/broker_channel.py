@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
 NEGOTIATION_IDS: Final = range(3)
-"""Correlation ids of a negotiation's questions, which are all answered before the first request."""
+"""Correlation ids of a negotiation, whose responses all come before the first request."""
 
 
 class State(Enum):
@@ -41,7 +41,7 @@ class State(Enum):
 class InFlightRequest:
     """A request without a response yet. `context` belongs to the caller.
 
-    answered  False for a request without a response (acks=0): it is done when it is written
+    expects_response  False for a request without one (acks=0): it is done when it is written
     deadline  monotonic seconds by which the response must have arrived
     """
 
@@ -49,7 +49,7 @@ class InFlightRequest:
     correlation_id: int
     context: Any
     deadline: float
-    answered: bool = True
+    expects_response: bool = True
     version: int = 0
     """Of the request."""
 
@@ -192,7 +192,7 @@ class BrokerChannel:
                     self._outbox[0] = (rest[written:], sent)
                     continue
                 self._outbox.popleft()
-                if sent is not None and not sent.answered:
+                if sent is not None and not sent.expects_response:
                     self.in_flight.remove(sent)
                     done.append(ClientResponse(sent, None))
         except BlockingIOError:
@@ -205,11 +205,11 @@ class BrokerChannel:
         """The complete responses that have arrived. ConnectionFailed, ProtocolError."""
         assert self.stream is not None
         self.used_at = now
-        answers: list[ClientResponse] = []
+        responses: list[ClientResponse] = []
         try:
             count = self.stream.recv_into(self._reader.buffer())
         except BlockingIOError:
-            return answers
+            return responses
         except OSError as error:
             raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
         if count == 0:
@@ -219,21 +219,21 @@ class BrokerChannel:
             if self._negotiation is not None:
                 self._negotiate(self._negotiation, payload)
             else:
-                answers.append(self._answer(payload))
+                responses.append(self._decoded(payload))
         self._reader.release()
-        return answers
+        return responses
 
-    def _answer(self, payload: memoryview) -> ClientResponse:
-        if not self.in_flight or not self.in_flight[0].answered:
+    def _decoded(self, payload: memoryview) -> ClientResponse:
+        if not self.in_flight or not self.in_flight[0].expects_response:
             raise ProtocolError(f"from {self}: a response without a request")
         sent = self.in_flight[0]
         try:
-            answered_id, response = codec.decode_response(sent.request, payload, sent.version)
+            correlation_id, response = codec.decode_response(sent.request, payload, sent.version)
         except ProtocolError as error:
             raise ProtocolError(f"from {self}: {error}") from error
-        if answered_id != sent.correlation_id:
+        if correlation_id != sent.correlation_id:
             raise ProtocolError(
-                f"from {self}: response {answered_id}, although the next one is to request "
+                f"from {self}: response {correlation_id}, although the next one is to request "
                 f"{sent.correlation_id}"
             )
         self.in_flight.popleft()

@@ -201,7 +201,7 @@ class EventHandler:
                 except KafkaError as error:
                     failures += failed(broker, batch, error)
             for broker, connection, batch, size, began in in_flight:
-                failures += self._answered(broker, connection, batch)
+                failures += self._read_response(broker, connection, batch)
                 self._stats.requested(name_of(broker), size, began)
         return failures
 
@@ -282,7 +282,7 @@ class EventHandler:
         self._stats.built(tp.topic, len(built))
         return built
 
-    def _answered(self, broker: Broker, connection: Connection, batch: Batch) -> Failures:
+    def _read_response(self, broker: Broker, connection: Connection, batch: Batch) -> Failures:
         try:
             response = connection.read_response()
             assert isinstance(response, ProduceResponse)

@@ -375,9 +375,9 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         if fault := fault_of(topic):
             raise InvalidTopic(fault)
         with self._metadata.awaited(topic) as version:
-            return self._answered_route(topic, version)
+            return self._awaited_route(topic, version)
 
-    def _answered_route(self, topic: str, version: int) -> TopicRoute:
+    def _awaited_route(self, topic: str, version: int) -> TopicRoute:
         """The route of `topic` as soon as a response after `version` has it."""
         deadline = self._runtime.monotonic() + self.config.metadata_block_s
         while True:
@@ -385,13 +385,13 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 raise ProducerClosed("the producer is closed")
             self._network.wake_up()
             left = deadline - self._runtime.monotonic()
-            answered = self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
+            is_updated = self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
             version = self._metadata.version
             route = self._routes.get(topic)
             if route is not None:
                 return route
             info = self._metadata.cluster.topics.get(topic)
-            if answered and info is not None and info.error is InvalidTopic:
+            if is_updated and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
             if left <= 0:
                 raise RequestTimeout(

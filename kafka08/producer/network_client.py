@@ -38,7 +38,7 @@ class NetworkClient:
     """Used by the sender's thread alone, except `wake_up`.
 
     client_id        the name in requests and broker logs
-    max_in_flight    the most unanswered requests of one connection
+    max_in_flight    the most requests of one connection that wait for a response
     send_buffer, receive_buffer  bytes of SO_SNDBUF and SO_RCVBUF; 0 leaves them to the system
     reconnect_s      seconds before a failed address is tried again; doubled with each further
                      failure, up to RECONNECT_MAX_S
@@ -114,7 +114,7 @@ class NetworkClient:
         context: object,
         *,
         deadline: float,
-        answered: bool,
+        expects_response: bool,
     ) -> InFlightRequest:
         """Send to an address for which `is_ready` was true. A request without a response (or, with
         acks=0, not written) by `deadline` (monotonic seconds) is returned from `poll` as lost."""
@@ -124,7 +124,7 @@ class NetworkClient:
             self._next_correlation_id,
             context,
             deadline,
-            answered,
+            expects_response,
             request.version,
         )
         self._next_correlation_id = (self._next_correlation_id + 1) & INT_MAX

@@ -155,7 +155,7 @@ class Sender:
         wait_s = min(ready.wait_s, self._ask_for_metadata(now), self._expire(now))
         for event in self._network.poll(wait_s):
             if isinstance(event, ClientResponse):
-                self._answered(event)
+                self._handle_response(event)
             else:
                 self._lost(event)
 
@@ -191,7 +191,7 @@ class Sender:
                 request,
                 batches,
                 deadline=now + settings.request_timeout_s,
-                answered=settings.acks != 0,
+                expects_response=settings.acks != 0,
             )
             sizes = [list(map(len, some)) for some in sets.values()]
             self.metrics.sent(zip(drained, sizes, strict=True), now)
@@ -219,7 +219,7 @@ class Sender:
             MetadataRequest(topics),
             None,
             deadline=now + min(METADATA_TIMEOUT_S, self._settings.request_timeout_s),
-            answered=True,
+            expects_response=True,
         )
         _, self._accumulator.new_magic, _ = self._produce_version(address)
         return float("inf")
@@ -249,14 +249,16 @@ class Sender:
 
     # ------------------------------------------------------------------------------ responses
 
-    def _answered(self, answer: ClientResponse) -> None:
-        response, batches = answer.response, answer.sent.context
+    def _handle_response(self, received: ClientResponse) -> None:
+        response, batches = received.response, received.sent.context
         if isinstance(response, MetadataResponse):
             self._metadata_in_flight = False
             self._metadata.update(response, self._runtime.monotonic())
             return
         now = self._runtime.monotonic()
-        self.metrics.answered(now - (answer.sent.deadline - self._settings.request_timeout_s), now)
+        self.metrics.on_response(
+            now - (received.sent.deadline - self._settings.request_timeout_s), now
+        )
         if response is None:
             for parts in batches.values():
                 self._stored(parts, NO_OFFSET)
@@ -295,12 +297,12 @@ class Sender:
         base_offset: int,
         log_append_time_ms: int = NO_TIMESTAMP,
     ) -> None:
-        self._accumulator.answered(parts[0].tp)
+        self._accumulator.request_done(parts[0].tp)
         self._accumulator.complete(parts, base_offset, log_append_time_ms=log_append_time_ms)
 
     def _failed(self, parts: Sequence[RecordBatch], error: KafkaError) -> None:
         """Retry where possible; complete the other batches with the error."""
-        self._accumulator.answered(parts[0].tp)
+        self._accumulator.request_done(parts[0].tp)
         if needs_metadata(error):
             self._metadata.request_update()
         if isinstance(error, ApiError) and not error.retriable and len(parts) > 1:

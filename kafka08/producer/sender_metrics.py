@@ -67,7 +67,7 @@ class SenderMetrics:
         self._requests.add(1, now)
         self._records_per_request.add(all_records, now)
 
-    def answered(self, seconds: float, now: float) -> None:
+    def on_response(self, seconds: float, now: float) -> None:
         """A response arrived `seconds` after its request."""
         self._latency_ms.add(seconds * 1000, now)
 

@@ -129,11 +129,11 @@ def encoded_exchange(request: Request, response: Response) -> tuple[bytes, bytes
     """Keys of a cache of responses: a request's version and body, which do not depend on the
     client, and the body of its response."""
     version = request.version
-    question: list[Buffer] = [VERSION.pack(version)]
-    answer: list[Buffer] = []
-    _append_body(_request_encoders[type(request), version][2], request, question)
-    _append_body(_response_encoders[type(response), version], response, answer)
-    return b"".join(question), b"".join(answer)
+    request_body: list[Buffer] = [VERSION.pack(version)]
+    response_body: list[Buffer] = []
+    _append_body(_request_encoders[type(request), version][2], request, request_body)
+    _append_body(_response_encoders[type(response), version], response, response_body)
+    return b"".join(request_body), b"".join(response_body)
 
 
 def encode_body(message: object, layout: type | None = None) -> bytes:

@@ -209,8 +209,8 @@ class SimBrokerRuntime(SimRuntime):
         result, error = outcome[0]
         if error is not None:
             raise error
-        answer: T = result
-        return answer
+        value: T = result
+        return value
 
     def run_native_later(
         self,

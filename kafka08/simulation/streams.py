@@ -88,7 +88,7 @@ class SimStream:
             )
             peer._on_its_way -= len(item)
             if self.is_closed:
-                self._answer_for_a_closed_one(item)
+                self._respond_for_a_closed_one(item)
                 return
             self._inbox += item
             if self.is_connected:
@@ -101,7 +101,7 @@ class SimStream:
             self._has_ended = True
         self._notify()
 
-    def _answer_for_a_closed_one(self, item: bytes) -> None:
+    def _respond_for_a_closed_one(self, item: bytes) -> None:
         """Bytes arrived for a closed end: its host sends a reset, if it is on."""
         assert self._pipe is not None
         if item and not self._network.is_off(self.address[0]):

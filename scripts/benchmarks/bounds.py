@@ -105,7 +105,7 @@ def build(directory: Path) -> Path:
 
 
 def fetched(program: Path, step: str, seconds: float, directory: Path) -> tuple[float, float]:
-    """MB/s of the answers to one connection, two fetches ahead, and CPU seconds a GB: the load of
+    """MB/s of the responses to one connection, two fetches ahead, and CPU seconds a GB: the load of
     the case "fetch 3"."""
     line = [str(program), "fetch", str(FETCH_BYTES), str(LOG_BYTES), step, str(directory)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as server:

@@ -71,7 +71,7 @@ Figures = dict[str, float]
 
 
 class Latency(threading.Thread):
-    """Asks a broker about a small topic again and again; `worst` is the longest answer so far."""
+    """Asks a broker about a small topic again and again; `worst` is the longest response so far."""
 
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
@@ -96,7 +96,7 @@ class Latency(threading.Thread):
 
 @contextmanager
 def asking(address: str, figures: Figures) -> Iterator[None]:
-    """The longest answer within the block, in ms, as `longest`."""
+    """The longest response within the block, in ms, as `longest`."""
     latency = Latency(address)
     latency.start()
     try:
@@ -172,12 +172,12 @@ def produce_wide(broker: JvmSubject | OurSubject, count: int) -> float:
         for first in range(0, size, AT_ONCE)
     ]
     with load.connect(broker.address) as connection:
-        answers = [load.exchange(connection, frame) for frame in frames]
-    for answer in answers:
-        load.check_answer(ProduceRequest, answer)
+        responses = [load.exchange(connection, frame) for frame in frames]
+    for response in responses:
+        load.check_response(ProduceRequest, response)
     streams = [
-        load.Stream(broker.address, [frame], len(answer), 2)
-        for frame, answer in zip(frames, answers, strict=True)
+        load.Stream(broker.address, [frame], len(response), 2)
+        for frame, response in zip(frames, responses, strict=True)
     ]
     before = cpu_seconds(broker.pid)
     requests, _ = load.drive(streams, PRODUCE_SECONDS)

@@ -93,13 +93,13 @@ def produce(
     def prepare(subject: Subject, topic: str) -> Play:
         frames = [load.produce_frame(topic, p, data) for p in range(PARTITIONS)]
         with load.connect(subject.address) as connection:
-            answers = [load.exchange(connection, frame) for frame in frames]
-        for answer in answers:
-            load.check_answer(ProduceRequest, answer)
+            responses = [load.exchange(connection, frame) for frame in frames]
+        for response in responses:
+            load.check_response(ProduceRequest, response)
         window = max(2, min(WINDOW, in_flight // len(data)))
         streams = [
-            load.Stream(subject.address, [frame], len(answer), window)
-            for frame, answer in zip(frames, answers, strict=True)
+            load.Stream(subject.address, [frame], len(response), window)
+            for frame, response in zip(frames, responses, strict=True)
         ]
         return partial(driven_megabytes, subject, streams, content_size)
 
@@ -113,17 +113,17 @@ def fetch(subject: Subject, topic: str) -> Play:
     with load.connect(subject.address) as connection:
         frame = load.produce_frame(topic, 0, data)
         for _ in range(100_000_000 // len(data)):
-            load.check_answer(ProduceRequest, load.exchange(connection, frame))
+            load.check_response(ProduceRequest, load.exchange(connection, frame))
         total = per_set * (100_000_000 // len(data))
         step = (1 << 20) // (100 + load.ENTRY_OVERHEAD)
         frames = [
             load.fetch_frame(topic, 0, offset, 1 << 20)
             for offset in range(0, total - 2 * step, step)
         ]
-        answer = load.exchange(connection, frames[0])
-    load.check_answer(FetchRequest, answer)
-    stream = load.Stream(subject.address, frames, len(answer), 2)
-    return partial(driven_megabytes, subject, [stream], len(answer))
+        response = load.exchange(connection, frames[0])
+    load.check_response(FetchRequest, response)
+    stream = load.Stream(subject.address, frames, len(response), 2)
+    return partial(driven_megabytes, subject, [stream], len(response))
 
 
 def wide_produce(subject: Subject, topic: str) -> Play:
@@ -139,8 +139,8 @@ def wide_fetch(set_bytes: int) -> Callable[[Subject, str], Play]:
     def prepare(subject: Subject, topic: str) -> Play:
         sets = [(number, load.plain_set(100, max(1, set_bytes))) for number in range(WIDE)]
         with load.connect(subject.address) as connection:
-            answer = load.exchange(connection, load.wide_produce_frame(topic, sets))
-        load.check_answer(ProduceRequest, answer)
+            response = load.exchange(connection, load.wide_produce_frame(topic, sets))
+        load.check_response(ProduceRequest, response)
         frame = load.wide_fetch_frame(topic, WIDE, 0 if set_bytes else 1)
         return wide(subject, frame, FetchRequest)
 
@@ -150,10 +150,10 @@ def wide_fetch(set_bytes: int) -> Callable[[Subject, str], Play]:
 def wide(subject: Subject, frame: bytes, request: type[ProduceRequest | FetchRequest]) -> Play:
     """Four connections that send one request again and again, four ahead."""
     with load.connect(subject.address) as connection:
-        answer = load.exchange(connection, frame)
-    load.check_answer(request, answer)
+        response = load.exchange(connection, frame)
+    load.check_response(request, response)
     streams = [
-        load.Stream(subject.address, [frame], len(answer), WIDE_WINDOW)
+        load.Stream(subject.address, [frame], len(response), WIDE_WINDOW)
         for _ in range(WIDE_CONNECTIONS)
     ]
     return partial(driven_requests, subject, streams)
@@ -178,7 +178,7 @@ def large_request(subject: Subject, topic: str) -> Play:
         times: list[float] = []
         sent = 0
         with load.connect(subject.address) as connection, load.connect(subject.address) as other:
-            load.check_answer(ProduceRequest, load.exchange(other, small))
+            load.check_response(ProduceRequest, load.exchange(other, small))
             before, start = cpu_seconds(subject.pid), time.perf_counter()
             while time.perf_counter() < start + seconds:
                 for at in range(0, len(frame), PIECE_BYTES):
@@ -186,7 +186,7 @@ def large_request(subject: Subject, topic: str) -> Play:
                     began = time.perf_counter()
                     load.exchange(other, small)
                     times.append(time.perf_counter() - began)
-                load.check_answer(ProduceRequest, load.receive(connection))
+                load.check_response(ProduceRequest, load.receive(connection))
                 sent += len(frame)
             elapsed = time.perf_counter() - start
         return {
@@ -222,8 +222,8 @@ def percentiles(times: list[float]) -> Figures:
 def metadata(subject: Subject, topic: str) -> Play:
     frame = codec.encode_request(MetadataRequest([topic]), 1, load.CLIENT_ID)
     with load.connect(subject.address) as connection:
-        answer = load.exchange(connection, frame)
-    streams = [load.Stream(subject.address, [frame], len(answer), WINDOW) for _ in range(4)]
+        response = load.exchange(connection, frame)
+    streams = [load.Stream(subject.address, [frame], len(response), WINDOW) for _ in range(4)]
     return partial(driven_requests, subject, streams)
 
 

@@ -143,7 +143,7 @@ def fill(broker: JvmSubject, connect: str, topic: str) -> None:
     with load.connect(broker.address) as connection:
         for number in range(sets):
             frame = load.produce_frame(topic, number % PARTITIONS, data)
-            load.check_answer(ProduceRequest, load.exchange(connection, frame))
+            load.check_response(ProduceRequest, load.exchange(connection, frame))
 
 
 def read_once(kind: str, address: str, connect: str) -> dict[str, float]:

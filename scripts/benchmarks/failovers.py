@@ -184,7 +184,7 @@ class Producer:
         """Until the time is over or something goes wrong (OSError; AssertionError: a code)."""
         with load.connect(broker.address) as connection:
             while time.time() < until:
-                load.check_answer(ProduceRequest, load.exchange(connection, self._frame))
+                load.check_response(ProduceRequest, load.exchange(connection, self._frame))
                 self.acknowledged.append(time.time())
 
     def _find_leader(self) -> int | None:
@@ -202,8 +202,8 @@ def leaders_known_to(broker: Broker, topic: str) -> list[int]:
     """The leader of each partition in a broker's Metadata; OSError when it does not answer."""
     frame = codec.encode_request(MetadataRequest([topic]), 1, load.CLIENT_ID)
     with load.connect(broker.address) as connection:
-        answer = load.exchange(connection, frame)
-    response = codec.decode_response(MetadataRequest, memoryview(answer)[4:])[1]
+        response_frame = load.exchange(connection, frame)
+    response = codec.decode_response(MetadataRequest, memoryview(response_frame)[4:])[1]
     assert isinstance(response, MetadataResponse)
     return [partition.leader for partition in response.topics[0].partitions]
 

@@ -108,8 +108,8 @@ class Member:
             )
         )
 
-    def joined(self, answer: bytes) -> None:
-        response = decoded(JoinGroupRequest, answer, 1)
+    def joined(self, response_frame: bytes) -> None:
+        response = decoded(JoinGroupRequest, response_frame, 1)
         assert isinstance(response, JoinGroupResponse)
         assert response.error_code == 0, response
         self.member_id, self.generation = response.member_id, response.generation
@@ -136,9 +136,9 @@ def heartbeats(subject: Subject, group: str, seconds: float) -> Figures:
     for member in members:
         member.settle()
         beat = member.heartbeat_frame()
-        answer = load.exchange(member.connection, beat)
-        assert error_code(HeartbeatRequest, answer) == 0
-        streams.append(load.Stream(subject.address, [beat], len(answer), WINDOW * 4))
+        response = load.exchange(member.connection, beat)
+        assert error_code(HeartbeatRequest, response) == 0
+        streams.append(load.Stream(subject.address, [beat], len(response), WINDOW * 4))
     cpu = cpu_seconds(subject.pid)
     count, took = load.drive(streams, seconds)
     used = cpu_seconds(subject.pid) - cpu
@@ -249,13 +249,13 @@ class Rounds:
 
 
 def _round_size(member: Member) -> int:
-    """The bytes that the answers of a round have, each of which is checked here."""
+    """The bytes that the responses of a round have, each of which is checked here."""
     joined = load.exchange(member.connection, member.join_frame())
     member.joined(joined)
     synced = load.exchange(member.connection, member.sync_frame())
     beat = load.exchange(member.connection, member.heartbeat_frame())
-    for request, answer in ((SyncGroupRequest, synced), (HeartbeatRequest, beat)):
-        assert error_code(request, answer) == 0
+    for request, response in ((SyncGroupRequest, synced), (HeartbeatRequest, beat)):
+        assert error_code(request, response) == 0
     return len(joined) + len(synced) + len(beat)
 
 
@@ -277,12 +277,12 @@ def await_coordinator(subject: Subject, timeout_s: float = 60) -> None:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with load.connect(subject.address) as connection:
-            answer = load.exchange(connection, frame(ConsumerMetadataRequest("g")))
-            if error_code(ConsumerMetadataRequest, answer) == 0:
+            response = load.exchange(connection, frame(ConsumerMetadataRequest("g")))
+            if error_code(ConsumerMetadataRequest, response) == 0:
                 joining = Member(subject.address, "probe")
-                answer = load.exchange(joining.connection, joining.join_frame())
+                response = load.exchange(joining.connection, joining.join_frame())
                 joining.connection.close()
-                if error_code(JoinGroupRequest, answer, 1) == 0:
+                if error_code(JoinGroupRequest, response, 1) == 0:
                     return
         time.sleep(0.1)
     raise AssertionError(f"{subject.name} has no coordinator")
@@ -292,12 +292,12 @@ def frame(request: Request) -> bytes:
     return codec.encode_request(request, 1, load.CLIENT_ID)
 
 
-def error_code(request: type[Request], answer: bytes, version: int = 0) -> int:
-    code = decoded(request, answer, version).error_code
+def error_code(request: type[Request], response: bytes, version: int = 0) -> int:
+    code = decoded(request, response, version).error_code
     assert isinstance(code, int)
     return code
 
 
-def decoded(request: type[Request], answer: bytes, version: int = 0) -> Any:
+def decoded(request: type[Request], response: bytes, version: int = 0) -> Any:
     """The response."""
-    return codec.decode_response(request, memoryview(answer)[4:], version)[1]
+    return codec.decode_response(request, memoryview(response)[4:], version)[1]

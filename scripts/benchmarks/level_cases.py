@@ -83,9 +83,9 @@ def _frame(request: Request) -> bytes:
     return codec.encode_request(request, 1, load.CLIENT_ID)
 
 
-def check(request: type[Request], answer: bytes, version: int) -> None:
+def check(request: type[Request], response_frame: bytes, version: int) -> None:
     """Raise unless every partition is without error."""
-    _, response = codec.decode_response(request, memoryview(answer)[4:], version)
+    _, response = codec.decode_response(request, memoryview(response_frame)[4:], version)
     codes = {p.error_code for topic in response.topics for p in topic.partitions}
     assert codes == {0}, f"the broker answered with the errors {codes}"
 
@@ -98,13 +98,13 @@ def produce(codec_id: int = 0, set_bytes: int = SET_BYTES, magic: int = 1) -> Pr
         data = new_set(set_bytes, codec_id, magic)
         frames = [produce_frame(topic, p, data, version) for p in range(PARTITIONS)]
         with load.connect(subject.address) as connection:
-            answers = [load.exchange(connection, frame) for frame in frames]
-        for answer in answers:
-            check(ProduceRequest, answer, version)
+            responses = [load.exchange(connection, frame) for frame in frames]
+        for response in responses:
+            check(ProduceRequest, response, version)
         window = max(2, min(WINDOW, IN_FLIGHT_BYTES // len(data)))
         streams = [
-            load.Stream(subject.address, [frame], len(answer), window)
-            for frame, answer in zip(frames, answers, strict=True)
+            load.Stream(subject.address, [frame], len(response), window)
+            for frame, response in zip(frames, responses, strict=True)
         ]
         return partial(driven_megabytes, subject, streams, set_bytes)
 
@@ -155,9 +155,9 @@ def offsets_by_time(subject: Subject, topic: str) -> Play:
         draw = random.Random(1)
         total = sets * len(values)
         frames = [time_frame(topic, now_ms + draw.randrange(total)) for _ in range(TIMES)]
-        answer = load.exchange(connection, frames[0])
-    check(OffsetsRequest, answer, 1)
-    streams = [load.Stream(subject.address, frames, len(answer), WINDOW) for _ in range(4)]
+        response = load.exchange(connection, frames[0])
+    check(OffsetsRequest, response, 1)
+    streams = [load.Stream(subject.address, frames, len(response), WINDOW) for _ in range(4)]
     return partial(driven_requests, subject, streams)
 
 

@@ -14,7 +14,7 @@ from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTo
 
 CLIENT_ID = "bench"
 RECEIVE_BYTES = 1 << 20
-LAST_ANSWERS_SECONDS = 60
+LAST_RESPONSES_SECONDS = 60
 ENTRY_OVERHEAD = 26
 """Bytes of an entry beside its value: offset, size, crc, magic, attributes, two lengths."""
 
@@ -28,20 +28,20 @@ def connect(address: str) -> socket.socket:
 
 
 def exchange(connection: socket.socket, frame: bytes) -> bytes:
-    """Send one request and return its whole answer, size included."""
+    """Send one request and return its whole response, size included."""
     connection.sendall(frame)
     return receive(connection)
 
 
 def receive(connection: socket.socket) -> bytes:
-    """The next whole answer, size included; it must be the only one on its way."""
-    answer = bytearray()
-    while len(answer) < 4 or len(answer) < 4 + struct.unpack_from(">i", answer)[0]:
+    """The next whole response, size included; it must be the only one on its way."""
+    response = bytearray()
+    while len(response) < 4 or len(response) < 4 + struct.unpack_from(">i", response)[0]:
         received = connection.recv(RECEIVE_BYTES)
         if not received:
             raise ConnectionError("the broker closed the connection")
-        answer += received
-    return bytes(answer)
+        response += received
+    return bytes(response)
 
 
 def plain_set(value_size: int, set_size: int) -> bytes:
@@ -90,9 +90,9 @@ def wide_fetch_frame(topic: str, partitions: int, offset: int) -> bytes:
     return codec.encode_request(FetchRequest(-1, 0, 1, [FetchTopic(topic, wanted)]), 1, CLIENT_ID)
 
 
-def check_answer(request: type[ProduceRequest | FetchRequest], answer: bytes) -> None:
-    """Raise unless every partition of the answer is without error."""
-    _, response = codec.decode_response(request, memoryview(answer)[4:])
+def check_response(request: type[ProduceRequest | FetchRequest], response_frame: bytes) -> None:
+    """Raise unless every partition of the response is without error."""
+    _, response = codec.decode_response(request, memoryview(response_frame)[4:])
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code:
@@ -104,11 +104,11 @@ class Stream:
     opened again."""
 
     def __init__(
-        self, address: str, frames: Sequence[bytes], answer_size: int, window: int
+        self, address: str, frames: Sequence[bytes], response_size: int, window: int
     ) -> None:
         self._address = address
         self._frames = frames
-        self._answer_size = answer_size
+        self._response_size = response_size
         self._window = window
         self._buffer = bytearray(RECEIVE_BYTES)
 
@@ -125,7 +125,7 @@ class Stream:
 
     @property
     def is_done(self) -> bool:
-        """Whether it is ending and has all answers."""
+        """Whether it is ending and has all responses."""
         return self.is_ending and self.answered == self._sent
 
     def write(self) -> bool:
@@ -146,7 +146,7 @@ class Stream:
                 return True
 
     def read(self) -> None:
-        """Count answers until the socket is empty."""
+        """Count responses until the socket is empty."""
         while True:
             try:
                 received = self.connection.recv_into(self._buffer)
@@ -155,7 +155,7 @@ class Stream:
             if not received:
                 raise ConnectionError("the broker closed the connection")
             self._received += received
-            self.answered = self._received // self._answer_size
+            self.answered = self._received // self._response_size
             if received < len(self._buffer):
                 return
 
@@ -172,8 +172,8 @@ def drive(streams: Sequence[Stream], seconds: float) -> tuple[int, float]:
     end = started + seconds
     while not all(stream.is_done for stream in streams):
         now = time.perf_counter()
-        if now > end + LAST_ANSWERS_SECONDS:
-            raise AssertionError("requests without an answer, or answers of several sizes")
+        if now > end + LAST_RESPONSES_SECONDS:
+            raise AssertionError("requests without a response, or responses of several sizes")
         if now >= end:
             for stream in streams:
                 stream.is_ending = True
@@ -206,7 +206,7 @@ def round_trips(address: str, frame: bytes, count: int) -> list[float]:
 def long_polls(
     address: str, topic: str, partition: int, offset: int, count: int
 ) -> tuple[list[float], int]:
-    """Seconds from sending a message to a parked fetch's answer, sorted; and the next offset."""
+    """Seconds from sending a message to a parked fetch's response, sorted; and the next offset."""
     times = []
     message = produce_frame(topic, partition, plain_set(100, 1))
     with connect(address) as consumer, connect(address) as producer:

@@ -1,4 +1,4 @@
-"""Start-up figures: an empty broker until it answers, and 1 GB of log after kill -9."""
+"""Start-up figures: an empty broker until it responds, and 1 GB of log after kill -9."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SESSION_TIMEOUT_S = 6
 
 
 def start_case(subjects: list[Subject], only: str) -> list[dict[str, object]]:
-    """Start both brokers; seconds until the port answers."""
+    """Start both brokers; seconds until the port responds."""
     seconds = [timed_start(subject) for subject in subjects]
     if only not in "start":
         return []
@@ -39,7 +39,7 @@ def timed_start(subject: Subject) -> float:
 
 
 def recovery_case(directory: Path, zookeeper: str, only: str) -> list[dict[str, object]]:
-    """Fill a partition with 1 GB, kill -9, start again; seconds until it answers."""
+    """Fill a partition with 1 GB, kill -9, start again; seconds until it responds."""
     if only not in "recovery":
         return []
     keys = {"auto.create.topics.enable": "true", "num.partitions": "1", "log.retention.bytes": "-1"}
@@ -61,7 +61,7 @@ def timed_recovery(subject: Subject) -> float:
         frame = load.produce_frame("recovery", 0, data)
         with load.connect(subject.address) as connection:
             for _ in range(RECOVERY_BYTES // len(data)):
-                load.check_answer(ProduceRequest, load.exchange(connection, frame))
+                load.check_response(ProduceRequest, load.exchange(connection, frame))
         subject.kill()
         time.sleep(SESSION_TIMEOUT_S + 1)
         return timed_start(subject)

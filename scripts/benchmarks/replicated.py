@@ -37,10 +37,10 @@ def produce(data: bytes, connections_each: int = CONNECTIONS_EACH) -> Run:
         for number, leader in enumerate(cluster.leaders(topic)):
             frame = load.produce_frame(topic, number, data, ALL_IN_SYNC)
             with load.connect(leader.address) as connection:
-                answer = load.exchange(connection, frame)
-            load.check_answer(ProduceRequest, answer)
+                response = load.exchange(connection, frame)
+            load.check_response(ProduceRequest, response)
             streams += [
-                load.Stream(leader.address, [frame], len(answer), 2)
+                load.Stream(leader.address, [frame], len(response), 2)
                 for _ in range(connections_each)
             ]
         before = cluster.cpu_seconds()

@@ -69,7 +69,7 @@ class Senders:
         ]
         self._lock = threading.Lock()
         self.sent = 0
-        self.answers = 0
+        self.responses = 0
         self.failures: Counter[str] = Counter()
         self.misplaced: list[str] = []
         for thread in self._threads:
@@ -99,7 +99,7 @@ class Senders:
     ) -> Callable[[RecordMetadata | None, KafkaError | None], None]:
         def answered(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             with self._lock:
-                self.answers += 1
+                self.responses += 1
             if metadata is None:
                 self.failures[type(error).__name__] += 1
                 self._history.unknown(tp, value)
@@ -141,8 +141,8 @@ class Round:
                 problems.append(f"leaked: {missing} bytes of buffer.memory")
         self._await_replicas()
         final = {tp: self._log_of(tp) for tp in self._partitions()}
-        if senders.answers != senders.sent:
-            problems.append(f"{senders.answers} answers to {senders.sent} sends")
+        if senders.responses != senders.sent:
+            problems.append(f"{senders.responses} acknowledgements of {senders.sent} sends")
         problems += senders.misplaced
         problems += self._history.problems(final)
         settings = self._config

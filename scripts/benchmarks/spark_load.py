@@ -67,12 +67,12 @@ def send_all(
     """`count` sets, round and round, several on their way at once; each must be acknowledged."""
     frames = [load.produce_frame(topic, partition, data) for data in sets]
     first = load.exchange(connection, frames[0])
-    load.check_answer(ProduceRequest, first)
+    load.check_response(ProduceRequest, first)
     for at in range(1, count, SETS_AHEAD):
         numbers = range(at, min(at + SETS_AHEAD, count))
         connection.sendall(b"".join(frames[number % len(frames)] for number in numbers))
         for _ in numbers:
-            load.check_answer(ProduceRequest, receive_exactly(connection, len(first)))
+            load.check_response(ProduceRequest, receive_exactly(connection, len(first)))
 
 
 def receive_exactly(connection: socket.socket, size: int) -> bytes:
@@ -86,8 +86,8 @@ def fill_large(address: str, topic: str, value_bytes: int) -> Filling:
     """One message of that size in the first partition."""
     data = message_set.encode([(None, bytes(value_bytes))])
     with load.connect(address) as connection:
-        answer = load.exchange(connection, load.produce_frame(topic, 0, data))
-    load.check_answer(ProduceRequest, answer)
+        response = load.exchange(connection, load.produce_frame(topic, 0, data))
+    load.check_response(ProduceRequest, response)
     return Filling(topic, value_bytes, 1)
 
 

@@ -139,8 +139,8 @@ def await_leaders(subject: Subject, topic: str, partitions: int, timeout_s: floa
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with connect(subject.address) as connection:
-            answer = exchange(connection, frame)
-        response = codec.decode_response(MetadataRequest, memoryview(answer)[4:])[1]
+            response_frame = exchange(connection, frame)
+        response = codec.decode_response(MetadataRequest, memoryview(response_frame)[4:])[1]
         assert isinstance(response, MetadataResponse)
         found = response.topics[0].partitions
         if len(found) == partitions and all(partition.leader >= 0 for partition in found):

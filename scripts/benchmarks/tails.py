@@ -113,7 +113,7 @@ def prepare(subject: Subject, zookeeper: str) -> None:
     frame = load.produce_frame("cold", 0, data)
     with load.connect(subject.address) as connection:
         for _ in range(COLD_BYTES // len(data)):
-            load.check_answer(ProduceRequest, load.exchange(connection, frame))
+            load.check_response(ProduceRequest, load.exchange(connection, frame))
 
 
 def under_load(subject: Subject, zookeeper: str, number: int) -> dict[str, float]:
@@ -182,8 +182,8 @@ def read_cold(address: str, logs: Path) -> None:
     offset, messages = 0, COLD_BYTES // (1000 + load.ENTRY_OVERHEAD)
     with load.connect(address) as connection:
         while offset < messages * 9 // 10:
-            answer = load.exchange(connection, load.fetch_frame("cold", 0, offset, 1 << 20))
-            response = codec.decode_response(FetchRequest, memoryview(answer)[4:])[1]
+            response_frame = load.exchange(connection, load.fetch_frame("cold", 0, offset, 1 << 20))
+            response = codec.decode_response(FetchRequest, memoryview(response_frame)[4:])[1]
             assert isinstance(response, FetchResponse)
             data = response.topics[0].partitions[0].message_set
             size = 1000 + load.ENTRY_OVERHEAD
@@ -199,7 +199,7 @@ def write_keys(address: str, number: int) -> None:
         for first in range(0, KEYS, each):
             data = message_set.encode([(b"%d" % n, value) for n in range(first, first + each)])
             frame = load.produce_frame("compacted", 0, data)
-            load.check_answer(ProduceRequest, load.exchange(connection, frame))
+            load.check_response(ProduceRequest, load.exchange(connection, frame))
 
 
 def create_and_delete(address: str, zookeeper: str, topic: str) -> None:
@@ -217,14 +217,14 @@ def create_and_delete(address: str, zookeeper: str, topic: str) -> None:
         admin.delete_topic(topic)
 
 
-def count_led(answer: bytes) -> int:
-    """Partitions with a leader in a Metadata answer about one topic."""
-    response = codec.decode_response(MetadataRequest, memoryview(answer)[4:])[1]
+def count_led(response_frame: bytes) -> int:
+    """Partitions with a leader in a Metadata response about one topic."""
+    response = codec.decode_response(MetadataRequest, memoryview(response_frame)[4:])[1]
     return sum(one.leader >= 0 for one in response.topics[0].partitions)
 
 
 def ask_at_once(address: str) -> None:
-    """Each member sends its question before the first answer is read."""
+    """Each member sends its question before the first response is read."""
     frame = codec.encode_request(MetadataRequest([]), 1, load.CLIENT_ID)
     connections = [load.connect(address) for _ in range(MEMBERS)]
     for connection in connections:

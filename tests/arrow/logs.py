@@ -85,22 +85,22 @@ class LogCluster(FakeCluster):
     def _read(self, broker_id: int, topic: str, part: FetchPartition) -> FetchPartitionResponse:
         tp = TopicPartition(topic, part.partition)
         shape, log = self.shapes[tp], self.logs.get(tp, bytearray())
-        answer = super()._read(broker_id, topic, part)
+        response = super()._read(broker_id, topic, part)
         if shape.visible is not None and part.offset > shape.visible:
             # 0.8: between the high watermark and the log end there is no offset to start from.
             return FetchPartitionResponse(part.partition, UnknownError.code, -1, b"")
-        if answer.error_code == NO_ERROR and part.offset < shape.start:
+        if response.error_code == NO_ERROR and part.offset < shape.start:
             return FetchPartitionResponse(part.partition, OffsetOutOfRange.code, -1, b"")
-        if answer.error_code == NO_ERROR and shape.visible is not None:
+        if response.error_code == NO_ERROR and shape.visible is not None:
             start, end = (kernel.scan(log, o).position for o in (part.offset, shape.visible))
-            return replace(answer, message_set=bytes(log[start:end])[: part.max_bytes])
-        return answer
+            return replace(response, message_set=bytes(log[start:end])[: part.max_bytes])
+        return response
 
     def _offset(self, broker_id: int, tp: TopicPartition, time_ms: int) -> OffsetsPartitionResponse:
-        answer = super()._offset(broker_id, tp, time_ms)
-        if answer.error_code == NO_ERROR and time_ms == EARLIEST_OFFSET:
-            return replace(answer, offsets=[self.shapes[tp].start])
-        return answer
+        response = super()._offset(broker_id, tp, time_ms)
+        if response.error_code == NO_ERROR and time_ms == EARLIEST_OFFSET:
+            return replace(response, offsets=[self.shapes[tp].start])
+        return response
 
 
 def rows(reader: RangeReader) -> list[Row]:

@@ -24,17 +24,17 @@ NOT_THERE = (UnknownTopicOrPartition.code, NO_OFFSET)
 
 
 class GroupCluster(LogCluster):
-    """[t,0] and [t,1]; [t,0] is committed at 5, and the answers say of [t,1] what `of_t1` has next.
+    """[t,0] and [t,1]; [t,0] is committed at 5, and responses have the next of `of_t1` for [t,1].
     The coordinator is b1."""
 
     def __init__(self, *of_t1: tuple[int, int]) -> None:
         super().__init__({"t": {0: 1, 1: 1}}, brokers=(1,))
         self.of_t1: Iterator[tuple[int, int]] = iter(of_t1)
-        self.network.broker("b1", PORT, self.answer_group)
+        self.network.broker("b1", PORT, self.respond_to_group)
 
-    def answer_group(self, request: Request) -> Response | None:
+    def respond_to_group(self, request: Request) -> Response | None:
         if not isinstance(request, OffsetFetchRequest):
-            return self.answer(1, request)
+            return self.respond(1, request)
         code, offset = next(self.of_t1)
         partitions = [
             OffsetFetchPartitionResponse(0, 5, "", NO_ERROR),

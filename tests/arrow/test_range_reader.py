@@ -102,7 +102,7 @@ def test_the_next_fetch_is_sent_before_a_set_is_handed_out(cluster: LogCluster) 
     assert max(wanted) < 100
 
 
-def test_an_abandoned_read_leaves_no_answer_behind(cluster: LogCluster) -> None:
+def test_an_abandoned_read_leaves_no_response_behind(cluster: LogCluster) -> None:
     """A connection with a fetch in flight is closed; one without is used again."""
     sets = iter(cluster.reader(OffsetRange("t", 0, 0, 100)))
     next(sets)
@@ -187,10 +187,10 @@ def test_all_brokers_gone(cluster: LogCluster) -> None:
 @pytest.mark.parametrize("cut_every", [1, 7, 50])
 def test_connections_lost_at_each_byte(cluster: LogCluster, cut_every: int) -> None:
     """Wherever in a response the connection breaks, each row comes once."""
-    answer, cuts = cluster.answer, iter(range(0, 1200, cut_every))
+    respond, cuts = cluster.respond, iter(range(0, 1200, cut_every))
 
     def cut(request: Request) -> Response | None:
-        response = answer(1, request)
+        response = respond(1, request)
         assert response is not None
         at = next(cuts, None) if isinstance(request, FetchRequest) else None
         if at is None:
@@ -309,11 +309,11 @@ def test_the_log_was_truncated(cluster: LogCluster, fail: bool) -> None:
     """A log that ends inside the range, after an unclean election, is data loss after
     poll_timeout_ms."""
     reader = cluster.reader(OffsetRange("t", 0, 90, 120), SETTINGS if fail else LENIENT)
-    answer = cluster.answer
+    respond = cluster.respond
 
     def slow(request: Request) -> Response | None:
         cluster.clock.advance(0.5)
-        return answer(1, request)
+        return respond(1, request)
 
     cluster.network.broker("b1", PORT, slow)
     if fail:
@@ -327,14 +327,14 @@ def test_a_lagging_high_watermark_is_waited_for(cluster: LogCluster) -> None:
     """An empty response below the range's end is fetched again."""
     cluster.shapes[T0].visible = 60
     asked = 0
-    answer = cluster.answer
+    respond = cluster.respond
 
     def catching_up(request: Request) -> Response | None:
         nonlocal asked
         asked += isinstance(request, FetchRequest)
         if asked == 9:
             cluster.shapes[T0].visible = None
-        return answer(1, request)
+        return respond(1, request)
 
     cluster.network.broker("b1", PORT, catching_up)
     assert rows(cluster.reader(OffsetRange("t", 0, 50, 100))) == expected(50, 100)
@@ -344,10 +344,10 @@ def test_a_high_watermark_that_moves_during_a_fetch_is_no_hole(cluster: LogClust
     """The leader reads up to the old high watermark and responds with the new one: an empty set,
     and a high watermark behind the range. The messages exist."""
     cluster.shapes[T0].visible = 60
-    answer = cluster.answer
+    respond = cluster.respond
 
     def moving(request: Request) -> Response | None:
-        response = answer(1, request)
+        response = respond(1, request)
         if isinstance(response, FetchResponse):
             (part,) = response.topics[0].partitions
             if not part.message_set:

@@ -26,9 +26,9 @@ class SegmentedCluster(LogCluster):
             self.write(tp, [(None, b"v")] * count)
 
     def _offset(self, broker_id: int, tp: TopicPartition, time_ms: int) -> OffsetsPartitionResponse:
-        answer = super()._offset(broker_id, tp, time_ms)
-        if answer.error_code or tp != T0 or time_ms == EARLIEST_OFFSET:
-            return answer
+        response = super()._offset(broker_id, tp, time_ms)
+        if response.error_code or tp != T0 or time_ms == EARLIEST_OFFSET:
+            return response
         bases = [base for base, _ in self.SEGMENTS]
         if time_ms != LATEST_OFFSET:
             bases = [base for base, written in self.SEGMENTS if written <= time_ms]

@@ -17,7 +17,7 @@ class EdgeRequest(NamedTuple):
 
     name: str
     frame: bytes
-    answer: bytes
+    response: bytes
 
 
 def text(value: str | None) -> bytes:

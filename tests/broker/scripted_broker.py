@@ -45,7 +45,7 @@ class ScriptedBroker(Closeable):
         self.id = broker_id
         self.received: list[Received] = []
         self.silent = threading.Event()
-        """While set, connections are closed without an answer."""
+        """While set, connections are closed without a response."""
         self._zk_connect = zk_connect
         self._session: ZkClient | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -95,8 +95,8 @@ def replay(world: World, exchange: dict[str, Any]) -> Any:
 def wanted(exchange: dict[str, Any]) -> Any:
     if exchange.get("outcome") == CLOSED:
         return CLOSED
-    answer = exchange.get("response_hex")
-    return plain(exchange, bytes.fromhex(answer)[4:]) if answer else None
+    response = exchange.get("response_hex")
+    return plain(exchange, bytes.fromhex(response)[4:]) if response else None
 
 
 def plain(exchange: dict[str, Any], frame: bytes) -> Any:

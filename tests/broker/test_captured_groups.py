@@ -36,8 +36,8 @@ class Replay:
         self.ours: dict[str, str] = {}
         """Member ids of the capture → ours."""
         self.parked: list[tuple[Client, dict[str, Any]]] = []
-        self.answers: list[tuple[str, Any, Any]] = []
-        """Name of the exchange, the answer of the capture, ours."""
+        self.responses: list[tuple[str, Any, Any]] = []
+        """Name of the exchange, the response of the capture, ours."""
 
     def lose(self) -> None:
         """Makes another broker the leader of the offsets topic."""
@@ -81,14 +81,14 @@ class Replay:
         if getattr(expected, "member_id", ""):
             self.ours.setdefault(expected.member_id, got.member_id)
             assert bool(UUID.search(expected.member_id)) == bool(UUID.search(got.member_id))
-        self.answers.append((entry["name"], expected, got))
+        self.responses.append((entry["name"], expected, got))
 
     def differences(self) -> str:
         """Compares once all requests have responses, because a new member may be described before
         its JoinGroup is answered."""
         self.look_at_parked()
         assert [] == self.parked
-        pairs = [(n, simplified(self.translated(e)), simplified(g)) for n, e, g in self.answers]
+        pairs = [(n, simplified(self.translated(e)), simplified(g)) for n, e, g in self.responses]
         return "\n".join(f"{n}\n  expected {e}\n  got      {g}" for n, e, g in pairs if e != g)
 
     def translated(self, message: Any) -> Any:

@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def answer_of(exchange: dict[str, Any], frame: bytes) -> Any:
+def response_of(exchange: dict[str, Any], frame: bytes) -> Any:
     _, request = decode_request(bytes.fromhex(exchange["request_hex"])[4:])
     return decode_response(type(request), frame, request.version)
 
@@ -47,8 +47,8 @@ def test_the_leader_answers_as_the_real_one_did(world: World) -> None:
         if waited:
             world.runtime.advance(exchange["ms"] / 1000)
             frames = client.frames()
-        expected = answer_of(exchange, bytes.fromhex(exchange["response_hex"])[4:])
-        assert [expected] == [answer_of(exchange, f) for f in frames], exchange["name"]
+        expected = response_of(exchange, bytes.fromhex(exchange["response_hex"])[4:])
+        assert [expected] == [response_of(exchange, f) for f in frames], exchange["name"]
 
 
 def test_the_broker_level_minimum_is_not_applied(world: World) -> None:

@@ -55,8 +55,8 @@ def append(world: World, log: bytes) -> None:
 
 def fetch(world: World, offset: int = 0, max_bytes: int = LARGE, version: int = 0) -> Any:
     topics = [FetchTopic("t", [FetchPartition(0, offset, max_bytes)])]
-    answer = world.client.call(FetchRequest(-1, 0, 0, topics, version=version))
-    return answer.topics[0].partitions[0]
+    response = world.client.call(FetchRequest(-1, 0, 0, topics, version=version))
+    return response.topics[0].partitions[0]
 
 
 def rows(data: bytes) -> list[Any]:
@@ -343,8 +343,8 @@ class TestInThreads:
         world.runtime.run_native_jobs()
         world.runtime.native_inline = True
         (frame,) = world.client.frames()
-        _, answer = decode_response(FetchRequest, frame, 0)
-        assert 900 == len(rows(answer.topics[0].partitions[0].message_set))
+        _, response = decode_response(FetchRequest, frame, 0)
+        assert 900 == len(rows(response.topics[0].partitions[0].message_set))
 
     def test_a_client_that_leaves_is_no_trouble(self, world: World) -> None:
         """If the client disconnects, its set is dropped."""

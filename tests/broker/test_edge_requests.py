@@ -10,19 +10,19 @@ from tests.broker.edge_requests import CORRELATION_ID, EDGE_REQUESTS
 from tests.broker.world import Client, World
 
 
-def test_the_answers_are_those_of_0_8_2_2(tmp_path: Path) -> None:
+def test_the_responses_are_those_of_0_8_2_2(tmp_path: Path) -> None:
     """A null name comes back as null with an error. A topic without partitions is left out, and a
     partition that is listed twice is answered once. The connection stays open."""
     world = World(tmp_path, offsets_topic_num_partitions=1)
     world.lead("edge")
     world.lead(OFFSETS_TOPIC)
     client = Client(world)
-    answers = {}
+    responses = {}
     for request in EDGE_REQUESTS:
         client.send(request.frame)
-        answers[request.name] = b"".join(client.frames())
+        responses[request.name] = b"".join(client.frames())
     head = pack(">i", CORRELATION_ID)
-    assert {request.name: head + request.answer for request in EDGE_REQUESTS} == answers
+    assert {request.name: head + request.response for request in EDGE_REQUESTS} == responses
 
 
 def test_null_is_not_the_topic_called_null(tmp_path: Path) -> None:
@@ -34,5 +34,5 @@ def test_null_is_not_the_topic_called_null(tmp_path: Path) -> None:
     for request in nameless:
         client.send(request.frame)
     head = pack(">i", CORRELATION_ID)
-    assert [head + request.answer for request in nameless] == client.frames()
+    assert [head + request.response for request in nameless] == client.frames()
     assert 0 == world.partition("null").log.log_end_offset

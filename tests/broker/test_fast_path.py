@@ -106,7 +106,7 @@ def draw_fetch(draw: random.Random, world: World, version: int) -> FetchRequest:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("seed", range(4))
-def test_both_ways_give_the_same_answers(tmp_path: Path, level: Level, seed: int) -> None:
+def test_both_ways_give_the_same_responses(tmp_path: Path, level: Level, seed: int) -> None:
     """Two brokers, one without a fast path, get the same requests on several connections. Their
     responses, HWs, ISRs, counts and logs stay equal, and the fast path answered many of them."""
     fast, slow = make_world(tmp_path / "fast", level), make_world(tmp_path / "slow", level)
@@ -179,10 +179,10 @@ def test_both_ways_decide_the_same_of_groups(tmp_path: Path, level: Level, seed:
         for one in seats:
             left, right = one.pair
             assert (left.parked, left.ending) == (right.parked, right.ending)
-            answers = left.frames()
-            assert answers == right.frames()
-            for answer in answers:
-                one.note(answer)
+            responses = left.frames()
+            assert responses == right.frames()
+            for response in responses:
+                one.note(response)
             if left.ending:
                 one.pair = (Client(fast), Client(slow))
         assert group_log(fast) == group_log(slow)
@@ -224,8 +224,8 @@ class Seat:
         self.asked, self.version = type(request), request.version
         return request
 
-    def note(self, answer: bytes) -> None:
-        _, response = decode_response(self.asked, answer, self.version)
+    def note(self, payload: bytes) -> None:
+        _, response = decode_response(self.asked, payload, self.version)
         if response.error_code == UnknownMemberId.code:
             self.member_id = ""
         elif isinstance(response, JoinGroupResponse) and not response.error_code:
@@ -262,9 +262,9 @@ class Counted:
     def __call__(
         self, payload: memoryview, link: ServerConnection
     ) -> ResponseFrame | Fallback | None:
-        answer = self._handle(payload, link)
-        self.taken += not isinstance(answer, Fallback)
-        return answer
+        response = self._handle(payload, link)
+        self.taken += not isinstance(response, Fallback)
+        return response
 
 
 @pytest.mark.parametrize("path", ["fast", "handlers"])

@@ -108,7 +108,7 @@ class Hub:
             gc.enable()
         return self._longest
 
-    def answer(self, request: Request) -> Any:
+    def respond(self, request: Request) -> Any:
         """The response. AssertionError if the request blocked the hub for too long."""
         client, data = Client(self.world), encode_request(request, 1, "test")
         held = self.held(lambda: client.send(data))
@@ -116,13 +116,13 @@ class Hub:
         (frame,) = client.frames()
         return decode_response(type(request), frame, request.version)[1]
 
-    def answer_at_best(self, request: Request) -> Any:
-        """`answer` for a request that may be repeated. The best of several runs counts, because
+    def best_response(self, request: Request) -> Any:
+        """`respond` for a request that may be repeated. The best of several runs counts, because
         other programs use the processor too."""
         for _ in range(TRIES - 1):
             with suppress(AssertionError):
-                return self.answer(request)
-        return self.answer(request)
+                return self.respond(request)
+        return self.respond(request)
 
 
 @pytest.fixture
@@ -146,11 +146,11 @@ def states(topics: int, partitions: int, epoch: int, leader: int = 1) -> list[Pa
 
 
 def obey(hub: Hub, states: list[PartitionStateInfo], code: int = 0) -> None:
-    answer = hub.answer(LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, BROKERS))
+    response = hub.respond(LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, BROKERS))
     assert (0, {code}, len(states)) == (
-        answer.error_code,
-        {partition.error_code for partition in answer.partitions},
-        len(answer.partitions),
+        response.error_code,
+        {partition.error_code for partition in response.partitions},
+        len(response.partitions),
     )
 
 
@@ -173,11 +173,11 @@ def test_leader_and_isr(hub: Hub, shape: tuple[int, int]) -> None:
 def test_metadata(hub: Hub, shape: tuple[int, int]) -> None:
     """UpdateMetadata, and Metadata for all topics and by name."""
     told = states(*shape, epoch=0)
-    assert 0 == hub.answer(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, LIVE)).error_code
+    assert 0 == hub.respond(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, LIVE)).error_code
     named = [f"topic-{number}" for number in range(shape[0])]
     for topics in ([], named):
-        answer = hub.answer(MetadataRequest(topics))
-        assert PARTITIONS == sum(len(topic.partitions) for topic in answer.topics)
+        response = hub.respond(MetadataRequest(topics))
+        assert PARTITIONS == sum(len(topic.partitions) for topic in response.topics)
 
 
 @pytest.mark.parametrize("delete", [0, 1])
@@ -185,8 +185,8 @@ def test_stop_replica(hub: Hub, delete: int) -> None:
     """StopReplica holds the hub no longer than allowed, with and without deletion."""
     obey(hub, states(*SHAPES[0], epoch=0))
     stopped = [StopReplicaPartition(s.topic, s.partition) for s in states(*SHAPES[0], epoch=0)]
-    answer = hub.answer(StopReplicaRequest(9, CONTROLLER_EPOCH, delete, stopped))
-    assert PARTITIONS == len(answer.partitions)
+    response = hub.respond(StopReplicaRequest(9, CONTROLLER_EPOCH, delete, stopped))
+    assert PARTITIONS == len(response.partitions)
     assert PARTITIONS * (1 - delete) == len(hub.world.log_manager.logs)
 
 
@@ -220,14 +220,14 @@ def wide(topic: Callable[[str, list[Any]], Any], partition: Callable[[int], Any]
     return [topic(f"topic-{t}", [partition(p) for p in NUMBERS]) for t in range(TOPICS)]
 
 
-def codes(answer: Any) -> Counter[int]:
-    return Counter(p.error_code for topic in answer.topics for p in topic.partitions)
+def codes(response: Any) -> Counter[int]:
+    return Counter(p.error_code for topic in response.topics for p in topic.partitions)
 
 
 def test_fetch(leading: Hub) -> None:
     """A Fetch of every partition at its end."""
     asked = wide(FetchTopic, lambda number: FetchPartition(number, 0, 1000))
-    assert {0: PARTITIONS} == codes(leading.answer_at_best(FetchRequest(-1, 100, 0, asked)))
+    assert {0: PARTITIONS} == codes(leading.best_response(FetchRequest(-1, 100, 0, asked)))
 
 
 FEWER = 4
@@ -274,9 +274,9 @@ def test_fetch_of_sets_to_convert(
 
     held = min(converting.held(fetch) for _ in range(TRIES))
     assert held < HOLD_SECONDS / FEWER
-    answers = [decode_response(FetchRequest, frame)[1] for frame in client.frames()]
-    assert [{0: topics * EACH}] * TRIES == [codes(answer) for answer in answers]
-    sets = [p.message_set for topic in answers[0].topics for p in topic.partitions]
+    responses = [decode_response(FetchRequest, frame)[1] for frame in client.frames()]
+    assert [{0: topics * EACH}] * TRIES == [codes(response) for response in responses]
+    sets = [p.message_set for topic in responses[0].topics for p in topic.partitions]
     assert {0} == {entry.magic for one in sets for entry in kernel.entries(one)}
     assert 2 * len(sets) == sum(len(list(message_set.decode(one))) for one in sets)
 
@@ -285,7 +285,7 @@ def test_fetch_of_sets_to_convert(
 def test_list_offsets(leading: Hub, time_ms: int) -> None:
     """ListOffsets for the end, the start, and a time."""
     asked = wide(OffsetsTopic, lambda number: OffsetsPartition(number, time_ms, 1))
-    assert {0: PARTITIONS} == codes(leading.answer_at_best(OffsetsRequest(-1, asked)))
+    assert {0: PARTITIONS} == codes(leading.best_response(OffsetsRequest(-1, asked)))
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -300,9 +300,9 @@ def test_commits_and_fetches_of_offsets(
     def pipeline(operations: Any) -> list[Any]:
         made = list(operations)
         leading._switch()
-        answers = ask_zookeeper(made)
+        responses = ask_zookeeper(made)
         leading._since = time.thread_time()
-        return answers
+        return responses
 
     monkeypatch.setattr(store, "pipeline", pipeline)
     commit = OffsetCommitRequest(
@@ -310,8 +310,8 @@ def test_commits_and_fetches_of_offsets(
     )
     fetch = OffsetFetchRequest("g", wide(OffsetFetchTopic, lambda number: number))
     commit.version = fetch.version = version
-    assert {0: PARTITIONS} == codes(leading.answer_at_best(commit))
-    fetched = leading.answer_at_best(fetch)
+    assert {0: PARTITIONS} == codes(leading.best_response(commit))
+    fetched = leading.best_response(fetch)
     assert {0: PARTITIONS} == codes(fetched)
     assert {7} == {p.offset for topic in fetched.topics for p in topic.partitions}
 
@@ -331,7 +331,7 @@ def test_produce(leading: Hub, kind: str, acks: int) -> None:
     """A Produce with a set for every partition, each of which has one replica."""
     data, code = SETS[kind]
     asked = wide(ProduceTopic, lambda number: ProducePartition(number, data))
-    assert {code: PARTITIONS} == codes(leading.answer_at_best(ProduceRequest(acks, 1000, asked)))
+    assert {code: PARTITIONS} == codes(leading.best_response(ProduceRequest(acks, 1000, asked)))
 
 
 def test_produce_lets_other_greenlets_run(leading: Hub) -> None:
@@ -388,7 +388,7 @@ def test_offsets_of_partitions_that_are_not_here(hub: Hub) -> None:
     """Requests for offsets of partitions that this broker does not have. The log has one line for
     all."""
     asked = [OffsetsTopic(f"t{n}", [OffsetsPartition(0, -1, 1)]) for n in range(PARTITIONS)]
-    assert PARTITIONS == len(hub.answer(OffsetsRequest(-1, asked)).topics)
+    assert PARTITIONS == len(hub.respond(OffsetsRequest(-1, asked)).topics)
 
 
 def test_periodic_and_rare_work_yields(hub: Hub) -> None:

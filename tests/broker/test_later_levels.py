@@ -60,11 +60,11 @@ def fetch(world: World, *wanted: tuple[str, int, int], max_bytes: int, version: 
     return world.client.call(FetchRequest(-1, 0, 0, topics, max_bytes=max_bytes, version=version))
 
 
-def sizes(answer: Any) -> list[tuple[str, int, int, int]]:
+def sizes(response: Any) -> list[tuple[str, int, int, int]]:
     """(topic, partition, error, size) in the order of the response."""
     return [
         (topic.topic, p.partition, p.error_code, len(p.message_set))
-        for topic in answer.topics
+        for topic in response.topics
         for p in topic.partitions
     ]
 
@@ -73,9 +73,9 @@ class TestApiVersions:
     def test_served_versions_are_listed(self, tmp_path: Path) -> None:
         """The response lists every key of 0.10.2.2 with its versions."""
         world = world_of(tmp_path)
-        answer = world.client.call(ApiVersionsRequest())
-        assert 0 == answer.error_code
-        assert [*range(21)] == [item.key for item in answer.apis]
+        response = world.client.call(ApiVersionsRequest())
+        assert 0 == response.error_code
+        assert [*range(21)] == [item.key for item in response.apis]
 
     def test_an_unknown_version_is_answered_in_the_first_layout(self, tmp_path: Path) -> None:
         """An unknown version gets a response of version 0, and the connection stays open: newer
@@ -94,8 +94,8 @@ class TestApiVersions:
 
 def test_sasl_is_refused(tmp_path: Path) -> None:
     """The response is 34 with the mechanisms, and the connection stays open."""
-    answer = world_of(tmp_path).client.call(SaslHandshakeRequest("PLAIN"))
-    assert (34, ["GSSAPI"]) == (answer.error_code, answer.mechanisms)
+    response = world_of(tmp_path).client.call(SaslHandshakeRequest("PLAIN"))
+    assert (34, ["GSSAPI"]) == (response.error_code, response.mechanisms)
 
 
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])
@@ -104,8 +104,8 @@ def test_acks_other_than_minus_1_0_and_1_are_refused(tmp_path: Path, level: str)
     world = world_of(tmp_path, level)
     world.lead("t")
     request = ProduceRequest(2, 1, [ProduceTopic("t", [ProducePartition(0, SET)])])
-    answer = world.client.call(request)
-    assert 21 == answer.topics[0].partitions[0].error_code
+    response = world.client.call(request)
+    assert 21 == response.topics[0].partitions[0].error_code
     assert 0 == world.partition("t").log.log_end_offset
 
 
@@ -115,8 +115,8 @@ def test_illegal_acks_of_an_unknown_topic(tmp_path: Path) -> None:
     world.lead("t")
     sets = [ProducePartition(0, SET)] * 2
     topics = [ProduceTopic("t", sets), ProduceTopic("nosuch", sets)]
-    answer = world.client.call(ProduceRequest(2, 1, topics))
-    codes = [(t.topic, [p.error_code for p in t.partitions]) for t in answer.topics]
+    response = world.client.call(ProduceRequest(2, 1, topics))
+    codes = [(t.topic, [p.error_code for p in t.partitions]) for t in response.topics]
     assert [("t", [21]), ("nosuch", [3])] == codes
 
 
@@ -168,8 +168,8 @@ class TestProduce:
         """The partition gets 32, and nothing is appended."""
         world = world_of(tmp_path, log_message_timestamp_difference_max_ms=1000)
         world.lead("t")
-        answer = produce(world, "t")
-        assert 32 == answer.topics[0].partitions[0].error_code
+        response = produce(world, "t")
+        assert 32 == response.topics[0].partitions[0].error_code
         assert 0 == world.partition("t").log.log_end_offset
 
 
@@ -182,8 +182,8 @@ def test_offsets_are_stored_with_the_time_of_the_commit(tmp_path: Path) -> None:
         world.lead("t")
         world.lead(OFFSETS_TOPIC)
         topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 5, "")])]
-        answer = world.client.call(OffsetCommitRequest("g", topics, version=2))
-        assert 0 == answer.topics[0].partitions[0].error_code
+        response = world.client.call(OffsetCommitRequest("g", topics, version=2))
+        assert 0 == response.topics[0].partitions[0].error_code
         data = world.partition(OFFSETS_TOPIC).log.read(0, 9999).bytes()
         (entry,) = kernel.entries(data)
         time = world.runtime.time_ms() if stored else -1
@@ -200,11 +200,11 @@ class TestFetch:
             produce(world, topic)
         return world
 
-    def test_the_answer_has_the_order_of_the_request(self, world: World) -> None:
+    def test_the_response_has_the_order_of_the_request(self, world: World) -> None:
         """Partitions of a topic that are not adjacent in the request have separate entries."""
         wanted = (("b", 0, 9999), ("a", 0, 9999), ("b", 1, 9999))
-        answer = fetch(world, *wanted, max_bytes=9999)
-        assert ["b", "a", "b"] == [topic.topic for topic in answer.topics]
+        response = fetch(world, *wanted, max_bytes=9999)
+        assert ["b", "a", "b"] == [topic.topic for topic in response.topics]
 
     def test_a_negative_limit_fails_only_the_first_partition(self, world: World) -> None:
         """A negative limit is an error of the partition that is read first. The next one gets its
@@ -217,38 +217,38 @@ class TestFetch:
     def test_a_debugging_consumer_asks_for_an_unknown_topic(self, world: World) -> None:
         """A debugging consumer gets 3 for an unknown topic, not 9."""
         topics = [FetchTopic("nosuch", [FetchPartition(0, 0, 100)])]
-        answer = world.client.call(FetchRequest(-2, 0, 0, topics, version=3))
-        assert [("nosuch", 0, 3, 0)] == sizes(answer)
+        response = world.client.call(FetchRequest(-2, 0, 0, topics, version=3))
+        assert [("nosuch", 0, 3, 0)] == sizes(response)
 
     def test_unknown_topics_come_last(self, world: World) -> None:
         """Unknown topics are at the end, as in 0.10.2.2."""
-        answer = fetch(world, ("x", 0, 9999), ("a", 0, 9999), max_bytes=9999)
-        assert [("a", 0, 0, 2 * len(SET)), ("x", 0, 3, 0)] == sizes(answer)
+        response = fetch(world, ("x", 0, 9999), ("a", 0, 9999), max_bytes=9999)
+        assert [("a", 0, 0, 2 * len(SET)), ("x", 0, 3, 0)] == sizes(response)
 
-    def test_the_whole_answer_is_limited(self, world: World) -> None:
+    def test_the_whole_response_is_limited(self, world: World) -> None:
         """Each partition gets at most what is left of the limit, in the order of the request. With
         0 left its set is empty."""
-        answer = fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=2 * len(SET))
-        assert [("a", 0, 0, 2 * len(SET)), ("b", 0, 0, 0)] == sizes(answer)
-        answer = fetch(world, ("b", 0, 9999), ("a", 0, 9999), max_bytes=3 * len(SET))
-        assert [("b", 0, 0, 2 * len(SET)), ("a", 0, 0, len(SET))] == sizes(answer)
+        response = fetch(world, ("a", 0, 9999), ("b", 0, 9999), max_bytes=2 * len(SET))
+        assert [("a", 0, 0, 2 * len(SET)), ("b", 0, 0, 0)] == sizes(response)
+        response = fetch(world, ("b", 0, 9999), ("a", 0, 9999), max_bytes=3 * len(SET))
+        assert [("b", 0, 0, 2 * len(SET)), ("a", 0, 0, len(SET))] == sizes(response)
 
     @pytest.mark.parametrize(("most", "max_bytes"), [(10, 9999), (9999, 10), (0, 0)])
     def test_the_first_message_comes_whole(self, world: World, most: int, max_bytes: int) -> None:
         """The first message is sent whole, whatever the limits. The next partition then gets no
         message instead of a cut one."""
-        answer = fetch(world, ("a", 0, most), ("b", 0, 10), max_bytes=max_bytes)
-        assert [("a", 0, 0, len(SET)), ("b", 0, 0, 0)] == sizes(answer)
+        response = fetch(world, ("a", 0, most), ("b", 0, 10), max_bytes=max_bytes)
+        assert [("a", 0, 0, len(SET)), ("b", 0, 0, 0)] == sizes(response)
 
     def test_an_empty_partition_leaves_the_right_to_the_next(self, world: World) -> None:
         """If the first partition is empty, the next one's first message is sent whole."""
-        answer = fetch(world, ("a", 1, 10), ("b", 0, 10), max_bytes=10)
-        assert [("a", 1, 0, 0), ("b", 0, 0, len(SET))] == sizes(answer)
+        response = fetch(world, ("a", 1, 10), ("b", 0, 10), max_bytes=10)
+        assert [("a", 1, 0, 0), ("b", 0, 0, len(SET))] == sizes(response)
 
     def test_versions_before_cut_heads(self, world: World) -> None:
         """Up to version 2 each partition has its own limit, which cuts messages."""
-        answer = fetch(world, ("a", 0, 10), ("b", 0, 10), max_bytes=5, version=2)
-        assert [("a", 0, 0, 10), ("b", 0, 0, 10)] == sizes(answer)
+        response = fetch(world, ("a", 0, 10), ("b", 0, 10), max_bytes=5, version=2)
+        assert [("a", 0, 0, 10), ("b", 0, 0, 10)] == sizes(response)
 
     @pytest.mark.parametrize(("most", "max_bytes"), [(-1, 9999), (9999, -1)])
     def test_negative_limits_are_errors(self, world: World, most: int, max_bytes: int) -> None:
@@ -264,8 +264,8 @@ class TestFetch:
         for _ in range(3):
             produce(world, "t")
         topics = [FetchTopic("t", [FetchPartition(0, 1, 9999)])]
-        answer = world.client.call(FetchRequest(-1, 0, 0, topics))
-        assert [("t", 0, code, 0)] == sizes(answer)
+        response = world.client.call(FetchRequest(-1, 0, 0, topics))
+        assert [("t", 0, code, 0)] == sizes(response)
 
 
 class TestMetadata:
@@ -275,9 +275,9 @@ class TestMetadata:
         world = world_of(tmp_path)
         world.lead("t")
         for version, asked, expected in ((0, None, ["t"]), (1, None, ["t"]), (2, [], [])):
-            answer = world.client.call(MetadataRequest(asked, version=version))
-            assert expected == [topic.topic for topic in answer.topics], version
-            assert [1] == [broker.broker_id for broker in answer.brokers]
+            response = world.client.call(MetadataRequest(asked, version=version))
+            assert expected == [topic.topic for topic in response.topics], version
+            assert [1] == [broker.broker_id for broker in response.brokers]
 
     def test_fields_of_each_version(self, tmp_path: Path) -> None:
         """Version 1 has controller, rack and internal topics; version 2 also the cluster id."""
@@ -285,10 +285,10 @@ class TestMetadata:
         world.lead("__consumer_offsets")
         live = [LiveBroker(1, [ListenerEndpoint(9, "h", "PLAINTEXT", 0)], "r1")]
         world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live, version=3))
-        answer = world.client.call(MetadataRequest(None, version=2))
-        assert (9, "pC_UvGuMS9yjg9-rNYsVvQ") == (answer.controller_id, answer.cluster_id)
-        assert [("h", 9, "r1")] == [(b.host, b.port, b.rack) for b in answer.brokers]
-        assert [True] == [topic.is_internal for topic in answer.topics]
+        response = world.client.call(MetadataRequest(None, version=2))
+        assert (9, "pC_UvGuMS9yjg9-rNYsVvQ") == (response.controller_id, response.cluster_id)
+        assert [("h", 9, "r1")] == [(b.host, b.port, b.rack) for b in response.brokers]
+        assert [True] == [topic.is_internal for topic in response.topics]
 
     @pytest.mark.parametrize(("version", "code", "replicas"), [(0, 9, [1]), (1, 0, [1, 7])])
     def test_a_dead_replica(
@@ -311,11 +311,11 @@ class TestMetadata:
         world = world_of(tmp_path)
         world.lead("t")
         request = MetadataRequest(["t", "a b", "new"], version=1)
-        answer = world.client.call(request)
+        response = world.client.call(request)
         assert [("t", 0), ("a b", 17), ("new", 5)] == [
-            (topic.topic, topic.error_code) for topic in answer.topics
+            (topic.topic, topic.error_code) for topic in response.topics
         ]
-        assert [1] == [broker.broker_id for broker in answer.brokers]
+        assert [1] == [broker.broker_id for broker in response.brokers]
 
     def test_each_listener_has_its_own_addresses(self, tmp_path: Path) -> None:
         """Each listener gets its own addresses, also from a cached response."""
@@ -330,8 +330,8 @@ class TestMetadata:
         world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live, version=3))
         for _ in range(2):
             for client, port in ((world.client, 1), (inner, 2)):
-                answer = client.call(MetadataRequest([], version=1))
-                assert [port] == [broker.port for broker in answer.brokers]
+                response = client.call(MetadataRequest([], version=1))
+                assert [port] == [broker.port for broker in response.brokers]
 
 
 class TestListOffsets:
@@ -352,8 +352,8 @@ class TestListOffsets:
         produce(world, "t", data=data)
         world.partition("t").high_watermark = 1
         topics = [OffsetsTopic("t", [OffsetsPartition(0, time_ms, 1)])]
-        answer = world.client.call(OffsetsRequest(replica, topics, version=1))
-        (partition,) = answer.topics[0].partitions
+        response = world.client.call(OffsetsRequest(replica, topics, version=1))
+        (partition,) = response.topics[0].partitions
         assert (0, *found) == (partition.error_code, partition.offset, partition.timestamp_ms)
 
     def test_magic_0_has_no_times(self, tmp_path: Path) -> None:
@@ -361,16 +361,16 @@ class TestListOffsets:
         world = world_of(tmp_path, log_message_format_version="0.9.0")
         world.lead("t")
         topics = [OffsetsTopic("t", [OffsetsPartition(0, 5, 1)])]
-        answer = world.client.call(OffsetsRequest(-1, topics, version=1))
-        assert [43] == [p.error_code for p in answer.topics[0].partitions]
+        response = world.client.call(OffsetsRequest(-1, topics, version=1))
+        assert [43] == [p.error_code for p in response.topics[0].partitions]
 
     def test_a_partition_named_twice(self, tmp_path: Path) -> None:
         """A partition that is listed twice gets 42 once."""
         world = world_of(tmp_path)
         world.lead("t")
         topics = [OffsetsTopic("t", [OffsetsPartition(0, -1, 1)] * 2)]
-        answer = world.client.call(OffsetsRequest(-1, topics, version=1))
-        assert [42] == [p.error_code for p in answer.topics[0].partitions]
+        response = world.client.call(OffsetsRequest(-1, topics, version=1))
+        assert [42] == [p.error_code for p in response.topics[0].partitions]
 
 
 class TestTopics:
@@ -453,8 +453,8 @@ class TestTopics:
             for n, rack in enumerate(racks, 1)
         ]
         world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live, version=3))
-        answer = world.client.call(CreateTopicsRequest([NewTopic("t", 12, 2, [], [])], 0))
-        (result,) = answer.topics
+        response = world.client.call(CreateTopicsRequest([NewTopic("t", 12, 2, [], [])], 0))
+        (result,) = response.topics
         assert result.error_code == (code or 7)
         if replicas is not None:
             assignment = nodes.decode_assignment(world.store.znodes[paths.topic("t")])
@@ -463,18 +463,20 @@ class TestTopics:
     def test_one_named_twice_fails_alone(self, world: World) -> None:
         """A topic that is named twice fails, and the others are created."""
         topics = [NewTopic(name, 1, 1, [], []) for name in ("t", "u", "t")]
-        answer = world.client.call(CreateTopicsRequest(topics, 0, version=1))
-        assert {"t": 42, "u": 7} == {r.topic: r.error_code for r in answer.topics}
+        response = world.client.call(CreateTopicsRequest(topics, 0, version=1))
+        assert {"t": 42, "u": 7} == {r.topic: r.error_code for r in response.topics}
         assert 1 == world.store.created_partitions("u")
         assert paths.topic("t") not in world.store.znodes
 
     def test_another_broker_is_asked_in_vain(self, world: World) -> None:
         """A broker that is not the controller answers 41 for each topic, in both requests."""
         world.controller.is_active = False
-        answer = world.client.call(CreateTopicsRequest([NewTopic("t", 1, 1, [], [])], 1))
-        assert [("t", 41)] == [(r.topic, r.error_code) for r in answer.topics]
-        answer = world.client.call(DeleteTopicsRequest(["there", "nowhere"], 1))
-        assert [("there", 41), ("nowhere", 41)] == [(r.topic, r.error_code) for r in answer.topics]
+        response = world.client.call(CreateTopicsRequest([NewTopic("t", 1, 1, [], [])], 1))
+        assert [("t", 41)] == [(r.topic, r.error_code) for r in response.topics]
+        response = world.client.call(DeleteTopicsRequest(["there", "nowhere"], 1))
+        assert [("there", 41), ("nowhere", 41)] == [
+            (r.topic, r.error_code) for r in response.topics
+        ]
 
 
 class TestErrorCodes:
@@ -494,10 +496,10 @@ class TestErrorCodes:
             PartitionStateInfo("u", 0, CONTROLLER_EPOCH, 2, 0, [2], 0, [2]),
         ]
         leaders = [BrokerEndpoint(n, "127.0.0.1", n) for n in (1, 2)]
-        answer = world.client.call(LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, leaders))
-        found = {item.topic: item.error_code for item in answer.partitions}
+        response = world.client.call(LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, leaders))
+        found = {item.topic: item.error_code for item in response.partitions}
         expected = {"t": stale} | ({} if elsewhere is None else {"u": elsewhere})
-        assert (0, expected) == (answer.error_code, found)
+        assert (0, expected) == (response.error_code, found)
         old = LeaderAndIsrRequest(9, CONTROLLER_EPOCH - 1, states, leaders)
         assert 11 == world.client.call(old).error_code
 

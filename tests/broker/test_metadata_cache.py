@@ -10,23 +10,23 @@ from kafka08.broker.metadata_cache import (
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 
 
-def test_an_answer_is_remembered_until_the_next_update() -> None:
+def test_a_response_is_remembered_until_the_next_update() -> None:
     """A response is kept by the bytes of its request, until the next update."""
     cache = MetadataCache(1)
-    cache.cache_response(b"question", b"answer")
-    assert b"answer" == cache.cached_response(b"question")
+    cache.cache_response(b"request", b"response")
+    assert b"response" == cache.cached_response(b"request")
     cache.update(UpdateMetadataRequest(9, 1, [], []))
-    assert cache.cached_response(b"question") is None
+    assert cache.cached_response(b"request") is None
 
 
 def test_long_questions_are_not_remembered() -> None:
     """Requests up to CACHED_REQUEST_BYTES_MAX are kept, if their response is within the budget."""
     cache = MetadataCache(1)
     longest = bytes(CACHED_REQUEST_BYTES_MAX)
-    cache.cache_response(longest, b"answer")
-    cache.cache_response(longest + b"x", b"answer")
+    cache.cache_response(longest, b"response")
+    cache.cache_response(longest + b"x", b"response")
     cache.cache_response(b"all", bytes(ENCODED_BYTES_MAX))
-    assert b"answer" == cache.cached_response(longest)
+    assert b"response" == cache.cached_response(longest)
     assert cache.cached_response(longest + b"x") is None
     assert cache.cached_response(b"all") is None
 

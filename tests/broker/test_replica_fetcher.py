@@ -83,7 +83,7 @@ class Pair:
         )
         self.fetcher.add(self.copies)
         self.while_fetching: Callable[[], object] = lambda: None
-        """Called while the answer to a request is on its way."""
+        """Called while the response to a request is on its way."""
         self.while_connecting: Callable[[], object] = lambda: None
 
     def _connect(self, *_: object) -> Wire:
@@ -212,7 +212,7 @@ class TestWhatIsAboveTheHighWatermark:
         assert 11 == pair.copy.log.log_end_offset
         assert "Truncating" not in caplog.text
 
-    def test_a_difference_behind_the_first_answer_is_cut_there(self, tmp_path: Path) -> None:
+    def test_a_difference_behind_the_first_response_is_cut_there(self, tmp_path: Path) -> None:
         """Equal messages stay, and the log is cut at the first difference. The HW stays below until
         all are compared."""
         pair = pair_with_large_messages(tmp_path)
@@ -509,7 +509,7 @@ class TestManyPartitionsThatLag:
         assert 16 + 3 == self.copied(pair)
         assert len(encoded) <= (level == "0.10.2")
 
-    def test_a_failed_answer_makes_them_lag(self, pair: Pair) -> None:
+    def test_a_failed_response_makes_them_lag(self, pair: Pair) -> None:
         """After a failed response, which may have been too long, the size to expect of each
         partition is unknown again."""
         for _ in range(3):

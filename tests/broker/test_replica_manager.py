@@ -56,8 +56,8 @@ def obey(
     world: World, *states: PartitionStateInfo, epoch: int = CONTROLLER_EPOCH
 ) -> tuple[int, list[PartitionError]]:
     request = LeaderAndIsrRequest(9, epoch, list(states), [OTHER])
-    answer = world.client.call(request)
-    return answer.error_code, answer.partitions
+    response = world.client.call(request)
+    return response.error_code, response.partitions
 
 
 def append(world: World, count: int) -> None:
@@ -113,9 +113,9 @@ def test_a_wrapper_without_messages_is_answered_with_the_log_end(
     message = message_set.encode([(None, b"m")])
     for data, base_offset in ((message, 0), (wrapper, 1), (b"", -1)):
         sets = [ProducePartition(number, data) for number in range(partitions)]
-        answer = world.client.call(ProduceRequest(1, 1000, [ProduceTopic("t", sets)]))
+        response = world.client.call(ProduceRequest(1, 1000, [ProduceTopic("t", sets)]))
         assert [ProducePartitionResponse(n, 0, base_offset) for n in range(partitions)] == (
-            answer.topics[0].partitions
+            response.topics[0].partitions
         )
 
 
@@ -135,7 +135,7 @@ def test_high_watermarks_are_written_in_a_thread(
     assert "t 0 0" in (tmp_path / CHECKPOINT).read_text()
 
 
-def test_a_partition_of_others_is_left_out_of_the_answer(tmp_path: Path) -> None:
+def test_a_partition_of_others_is_left_out_of_the_response(tmp_path: Path) -> None:
     """A partition that does not have this broker as a replica is left out of the response, and gets
     no log."""
     world = World(tmp_path)
@@ -320,7 +320,7 @@ def test_a_broker_that_stops_waits_for_no_zookeeper(
     assert world.partition("t").log is None
 
 
-def test_metadata_changes_drop_remembered_answers(tmp_path: Path) -> None:
+def test_metadata_changes_drop_remembered_responses(tmp_path: Path) -> None:
     """After an UpdateMetadata the same request gets a new response."""
     world = World(tmp_path, auto_create_topics_enable=False)
     assert 3 == world.client.call(MetadataRequest(["t"])).topics[0].error_code

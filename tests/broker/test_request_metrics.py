@@ -31,7 +31,7 @@ class Served:
         self.metrics = RequestMetrics(self.runtime, takes_times=True)
         self.local_seconds = 0.0
         self.parks = False
-        self.response = b"answer"
+        self.response = b"response"
         self.links: list[ServerConnection] = []
         self.connection = ServerConnection(
             "client:1", FrameReader(1000), self.metrics.handlers(self.dispatch)
@@ -120,7 +120,7 @@ def test_the_parts_of_a_parked_request() -> None:
     assert [9000, 0, 2000, 3000, 4000] == served.totals("Heartbeat")
 
 
-def test_a_request_without_an_answer_takes_no_time_to_send() -> None:
+def test_a_request_without_a_response_takes_no_time_to_send() -> None:
     """With acks 0 nothing is sent. The next response on that connection belongs to another
     request."""
     served = Served()

@@ -35,8 +35,8 @@ def test_a_topic_that_another_broker_created_meanwhile_is_left_alone(tmp_path: P
 def test_as_many_replicas_as_configured(tmp_path: Path) -> None:
     """With fewer brokers than replicas nothing is created, and the whole response is -1."""
     world = World(tmp_path, default_replication_factor=2)
-    answer = world.client.call(MetadataRequest(["new"]))
-    assert ([], -1) == (answer.brokers, answer.topics[0].error_code)
+    response = world.client.call(MetadataRequest(["new"]))
+    assert ([], -1) == (response.brokers, response.topics[0].error_code)
     assert paths.topic("new") not in world.store.znodes
     world.store.live = [1, 2, 3]
     world.client.call(MetadataRequest(["new"]))
@@ -87,22 +87,22 @@ def test_the_offsets_topic_says_how_it_is_compressed(
 def test_without_auto_creation_only_the_offsets_topic_is_created(tmp_path: Path) -> None:
     """Other topics get 3, while the offsets topic is created for the coordinator."""
     world = World(tmp_path, auto_create_topics_enable=False, offsets_topic_num_partitions=7)
-    answer = world.client.call(MetadataRequest(["absent", OFFSETS_TOPIC]))
-    assert {"absent": 3, OFFSETS_TOPIC: 5} == {t.topic: t.error_code for t in answer.topics}
+    response = world.client.call(MetadataRequest(["absent", OFFSETS_TOPIC]))
+    assert {"absent": 3, OFFSETS_TOPIC: 5} == {t.topic: t.error_code for t in response.topics}
     assert 7 == world.store.created_partitions(OFFSETS_TOPIC)
     config = json.loads(world.store.znodes[paths.topic_config(OFFSETS_TOPIC)])["config"]
     assert {"segment.bytes": "104857600", "cleanup.policy": "compact"} == config
     assert paths.topic("absent") not in world.store.znodes
 
 
-def test_one_illegal_name_spoils_the_answer_and_creates_nothing(tmp_path: Path) -> None:
+def test_one_illegal_name_spoils_the_response_and_creates_nothing(tmp_path: Path) -> None:
     """With one illegal name the response has no brokers and 17 for every topic (captured:
     metadata-invalid-plus-valid)."""
     world = World(tmp_path)
     world.lead("known")
-    answer = world.client.call(MetadataRequest(["fresh", "known", "b/d"]))
-    assert [] == answer.brokers
-    assert {"fresh": 17, "known": 17, "b/d": 17} == {t.topic: t.error_code for t in answer.topics}
+    response = world.client.call(MetadataRequest(["fresh", "known", "b/d"]))
+    assert [] == response.brokers
+    assert {"fresh": 17, "known": 17, "b/d": 17} == {t.topic: t.error_code for t in response.topics}
     assert {} == world.store.znodes
 
 

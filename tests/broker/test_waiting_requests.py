@@ -81,8 +81,8 @@ def test_a_partition_that_refuses_a_follower_does_not_hold_up_others(
     ask(replicated, produce(1, 0, 1))
     replicated.partition("t", 1).replicas = (1,)
     replicated.partition("t", 1).isr = (1,)
-    answer = answered(ask(replicated, fetch(1, 1, replica_id=2)), FetchRequest)
-    [zero, one] = answer.topics[0].partitions
+    response = answered(ask(replicated, fetch(1, 1, replica_id=2)), FetchRequest)
+    [zero, one] = response.topics[0].partitions
     assert (0, 1) == (zero.error_code, replicated.partition("t", 0).high_watermark)
     assert (-1, -1, b"") == (one.error_code, one.high_watermark, one.message_set)
 

@@ -79,13 +79,13 @@ class FakeStore:
     def update_leader_and_isr(
         self, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
-        answers: dict[TopicPartition, LeaderAndIsr | ZooKeeperError] = {}
+        responses: dict[TopicPartition, LeaderAndIsr | ZooKeeperError] = {}
         for tp, state in states.items():
             if tp in self.states and self.states[tp].zk_version != state.zk_version:
-                answers[tp] = BadVersion(str(tp))
+                responses[tp] = BadVersion(str(tp))
             else:
-                answers[tp] = self.states[tp] = replace(state, zk_version=state.zk_version + 1)
-        return answers
+                responses[tp] = self.states[tp] = replace(state, zk_version=state.zk_version + 1)
+        return responses
 
     def leader_and_isr(
         self, wanted: Iterable[TopicPartition]
@@ -307,10 +307,10 @@ class World:
         ]
         leaders = [BrokerEndpoint(leader, "127.0.0.1", 19090 + leader)]
         controller = Client(self)
-        answer = controller.call(
+        response = controller.call(
             LeaderAndIsrRequest(9, CONTROLLER_EPOCH, states, leaders),
         )
-        assert answer.error_code == 0
+        assert response.error_code == 0
         live = [
             LiveBroker.plaintext(number, "127.0.0.1", 19090 + number) for number in self.store.live
         ]

@@ -123,28 +123,28 @@ def test_every_command_with_results_has_json(path: str, command: click.Command) 
     assert (path in WITHOUT_JSON) != ("--json" in options)
 
 
-def test_the_answers_of_verbs_for_machines(
+def test_the_responses_of_verbs_for_machines(
     kafka08: Commands, inspect: Inspector, tmp_path: Path
 ) -> None:
     """With --json a verb prints one value on stdout, with counts of what it did, and nothing
     else."""
 
-    def answer(line: str, stdin: bytes = b"") -> Any:
+    def output(line: str, stdin: bytes = b"") -> Any:
         return json.loads(kafka08(*line.split(), "--json", stdin=stdin).out)
 
     name = "json-by-cli"
-    dry = answer(f"topic create {name} --partitions 2 --dry-run")
+    dry = output(f"topic create {name} --partitions 2 --dry-run")
     assert (name, {"0", "1"}, True) == (dry["topic"], set(dry["partitions"]), dry["dry_run"])
     assert name not in inspect.store.topics()
-    assert not answer(f"topic create {name} --partitions 2")["dry_run"]
-    altered = answer(f"topic alter {name} --partitions 3 --config retention.ms=1")
+    assert not output(f"topic create {name} --partitions 2")["dry_run"]
+    altered = output(f"topic alter {name} --partitions 3 --config retention.ms=1")
     assert (1, 0, ["2"]) == (altered["set"], altered["dropped"], list(altered["added"]))
-    assert {"topic": name, "sent": 2} == answer(f"produce {name}", b"a\nb\n")
-    row = answer(f"consume {name} --from-beginning --max-messages 1")
+    assert {"topic": name, "sent": 2} == output(f"produce {name}", b"a\nb\n")
+    row = output(f"consume {name} --from-beginning --max-messages 1")
     assert (name, "a") == (row["topic"], row["value"])
-    assert all(ping["brokers"] for ping in answer("broker ping"))
-    plan = answer(f"partition reassign --topic {name} --brokers 0")
+    assert all(ping["brokers"] for ping in output("broker ping"))
+    plan = output(f"partition reassign --topic {name} --brokers 0")
     assert [False, 3] == [plan["executed"], len(plan["proposed"]["partitions"])]
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
-    assert {"partitions": 0, "problems": []} == answer(f"log check {tmp_path}")
-    assert answer(f"topic delete {name}")["marked_for_deletion"]
+    assert {"partitions": 0, "problems": []} == output(f"log check {tmp_path}")
+    assert output(f"topic delete {name}")["marked_for_deletion"]

@@ -34,10 +34,10 @@ class Served:
         self.address = told[1]
 
     def get(self, path: str, **query: object) -> Any:
-        return self._answer(urllib.request.Request(f"{self.address}{path}?{urlencode(query)}"))
+        return self._response(urllib.request.Request(f"{self.address}{path}?{urlencode(query)}"))
 
     def post(self, page_token: str, **change: object) -> Any:
-        return self._answer(
+        return self._response(
             urllib.request.Request(
                 f"{self.address}/api/change",
                 json.dumps(change).encode(),
@@ -50,10 +50,10 @@ class Served:
         return until(lambda: (state := self.get("/api/state"))["overview"] and state)
 
     @staticmethod
-    def _answer(request: urllib.request.Request) -> Any:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            body = answer.read()
-            packed = answer.headers.get("Content-Encoding") == "gzip"
+    def _response(request: urllib.request.Request) -> Any:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            body = response.read()
+            packed = response.headers.get("Content-Encoding") == "gzip"
         return json.loads(gzip.decompress(body) if packed else body)
 
 
@@ -87,8 +87,8 @@ def fill(kafka08: Commands, topic: str, *records: tuple[bytes | None, bytes | No
             producer.send(record).result(60)
 
 
-def values(answer: Any) -> list[bytes | None]:
-    parts = [message["value"] for message in answer["messages"]]
+def values(response: Any) -> list[bytes | None]:
+    parts = [message["value"] for message in response["messages"]]
     return [None if part is None else base64.b64decode(part["data"]) for part in parts]
 
 

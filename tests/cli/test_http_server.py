@@ -19,7 +19,7 @@ def app(_: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes
     return [b"ok"]
 
 
-def answer(port: int) -> bytes:
+def response_bytes(port: int) -> bytes:
     """The response to a request, or nothing if the connection is closed at once."""
     with socket.create_connection(("127.0.0.1", port), 60) as connection:
         try:
@@ -33,12 +33,12 @@ def test_silent_clients_use_a_bounded_number_of_threads() -> None:
     """Clients that send nothing use a bounded number of threads. One more is closed at once. When
     they leave, others are served."""
     port = int(serve_http(app, "127.0.0.1", 0, "--listen").rpartition(":")[2])
-    assert answer(port).endswith(b"ok")
+    assert response_bytes(port).endswith(b"ok")
     with ExitStack() as stack:
         for _ in range(CONNECTIONS_MAX):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
-        until(lambda: answer(port) == b"")
-    until(lambda: answer(port).endswith(b"ok"))
+        until(lambda: response_bytes(port) == b"")
+    until(lambda: response_bytes(port).endswith(b"ok"))
 
 
 def test_an_address_that_cannot_be_bound_is_named() -> None:

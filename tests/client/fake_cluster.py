@@ -83,7 +83,7 @@ class FakeCluster:
         self.codecs: list[int] = []
         self.coordinator = ConsumerMetadataResponse(NO_ERROR, 1, "b1", PORT)
         for broker_id in brokers:
-            self.network.broker(f"b{broker_id}", PORT, partial(self.answer, broker_id))
+            self.network.broker(f"b{broker_id}", PORT, partial(self.respond, broker_id))
 
     @property
     def bootstrap(self) -> list[tuple[str, int]]:
@@ -110,7 +110,7 @@ class FakeCluster:
         """(key, value) of all that is stored."""
         return [(m.key, m.value) for m in message_set.decode(self.logs.get(tp, b""))]
 
-    def answer(self, broker_id: int, request: Request) -> Response | None:
+    def respond(self, broker_id: int, request: Request) -> Response | None:
         """What broker `broker_id` says to `request`."""
         match request:
             case MetadataRequest():
@@ -156,7 +156,7 @@ class FakeCluster:
         return NO_ERROR if self.leaders[tp] == broker_id else NotLeaderForPartition.code
 
     def _produce(self, broker_id: int, request: ProduceRequest) -> ProduceResponse | None:
-        answer = ProduceResponse(
+        response = ProduceResponse(
             [
                 ProduceTopicResponse(
                     t.topic, [self._append(broker_id, t.topic, p) for p in t.partitions]
@@ -165,8 +165,8 @@ class FakeCluster:
             ]
         )
         if request.required_acks != 0:
-            return answer
-        if any(p.error_code for t in answer.topics for p in t.partitions):
+            return response
+        if any(p.error_code for t in response.topics for p in t.partitions):
             raise Hangup
         return None
 

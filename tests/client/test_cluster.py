@@ -55,8 +55,8 @@ def log_ends(
     response = connection.send(offsets_request(wanted))
     assert isinstance(response, OffsetsResponse)
     return {
-        tp: error_of(answer.error_code, str(tp)) or answer.offsets[0]
-        for tp, answer in offsets_results(response).items()
+        tp: error_of(result.error_code, str(tp)) or result.offsets[0]
+        for tp, result in offsets_results(response).items()
     }
 
 
@@ -106,7 +106,7 @@ def test_brokers_that_metadata_named_are_asked_when_the_bootstrap_is_gone(
 
 
 def starting(request: Request) -> Response:
-    """What a broker answers that has heard of nothing yet."""
+    """The response of a broker without metadata."""
     assert isinstance(request, MetadataRequest)
     return MetadataResponse([], [])
 
@@ -208,10 +208,10 @@ def test_at_leader_tries_again_too(cluster: FakeCluster, client: ClusterClient) 
     cluster.refuse(T0, NotLeaderForPartition.code, NotLeaderForPartition.code)
 
     def ask(connection: Connection) -> int:
-        answer = log_ends(connection, {T0: LATEST_OFFSET})[T0]
-        if isinstance(answer, ApiError):
-            raise answer
-        return answer
+        response = log_ends(connection, {T0: LATEST_OFFSET})[T0]
+        if isinstance(response, ApiError):
+            raise response
+        return response
 
     assert client.at_leader(T0, ask) == 0
     assert len(cluster.clock.slept) == 2
@@ -224,7 +224,7 @@ def test_one_illegal_name_does_not_take_the_others_with_it(cluster: FakeCluster)
     def script(request: Request) -> Response | None:
         if isinstance(request, MetadataRequest) and request.topics and "b!d" in request.topics:
             return MetadataResponse([], [TopicMetadata(17, topic, []) for topic in request.topics])
-        return cluster.answer(1, request)
+        return cluster.respond(1, request)
 
     cluster.network.broker("b1", PORT, script)
     client = ClusterClient([("b1", PORT)], runtime=cluster.network.runtime())

@@ -1,4 +1,4 @@
-"""What the answers about a group's committed offsets mean."""
+"""What the responses about a group's committed offsets mean."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LOADING, UNKNOWN = OffsetsLoadInProgress.code, UnknownTopicOrPartition.code
 
 
-def fetched(*answers: tuple[int, int]) -> OffsetFetchResponse:
+def fetched(*responses: tuple[int, int]) -> OffsetFetchResponse:
     """(error code, offset) of [t,0], [t,1], …"""
     partitions = [
         OffsetFetchPartitionResponse(number, offset, "", code)
-        for number, (code, offset) in enumerate(answers)
+        for number, (code, offset) in enumerate(responses)
     ]
     return OffsetFetchResponse([OffsetFetchTopicResponse("t", partitions)])
 
@@ -52,9 +52,9 @@ def committed(*codes: int) -> OffsetCommitResponse:
 
 def test_error_3_is_nothing_committed_only_where_zookeeper_was_read() -> None:
     """Of Kafka, and of a commit to either store, it is an error."""
-    answer = fetched((NO_ERROR, 5), (UNKNOWN, NO_OFFSET))
-    assert error_codes(answer, "zookeeper") == {T0: NO_ERROR, T1: NO_ERROR}
-    assert error_codes(answer, "kafka") == {T0: NO_ERROR, T1: UNKNOWN}
+    response = fetched((NO_ERROR, 5), (UNKNOWN, NO_OFFSET))
+    assert error_codes(response, "zookeeper") == {T0: NO_ERROR, T1: NO_ERROR}
+    assert error_codes(response, "kafka") == {T0: NO_ERROR, T1: UNKNOWN}
     assert error_codes(committed(UNKNOWN), "zookeeper") == {T0: UNKNOWN}
 
 
@@ -65,39 +65,39 @@ def test_other_errors_are_unchanged(storage: StorageName) -> None:
 
 
 @pytest.mark.parametrize("error", [NotCoordinatorForConsumer, OffsetsLoadInProgress])
-def test_an_answer_about_the_coordinator_is_never_nothing_committed(
+def test_a_response_about_the_coordinator_is_never_nothing_committed(
     error: type[ApiError],
 ) -> None:
     """It counts for all partitions, whichever has it."""
-    answer = fetched((NO_ERROR, 5), (error.code, NO_OFFSET))
+    response = fetched((NO_ERROR, 5), (error.code, NO_OFFSET))
     with pytest.raises(error, match="group g"):
-        committed_in_kafka(answer, "g", [T0, T1])
+        committed_in_kafka(response, "g", [T0, T1])
 
 
 def test_only_a_partition_that_exists_must_be_known() -> None:
     """Otherwise, as in 0.8.2.2, nothing is committed for it: nor for one that was left out."""
-    answer = fetched((UNKNOWN, NO_OFFSET))
-    assert committed_in_kafka(answer, "g", [T0, T1]) == {T0: NO_OFFSET, T1: NO_OFFSET}
+    response = fetched((UNKNOWN, NO_OFFSET))
+    assert committed_in_kafka(response, "g", [T0, T1]) == {T0: NO_OFFSET, T1: NO_OFFSET}
     with pytest.raises(UnknownTopicOrPartition, match=r"group g does not know \[t,0\] yet"):
-        committed_in_kafka(answer, "g", [T0, T1], known=True)
+        committed_in_kafka(response, "g", [T0, T1], known=True)
 
 
 def test_only_requested_partitions_with_an_offset_are_returned() -> None:
     """Partitions without a commit, unknown ones and others of the group are left out."""
-    answer = fetched((NO_ERROR, 5), (NO_ERROR, NO_OFFSET), (UNKNOWN, NO_OFFSET), (NO_ERROR, 7))
+    response = fetched((NO_ERROR, 5), (NO_ERROR, NO_OFFSET), (UNKNOWN, NO_OFFSET), (NO_ERROR, 7))
     asked = [TopicPartition("t", number) for number in range(3)]
-    assert offsets_found(answer, "g", asked) == {T0: 5}
+    assert offsets_found(response, "g", asked) == {T0: 5}
 
 
 @pytest.mark.parametrize("code", sorted(OF_THE_GROUP))
-def test_an_error_of_the_group_is_no_answer(code: int) -> None:
+def test_an_error_of_the_group_is_no_response(code: int) -> None:
     """An error of the group is raised, whether one of its partitions has it or, from 0.10.2 on, the
     response."""
     at_a_partition = fetched((NO_ERROR, 5), (code, NO_OFFSET))
     of_the_response = OffsetFetchResponse([], code)
-    for answer in (at_a_partition, of_the_response):
+    for response in (at_a_partition, of_the_response):
         with pytest.raises(ApiError, match="group g") as raised:
-            offsets_found(answer, "g", [T0, T1])
+            offsets_found(response, "g", [T0, T1])
         assert raised.value.code == code
 
 

@@ -51,7 +51,7 @@ def test_an_error_that_does_not_pass_wins(cluster: FakeCluster, client: ClusterC
     assert cluster.clock.slept == []
 
 
-def test_one_partition_without_an_answer_spoils_no_other(
+def test_one_partition_without_a_response_spoils_no_other(
     cluster: FakeCluster, client: ClusterClient
 ) -> None:
     """Without a leader, refused by its leader, or led by a broker that is gone: each has its error,
@@ -62,6 +62,6 @@ def test_one_partition_without_an_answer_spoils_no_other(
     wanted = [TopicPartition("t", n) for n in range(4)]
     found = offsets_or_errors(client, dict.fromkeys(wanted, LATEST_OFFSET))
     assert list(found) == wanted
-    kinds = [type(answer) for answer in found.values()]
+    kinds = [type(response) for response in found.values()]
     assert kinds == [list, ConnectionFailed, LeaderNotAvailable, OffsetOutOfRange]
     assert found[T0] == [2]

@@ -1,4 +1,4 @@
-"""ClusterMetadata: what an answer changes in a client's picture."""
+"""ClusterMetadata: what a response changes in a client's picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka08.structs import Broker, TopicPartition
 T0 = TopicPartition("t", 0)
 
 
-def answer(*topics: TopicMetadata, brokers: tuple[int, ...] = (1, 2)) -> MetadataResponse:
+def response(*topics: TopicMetadata, brokers: tuple[int, ...] = (1, 2)) -> MetadataResponse:
     return MetadataResponse([BrokerEndpoint(b, f"b{b}", 9092) for b in brokers], list(topics))
 
 
@@ -29,7 +29,7 @@ def topic(name: str, leaders: dict[int, int], error: int = 0) -> TopicMetadata:
 
 def test_partitions_come_in_ascending_order() -> None:
     """Brokers answer in the order of a hash map."""
-    metadata = ClusterMetadata().updated(answer(topic("t", {2: 1, 0: 2, 1: 1})))
+    metadata = ClusterMetadata().updated(response(topic("t", {2: 1, 0: 2, 1: 1})))
     assert [info.partition for info in metadata.partitions("t")] == [0, 1, 2]
     assert metadata.leader(T0) == Broker(2, "b2", 9092)
 
@@ -37,7 +37,7 @@ def test_partitions_come_in_ascending_order() -> None:
 def test_a_dead_replica_does_not_hide_the_leader() -> None:
     """Error 9 of a partition is no obstacle to using its leader."""
     of_topic = TopicMetadata(0, "t", [PartitionMetadata(9, 0, 1, [1], [1])])
-    metadata = ClusterMetadata().updated(answer(of_topic))
+    metadata = ClusterMetadata().updated(response(of_topic))
     assert metadata.leader(T0).id == 1
     assert metadata.partitions("t") == (PartitionInfo(0, 1, (1,), (1,)),)
 
@@ -45,7 +45,7 @@ def test_a_dead_replica_does_not_hide_the_leader() -> None:
 def test_each_failed_lookup_has_its_own_error() -> None:
     """No leader, a dead leader, an unknown partition, an unknown topic and a topic that was never
     requested have different errors."""
-    metadata = ClusterMetadata().updated(answer(topic("t", {0: -1, 1: 9}), topic("gone", {}, 3)))
+    metadata = ClusterMetadata().updated(response(topic("t", {0: -1, 1: 9}), topic("gone", {}, 3)))
     with pytest.raises(LeaderNotAvailable, match=r"\[t,0\]"):
         metadata.leader(T0)
     with pytest.raises(LeaderNotAvailable, match=r"\[t,1\]: its leader, broker 9, is not alive"):
@@ -60,25 +60,25 @@ def test_each_failed_lookup_has_its_own_error() -> None:
 
 def test_a_passing_error_keeps_the_partitions_that_were_known() -> None:
     """Error 5 or -1 for the topic says nothing new; 3 and 17 say that it is not there."""
-    known = ClusterMetadata().updated(answer(topic("t", {0: 1})))
-    assert known.updated(answer(topic("t", {}, 5))).leader(T0).id == 1
-    assert known.updated(answer(topic("t", {}, -1))).leader(T0).id == 1
+    known = ClusterMetadata().updated(response(topic("t", {0: 1})))
+    assert known.updated(response(topic("t", {}, 5))).leader(T0).id == 1
+    assert known.updated(response(topic("t", {}, -1))).leader(T0).id == 1
     with pytest.raises(UnknownTopicOrPartition):
-        known.updated(answer(topic("t", {}, 3))).leader(T0)
+        known.updated(response(topic("t", {}, 3))).leader(T0)
     with pytest.raises(InvalidTopic):
-        known.updated(answer(topic("t", {}, 17))).leader(T0)
+        known.updated(response(topic("t", {}, 17))).leader(T0)
     with pytest.raises(LeaderNotAvailable):
-        ClusterMetadata().updated(answer(topic("t", {}, 5))).leader(T0)
+        ClusterMetadata().updated(response(topic("t", {}, 5))).leader(T0)
 
 
-def test_an_answer_without_brokers_keeps_those_known() -> None:
-    """So answers a broker that met an error, and one of a cluster without topics."""
-    known = ClusterMetadata().updated(answer(topic("t", {0: 1})))
-    assert known.updated(answer(brokers=())).brokers == known.brokers
+def test_a_response_without_brokers_keeps_those_known() -> None:
+    """The response of a broker that met an error, or of a cluster without topics."""
+    known = ClusterMetadata().updated(response(topic("t", {0: 1})))
+    assert known.updated(response(brokers=())).brokers == known.brokers
 
 
-def test_only_an_answer_for_all_topics_forgets_any() -> None:
-    """An answer about one topic leaves the others."""
-    known = ClusterMetadata().updated(answer(topic("t", {0: 1}), topic("u", {0: 1})))
-    assert known.updated(answer(topic("u", {0: 2}))).topics.keys() == {"t", "u"}
-    assert known.updated(answer(topic("u", {0: 2})), all_topics=True).topics.keys() == {"u"}
+def test_only_a_response_for_all_topics_forgets_any() -> None:
+    """A response about one topic leaves the others."""
+    known = ClusterMetadata().updated(response(topic("t", {0: 1}), topic("u", {0: 1})))
+    assert known.updated(response(topic("u", {0: 2}))).topics.keys() == {"t", "u"}
+    assert known.updated(response(topic("u", {0: 2})), all_topics=True).topics.keys() == {"u"}

@@ -12,21 +12,21 @@ from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, Consumer
 from kafka08.protocol.types import Request, Response
 from tests.network.scripted import Hangup, ScriptedNetwork
 
-ANSWER = ConsumerMetadataResponse(0, 1, "h", 1)
-FRAME = codec.encode_response(ANSWER, 0)
+RESPONSE = ConsumerMetadataResponse(0, 1, "h", 1)
+FRAME = codec.encode_response(RESPONSE, 0)
 QUESTION = ConsumerMetadataRequest("g")
 
 
 class Broker:
-    """Answers, except that its first requests meet `troubles`: bytes to answer or Hangup."""
+    """Answers, except that its first requests meet `troubles`: bytes to send, or Hangup."""
 
     def __init__(self, *troubles: bytes | Hangup) -> None:
         self.troubles = list(troubles)
         self.network = ScriptedNetwork()
-        self.network.broker("b", 1, self.answer)
+        self.network.broker("b", 1, self.respond)
         self.client = ResendingConnection(Connection("b", 1, runtime=self.network.runtime()))
 
-    def answer(self, request: Request) -> Response | bytes:
+    def respond(self, request: Request) -> Response | bytes:
         if not self.troubles:
             assert isinstance(request, ConsumerMetadataRequest)
             return ConsumerMetadataResponse(0, 1, request.group, 1)
@@ -38,7 +38,7 @@ class Broker:
 
 @pytest.mark.parametrize("cut", range(len(FRAME)))
 @pytest.mark.parametrize("silent", [False, True])
-def test_an_answer_cut_anywhere_is_asked_for_again(cut: int, silent: bool) -> None:
+def test_a_response_cut_anywhere_is_asked_for_again(cut: int, silent: bool) -> None:
     """The request is sent once more on a new connection: the caller sees only the second
     response."""
     broker = Broker(FRAME[:cut] if silent else Hangup(FRAME[:cut]))
@@ -55,9 +55,9 @@ def test_the_second_failure_is_raised() -> None:
     assert broker.client.send(QUESTION)
 
 
-def test_a_malformed_answer_is_not_asked_for_again() -> None:
+def test_a_malformed_response_is_not_asked_for_again() -> None:
     """Another try would not make sense of it."""
-    broker = Broker(codec.encode_response(ANSWER, 9))
+    broker = Broker(codec.encode_response(RESPONSE, 9))
     with pytest.raises(ProtocolError):
         broker.client.send(QUESTION)
     assert len(broker.network.opened) == 1
@@ -74,13 +74,13 @@ def test_a_broker_that_is_gone_is_a_failed_connection() -> None:
 
 
 def test_a_started_request_does_not_disturb_the_next() -> None:
-    """Its answer is read first and kept for it, however many requests come in between."""
+    """Its response is read first and kept for it, however many requests come in between."""
     broker = Broker()
     first = broker.client.start(ConsumerMetadataRequest("1"))
     second = broker.client.start(ConsumerMetadataRequest("2"))
     third = broker.client.send(ConsumerMetadataRequest("3"))
-    answers = [broker.client.result(second), broker.client.result(first), third]
-    assert [getattr(answer, "host", None) for answer in answers] == ["2", "1", "3"]
+    responses = [broker.client.result(second), broker.client.result(first), third]
+    assert [getattr(response, "host", None) for response in responses] == ["2", "1", "3"]
     assert len(broker.network.asked) == 3
 
 
@@ -90,9 +90,9 @@ def test_a_started_request_is_resent_when_its_connection_breaks(cut: int) -> Non
     broker = Broker(Hangup(FRAME[:cut]))
     pending = broker.client.start(ConsumerMetadataRequest("1"))
     assert broker.client.send(ConsumerMetadataRequest("2"))
-    answer = broker.client.result(pending)
-    assert isinstance(answer, ConsumerMetadataResponse)
-    assert answer.host == "1"
+    response = broker.client.result(pending)
+    assert isinstance(response, ConsumerMetadataResponse)
+    assert response.host == "1"
 
 
 def test_nothing_works_after_close() -> None:

@@ -51,7 +51,7 @@ HOST, PORT = "b1", 9092
 
 
 class StoreCluster:
-    """committed: what the offsets topic has. refusals: codes for the next answers of a partition.
+    """committed: what the offsets topic has. refusals: codes for the next responses of a partition.
     asked: the offsets requests in order. log_end: of every partition; logs start at 0. unled: the
     broker has lost the leadership of these."""
 
@@ -59,7 +59,7 @@ class StoreCluster:
         self.clock = MockClock()
         self.network = ScriptedNetwork()
         self.runtime = self.network.runtime(self.clock)
-        self.network.broker(HOST, PORT, self.answer)
+        self.network.broker(HOST, PORT, self.respond)
         self.committed: dict[TopicPartition, int] = {}
         self.refusals: dict[TopicPartition, deque[int]] = {}
         self.asked: list[Request] = []
@@ -86,7 +86,7 @@ class StoreCluster:
     def refuse(self, tp: TopicPartition, *codes: int) -> None:
         self.refusals.setdefault(tp, deque()).extend(codes)
 
-    def answer(self, request: Request) -> Response:
+    def respond(self, request: Request) -> Response:
         match request:
             case ConsumerMetadataRequest():
                 return ConsumerMetadataResponse(self.coordinator_code, 1, HOST, PORT)
@@ -114,26 +114,26 @@ class StoreCluster:
     def _commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
         topics = []
         for topic in request.topics:
-            answers = []
+            responses = []
             for partition in topic.partitions:
                 tp = TopicPartition(topic.topic, partition.partition)
                 code = self._code(tp)
                 if code == NO_ERROR:
                     self.committed[tp] = partition.offset
-                answers.append(OffsetCommitPartitionResponse(tp.partition, code))
-            topics.append(OffsetCommitTopicResponse(topic.topic, answers))
+                responses.append(OffsetCommitPartitionResponse(tp.partition, code))
+            topics.append(OffsetCommitTopicResponse(topic.topic, responses))
         return OffsetCommitResponse(topics)
 
     def _fetch(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
         topics = []
         for topic in request.topics or ():
-            answers = []
+            responses = []
             for number in topic.partitions:
                 tp = TopicPartition(topic.topic, number)
                 code = self._code(tp)
                 offset = -1 if code else self.committed.get(tp, -1)
-                answers.append(OffsetFetchPartitionResponse(number, offset, "", code))
-            topics.append(OffsetFetchTopicResponse(topic.topic, answers))
+                responses.append(OffsetFetchPartitionResponse(number, offset, "", code))
+            topics.append(OffsetFetchTopicResponse(topic.topic, responses))
         return OffsetFetchResponse(topics)
 
     def _unknown(self, request: FetchRequest) -> FetchResponse:

@@ -353,13 +353,13 @@ def test_a_set_of_messages_below_the_offset_is_an_error() -> None:
     below = message_set.encode([(None, b"a"), (None, b"b")])
     partition = bench.own(TP0, 5)
 
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         if not isinstance(request, FetchRequest):
-            return bench.cluster.answer(1, request)
+            return bench.cluster.respond(1, request)
         part = FetchPartitionResponse(0, 0, 100, below)
         return FetchResponse([FetchTopicResponse("t", [part])])
 
-    bench.cluster.network.broker("b1", PORT, answer)
+    bench.cluster.network.broker("b1", PORT, respond)
     for fetches in (1, 2):
         bench.rounds(3)
         assert len(bench.fetches()) == fetches
@@ -368,16 +368,16 @@ def test_a_set_of_messages_below_the_offset_is_an_error() -> None:
     assert partition.consumed_offset == 5
 
 
-def answer_first(bench: Bench, *parts: FetchPartitionResponse) -> None:
+def respond_first(bench: Bench, *parts: FetchPartitionResponse) -> None:
     """The first Fetches get `parts`, one each, and later ones the log's messages."""
     left = list(reversed(parts))
 
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         if isinstance(request, FetchRequest) and left:
             return FetchResponse([FetchTopicResponse("t", [left.pop()])])
-        return bench.cluster.answer(1, request)
+        return bench.cluster.respond(1, request)
 
-    bench.cluster.network.broker("b1", PORT, answer)
+    bench.cluster.network.broker("b1", PORT, respond)
 
 
 def test_messages_that_a_later_broker_does_not_convert_are_skipped() -> None:
@@ -388,7 +388,7 @@ def test_messages_that_a_later_broker_does_not_convert_are_skipped() -> None:
     bench.cluster.append(TP0, b"marker", b"b")
     partition = bench.own(TP0, 0)
     filler = ENTRY_HEADER.pack(-1, 73) + bytes(49)
-    answer_first(bench, FetchPartitionResponse(0, 0, 2, filler))
+    respond_first(bench, FetchPartitionResponse(0, 0, 2, filler))
     bench.rounds(2)
     assert bench.fetches() == [[(0, 0)], [(0, 1)]]
     assert bench.read() + bench.read() == [b"b"]
@@ -402,7 +402,7 @@ def test_messages_that_a_later_broker_withholds_are_raised_each_time(code: int, 
     bench = Bench()
     bench.cluster.append(TP0, b"a")
     bench.own(TP0, 0)
-    answer_first(bench, *[FetchPartitionResponse(0, code, -1, b"")] * 2)
+    respond_first(bench, *[FetchPartitionResponse(0, code, -1, b"")] * 2)
     for _ in range(2):
         bench.rounds(1)
         with pytest.raises(UnsupportedForMessageFormat, match=cure):
@@ -418,17 +418,17 @@ def test_a_start_that_cannot_be_is_not_believed() -> None:
     bench = Bench()
     partition = bench.own(TP0)
 
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         if not isinstance(request, OffsetsRequest):
-            return bench.cluster.answer(1, request)
+            return bench.cluster.respond(1, request)
         return OffsetsResponse([OffsetsTopicResponse("t", [OffsetsPartitionResponse(0, 0, [-7])])])
 
-    bench.cluster.network.broker("b1", PORT, answer)
+    bench.cluster.network.broker("b1", PORT, respond)
     bench.rounds(1)
     assert bench.lost == [partition]
 
 
-def test_an_answer_is_no_larger_than_its_request() -> None:
+def test_a_response_is_no_larger_than_its_request() -> None:
     """A partition's size that exceeds the requested bytes is refused before it is read."""
     small = ConsumerConfig(group_id="g", zookeeper_connect="")
     large = ConsumerConfig(group_id="g", zookeeper_connect="", fetch_message_max_bytes=1 << 30)

@@ -157,7 +157,7 @@ def test_an_order_that_was_not_read_is_read_again(
     member.order(1, OffsetStorage.DUAL)
 
     def lose(*_: object) -> None:
-        raise SessionLost("no answer")
+        raise SessionLost("no response")
 
     with monkeypatch.context() as lost:
         lost.setattr(member.zk, "watch_data", lose)

@@ -204,7 +204,7 @@ def test_metadata(consumer: SimpleConsumer) -> None:
     assert consumer.metadata(["t"]).leader(T1).id == 2
 
 
-def test_an_answer_that_leaves_out_a_partition_is_refused(cluster: FakeCluster) -> None:
+def test_a_response_that_leaves_out_a_partition_is_refused(cluster: FakeCluster) -> None:
     """A response without the partition is an error, so that it does not look like an empty set."""
     cluster.network.broker("b1", PORT, lambda _: FetchResponse([]))
     with pytest.raises(ProtocolError, match=r"b1:9092 left out \[t,0\]"):
@@ -233,15 +233,15 @@ class Offsets:
             "kafka": {},
         }
         for host in ("b1", "b2"):
-            cluster.network.broker(host, PORT, self.answer)
+            cluster.network.broker(host, PORT, self.respond)
 
-    def answer(self, request: Request) -> Response | None:
+    def respond(self, request: Request) -> Response | None:
         match request:
             case OffsetCommitRequest():
                 return self._commit(request)
             case OffsetFetchRequest():
                 return self._fetch(request)
-        return self.cluster.answer(1, request)
+        return self.cluster.respond(1, request)
 
     def _commit(self, request: OffsetCommitRequest) -> Response:
         code = self.codes.pop(0) if self.codes else 0
@@ -322,7 +322,7 @@ def test_a_refused_commit_names_every_partition(cluster: FakeCluster) -> None:
     assert len(cluster.network.requests(OffsetCommitRequest)) == 1
 
 
-def test_an_answer_lost_at_the_coordinator_is_asked_for_again(cluster: FakeCluster) -> None:
+def test_a_response_lost_at_the_coordinator_is_asked_for_again(cluster: FakeCluster) -> None:
     """A commit whose response was lost is sent again: committing twice does no harm."""
     offsets = Offsets(cluster)
     once = [True]
@@ -331,7 +331,7 @@ def test_an_answer_lost_at_the_coordinator_is_asked_for_again(cluster: FakeClust
         if isinstance(request, OffsetCommitRequest) and once:
             once.clear()
             raise Hangup
-        return offsets.answer(request)
+        return offsets.respond(request)
 
     cluster.network.broker("b1", PORT, script)
     consumer_of(cluster).commit_offsets("g", {T0: 5}, "kafka")

@@ -1,4 +1,4 @@
-"""What the doctor knows of brokers that answer late."""
+"""How the doctor shows brokers that respond late."""
 
 from __future__ import annotations
 

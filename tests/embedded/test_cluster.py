@@ -223,6 +223,6 @@ def test_its_brokers_have_the_configured_level(level: str) -> None:
         assert [expected] * 2 == [found.version for found in registrations.values()]
         if level == "0.10.2":
             with Connection("127.0.0.1", cluster.brokers[0].port) as connection:
-                answer = connection.send(ApiVersionsRequest())
-            assert isinstance(answer, ApiVersionsResponse)
-            assert [*range(21)] == [api.key for api in answer.apis]
+                response = connection.send(ApiVersionsRequest())
+            assert isinstance(response, ApiVersionsResponse)
+            assert [*range(21)] == [api.key for api in response.apis]

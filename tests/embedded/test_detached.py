@@ -77,8 +77,8 @@ def test_a_killed_owner_is_not_reported_as_running(tmp_path: Path) -> None:
         return [ClusterDirectory(tmp_path).running() for _ in range(250)]
 
     with ThreadPoolExecutor(4) as pool:
-        answers = [answer for some in pool.map(look, range(4)) for answer in some]
-    assert answers.count(None) == 1000
+        responses = [response for some in pool.map(look, range(4)) for response in some]
+    assert responses.count(None) == 1000
 
 
 def test_a_new_owner_removes_the_old_state_before_it_has_the_lock(tmp_path: Path) -> None:

@@ -45,10 +45,10 @@ def test_sessions_of_six_seconds_are_granted(zookeeper: ZooKeeperServer) -> None
         socket.create_connection((zookeeper.host, zookeeper.port), timeout=5) as connection,
     ):
         connection.sendall(b"cons")
-        answer = b""
+        response = b""
         while chunk := connection.recv(4096):
-            answer += chunk
-    assert b"to=6000" in answer
+            response += chunk
+    assert b"to=6000" in response
 
 
 def test_a_directory_that_was_given_keeps_its_data(tmp_path: Path) -> None:

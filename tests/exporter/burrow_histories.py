@@ -1,6 +1,6 @@
 """Generated histories of a group in one partition, for the comparison with Burrow's own code.
 
-`random()` alone is drawn, whose sequence Python promises to keep: the stored answers
+`random()` alone is drawn, whose sequence Python promises to keep: the stored results
 (tests/data/burrow_verdicts.txt) hold as long as these histories are the same. To make them again,
 feed `as_json` of each to Burrow's calculatePartitionStatus (core/internal/evaluator/caching.go at
 ced55ba, allowedLag 0) and write the status numbers, 100 a line.

@@ -59,7 +59,7 @@ def test_requests_for_a_thousand_groups_are_limited() -> None:
     assert ROUNDS_MAX == len(brokers.asked)
 
 
-def test_a_question_that_had_no_answer_is_asked_again() -> None:
+def test_a_question_that_had_no_response_is_asked_again() -> None:
     """Its leader was moving."""
     brokers, times = Brokers(), MessageTimes()
     assert {} == times.look_up({T0: {1}}, lambda _: {})

@@ -35,7 +35,7 @@ def sent(ledger: ProbeLedger, partition: int = 0) -> int:
 
 
 def test_acknowledgement_and_reading_come_in_either_order() -> None:
-    """A consumer may have a message before the producer has its answer."""
+    """A consumer may have a message before the producer has its response."""
     for order in ("acknowledge", "read"), ("read", "acknowledge"):
         ledger = ProbeLedger(TIMEOUT)
         number = sent(ledger)

@@ -16,14 +16,16 @@ MINUTE = 60_000
 def test_every_generated_history_is_judged_as_burrow_judges_it() -> None:
     """10,000 histories get Burrow's verdict; burrow_histories.py says how Burrow's were
     recorded."""
-    answers = [int(digit) for digit in ANSWERS.read_text().replace("\n", "")]
-    assert COUNT == len(answers)
+    responses = [int(digit) for digit in ANSWERS.read_text().replace("\n", "")]
+    assert COUNT == len(responses)
     ours = [int(verdict_of(*history)) for history in histories()]
     wrong = [
-        number for number, pair in enumerate(zip(ours, answers, strict=True)) if pair[0] != pair[1]
+        number
+        for number, pair in enumerate(zip(ours, responses, strict=True))
+        if pair[0] != pair[1]
     ]
     assert [] == wrong
-    assert set(Verdict) == {Verdict(answer) for answer in answers}, "each of them occurs"
+    assert set(Verdict) == {Verdict(response) for response in responses}, "each of them occurs"
 
 
 def commits(*offsets: int, lags: tuple[int | None, ...] = (5, 5, 5)) -> list[Commit]:

@@ -312,8 +312,8 @@ def test_the_console_shows_when_messages_were_written(cluster: EmbeddedCluster, 
     assert live.view is not None
     assert live.view.negotiates
     with closing(ClusterClient(parse_bootstrap(cluster.bootstrap), negotiates=True)) as client:
-        answer = Browser(client, THREADS, negotiates=True).search(SearchRequest("t"))
-    times = [message["time_ms"] for message in answer["messages"]]
+        response = Browser(client, THREADS, negotiates=True).search(SearchRequest("t"))
+    times = [message["time_ms"] for message in response["messages"]]
     assert MESSAGES == len(times)
     assert all(0 <= live.view.now_ms - time_ms < 3_600_000 for time_ms in times)
 
@@ -339,12 +339,12 @@ def test_a_coordinator_that_does_not_respond_is_reported(
     Member(cluster, group).leave()
     with Connections(None, cluster.bootstrap) as connections:
         fetch = connections.coordinators.fetch
-        answers = iter([{group: RequestTimeout("nobody answers")}])
+        responses = iter([{group: RequestTimeout("no broker responded")}])
         monkeypatch.setattr(
-            connections.coordinators, "fetch", lambda wanted: next(answers, None) or fetch(wanted)
+            connections.coordinators, "fetch", lambda wanted: next(responses, None) or fetch(wanted)
         )
         facts = GroupOffsets(connections, group).facts()
-    assert facts.unavailable == "nobody answers"
+    assert facts.unavailable == "no broker responded"
 
 
 PER_PARTITION = 70
@@ -365,32 +365,32 @@ def interleaved(cluster: EmbeddedCluster) -> str:
 
 
 def search(cluster: EmbeddedCluster, request: SearchRequest) -> tuple[list[int], dict[str, Any]]:
-    """(the numbers of the messages that were found, the whole answer)."""
+    """(the numbers of the messages that were found, the whole response)."""
     with closing(ClusterClient(parse_bootstrap(cluster.bootstrap), negotiates=True)) as client:
-        answer = Browser(client, THREADS, negotiates=True).search(request)
-    assert answer["order"] == "time"
-    assert not answer["faults"]
-    return [message["time_ms"] - START_MS for message in answer["messages"]], answer
+        response = Browser(client, THREADS, negotiates=True).search(request)
+    assert response["order"] == "time"
+    assert not response["faults"]
+    return [message["time_ms"] - START_MS for message in response["messages"]], response
 
 
 def test_messages_of_all_partitions_are_merged_by_time(
     cluster: EmbeddedCluster, interleaved: str
 ) -> None:
-    """From the first one on, from a time on, on from where an answer stopped, the last ones, and
+    """From the first one on, from a time on, on from where a response stopped, the last ones, and
     those with a text."""
     every = list(range(NEWEST))
-    found, answer = search(cluster, SearchRequest(interleaved, start=Start.EARLIEST, limit=100))
+    found, response = search(cluster, SearchRequest(interleaved, start=Start.EARLIEST, limit=100))
     assert every[:100] == found
-    assert {0: 34, 1: 33, 2: 33} == answer["next"]
-    rest = SearchRequest(interleaved, start=Start.AT, at=answer["next"], limit=200)
-    found, answer = search(cluster, rest)
-    assert (every[100:], [0, 1, 2]) == (found, sorted(answer["ended"]))
+    assert {0: 34, 1: 33, 2: 33} == response["next"]
+    rest = SearchRequest(interleaved, start=Start.AT, at=response["next"], limit=200)
+    found, response = search(cluster, rest)
+    assert (every[100:], [0, 1, 2]) == (found, sorted(response["ended"]))
     timed = SearchRequest(interleaved, start=Start.TIME, number=START_MS + 31, limit=20)
     assert every[31:51] == search(cluster, timed)[0]
     for limit in (1, 50, 200):
-        found, answer = search(cluster, SearchRequest(interleaved, limit=limit))
+        found, response = search(cluster, SearchRequest(interleaved, limit=limit))
         assert every[-limit:] == found
-        assert dict.fromkeys(range(PARTITIONS), PER_PARTITION) == answer["next"]
+        assert dict.fromkeys(range(PARTITIONS), PER_PARTITION) == response["next"]
     assert every[1::2][-50:] == search(cluster, SearchRequest(interleaved, text=b"even"))[0]
 
 

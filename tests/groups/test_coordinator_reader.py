@@ -59,7 +59,7 @@ class Cluster:
         return CoordinatorReader(cluster, self.clock)
 
     def _script(self, broker_id: int, groups: list[str] | None) -> Script:
-        def answer(request: Request) -> Response:
+        def respond(request: Request) -> Response:
             match request:
                 case MetadataRequest():
                     return MetadataResponse(self._brokers, self._topics())
@@ -78,7 +78,7 @@ class Cluster:
                     return DescribeGroupsResponse([self._described(g) for g in request.groups])
             raise AssertionError(f"{request} was not expected")
 
-        return answer
+        return respond
 
     def _topics(self) -> list[TopicMetadata]:
         if not self.has_offsets_topic:
@@ -118,7 +118,7 @@ def test_failed_requests_are_noted() -> None:
 
 
 def test_a_thousand_groups_are_described_in_parts() -> None:
-    """No answer grows with the number of groups."""
+    """No response grows with the number of groups."""
     names = [f"g{n:04d}" for n in range(1000)]
     cluster = Cluster(names)
     assert [g.name for g in cluster.reader().groups().groups] == names
@@ -127,7 +127,7 @@ def test_a_thousand_groups_are_described_in_parts() -> None:
 
 
 def test_a_group_without_a_coordinator_is_given_up_within_seconds() -> None:
-    """If the group's partition of the offsets topic has no leader, the answer is error 15, after
+    """If the group's partition of the offsets topic has no leader, the response is error 15, after
     about 3 s. (Each of 15 tries took 100 searches: `group describe` waited for minutes.)"""
     cluster = Cluster(["a"])
     cluster.has_offsets_topic = True

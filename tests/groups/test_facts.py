@@ -1,4 +1,4 @@
-"""Which partitions an answer about a group is about, and how far it is behind in each."""
+"""Which partitions a response about a group is about, and how far it is behind in each."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class GroupCluster:
 
 @dataclass(frozen=True)
 class OurNetwork:
-    """Of a cluster of ours; to a broker that is held ZooKeeper's answers do not come either."""
+    """Of a cluster of ours; to a broker that is held ZooKeeper's responses do not come either."""
 
     cluster: EmbeddedCluster
 

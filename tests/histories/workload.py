@@ -148,9 +148,9 @@ class Workload:
         )
         response = client.send(client.leader(tp), request)
         assert isinstance(response, ProduceResponse)
-        answer = produce_results(response)[tp]
-        check(answer.error_code)
-        return answer.base_offset
+        result = produce_results(response)[tp]
+        check(result.error_code)
+        return result.base_offset
 
     def _read(self, client: ClusterClient, tp: TopicPartition) -> None:
         position = 0
@@ -201,9 +201,9 @@ def fetch(
     request = fetch_request({tp: (offset, FETCH_BYTES)}, max_wait_ms=wait_ms, min_bytes=1)
     response = client.send(client.leader(tp), request)
     assert isinstance(response, FetchResponse)
-    answer = fetch_results(response)[tp]
-    check(answer.error_code)
+    result = fetch_results(response)[tp]
+    check(result.error_code)
     return [
         (message.offset, bytes(message.value or b""))
-        for message in message_set.decode(answer.message_set, offset)
+        for message in message_set.decode(result.message_set, offset)
     ]

@@ -69,8 +69,8 @@ def commit(consumer: Consumer, message: Message) -> bool:
     """Commit, and repeat it while the coordinator moves. Returns whether it was accepted."""
     while True:
         try:
-            answers = consumer.commit(message=message, asynchronous=False)
-            errors = [answer.error for answer in answers or () if answer.error is not None]
+            responses = consumer.commit(message=message, asynchronous=False)
+            errors = [response.error for response in responses or () if response.error is not None]
         except KafkaException as failure:
             errors = [failure.args[0]]
         if not errors:

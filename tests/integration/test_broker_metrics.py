@@ -41,8 +41,8 @@ class Scrape:
     def __init__(self, broker: EmbeddedBroker) -> None:
         log = broker.process.log.read_text()
         port = re.findall(r"Serving metrics at http://127\.0\.0\.1:(\d+)/metrics", log)[-1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+            text = response.read().decode()
         self.samples = [
             sample for family in text_string_to_metric_families(text) for sample in family.samples
         ]

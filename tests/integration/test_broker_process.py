@@ -107,17 +107,17 @@ def produce(connection: Connection, topic: str, *values: bytes, acks: int = -1) 
 def fetch(connection: Connection, topic: str, offset: int = 0) -> list[bytes]:
     part = FetchPartition(0, offset, 1 << 20)
     request = FetchRequest(-1, 0, 1, [FetchTopic(topic, [part])])
-    answer = connection.send(request).topics[0].partitions[0]  # type: ignore[attr-defined]
-    assert answer.error_code == 0
-    return [bytes(message.value or b"") for message in message_set.decode(answer.message_set)]
+    response = connection.send(request).topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert response.error_code == 0
+    return [bytes(message.value or b"") for message in message_set.decode(response.message_set)]
 
 
 def create(connection: Connection, topic: str) -> None:
     """Request metadata of the topic until it has a leader."""
 
     def has_leader() -> bool:
-        answer = connection.send(MetadataRequest([topic]))
-        (found,) = answer.topics  # type: ignore[attr-defined]
+        response = connection.send(MetadataRequest([topic]))
+        (found,) = response.topics  # type: ignore[attr-defined]
         return bool(found.error_code == 0 and found.partitions[0].leader == 1)
 
     until(has_leader)

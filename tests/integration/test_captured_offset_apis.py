@@ -1,7 +1,7 @@
 """The offset APIs of a real broker process, beside what 0.8.2.2 answered to the same bytes.
 
 The exchanges are those of tests/data/api-0.8.2.2.json from `offset-fetch-v1-none` on, in their
-order. Only the refused metadata differs on purpose (docs/compatibility.md): there the answers are
+order. Only the refused metadata differs on purpose (docs/compatibility.md): there the responses are
 compared with what the cache would say had the refused commits not been made.
 """
 
@@ -40,7 +40,7 @@ offset 6, we the stored offset 4 with metadata "x"."""
 
 
 def exchange(address: tuple[str, int], request: bytes) -> bytes | None:
-    """The answer's frame, or None if the broker closes the connection."""
+    """The response's frame, or None if the broker closes the connection."""
     with (
         socket.create_connection(address, 10) as connection,
         connection.makefile("rb") as stream,
@@ -79,11 +79,11 @@ def await_coordinator(address: tuple[str, int]) -> None:
     def is_answered() -> bool:
         frame = exchange(address, request)
         assert frame is not None
-        _, answer = decode_response(ConsumerMetadataRequest, frame[4:])
-        if answer.error_code == 0:
-            assert (answer.coordinator_id, answer.host, answer.port) == (0, *address)
+        _, response = decode_response(ConsumerMetadataRequest, frame[4:])
+        if response.error_code == 0:
+            assert (response.coordinator_id, response.host, response.port) == (0, *address)
             return True
-        assert (answer.error_code, answer.coordinator_id) == (15, -1)
+        assert (response.error_code, response.coordinator_id) == (15, -1)
         return False
 
     until(is_answered, "leaders of the offsets topic")
@@ -110,13 +110,13 @@ def test_every_captured_exchange(live: Live) -> None:
     assert set(REPLAYED) == {captured["api_key"] for captured in replayed}
     assert {captured["name"] for captured in replayed} >= AFTER_REFUSAL
     for captured in replayed:
-        answer = exchange(live.address, bytes.fromhex(captured["request_hex"]))
+        response = exchange(live.address, bytes.fromhex(captured["request_hex"]))
         if captured["name"] in AFTER_REFUSAL:
-            assert answer is not None
-            _, body = decode_response(OffsetFetchRequest, answer[4:])
+            assert response is not None
+            _, body = decode_response(OffsetFetchRequest, response[4:])
             found = body.topics[0].partitions[0]
             assert (found.offset, found.metadata, found.error_code) == (4, "x", 0)
         else:
             wanted = captured.get("response_hex")
-            assert (answer.hex() if answer else None) == wanted, captured["name"]
+            assert (response.hex() if response else None) == wanted, captured["name"]
     check_znodes(live.store)

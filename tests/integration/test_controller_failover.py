@@ -74,8 +74,8 @@ def ask(broker: Broker, request: Request) -> Any:
 
 def leaders(broker: Broker, topic: str) -> dict[int, int]:
     """Partition → leader in this broker's Metadata response."""
-    answer = ask(broker, MetadataRequest([topic]))
-    return {p.partition: p.leader for p in answer.topics[0].partitions}
+    response = ask(broker, MetadataRequest([topic]))
+    return {p.partition: p.leader for p in response.topics[0].partitions}
 
 
 def test_a_killed_controller_is_replaced_and_its_partitions_come_back(
@@ -190,12 +190,12 @@ def coordinator_of(cluster: EmbeddedCluster, group: str) -> Broker:
 
     def known() -> bool:
         asked = next(b for b in cluster.brokers if b.running)
-        answer = ask(asked.address, ConsumerMetadataRequest(group))
-        if answer.error_code == 15:
-            assert (answer.coordinator_id, answer.host, answer.port) == (-1, "", -1)
+        response = ask(asked.address, ConsumerMetadataRequest(group))
+        if response.error_code == 15:
+            assert (response.coordinator_id, response.host, response.port) == (-1, "", -1)
             return False
-        assert answer.error_code == 0
-        found.append(Broker(answer.coordinator_id, answer.host, answer.port))
+        assert response.error_code == 0
+        found.append(Broker(response.coordinator_id, response.host, response.port))
         return True
 
     wait_for(known, f"the coordinator of {group}", cluster)
@@ -205,16 +205,16 @@ def coordinator_of(cluster: EmbeddedCluster, group: str) -> Broker:
 def commit(broker: Broker, group: str, offset: int) -> int:
     item = OffsetCommitPartition(0, offset, "note")
     request = OffsetCommitRequest(group, [OffsetCommitTopic("committed", [item])], version=1)
-    answer = ask(broker, request)
-    code: int = answer.topics[0].partitions[0].error_code
+    response = ask(broker, request)
+    code: int = response.topics[0].partitions[0].error_code
     return code
 
 
 def fetch(broker: Broker, group: str) -> tuple[int, int]:
     """(offset, error code)."""
     request = OffsetFetchRequest(group, [OffsetFetchTopic("committed", [0])], version=1)
-    answer = ask(broker, request).topics[0].partitions[0]
-    return answer.offset, answer.error_code
+    response = ask(broker, request).topics[0].partitions[0]
+    return response.offset, response.error_code
 
 
 def test_committed_offsets_survive_the_death_of_their_coordinator(
@@ -241,12 +241,12 @@ def test_committed_offsets_survive_the_death_of_their_coordinator(
     victim.start()
     cluster.await_ready()
     for number, group in enumerate(groups):
-        answers: list[tuple[int, int]] = []
+        responses: list[tuple[int, int]] = []
 
-        def read(group: str = group, answers: list[tuple[int, int]] = answers) -> bool:
-            answers.append(fetch(coordinator_of(cluster, group), group))
-            return answers[-1][1] == 0
+        def read(group: str = group, responses: list[tuple[int, int]] = responses) -> bool:
+            responses.append(fetch(coordinator_of(cluster, group), group))
+            return responses[-1][1] == 0
 
         wait_for(read, f"the offset of {group}", cluster)
-        assert answers[-1] == (number, 0)
-        assert {code for _, code in answers[:-1]} <= {3, 14, 16}
+        assert responses[-1] == (number, 0)
+        assert {code for _, code in responses[:-1]} <= {3, 14, 16}

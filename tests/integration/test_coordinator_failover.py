@@ -55,7 +55,7 @@ class Commits:
         self.history: list[dict[int, int]] = []
 
     def look(self) -> None:
-        """Once; a coordinator that is moving has no answer."""
+        """Once; a coordinator that is moving has no response."""
         try:
             found = self._store.fetch_once(self._partitions)
         except KafkaError:

@@ -272,9 +272,9 @@ def test_the_command_serves_its_metrics(cluster: EmbeddedCluster) -> None:
         assert process.stderr is not None
         found = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())
         assert found is not None
-        with urllib.request.urlopen(found[0], timeout=10) as answer:
-            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-            served = answer.read().decode()
+        with urllib.request.urlopen(found[0], timeout=10) as response:
+            assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            served = response.read().decode()
     finally:
         process.terminate()
         process.communicate(timeout=20)
@@ -385,8 +385,8 @@ def test_every_shipped_query_uses_existing_metrics() -> None:
             exporter.refresh()
         log = cluster.brokers[0].process.log.read_text()
         [url] = re.findall(r"http://127\.0\.0\.1:\d+/metrics", log)
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            of_broker = answer.read().decode()
+        with urllib.request.urlopen(url, timeout=10) as response:
+            of_broker = response.read().decode()
     known = labels_by_name(exporter.text) | labels_by_name(of_broker)
     queries = shipped_queries()
     assert len(queries) > 30

@@ -52,9 +52,9 @@ def produce(broker: EmbeddedBroker, first: int, sets: int) -> int:
             numbers = range(start, start + MESSAGES_A_SET)
             data = kernel.build_set([(b"%d" % (n % KEYS), b"%080d" % n) for n in numbers])
             topic = ProduceTopic(TP.topic, [ProducePartition(TP.partition, data)])
-            answer = connection.send(ProduceRequest(1, 5000, [topic]))
-            assert isinstance(answer, ProduceResponse)
-            assert 0 == answer.topics[0].partitions[0].error_code
+            response = connection.send(ProduceRequest(1, 5000, [topic]))
+            assert isinstance(response, ProduceResponse)
+            assert 0 == response.topics[0].partitions[0].error_code
     return first + sets * MESSAGES_A_SET
 
 

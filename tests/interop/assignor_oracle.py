@@ -50,7 +50,7 @@ class AssignorOracle(JavaOracle):
         refused: Refused | None = None
         for _ in asked:
             try:
-                part = self._answer()
+                part = self._read_assignment()
             except Refused as error:
                 refused = error
                 continue
@@ -69,7 +69,7 @@ class AssignorOracle(JavaOracle):
         except BrokenPipeError:
             self._explain()
 
-    def _answer(self) -> Assignment:
+    def _read_assignment(self) -> Assignment:
         assert self._process.stdout is not None
         part: Assignment = {}
         for line in self._process.stdout:

@@ -247,9 +247,9 @@ class JvmProcess(ManagedProcess):
 def knows_leaders(broker: JvmBroker, topic: str, partitions: int) -> bool:
     """Whether `broker` answers Metadata with a leader for each partition of `topic`."""
     with Connection("127.0.0.1", broker.port) as connection:
-        answer = connection.send(MetadataRequest([topic]))
-    assert isinstance(answer, MetadataResponse)
-    leaders = [p.leader for t in answer.topics for p in t.partitions]
+        response = connection.send(MetadataRequest([topic]))
+    assert isinstance(response, MetadataResponse)
+    leaders = [p.leader for t in response.topics for p in t.partitions]
     return len(leaders) == partitions and NO_LEADER not in leaders
 
 

@@ -31,6 +31,6 @@ class LayoutOracle(JavaOracle):
         assert self._process.stdout is not None
         self._process.stdin.write(f"{kind} {key} {version} {body.hex()}\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline().strip()
-        assert not answer.startswith("error"), answer
-        return bytes.fromhex(answer)
+        response = self._process.stdout.readline().strip()
+        assert not response.startswith("error"), response
+        return bytes.fromhex(response)

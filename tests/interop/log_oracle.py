@@ -31,9 +31,9 @@ class Appended(NamedTuple):
 class Refused(Exception):
     """The log threw; `error` is the class of its exception."""
 
-    def __init__(self, answer: str) -> None:
-        super().__init__(answer)
-        self.error = answer.split()[1]
+    def __init__(self, response: str) -> None:
+        super().__init__(response)
+        self.error = response.split()[1]
 
 
 class LogOracle(JavaOracle):
@@ -77,8 +77,8 @@ class LogOracle(JavaOracle):
         assert self._process.stdout is not None
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline().strip()
-        if answer.startswith("error"):
-            raise Refused(answer)
-        assert answer.startswith("ok"), answer or "the JVM died"
-        return [int(word) for word in answer.split()[1:]]
+        response = self._process.stdout.readline().strip()
+        if response.startswith("error"):
+            raise Refused(response)
+        assert response.startswith("ok"), response or "the JVM died"
+        return [int(word) for word in response.split()[1:]]

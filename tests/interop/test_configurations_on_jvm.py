@@ -68,9 +68,9 @@ class ConfigurationOracle(JavaOracle):
         words = [f"{key}={value}".replace(" ", "\t") for key, value in pairs.items()]
         self._process.stdin.write(" ".join([kind, *words]) + "\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        assert answer.startswith(("taken", "refused")), answer
-        return answer.startswith("taken")
+        response = self._process.stdout.readline()
+        assert response.startswith(("taken", "refused")), response
+        return response.startswith("taken")
 
 
 @pytest.fixture(scope="module")

@@ -47,9 +47,9 @@ def ask(jvm_kafka: JvmKafka, question: SearchRequest) -> dict[str, Any]:
         return Browser(cluster, THREADS, negotiates=False).search(question)
 
 
-def values(answer: dict[str, Any]) -> list[bytes | None]:
-    assert {} == answer["faults"]
-    parts: list[dict[str, Any] | None] = [message["value"] for message in answer["messages"]]
+def values(response: dict[str, Any]) -> list[bytes | None]:
+    assert {} == response["faults"]
+    parts: list[dict[str, Any] | None] = [message["value"] for message in response["messages"]]
     return [None if part is None else base64.b64decode(part["data"]) for part in parts]
 
 

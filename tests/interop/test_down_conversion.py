@@ -55,16 +55,16 @@ def append(seat: Seat, topic: str, codec: int, base: int) -> None:
     data = message_set.encode(messages, codec, 0, magic=1, timestamps=[now_ms] * MESSAGES)
     request = produce_request({TopicPartition(topic, 0): data}, required_acks=1, timeout_ms=10_000)
     with Connection(HOST, seat.port) as connection:
-        answer: Any = connection.send(request)
-    assert 0 == answer.topics[0].partitions[0].error_code
+        response: Any = connection.send(request)
+    assert 0 == response.topics[0].partitions[0].error_code
 
 
 def fetch(seat: Seat, topic: str, offset: int) -> Any:
     tp = TopicPartition(topic, 0)
     request = fetch_request({tp: (offset, FETCH_BYTES)}, max_wait_ms=0, min_bytes=0)
     with Connection(HOST, seat.port) as connection:
-        answer: Any = connection.send(request)
-    return fetch_results(answer)[tp]
+        response: Any = connection.send(request)
+    return fetch_results(response)[tp]
 
 
 def is_led(seat: Seat, topic: str) -> bool:

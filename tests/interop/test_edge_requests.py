@@ -16,13 +16,13 @@ from tests.interop.jvm import JvmKafka
 from tests.waiting import until
 
 
-def answer(kafka: JvmKafka, frame: bytes) -> bytes:
-    """The payload that the first broker answers; b"" if it closes the connection."""
+def exchange(kafka: JvmKafka, frame: bytes) -> bytes:
+    """The payload of the first broker's response; b"" if it closes the connection."""
     with socket.create_connection(("127.0.0.1", kafka.brokers[0].port), timeout=20) as connection:
         connection.sendall(frame)
-        answers = connection.makefile("rb")
-        size = answers.read(4)
-        return answers.read(unpack(">i", size)[0]) if size else b""
+        responses = connection.makefile("rb")
+        size = responses.read(4)
+        return responses.read(unpack(">i", size)[0]) if size else b""
 
 
 def test_requests_without_names_or_partitions(jvm_kafka: JvmKafka) -> None:
@@ -34,12 +34,12 @@ def test_requests_without_names_or_partitions(jvm_kafka: JvmKafka) -> None:
     coordinator = pack(">hhih", 10, 0, CORRELATION_ID, -1) + pack(">h4s", 4, b"edge")
 
     def is_loaded() -> bool:
-        answer(jvm_kafka, pack(">i", len(coordinator)) + coordinator)
-        return all(head + r.answer == answer(jvm_kafka, r.frame) for r in commits)
+        exchange(jvm_kafka, pack(">i", len(coordinator)) + coordinator)
+        return all(head + r.response == exchange(jvm_kafka, r.frame) for r in commits)
 
     until(is_loaded, "the coordinator")
-    answers = {request.name: answer(jvm_kafka, request.frame) for request in EDGE_REQUESTS}
-    assert {request.name: head + request.answer for request in EDGE_REQUESTS} == answers
+    responses = {request.name: exchange(jvm_kafka, request.frame) for request in EDGE_REQUESTS}
+    assert {request.name: head + request.response for request in EDGE_REQUESTS} == responses
 
 
 @pytest.mark.parametrize(("inside", "code"), [(True, 0), (False, 2)])
@@ -60,4 +60,4 @@ def test_a_wrong_crc_inside_a_compressed_set_is_stored(
     world.client.send(request)
     (ours,) = world.client.frames()
     assert code == unpack(">h", ours[-10:-8])[0]
-    assert ours == answer(jvm_kafka, request)
+    assert ours == exchange(jvm_kafka, request)

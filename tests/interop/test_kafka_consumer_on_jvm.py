@@ -152,8 +152,8 @@ def test_timestamps_of_our_producer(broker: JvmBroker, codec: str) -> None:
         assert [message.value for message in found] == [b"%d" % n for n in range(300)]
         assert [message.timestamp for message in found] == times
         if not is_0_9(broker):
-            answer = consumer.offsets_for_times({tp: T0 + 120})
-            assert answer == {tp: OffsetAndTimestamp(120, T0 + 120)}
+            response = consumer.offsets_for_times({tp: T0 + 120})
+            assert response == {tp: OffsetAndTimestamp(120, T0 + 120)}
     if level_of(broker) == "0.10.2" and codec in ("none", "lz4"):
         options = (
             "--from-beginning",

@@ -1,4 +1,4 @@
-"""Brokers of 0.9.0.1 and 0.10.2.2 beside ours of the same level: one cluster, equal answers."""
+"""Brokers of 0.9.0.1 and 0.10.2.2 beside ours of the same level: one cluster, equal responses."""
 
 from __future__ import annotations
 
@@ -114,21 +114,21 @@ def topics_of(seat: Seat) -> list[str]:
     return [topic.topic for topic in ask(seat, MetadataRequest(None, version=1)).topics]
 
 
-def answers(cluster: MixedCluster, request: Request) -> tuple[str, str]:
-    """What both brokers answer, without the order in which a HashMap has it."""
+def responses(cluster: MixedCluster, request: Request) -> tuple[str, str]:
+    """Both responses, without the order in which a HashMap has it."""
     theirs, ours = (in_order(ask(seat, request)) for seat in cluster.seats)
     return str(theirs), str(ours)
 
 
-def in_order(answer: Any) -> Any:
+def in_order(response: Any) -> Any:
     for field in ("topics", "brokers"):
-        items = getattr(answer, field, [])
+        items = getattr(response, field, [])
         items.sort(key=str)
         for item in items:
             for partition in getattr(item, "partitions", []):
                 getattr(partition, "replicas", []).sort()
             getattr(item, "partitions", []).sort(key=str)
-    return answer
+    return response
 
 
 REQUESTS: dict[str, Request] = {
@@ -153,9 +153,9 @@ def test_responses_are_equal(pair: MixedCluster, name: str) -> None:
     request = REQUESTS[name]
     # On a busy machine an ISR may shrink and grow, which one broker hears of before the other.
     until(
-        lambda: len(set(answers(pair, request))) == 1,
+        lambda: len(set(responses(pair, request))) == 1,
         "equal responses",
-        explain=lambda: " | ".join(answers(pair, request)),
+        explain=lambda: " | ".join(responses(pair, request)),
     )
 
 

@@ -61,7 +61,7 @@ def asked_all_the_time(
             with suppress(KafkaError):
                 response = connections.cluster.send(broker, request)
                 assert isinstance(response, OffsetFetchResponse)
-                seen.update(answer.error_code for answer in committed_results(response).values())
+                seen.update(result.error_code for result in committed_results(response).values())
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -165,10 +165,10 @@ def test_there_and_back_with_a_jvm_member(jvm_kafka: JvmKafka, connections: Conn
             connections.zk.delete(paths.broker(broker.id), missing_ok=True)
             connections.zk.delete(paths.CONTROLLER, missing_ok=True)
             address = Broker(broker.id, "127.0.0.1", broker.port)
-            with asked_all_the_time(connections, address, partitions) as answers:
+            with asked_all_the_time(connections, address, partitions) as responses:
                 broker.start()
                 until(lambda: is_verified(migration), "both stores to agree again")
-            assert OffsetsLoadInProgress.code in answers
+            assert OffsetsLoadInProgress.code in responses
             found = migration.finish(WATCHING)
             assert any("still moves" in problem for problem in found.problems)
             assert "dual.commit.enabled=false" in found.to_do[0]

@@ -117,9 +117,9 @@ def kafka(directories: tuple[Path, Path], tmp_path: Path) -> Iterator[JvmKafka]:
 def produce(broker: JvmBroker, number: int) -> None:
     topic = ProduceTopic(OURS.topic, [ProducePartition(OURS.partition, a_set(number))])
     with Connection("127.0.0.1", broker.port) as connection:
-        answer = connection.send(ProduceRequest(1, 5000, [topic]))
-    assert isinstance(answer, ProduceResponse)
-    assert 0 == answer.topics[0].partitions[0].error_code
+        response = connection.send(ProduceRequest(1, 5000, [topic]))
+    assert isinstance(response, ProduceResponse)
+    assert 0 == response.topics[0].partitions[0].error_code
 
 
 def test_both_cleaners_write_the_same_segments(

@@ -46,18 +46,18 @@ def a_set(first: int, count: int) -> bytearray:
 def produce(broker: JvmBroker, first: int, count: int) -> None:
     topic = ProduceTopic(TP.topic, [ProducePartition(TP.partition, a_set(first, count))])
     with Connection("127.0.0.1", broker.port) as connection:
-        answer = connection.send(ProduceRequest(1, 5000, [topic]))
-    assert isinstance(answer, ProduceResponse)
-    (partition,) = answer.topics[0].partitions
+        response = connection.send(ProduceRequest(1, 5000, [topic]))
+    assert isinstance(response, ProduceResponse)
+    (partition,) = response.topics[0].partitions
     assert (0, first) == (partition.error_code, partition.base_offset)
 
 
 def fetch(broker: JvmBroker, offset: int) -> FetchPartitionResponse:
     with Connection("127.0.0.1", broker.port) as connection:
         topic = FetchTopic(TP.topic, [FetchPartition(TP.partition, offset, 100_000)])
-        answer = connection.send(FetchRequest(ORDINARY_CONSUMER, 0, 0, [topic]))
-    assert isinstance(answer, FetchResponse)
-    (partition,) = answer.topics[0].partitions
+        response = connection.send(FetchRequest(ORDINARY_CONSUMER, 0, 0, [topic]))
+    assert isinstance(response, FetchResponse)
+    (partition,) = response.topics[0].partitions
     return partition
 
 

@@ -36,8 +36,8 @@ START_MS = 1_600_000_000_000
 
 def ask(seat: Seat, request: Any) -> Any:
     with Connection(HOST, seat.port) as connection:
-        answer: Any = connection.send(request)
-    return answer.topics[0].partitions[0]
+        response: Any = connection.send(request)
+    return response.topics[0].partitions[0]
 
 
 def produce(seat: Seat, first: int, count: int, size: int, magic: int) -> None:
@@ -48,8 +48,8 @@ def produce(seat: Seat, first: int, count: int, size: int, magic: int) -> None:
         codec = start // size % len(CODECS)
         data = message_set.encode([(b"k", b"%d" % o) for o in offsets], codec, 0, magic, times)
         topics = [ProduceTopic(TOPIC, [ProducePartition(0, data)])]
-        answer = ask(seat, ProduceRequest(1, 5000, topics, version=2))
-        assert (0, start) == (answer.error_code, answer.base_offset)
+        response = ask(seat, ProduceRequest(1, 5000, topics, version=2))
+        assert (0, start) == (response.error_code, response.base_offset)
 
 
 def fetch(seat: Seat, offset: int) -> Any:
@@ -83,8 +83,8 @@ def expected(old: int, end: int) -> list[tuple[bytes | None, int]]:
 
 def offset_at(seat: Seat, time_ms: int) -> tuple[int, int]:
     topics = [OffsetsTopic(TOPIC, [OffsetsPartition(0, time_ms, 1)])]
-    answer = ask(seat, OffsetsRequest(ORDINARY_CONSUMER, topics, version=1))
-    return answer.offset, answer.timestamp_ms
+    response = ask(seat, OffsetsRequest(ORDINARY_CONSUMER, topics, version=1))
+    return response.offset, response.timestamp_ms
 
 
 @pytest.mark.parametrize("jvm_first", [True, False], ids=["jvm", "ours"])

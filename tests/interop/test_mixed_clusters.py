@@ -64,15 +64,15 @@ def test_a_jvm_broker_and_ours_replace_each_other(tmp_path: Path) -> None:
 
 
 def produce(leader: Seat, partition: int) -> int:
-    """Send one message with acks=-1; the code of the answer."""
+    """Send one message with acks=-1; the code of the response."""
     tp = TopicPartition(STRICT, partition)
     request = produce_request(
         {tp: message_set.encode([(None, b"x")])}, required_acks=-1, timeout_ms=SEND_TIMEOUT_MS
     )
     with Connection(HOST, leader.port) as connection:
-        answer = connection.send(request)
-    assert isinstance(answer, ProduceResponse)
-    [result] = produce_results(answer).values()
+        response = connection.send(request)
+    assert isinstance(response, ProduceResponse)
+    [result] = produce_results(response).values()
     return result.error_code
 
 

@@ -29,8 +29,8 @@ PINNED = Release(
 def isrs_at(seat: Seat) -> list[set[int]]:
     """The ISRs of the topic as a broker's metadata have them, by partition."""
     with Connection(HOST, seat.port) as connection:
-        answer: Any = connection.send(MetadataRequest(["t"], version=1))
-    partitions = sorted(answer.topics[0].partitions, key=lambda p: p.partition)
+        response: Any = connection.send(MetadataRequest(["t"], version=1))
+    partitions = sorted(response.topics[0].partitions, key=lambda p: p.partition)
     return [set(partition.isr) for partition in partitions]
 
 

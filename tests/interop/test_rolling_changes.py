@@ -93,7 +93,7 @@ class Numbers:
         """Wait until twenty more are acknowledged, and note where they end."""
         wanted = len(self._futures) + 20
         until(
-            lambda: len(self._futures) >= wanted and self._futures[wanted - 1].done(), "an answer"
+            lambda: len(self._futures) >= wanted and self._futures[wanted - 1].done(), "a response"
         )
         assert not any(future.exception() for future in self._futures[:wanted])
         self.marks.append(wanted)

@@ -103,19 +103,22 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JvmBroker]:
 
 
 def ask(broker: JvmBroker, payload: bytes) -> bytes:
-    """The frame of the answer; empty if the broker closed the connection."""
+    """The frame of the response; empty if the broker closed the connection."""
     with socket.create_connection(("127.0.0.1", broker.port), timeout=10) as connection:
         connection.sendall(SIZE.pack(len(payload)) + payload)
-        answer = b""
+        response = b""
         try:
-            while len(answer) < SIZE.size or len(answer) < SIZE.size + SIZE.unpack_from(answer)[0]:
+            while (
+                len(response) < SIZE.size
+                or len(response) < SIZE.size + SIZE.unpack_from(response)[0]
+            ):
                 received = connection.recv(1 << 16)
                 if not received:
                     break
-                answer += received
+                response += received
         except ConnectionResetError:
             return b""
-        return answer
+        return response
 
 
 def is_read(payload: bytes) -> bool:
@@ -172,7 +175,7 @@ def ours(world: World, frame: bytes) -> bytes:
         client.send(frame)
     except ProtocolError:
         return b""
-    return b"".join(SIZE.pack(len(answer)) + answer for answer in client.frames())
+    return b"".join(SIZE.pack(len(response)) + response for response in client.frames())
 
 
 def test_any_flag_but_0_is_true(broker: JvmBroker) -> None:
@@ -185,5 +188,5 @@ def test_any_flag_but_0_is_true(broker: JvmBroker) -> None:
 def test_api_versions_returns_the_same_bytes(broker: JvmBroker) -> None:
     """Version 0 gets the list and version 3 error 35, in the JVM's bytes."""
     for version in (0, 3):
-        answer = ask(broker, struct.pack(">hhih", 18, version, 101, -1))
-        assert encode_response(api_versions(OF_0_10_2, version), 101) == answer
+        response = ask(broker, struct.pack(">hhih", 18, version, 101, -1))
+        assert encode_response(api_versions(OF_0_10_2, version), 101) == response

@@ -215,8 +215,8 @@ def test_sets_that_need_python_are_left(kernel: ModuleType, reason: str) -> None
     tail = a_tail(kernel, file, **fields)
     before = state(tail)
     leaders = [a_leader(kernel, one) for one in (tail, None, a_tail(kernel, other))]
-    _, _, _, base_offsets, left, _, answer, _ = produce(kernel, leaders, [data, PLAIN, PLAIN])
-    assert ([-1, -1, 40], [0, 1], None) == (base_offsets, [number for number, _ in left], answer)
+    _, _, _, base_offsets, left, _, response, _ = produce(kernel, leaders, [data, PLAIN, PLAIN])
+    assert ([-1, -1, 40], [0, 1], None) == (base_offsets, [number for number, _ in left], response)
     assert before == state(tail)
     assert data[8:30] == left[0][1][8:30]
     assert ([], 1) == (file.written, len(other.written))
@@ -301,8 +301,8 @@ def test_a_partition_that_refuses_appends_is_left(
 ) -> None:
     """Its set is returned unchanged, without a response."""
     leader = a_leader(kernel, a_tail(kernel, File()), **fields)
-    _, _, found, base_offsets, left, due, answer, _ = produce(kernel, [leader], [PLAIN])
-    assert ([leader], [-1], [], None) == (found, base_offsets, due, answer)
+    _, _, found, base_offsets, left, due, response, _ = produce(kernel, [leader], [PLAIN])
+    assert ([leader], [-1], [], None) == (found, base_offsets, due, response)
     assert [(0, PLAIN)] == [(number, bytes(data)) for number, data in left]
 
 

@@ -97,10 +97,10 @@ def test_a_produce_request_is_handled_as_by_the_codec(
     known = without_leaders(kernel)
     read = kernel.append_produced(payload, known, 0, COUNT_MAX)
     if named and request.required_acks in (-1, 0, 1):
-        acks, timeout_ms, found, base_offsets, left, due, answer, pending = read
+        acks, timeout_ms, found, base_offsets, left, due, built, pending = read
         assert (acks, timeout_ms) == (request.required_acks, request.timeout_ms)
         assert found == [known[topic.encode()][p.partition] for topic, p in named]
-        assert (base_offsets, due, answer, pending) == ([-1] * len(named), [], None, {})
+        assert (base_offsets, due, built, pending) == ([-1] * len(named), [], None, {})
         assert [(n, bytes(s)) for n, s in left] == list(enumerate(p.message_set for _, p in named))
         assert all(s.obj is payload.obj and not s.readonly for _, s in left)
     else:
@@ -207,9 +207,18 @@ def read_produced(kernel: ModuleType, payload: memoryview) -> object:
     read = kernel.append_produced(payload, known, 0, COUNT_MAX)
     if read is None:
         return None
-    acks, timeout_ms, found, base_offsets, left, due, answer, pending = read
+    acks, timeout_ms, found, base_offsets, left, due, response, pending = read
     sets = [(number, bytes(data)) for number, data in left]
-    return acks, timeout_ms, [names[id(p)] for p in found], base_offsets, sets, due, answer, pending
+    return (
+        acks,
+        timeout_ms,
+        [names[id(p)] for p in found],
+        base_offsets,
+        sets,
+        due,
+        response,
+        pending,
+    )
 
 
 def outcome(kernel: ModuleType, name: str, payload: memoryview, numbers: list[int]) -> object:

@@ -93,7 +93,7 @@ class MemberProcess:
 
 class Load:
     """Sends `rate` messages a second, spread over all partitions, until it is stopped. A message
-    whose answer was lost may be sent again: values do not count, offsets do."""
+    whose response was lost may be sent again: values do not count, offsets do."""
 
     def __init__(self, bootstrap: str, partitions: list[TopicPartition], rate: int) -> None:
         self._bootstrap = bootstrap

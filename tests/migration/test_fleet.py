@@ -217,16 +217,16 @@ def test_a_connection_that_breaks_between_responses_is_reopened(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
     """Only the groups whose responses were lost are requested again."""
-    answers = 0
-    answer = cluster.answer
+    responses = 0
+    respond = cluster.respond
 
     def hang_up_once(request: Any) -> Any:
-        nonlocal answers
+        nonlocal responses
         if getattr(request, "group", None) is not None and hasattr(request, "topics"):
-            answers += 1
-            if answers == 3:
+            responses += 1
+            if responses == 3:
                 raise Hangup
-        return answer(request)
+        return respond(request)
 
     cluster.network.broker(HOST, PORT, hang_up_once)
     assert all(outcome.error is None for outcome in start(connections))

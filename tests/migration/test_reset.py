@@ -24,7 +24,7 @@ def facts(zookeeper: Offset, kafka: Offset) -> PartitionFacts:
 
 
 @pytest.mark.parametrize(
-    ("target", "number", "answers", "offset"),
+    ("target", "number", "responses", "offset"),
     [
         (Target.EARLIEST, 0, {}, 10),
         (Target.LATEST, 0, {}, 90),
@@ -38,10 +38,10 @@ def facts(zookeeper: Offset, kafka: Offset) -> PartitionFacts:
     ],
 )
 def test_each_target(
-    target: Target, number: int, answers: dict[TopicPartition, Offset], offset: int
+    target: Target, number: int, responses: dict[TopicPartition, Offset], offset: int
 ) -> None:
     """Shifts count from the newer store; a log that began after the time is read from its start."""
-    plan = plan_reset(group(facts(40, 50)), target, number, answers)
+    plan = plan_reset(group(facts(40, 50)), target, number, responses)
     assert (plan.offsets, plan.refusals) == ({TP: offset}, ())
     assert plan.changes[0].messages == offset - 50
 

@@ -1,4 +1,4 @@
-"""StreamCopier: what it takes off the stream, and when, by what the target answers."""
+"""StreamCopier: what it takes off the stream, and when, by the responses of the target."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class FakeStream:
 
 
 class FakeTarget:
-    """Answers each call with the next of `answers`; notes (topic, partition, keys, values)."""
+    """Answers each call with the next of `responses`; notes (topic, partition, keys, values)."""
 
-    def __init__(self, log: list[object], *answers: Failures) -> None:
+    def __init__(self, log: list[object], *responses: Failures) -> None:
         self._log = log
-        self._answers = iter(answers)
+        self._responses = iter(responses)
         self.times: list[Sequence[int | None] | None] = []
 
     def send_many(
@@ -70,13 +70,13 @@ class FakeTarget:
         *,
         partition: int | None = None,
         timestamps: Sequence[int | None] | None = None,
-    ) -> Answer:
+    ) -> Outcome:
         self._log.append((topic, partition, keys, list(values)))
         self.times.append(timestamps)
-        return Answer(next(self._answers, ()))
+        return Outcome(next(self._responses, ()))
 
 
-class Answer:
+class Outcome:
     def __init__(self, failures: Failures) -> None:
         self._failures = failures
 
@@ -95,13 +95,13 @@ def owned(_: TopicPartition) -> bool:
 
 def run(
     found: Sequence[MessageBatch | Exception],
-    *answers: Failures,
+    *responses: Failures,
     settings: MirrorSettings = MirrorSettings(),
 ) -> tuple[list[object], MirrorCounts]:
     """What stream and target saw, and the counts."""
     log: list[object] = []
     stats = MirrorStats()
-    stream, target = FakeStream(log, *found), FakeTarget(log, *answers)
+    stream, target = FakeStream(log, *found), FakeTarget(log, *responses)
     StreamCopier(stream, target, settings, stats, threading.Event(), owned).run()  # type: ignore[arg-type]
     return log, stats.counts
 
@@ -206,7 +206,7 @@ def test_messages_of_a_lost_partition_are_not_sent_late() -> None:
     come behind newer ones that the other member has copied."""
     log: list[object] = []
     stats = MirrorStats()
-    answers = [True, False]
+    responses = [True, False]
     stream = FakeStream(log, batch_of((None, b"1"), (None, b"2")))
     target = FakeTarget(log, [([0, 1], PASSES)])
     StreamCopier(
@@ -215,7 +215,7 @@ def test_messages_of_a_lost_partition_are_not_sent_late() -> None:
         MirrorSettings(),
         stats,
         threading.Event(),
-        lambda _: answers.pop(0),
+        lambda _: responses.pop(0),
     ).run()
     assert ["asked", ("t", None, None, [b"1", b"2"]), "asked"] == log
     assert 0 == stats.counts.messages

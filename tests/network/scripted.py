@@ -4,7 +4,7 @@
     network.broker("b1", 9092, lambda request: MetadataResponse([], []))
     Connection("b1", 9092, runtime=network.runtime())
 
-A script returns a Response, None for a request without an answer (acks 0), bytes to be sent as they
+A script returns a Response, None for a request without one (acks 0), bytes to be sent as they
 are, or raises: Hangup closes the connection, after the bytes that it carries.
 """
 
@@ -118,7 +118,7 @@ class ScriptedSocket:
                 return
             payload = bytes(self._sent[SIZE.size : end])
             del self._sent[:end]
-            self._answer(payload)
+            self._respond(payload)
 
     def recv_into(self, target: memoryview) -> int:
         if self.broken:
@@ -145,7 +145,7 @@ class ScriptedSocket:
     def close(self) -> None:
         self.closed = True
 
-    def _answer(self, payload: bytes) -> None:
+    def _respond(self, payload: bytes) -> None:
         header, request = codec.decode_request(payload, self._network.served)
         self._network.asked.append((self.address, request))
         try:

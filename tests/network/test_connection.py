@@ -1,4 +1,4 @@
-"""Connection: order, timeouts, and answers that are not what they should be."""
+"""Connection: order, timeouts, and responses that are not what they should be."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.mock_clock import MockClock
 from tests.network.scripted import Hangup, ScriptedNetwork
 from tests.waiting import until
 
-ANSWER = ConsumerMetadataResponse(0, 7, "host", 9092)
-FRAME = codec.encode_response(ANSWER, 0)
+RESPONSE = ConsumerMetadataResponse(0, 7, "host", 9092)
+FRAME = codec.encode_response(RESPONSE, 0)
 QUESTION = ConsumerMetadataRequest("g")
 
 
@@ -55,7 +55,7 @@ def answering(*frames: bytes, chunk: int | None = None, hang_up: bool = False) -
 
     def script(_: Request) -> Response | bytes:
         if not first:
-            return ANSWER
+            return RESPONSE
         if hang_up:
             raise Hangup(first.pop())
         return first.pop()
@@ -66,28 +66,28 @@ def answering(*frames: bytes, chunk: int | None = None, hang_up: bool = False) -
 
 @pytest.mark.parametrize("room", [0, len(FRAME) - 1, len(FRAME), 1000])
 @pytest.mark.parametrize("chunk", [None, 1, 3])
-def test_send_reads_its_answer_however_it_arrives(chunk: int | None, room: int) -> None:
-    """An answer may come in pieces of any size, into memory of its own or that of all answers."""
+def test_send_reads_its_response_however_it_arrives(chunk: int | None, room: int) -> None:
+    """A response may come in pieces of any size, into memory of its own or that of all."""
     network = ScriptedNetwork(chunk)
-    network.broker("b", 9092, lambda _: ANSWER)
+    network.broker("b", 9092, lambda _: RESPONSE)
     connection = connection_to(network, response_room=room)
-    assert connection.send(QUESTION) == ANSWER
-    assert connection.send(QUESTION) == ANSWER
+    assert connection.send(QUESTION) == RESPONSE
+    assert connection.send(QUESTION) == RESPONSE
     assert network.opened == [("b", 9092)]
 
 
-def test_answers_come_in_the_order_of_the_requests() -> None:
-    """Several requests may be written before the first answer is read."""
+def test_responses_come_in_the_order_of_the_requests() -> None:
+    """Several requests may be written before the first response is read."""
     network = ScriptedNetwork()
     metadata = MetadataResponse([], [])
     network.broker(
-        "b", 9092, lambda request: metadata if isinstance(request, MetadataRequest) else ANSWER
+        "b", 9092, lambda request: metadata if isinstance(request, MetadataRequest) else RESPONSE
     )
     connection = connection_to(network)
     connection.write(QUESTION)
     connection.write(MetadataRequest([]))
     assert connection.in_flight == 2
-    assert connection.read_response() == ANSWER
+    assert connection.read_response() == RESPONSE
     assert connection.read_response() == metadata
     assert connection.in_flight == 0
 
@@ -95,7 +95,7 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
 @pytest.mark.parametrize("cut", range(len(FRAME)))
 @pytest.mark.parametrize("hang_up", [True, False], ids=["closed", "silent"])
 @pytest.mark.parametrize("room", [0, 1000])
-def test_an_answer_cut_anywhere_fails_and_the_next_request_gets_a_new_connection(
+def test_a_response_cut_anywhere_fails_and_the_next_request_gets_a_new_connection(
     cut: int, hang_up: bool, room: int
 ) -> None:
     """Cut at every byte: ConnectionFailed if the broker closed, RequestTimeout if it is silent."""
@@ -106,13 +106,13 @@ def test_an_answer_cut_anywhere_fails_and_the_next_request_gets_a_new_connection
     assert not connection.is_open
     assert connection.in_flight == 0
     assert network.sockets[0].closed
-    assert connection.send(QUESTION) == ANSWER
+    assert connection.send(QUESTION) == RESPONSE
     assert len(network.opened) == 2
 
 
-def test_an_answer_to_another_request_is_refused() -> None:
+def test_a_response_to_another_request_is_refused() -> None:
     """A wrong correlation id closes the connection: what follows could be anybody's."""
-    connection = connection_to(answering(codec.encode_response(ANSWER, 5)))
+    connection = connection_to(answering(codec.encode_response(RESPONSE, 5)))
     with pytest.raises(ProtocolError, match="b:9092: response 5, but the next one is to request 0"):
         connection.send(QUESTION)
     assert not connection.is_open
@@ -138,11 +138,11 @@ def test_bytes_behind_the_response_to_the_only_request_are_refused(behind: bytes
 
 
 @pytest.mark.parametrize("room", [0, 1 << 20])
-def test_a_large_answer_arrives_whole(room: int) -> None:
-    """Its buffer grows with its bytes, which the answer keeps views of."""
+def test_a_large_response_arrives_whole(room: int) -> None:
+    """Its buffer grows with its bytes, which the response keeps views of."""
     data = bytes(range(256)) * (80 << 10)
-    answer = FetchResponse([FetchTopicResponse("t", [FetchPartitionResponse(0, 0, 7, data)])])
-    network = answering(codec.encode_response(answer, 0), chunk=1_000_003)
+    sent = FetchResponse([FetchTopicResponse("t", [FetchPartitionResponse(0, 0, 7, data)])])
+    network = answering(codec.encode_response(sent, 0), chunk=1_000_003)
     connection = connection_to(network, max_response_bytes=1 << 28, response_room=room)
     response = connection.send(FetchRequest(-1, 100, 1, []))
     assert isinstance(response, FetchResponse)
@@ -150,7 +150,7 @@ def test_a_large_answer_arrives_whole(room: int) -> None:
 
 
 def test_a_size_alone_takes_little_memory() -> None:
-    """A broker that claims an answer of 250 MB and sends nothing of it costs what was received."""
+    """A broker that claims a response of 250 MB and sends nothing of it costs what was received."""
     network = answering((250 << 20).to_bytes(4, "big") + b"x", hang_up=True)
     connection = connection_to(network, max_response_bytes=1 << 28)
     tracemalloc.start()
@@ -165,7 +165,7 @@ def test_a_size_alone_takes_little_memory() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_an_answer_or_an_error(data: bytes) -> None:
+def test_any_bytes_are_a_response_or_an_error(data: bytes) -> None:
     """Whatever a broker sends, the outcome is a response or one of three errors."""
     connection = connection_to(answering(data, hang_up=True))
     try:
@@ -187,7 +187,7 @@ def test_a_host_name_that_cannot_be_one_is_a_failed_connection() -> None:
 
 
 def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
-    """The timeout is for the whole answer, not for each piece of it."""
+    """The timeout is for the whole response, not for each piece of it."""
     clock = MockClock()
     network = answering(FRAME, chunk=1)
     connection = Connection(
@@ -210,15 +210,15 @@ def test_a_slow_trickle_does_not_outlive_the_timeout() -> None:
     assert clock.time_ms() - MockClock().time_ms() <= 1300
 
 
-def test_a_request_without_an_answer_is_not_waited_for() -> None:
+def test_a_request_without_a_response_is_not_waited_for() -> None:
     """Produce with acks 0 leaves nothing in flight, and the connection remembers it."""
     network = ScriptedNetwork()
-    network.broker("b", 9092, lambda r: None if isinstance(r, ProduceRequest) else ANSWER)
+    network.broker("b", 9092, lambda r: None if isinstance(r, ProduceRequest) else RESPONSE)
     connection = connection_to(network)
     connection.write(ProduceRequest(0, 1000, []), has_response=False)
     assert connection.in_flight == 0
     assert connection.sent_unconfirmed
-    assert connection.send(QUESTION) == ANSWER
+    assert connection.send(QUESTION) == RESPONSE
     connection.close()
     connection.open()
     assert not connection.sent_unconfirmed
@@ -242,7 +242,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def test_abort_wakes_a_waiting_read(listener: socket.socket) -> None:
-    """A thread that waits for an answer fails at once when another aborts the connection."""
+    """A thread that waits for a response fails at once when another aborts the connection."""
     connection = Connection("127.0.0.1", listener.getsockname()[1], timeout_ms=60_000)
     connection.write(QUESTION)
     failures: list[BaseException] = []
@@ -267,11 +267,11 @@ def test_abort_while_connecting_is_not_lost() -> None:
     network = ScriptedNetwork()
     asked: list[Request] = []
 
-    def answer(request: Request) -> Response:
+    def respond(request: Request) -> Response:
         asked.append(request)
-        return ANSWER
+        return RESPONSE
 
-    network.broker("b", 9092, answer)
+    network.broker("b", 9092, respond)
     aborts = [True]
 
     def connect(address: tuple[str, int], timeout: float) -> socket.socket:
@@ -285,7 +285,7 @@ def test_abort_while_connecting_is_not_lost() -> None:
     with pytest.raises(ConnectionFailed, match="aborted while it was opened"):
         connection.send(QUESTION)
     assert ([], False) == (asked, connection.is_open)
-    assert ANSWER == connection.send(QUESTION)
+    assert RESPONSE == connection.send(QUESTION)
 
 
 def test_a_real_silent_broker_times_out(listener: socket.socket) -> None:

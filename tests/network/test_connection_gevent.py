@@ -18,7 +18,7 @@ from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest, Consumer
 server = socket.create_server(("127.0.0.1", 0))
 port = server.getsockname()[1]
 accepted = []
-arrived = []                      # greenlets that are waiting for an answer at the same time
+arrived = []                      # greenlets that are waiting for a response at the same time
 
 
 def serve(sock):
@@ -27,8 +27,8 @@ def serve(sock):
         arrived.append(sock)
         while len(arrived) < 3:
             gevent.sleep(0.001)
-        answer = ConsumerMetadataResponse(0, 1, request.group, 1)
-        frame = codec.encode_response(answer, 0)
+        decoded = ConsumerMetadataResponse(0, 1, request.group, 1)
+        frame = codec.encode_response(decoded, 0)
         for byte in range(len(frame)):        # piece by piece, so that reads really wait
             sock.sendall(frame[byte : byte + 1])
             gevent.sleep(0)

@@ -45,7 +45,7 @@ def frame(payload: bytes) -> bytes:
 class Served:
     """A SocketServer whose handler understands: `file N` (a slice of N bytes), `slices N` (N slices
     that are copied), `made N` and its kin (N bytes that are made), `park`, `bad`, `bug`, `quit`
-    (without an answer), `wake` (answers all parked), `big N`, `queued` (connections whose requests
+    (without a response), `wake` (answers all parked), `big N`, `queued` (connections whose requests
     wait for a turn); anything else is echoed."""
 
     def __init__(self, directory: Path, **limits: Any) -> None:
@@ -207,7 +207,7 @@ def served(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
 small_buffer = pytest.mark.parametrize(
     "served", [{"send_buffer": 65536}], indirect=True, ids=["small buffer"]
 )
-"""No system makes it larger by itself, so that large answers do not fit."""
+"""No system makes it larger by itself, so that large responses do not fit."""
 
 
 def read(client: socket.socket) -> bytes:
@@ -243,7 +243,7 @@ def test_a_frame_may_come_byte_by_byte(served: Served) -> None:
 
 
 def test_thousands_of_pipelined_requests_are_answered_in_order(served: Served) -> None:
-    """More than a turn's worth, and more answers than the socket takes at once."""
+    """More than a turn's worth, and more responses than the socket takes at once."""
     count = 20_000
     with served.connect() as client:
         requests = b"".join(frame(b"%d" % number) for number in range(count))
@@ -275,13 +275,13 @@ def test_requests_that_wait_for_another_turn_are_counted(served: Served) -> None
             client.sendall(b"".join(map(frame, requests)))
         sent.set()
         holder.join(DEADLINE)
-        answers = [[read(client) for _ in requests][-2] for client in (one, other)]
-    assert [b"0", b"1"] == sorted(answers)
+        responses = [[read(client) for _ in requests][-2] for client in (one, other)]
+    assert [b"0", b"1"] == sorted(responses)
 
 
 @small_buffer
 def test_file_slices_arrive_whole_however_slowly_the_client_reads(served: Served) -> None:
-    """Slices far above the socket's buffer, with answers before and behind, byte for byte."""
+    """Slices far above the socket's buffer, with responses before and behind, byte for byte."""
     size = 2 << 20
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"file %d" % size) + frame(b"file 5") + frame(b"b"))
@@ -305,7 +305,7 @@ def test_a_slice_is_whole_on_both_sides_of_the_limit_of_copying(served: Served, 
 def test_a_slice_cut_off_by_a_truncation_ends_the_connection(
     served: Served, tmp_path: Path, size: int
 ) -> None:
-    """The answer's size has gone out or is fixed, so nothing else can follow it."""
+    """The response's size has gone out or is fixed, so nothing else can follow it."""
     os.truncate(tmp_path / "segment", 7)
     with served.connect() as client:
         client.sendall(frame(b"file %d" % size))
@@ -317,7 +317,7 @@ def test_a_slice_cut_off_by_a_truncation_ends_the_connection(
 def test_made_bytes_arrive_in_order_however_slowly_the_client_reads(
     served: Served, how: bytes
 ) -> None:
-    """Made in the hub or in a thread, with answers before, behind and pipelined after."""
+    """Made in the hub or in a thread, with responses before, behind and pipelined after."""
     size = 2 << 20
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"%s %d" % (how, size)) + frame(b"file 5") + frame(b"b"))
@@ -374,7 +374,7 @@ def test_a_client_that_leaves_while_bytes_are_made(served: Served) -> None:
 
 
 def test_bytes_that_cannot_be_made_end_the_connection(served: Served) -> None:
-    """The answer's size has gone out, so nothing else can follow it."""
+    """The response's size has gone out, so nothing else can follow it."""
     size = 2 * Made.PIECE
     with served.connect() as client:
         client.sendall(frame(b"fail %d" % size) + frame(b"b"))
@@ -384,7 +384,7 @@ def test_bytes_that_cannot_be_made_end_the_connection(served: Served) -> None:
         assert served.data[: Made.PIECE] == received[4:]
 
 
-def test_a_client_that_ends_its_side_still_gets_every_answer(served: Served) -> None:
+def test_a_client_that_ends_its_side_still_gets_every_response(served: Served) -> None:
     """Requests that fill the buffer of 64 KB to the last byte, then the end: all are answered."""
     largest = b"z" * (BUFFER_BYTES - 4)
     with served.connect() as client:
@@ -395,8 +395,8 @@ def test_a_client_that_ends_its_side_still_gets_every_answer(served: Served) -> 
 
 
 @small_buffer
-def test_large_answers_wait_for_room(served: Served) -> None:
-    """Memory answers beyond the socket's buffer go out in parts."""
+def test_large_responses_wait_for_room(served: Served) -> None:
+    """Responses in memory beyond the socket's buffer go out in parts."""
     with served.connect() as client:
         client.sendall(frame(b"big 5000000") + frame(b"end"))
         until(served.waits_for_room)
@@ -427,7 +427,7 @@ def test_another_connection_completes_a_parked_request(served: Served) -> None:
         assert b"again" == read(poller)
 
 
-def test_a_client_that_ends_its_side_gets_the_answer_of_a_parked_request(served: Served) -> None:
+def test_a_client_that_ends_its_side_gets_the_response_of_a_parked_request(served: Served) -> None:
     """And those behind it, as from a JVM broker, which looks at its end later."""
     with served.connect() as poller, served.connect() as producer:
         poller.sendall(frame(b"park") + frame(b"next"))
@@ -468,7 +468,7 @@ def test_responses_before_the_end_are_sent(served: Served, last: bytes) -> None:
 
 
 @pytest.mark.parametrize("served", [{"idle_ms": 200}], indirect=True)
-def test_a_client_that_does_not_take_its_last_answers_is_not_kept(served: Served) -> None:
+def test_a_client_that_does_not_take_its_last_responses_is_not_kept(served: Served) -> None:
     """It goes with the idle connections."""
     with served.connect() as client:
         client.sendall(frame(b"a") + frame(b"big 50000000") + frame(b"bad"))

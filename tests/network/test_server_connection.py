@@ -1,4 +1,4 @@
-"""The order of requests and answers on one connection, without a socket."""
+"""The order of requests and responses on one connection, without a socket."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def receive(target: ServerConnection, data: bytes) -> bool:
     return target.handle_frames(lambda: 0.0)
 
 
-def test_answers_come_in_the_order_of_requests() -> None:
+def test_responses_come_in_the_order_of_requests() -> None:
     """Three frames in one delivery get three responses, in order, in one outbox."""
     target, _ = exchange()
     assert receive(target, frame(b"a") + frame(b"b") + frame(b"c")) is False
@@ -67,7 +67,7 @@ def test_a_parked_request_holds_back_everything_behind_it() -> None:
     assert [b"[a]", b"[late]", b"[b]"] == target.outbox
 
 
-def test_an_answer_may_come_before_its_handler_returns() -> None:
+def test_a_response_may_come_before_its_handler_returns() -> None:
     """A wait that is satisfied at once answers from inside the handler."""
     target, _ = exchange()
     receive(target, frame(b"early") + frame(b"b"))
@@ -82,7 +82,7 @@ def test_a_request_without_a_response_leaves_no_piece() -> None:
     assert [b"[b]"] == target.outbox
 
 
-def test_an_answer_after_the_end_is_dropped() -> None:
+def test_a_response_after_the_end_is_dropped() -> None:
     """The client disconnects while its request is parked: the wait ends, and nothing is sent."""
     target, _ = exchange()
     abandoned: list[str] = []

@@ -55,13 +55,13 @@ def traced(cluster: EmbeddedCluster, traces: Traces) -> TracedProducer:
 
 def test_a_record_has_a_span_until_it_is_acknowledged(cluster: EmbeddedCluster) -> None:
     """Below the caller's, with its place in the log; the record's own callback is called too."""
-    answers: list[tuple[RecordMetadata | None, KafkaError | None]] = []
+    responses: list[tuple[RecordMetadata | None, KafkaError | None]] = []
     traces = Traces()
     with traced(cluster, traces) as producer:
         with traces.tracer.start_as_current_span("request") as caller:
             future = producer.send(
                 ProducerRecord("pages", b"x", partition=1),
-                lambda metadata, error: answers.append((metadata, error)),
+                lambda metadata, error: responses.append((metadata, error)),
             )
         offset = future.result(10).offset
     [span] = traces.named("send pages")
@@ -74,7 +74,7 @@ def test_a_record_has_a_span_until_it_is_acknowledged(cluster: EmbeddedCluster) 
         for name in ("system", "destination.name", "destination.partition.id", "kafka.offset")
     )
     assert StatusCode.UNSET is span.status.status_code
-    [(metadata, error)] = answers
+    [(metadata, error)] = responses
     assert error is None
     assert metadata is not None
     assert offset == metadata.offset

@@ -43,7 +43,7 @@ def console(*views: ClusterView, guard: Guard | None = None) -> tuple[Live, Cons
 
 
 class Got:
-    """The console's answer to a request."""
+    """The console's response to a request."""
 
     def __init__(self, app: Console, path: str, query: str = "", **environ: Any) -> None:
         def start(status: str, headers: list[tuple[str, str]]) -> None:

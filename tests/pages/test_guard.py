@@ -1,4 +1,4 @@
-"""Which requests the console answers."""
+"""The requests that the console serves."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_token_is_asked_for(headers: dict[str, str], expected: HTTPStatus | No
 
 
 def test_another_site_cannot_ask_for_data() -> None:
-    """It could not read the answer, but make the console work; a link to the page is fine."""
+    """It could not read the response, but make the console work; a link to the page is fine."""
     cross = {"host": "localhost", "sec_fetch_site": "cross-site"}
     assert HTTPStatus.FORBIDDEN == status(LOCAL, "GET", "/api/messages", **cross)
     assert status(LOCAL, "GET", "/", **cross) is None

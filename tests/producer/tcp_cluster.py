@@ -52,7 +52,7 @@ class TcpCluster(FakeCluster, Closeable):
         self.log_append_time_ms = -1
         """What brokers of 0.10.2 set as the time of messages."""
         self.cuts: deque[int] = deque()
-        self.answer_sizes: set[int] = set()
+        self.response_sizes: set[int] = set()
         self.guilty = b""
         """A value that no broker takes: MessageSizeTooLarge for every set with it."""
         self._lock = threading.Lock()
@@ -111,18 +111,18 @@ class TcpCluster(FakeCluster, Closeable):
                 hang_up(sock)
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
-        answer = super()._metadata(request)
-        answer.brokers = [BrokerEndpoint(b, "127.0.0.1", self._ports[b]) for b in self.brokers]
-        return answer
+        response = super()._metadata(request)
+        response.brokers = [BrokerEndpoint(b, "127.0.0.1", self._ports[b]) for b in self.brokers]
+        return response
 
     def _append(
         self, broker_id: int, topic: str, part: ProducePartition
     ) -> ProducePartitionResponse:
         if self.guilty and self.guilty in bytes(part.message_set):
             return ProducePartitionResponse(part.partition, MessageSizeTooLarge.code, NO_OFFSET)
-        answer = super()._append(broker_id, topic, part)
-        answer.log_append_time_ms = self.log_append_time_ms
-        return answer
+        response = super()._append(broker_id, topic, part)
+        response.log_append_time_ms = self.log_append_time_ms
+        return response
 
     def _accept(self, broker: int, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):  # closed
@@ -174,12 +174,12 @@ class TcpCluster(FakeCluster, Closeable):
             elif isinstance(request, ListGroupsRequest):
                 response = ListGroupsResponse(NO_ERROR, [])
             else:
-                response = self.answer(broker, request)
+                response = self.respond(broker, request)
         if response is None:
             return
         data = codec.encode_response(response, header.correlation_id, request.version)
         if isinstance(request, ProduceRequest):
-            self.answer_sizes.add(len(data))
+            self.response_sizes.add(len(data))
         sock.sendall(data[:size] if is_cut else data)
         if is_cut:
             raise Hangup

@@ -21,8 +21,8 @@ from kafka08.structs import TopicPartition
 from tests.producer.producers import SECONDS, producer_on
 from tests.producer.tcp_cluster import TcpCluster
 
-ANSWER_BYTES = 4 + 4 + 4 + 2 + 1 + 4 + 4 + 2 + 8
-"""Of a Produce answer about one partition of a topic with a name of one letter."""
+RESPONSE_BYTES = 4 + 4 + 4 + 2 + 1 + 4 + 4 + 2 + 8
+"""Of a Produce response about one partition of a topic with a name of one letter."""
 MANY_RETRIES = 1_000_000
 
 
@@ -43,7 +43,7 @@ def check_futures(cluster: TcpCluster, sent: list[tuple[bytes, RecordFuture]]) -
 
 
 @pytest.mark.parametrize("in_flight", [1, 5])
-def test_a_connection_cut_at_every_byte_of_an_answer(cluster: TcpCluster, in_flight: int) -> None:
+def test_a_connection_cut_at_every_byte_of_a_response(cluster: TcpCluster, in_flight: int) -> None:
     """With acks=-1 and retries every record is stored, and once more for each response that was
     lost. Its future has the offset of the acknowledged copy."""
     sent: list[tuple[bytes, RecordFuture]] = []
@@ -55,15 +55,15 @@ def test_a_connection_cut_at_every_byte_of_an_answer(cluster: TcpCluster, in_fli
         reconnect_backoff_ms=1,
         max_in_flight_requests_per_connection=in_flight,
     ) as producer:
-        for size in range(ANSWER_BYTES):
+        for size in range(RESPONSE_BYTES):
             cluster.cut(size)
             value = b"cut after %d" % size
             sent.append((value, producer.send(ProducerRecord("t", value, partition=0))))
             sent[-1][1].result(SECONDS)
         duplicates = check_futures(cluster, sent)
         assert producer.free_bytes == producer.config.buffer_memory
-    assert cluster.answer_sizes == {ANSWER_BYTES}
-    assert duplicates == ANSWER_BYTES
+    assert cluster.response_sizes == {RESPONSE_BYTES}
+    assert duplicates == RESPONSE_BYTES
 
 
 @pytest.mark.parametrize("size", [-1, 0, 20])
@@ -121,7 +121,7 @@ def make_trouble(cluster: TcpCluster, rng: random.Random) -> None:
         code = rng.choice([NotLeaderForPartition.code, RequestTimedOut.code])
         cluster.refuse(tp, *[code] * rng.randint(1, 3))
     elif kind == 1:
-        cluster.cut(rng.randint(-1, ANSWER_BYTES - 1))
+        cluster.cut(rng.randint(-1, RESPONSE_BYTES - 1))
     else:
         cluster.leaders[tp] = 3 - cluster.leaders[tp]
 

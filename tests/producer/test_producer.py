@@ -168,19 +168,19 @@ def test_a_dead_broker_is_survived(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("hang_up", [True, False])
-def test_a_lost_answer_means_a_second_copy(cluster: FakeCluster, hang_up: bool) -> None:
+def test_a_lost_response_means_a_second_copy(cluster: FakeCluster, hang_up: bool) -> None:
     """If the response is lost after the broker stored the message, the retry stores a second copy:
     at least once."""
     lost = [True]
 
     def script(request: Request) -> Response | bytes | None:
-        answer = cluster.answer(1, request)
+        response = cluster.respond(1, request)
         if isinstance(request, ProduceRequest) and lost:
             lost.clear()
             if hang_up:
                 raise Hangup
             return b""
-        return answer
+        return response
 
     cluster.network.broker("b1", PORT, script)
     producer_on(cluster).send(KeyedMessage("t", b"a", key=0))
@@ -191,7 +191,7 @@ def test_silence_ends_in_a_timeout(cluster: FakeCluster) -> None:
     """A broker that does not answer causes FailedToSend, with RequestTimeout as its cause."""
 
     def script(request: Request) -> Response | bytes | None:
-        return b"" if isinstance(request, ProduceRequest) else cluster.answer(1, request)
+        return b"" if isinstance(request, ProduceRequest) else cluster.respond(1, request)
 
     cluster.network.broker("b1", PORT, script)
     with pytest.raises(FailedToSend, match="respond to a ProduceRequest within 12000") as caught:
@@ -324,14 +324,14 @@ def test_many_reasons_are_cut_short(cluster: FakeCluster) -> None:
     assert len(caught.value.messages) == 50
 
 
-def test_an_answer_about_other_partitions_is_a_failure(cluster: FakeCluster) -> None:
+def test_a_response_about_other_partitions_is_a_failure(cluster: FakeCluster) -> None:
     """A partition that the response leaves out does not count as stored."""
 
     def script(request: Request) -> Response | None:
-        answer = cluster.answer(1, request)
-        if isinstance(request, ProduceRequest) and answer is not None:
-            answer.topics.clear()  # type: ignore[attr-defined]
-        return answer
+        response = cluster.respond(1, request)
+        if isinstance(request, ProduceRequest) and response is not None:
+            response.topics.clear()  # type: ignore[attr-defined]
+        return response
 
     cluster.network.broker("b1", PORT, script)
     with pytest.raises(FailedToSend, match="other partitions than those requested"):

@@ -7,7 +7,7 @@ from kafka08.protocol.metadata import BrokerEndpoint, MetadataResponse, TopicMet
 from kafka08.runtime.threads import ThreadRuntime
 from tests.mock_clock import MockClock
 
-ANSWER = MetadataResponse([BrokerEndpoint(1, "b1", 9092)], [TopicMetadata(0, "t", [])])
+RESPONSE = MetadataResponse([BrokerEndpoint(1, "b1", 9092)], [TopicMetadata(0, "t", [])])
 
 
 def metadata() -> ProducerMetadata:
@@ -21,7 +21,7 @@ def metadata() -> ProducerMetadata:
     )
     with made.awaited("t"):
         made.asking(100)
-        made.update(ANSWER, 100)
+        made.update(RESPONSE, 100)
     return made
 
 
@@ -38,10 +38,10 @@ def test_an_update_that_is_wanted_while_a_question_is_under_way_is_asked_for() -
     made.request_update()
     made.asking(110)
     made.request_update()
-    made.update(ANSWER, 110)
+    made.update(RESPONSE, 110)
     assert made.due_in(110) == 1
     made.asking(111)
-    made.update(ANSWER, 111)
+    made.update(RESPONSE, 111)
     assert made.due_in(111) == 300
 
 

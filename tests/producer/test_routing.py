@@ -68,9 +68,9 @@ def test_nothing_to_choose_from(router: Router) -> None:
         router.partition_of("t", None, LED[1:2])
 
 
-@pytest.mark.parametrize("answer", [-1, 3])
-def test_a_partition_that_is_not_there(answer: int) -> None:
+@pytest.mark.parametrize("chosen", [-1, 3])
+def test_a_partition_that_is_not_there(chosen: int) -> None:
     """The error lists the existing partitions."""
-    router = Router(lambda key, partitions: answer, random.Random(7))
-    with pytest.raises(UnknownTopicOrPartition, match=f"partition {answer} of .* 0 to 2"):
+    router = Router(lambda key, partitions: chosen, random.Random(7))
+    with pytest.raises(UnknownTopicOrPartition, match=f"partition {chosen} of .* 0 to 2"):
         router.partition_of("t", "k", LED)

@@ -36,7 +36,7 @@ CLOSED = "connection closed by broker"
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request of a recording with its answer. Frames include the four bytes of their size;
+    """One request of a recording with its response. Frames include the four bytes of their size;
     the stated parts are the recording's own decoding, in its own names."""
 
     name: str

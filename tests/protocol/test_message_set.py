@@ -369,9 +369,9 @@ def captured_produce() -> list[tuple[str, bytes, int]]:
             continue
         _, request = decode_request(bytearray.fromhex(exchange["request_hex"])[4:])
         assert isinstance(request, ProduceRequest)
-        answers = exchange["response"]["body"]["topics"]
-        for topic, answer in zip(request.topics, answers, strict=True):
-            for part, stated in zip(topic.partitions, answer["parts"], strict=True):
+        responses = exchange["response"]["body"]["topics"]
+        for topic, response in zip(request.topics, responses, strict=True):
+            for part, stated in zip(topic.partitions, response["parts"], strict=True):
                 found.append((exchange["name"], bytes(part.message_set), stated["err"]))
     return found
 

@@ -43,8 +43,8 @@ def test_api_versions_is_the_captured_response(name: str) -> None:
     request = bytes.fromhex(ADMIN[name]["request_hex"])[SIZE.size :]
     served = SERVED[Level.V0_10_2]
     header, _ = decode_request(request, served)
-    answer = encode_response(api_versions(served, header.version), header.correlation_id)
-    assert ADMIN[name]["response_hex"] == answer.hex()
+    response = encode_response(api_versions(served, header.version), header.correlation_id)
+    assert ADMIN[name]["response_hex"] == response.hex()
 
 
 def test_several_versions_were_captured() -> None:

@@ -27,7 +27,7 @@ from tests import strategies
 
 DATA = Path(__file__).parent.parent / "data"
 NOW = 1_795_308_211_973
-"""About when the captures were made; of sets that it stamped the answer has the exact time."""
+"""About when the captures were made; of sets that it stamped the response has the exact time."""
 LIMIT = 1_000_012
 THREE: list[tuple[bytes | None, bytes | None]] = [(b"k", b"value"), (b"l", b"x" * 10), (b"", None)]
 TIMES = [5, 9, 7]

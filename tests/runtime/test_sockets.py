@@ -71,11 +71,11 @@ def test_the_next_address_is_tried_when_one_refuses(
     """A host of two addresses of which the first has no broker is connected all the same."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         refusing = closed.getsockname()[1]
-    answers = [
+    responses = [
         (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))
         for port in (refusing, listener.port)
     ]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: responses)
     connecting = SocketConnecting(("two", 1), 0, 0)
     tried = [connecting.stream]
     while True:

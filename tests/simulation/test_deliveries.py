@@ -34,9 +34,9 @@ def deliveries(network: Network, new_process: NewProcess, wrong: list[str]) -> D
         session.start()
         parents = [owner[:end] for end, letter in enumerate(owner) if letter == "/" and end]
         for path, data in [*((parent, "") for parent in parents), (owner, "new-0")]:
-            answer = session.send(Create(path, data))
-            answer.wait(60)
-            answer.outcome()
+            response = session.send(Create(path, data))
+            response.wait(60)
+            response.outcome()
         network.scheduler.is_over = True
 
     process.spawn(claim, (), "claim")

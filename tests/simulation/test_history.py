@@ -12,7 +12,7 @@ TP = TopicPartition("t", 0)
 
 @pytest.fixture
 def history() -> History:
-    """a, b and c were sent; b's answer was lost; somebody has read a and b."""
+    """a, b and c were sent; b's response was lost; a consumer has read a and b."""
     history = History()
     history.acknowledged("sender", TP, 0, b"a")
     history.unknown(TP, b"b")

@@ -29,9 +29,9 @@ def test_a_connection_breaks_at_its_next_write(
     def use() -> None:
         session.start()
         for operation in (Exists("/a"), Create("/a"), Exists("/a")):
-            answer = session.send(operation)
-            answer.wait(60)
-            outcomes.append(answer.outcome())
+            response = session.send(operation)
+            response.wait(60)
+            outcomes.append(response.outcome())
             [link] = zookeeper.links.values() or [None]
             if link is not None and len(outcomes) == 1:
                 breaks = partial(zookeeper.break_link, link, loses_requests=True)

@@ -139,8 +139,8 @@ class Topics:
             request = produce_request(
                 {tp: data}, required_acks=self._required_acks, timeout_ms=10_000
             )
-            answer = produce_results(connection.send(request))[tp]  # type: ignore[arg-type]
-            check(answer.error_code, str(tp))
+            response = produce_results(connection.send(request))[tp]  # type: ignore[arg-type]
+            check(response.error_code, str(tp))
 
         self.client.at_leader(tp, ask)
 

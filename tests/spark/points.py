@@ -6,7 +6,7 @@
 A file `kill-STEP` in the directory: the process that reaches that step dies there by kill -9, and
 the file is gone. A file `hold-STEP`: it leaves a file `held-STEP-` and its id, and waits until
 `hold-STEP` is gone. Steps of a driver's process: `initialOffset`, `latestOffset` and `partitions`,
-when the answer is known and not yet given; of a worker: `read`, after the first batch of rows.
+when the response is known and not yet given; of a worker: `read`, after the first batch of rows.
 """
 
 from __future__ import annotations

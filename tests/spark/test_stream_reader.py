@@ -45,7 +45,7 @@ class Stream:
 
     def __init__(self, creations: Creations | None = None, **given: str) -> None:
         self.creations = creations
-        self.empty_answers = 0
+        self.empty_responses = 0
         self.cluster = LogCluster({"t": {0: 1, 1: 2}})
         for broker_id in self.cluster.brokers:
             self.cluster.network.broker(f"b{broker_id}", PORT, partial(self._answer, broker_id))
@@ -65,16 +65,16 @@ class Stream:
         return StreamReader(self.options, schema, clock, resolver, self.creations)
 
     def _answer(self, broker_id: int, request: Request) -> Response | None:
-        if isinstance(request, MetadataRequest) and self.empty_answers:
-            self.empty_answers -= 1
+        if isinstance(request, MetadataRequest) and self.empty_responses:
+            self.empty_responses -= 1
             return MetadataResponse([], [])
         if isinstance(request, OffsetsRequest) and request.replica_id == DEBUGGING_CONSUMER:
             shapes = self.cluster.shapes
             self.cluster.shapes = {tp: replace(shapes[tp], visible=None) for tp in shapes}
-            answer = self.cluster.answer(broker_id, request)
+            response = self.cluster.respond(broker_id, request)
             self.cluster.shapes = shapes
-            return answer
-        return self.cluster.answer(broker_id, request)
+            return response
+        return self.cluster.respond(broker_id, request)
 
     def write(self, tp: TopicPartition, count: int) -> None:
         self.cluster.write(tp, [(None, b"v")] * count)
@@ -350,7 +350,7 @@ def test_brokers_that_are_starting_lose_nothing(fail: str) -> None:
     stream = Stream(failOnDataLoss=fail)
     end = stream.next(stream.reader.initialOffset())
     stream.write(T0, 5)
-    stream.empty_answers = 7
+    stream.empty_responses = 7
     assert stream.next(end) == {"t": {"0": 15, "1": 20}}
     stream.cluster.client.close()
     stream.cluster.client = ClusterClient(
@@ -358,7 +358,7 @@ def test_brokers_that_are_starting_lose_nothing(fail: str) -> None:
         runtime=stream.cluster.runtime,
     )
     stream.reader = stream.restarted()
-    stream.empty_answers = 7
+    stream.empty_responses = 7
     assert stream.next(end) == {"t": {"0": 15, "1": 20}}
 
 
@@ -445,9 +445,9 @@ def test_commit_for_a_group(storage: str) -> None:
     commits: list[Request] = []
     code = NO_ERROR
 
-    def answer(request: Request) -> Response | None:
+    def respond(request: Request) -> Response | None:
         if not isinstance(request, OffsetCommitRequest):
-            return stream.cluster.answer(1, request)
+            return stream.cluster.respond(1, request)
         commits.append(request)
         return OffsetCommitResponse(
             [
@@ -459,8 +459,8 @@ def test_commit_for_a_group(storage: str) -> None:
             ]
         )
 
-    stream.cluster.network.broker("b1", PORT, answer)
-    stream.cluster.network.broker("b2", PORT, answer)
+    stream.cluster.network.broker("b1", PORT, respond)
+    stream.cluster.network.broker("b2", PORT, respond)
     stream.reader.commit({"t": {"0": 5, "1": 6}})
     (request,) = commits
     assert isinstance(request, OffsetCommitRequest)

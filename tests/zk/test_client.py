@@ -195,8 +195,10 @@ def test_an_ephemeral_of_this_session_is_not_waited_out(zk: ZkClient) -> None:
     """Waiting would be useless, because the znode disappears only with this session. A broker that
     registers a second time has a later timestamp."""
     zk.create_ephemeral("/e", "mine at noon")
-    answers = [True]
-    zk.create_ephemeral("/e", "mine later", expected_mine=lambda _: bool(answers and answers.pop()))
+    responses = [True]
+    zk.create_ephemeral(
+        "/e", "mine later", expected_mine=lambda _: bool(responses and responses.pop())
+    )
     assert "mine at noon" == zk.get("/e").data
 
 

@@ -35,7 +35,7 @@ class Clock:
         self.now += seconds
 
 
-class Answer:
+class FakeResult:
     """A Pending that is ready, or with NEVER never will be."""
 
     def __init__(self, outcome: Any, clock: Clock) -> None:
@@ -63,12 +63,12 @@ class Played:
     calls: list[Operation] = field(default_factory=list)
     session_id: int = SESSION
 
-    def send(self, operation: Operation) -> Answer:
+    def send(self, operation: Operation) -> FakeResult:
         self.calls.append(operation)
         outcome = self.script[type(operation)].pop(0)
         if isinstance(outcome, type):
             outcome = failure(outcome, operation.path)
-        return Answer(outcome, self.clock)
+        return FakeResult(outcome, self.clock)
 
 
 class Connected:

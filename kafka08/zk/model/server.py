@@ -127,7 +127,7 @@ class Server:
             self._close(connection)
         else:
             self._sessions.touch(session, now.elapsed_ms)
-            self._answer(connection, session, xid, request, now)
+            self._respond(connection, session, xid, request, now)
         return self._taken_outputs()
 
     def disconnect(self, connection: int) -> None:
@@ -207,7 +207,7 @@ class Server:
         reply = ConnectReply(session.timeout_ms, session.id, password_of(session.id))
         self._outputs.append(Send(connection, reply))
 
-    def _answer(
+    def _respond(
         self, connection: int, session: Session, xid: int, request: Request, now: Instant
     ) -> None:
         code, result = Code.OK, None

@@ -18,7 +18,7 @@ from tests.broker.thread_broker import ThreadBroker
 from tests.waiting import until
 
 
-def lose_the_next_answer(monkeypatch: pytest.MonkeyPatch, zk: ZkClient) -> None:
+def lose_the_next_response(monkeypatch: pytest.MonkeyPatch, zk: ZkClient) -> None:
     """The next transaction is done and its reply lost, so the client sends it again."""
     write_all = zk.write_all
 

@@ -24,7 +24,7 @@ DEADLINE_SECONDS = 20.0
 PORT = 9092
 CORRELATION_ID = 7
 FIRST, SECOND = (UpdateMetadataRequest(9, epoch, [], []) for epoch in (1, 2))
-ANSWER = UpdateMetadataResponse(0)
+RESPONSE = UpdateMetadataResponse(0)
 MALFORMED = bytes([0, 0, 0, 5, 0, 0, 0, CORRELATION_ID, 0])
 """Its error code has one byte."""
 
@@ -35,23 +35,23 @@ class Channels:
     def __init__(
         self, port: int, connect: Callable[..., socket.socket], timeout_ms: int = 60_000
     ) -> None:
-        self._answers: queue.SimpleQueue[tuple[Request, Response]] = queue.SimpleQueue()
+        self._responses: queue.SimpleQueue[tuple[Request, Response]] = queue.SimpleQueue()
         runtime: Any = ThreadBroker(connect=connect)
         self.manager = ChannelManager(
             runtime,
             controller_id=9,
             client_id="me",
             timeout_ms=timeout_ms,
-            on_response=lambda asked, response: self._answers.put((asked.request, response)),
+            on_response=lambda asked, response: self._responses.put((asked.request, response)),
         )
         self.manager.add(Broker(1, "127.0.0.1", port))
 
     def send(self, *requests: Request) -> None:
         self.manager.send([BrokerRequest(1, request) for request in requests], CORRELATION_ID)
 
-    def answered(self) -> tuple[Request, Response]:
+    def next_response(self) -> tuple[Request, Response]:
         """The next request that got a response, with the response."""
-        return self._answers.get(timeout=DEADLINE_SECONDS)
+        return self._responses.get(timeout=DEADLINE_SECONDS)
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ def accept_first(listener: socket.socket) -> socket.socket:
         Hangup(),
         None,
         b"HTTP/1.1 400 Bad Request",
-        encode_response(ANSWER, CORRELATION_ID + 1),
+        encode_response(RESPONSE, CORRELATION_ID + 1),
         MALFORMED,
     ],
     ids=["closed", "silent", "no broker", "to another request", "malformed"],
@@ -93,16 +93,16 @@ def test_a_request_is_sent_until_it_is_answered(failure: bytes | Hangup | None) 
     failures = [failure, failure]
 
     def script(_: Request) -> Response | bytes | None:
-        answer = failures.pop() if failures else ANSWER
-        if isinstance(answer, Hangup):
-            raise answer
-        return answer
+        response = failures.pop() if failures else RESPONSE
+        if isinstance(response, Hangup):
+            raise response
+        return response
 
     network.broker("127.0.0.1", PORT, script)
     channels = Channels(PORT, network.connect)
     channels.send(FIRST, SECOND)
-    assert channels.answered() == (FIRST, ANSWER)
-    assert channels.answered() == (SECOND, ANSWER)
+    assert channels.next_response() == (FIRST, RESPONSE)
+    assert channels.next_response() == (SECOND, RESPONSE)
     assert [request for _, request in network.asked] == [FIRST, FIRST, FIRST, SECOND]
     assert len(network.opened) == 3
     channels.manager.close()
@@ -116,12 +116,12 @@ def test_a_request_waits_for_its_broker_to_listen() -> None:
     def connect(address: tuple[str, int], timeout: float) -> socket.socket:
         tries.append(address)
         if len(tries) == 3:
-            network.broker(*address, lambda _: ANSWER)
+            network.broker(*address, lambda _: RESPONSE)
         return network.connect(address, timeout)
 
     channels = Channels(PORT, connect)
     channels.send(FIRST)
-    assert channels.answered() == (FIRST, ANSWER)
+    assert channels.next_response() == (FIRST, RESPONSE)
     channels.manager.close()
 
 
@@ -137,7 +137,7 @@ def test_a_silent_broker_is_asked_again_after_controller_socket_timeout_ms(
         assert silent.recv(1) == b""
 
 
-def test_closing_ends_a_wait_for_an_answer(listener: socket.socket) -> None:
+def test_closing_ends_a_wait_for_a_response(listener: socket.socket) -> None:
     """close() ends the channel and its connection at once; queued requests are not sent (on real
     sockets)."""
     channels = Channels(listener.getsockname()[1], socket.create_connection)
@@ -154,7 +154,7 @@ def test_an_unexpected_exception_does_not_end_the_channel(
     handling of a response is logged. Otherwise the broker would get no more requests of this
     controller."""
     network = ScriptedNetwork()
-    network.broker("127.0.0.1", PORT, lambda _: ANSWER)
+    network.broker("127.0.0.1", PORT, lambda _: RESPONSE)
     channels = Channels(PORT, network.connect)
     attempt, note, failures = BrokerChannel._try, channels.manager._on_response, [1, 1]
 
@@ -173,6 +173,6 @@ def test_an_unexpected_exception_does_not_end_the_channel(
     monkeypatch.setattr(BrokerChannel, "_try", fail_once)
     monkeypatch.setattr(channels.manager._channels[1], "_on_response", note_but_first)
     channels.send(FIRST, SECOND)
-    assert channels.answered() == (FIRST, ANSWER)
-    assert channels.answered() == (SECOND, ANSWER)
+    assert channels.next_response() == (FIRST, RESPONSE)
+    assert channels.next_response() == (SECOND, RESPONSE)
     channels.manager.close()

@@ -20,7 +20,7 @@ from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-from tests.broker.controller.conftest import lose_the_next_answer
+from tests.broker.controller.conftest import lose_the_next_response
 
 TP = TopicPartition("t", 0)
 EPOCH = 3
@@ -63,7 +63,7 @@ def test_a_write_whose_reply_was_lost_counts(
     """If ZooKeeper has the state that we tried to write, the write counts as done. A new decision
     would not elect the preferred replica again, and no broker would get LeaderAndIsr."""
     decide = DECISIONS[decision]
-    lose_the_next_answer(monkeypatch, store.zk)
+    lose_the_next_response(monkeypatch, store.zk)
     outcome = Leadership(store, 0).update([TP], lambda _, current: decide(current), EPOCH, known)
     assert (
         {TP: replace(decide(BEFORE), zk_version=1)} == outcome.states == store.leader_and_isr([TP])

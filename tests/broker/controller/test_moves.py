@@ -15,7 +15,7 @@ from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from tests.broker.controller.conftest import Cluster, lose_the_next_answer
+from tests.broker.controller.conftest import Cluster, lose_the_next_response
 from tests.broker.scripted_broker import ScriptedBroker
 from tests.waiting import until
 
@@ -294,7 +294,7 @@ class TestPreferredElection:
         one, two = cluster.broker(1), cluster.broker(2)
         controller = cluster.active_controller(1, auto_leader_rebalance_enable=False)
         away_and_back(cluster, two)
-        lose_the_next_answer(monkeypatch, cluster.zk_of(controller))
+        lose_the_next_response(monkeypatch, cluster.zk_of(controller))
         cluster.zk.create(paths.PREFERRED_ELECTION, nodes.encode_preferred_election([TP]))
         state = cluster.wait_for_state("t", 0, 2, (1, 2))
 

@@ -85,10 +85,12 @@ class Coordinator:
     ) -> int:
         """Commits one offset of topic `t` and returns the code of the response."""
         tp = TopicPartition("t", partition)
-        answers: list[dict[TopicPartition, int]] = []
-        self.offsets.commit(group, {tp: OffsetAndMetadata(offset, metadata, when)}, answers.append)
-        assert len(answers) == 1, "the answer came at once"
-        return answers[0][tp]
+        responses: list[dict[TopicPartition, int]] = []
+        self.offsets.commit(
+            group, {tp: OffsetAndMetadata(offset, metadata, when)}, responses.append
+        )
+        assert len(responses) == 1, "the response came at once"
+        return responses[0][tp]
 
     def fetch(self, group: str, partition: int) -> FetchedOffset:
         tp = TopicPartition("t", partition)

@@ -35,16 +35,16 @@ RANGE: Protocols = (("range", b"m"),)
 class Asked(Generic[T]):
     """A request whose response may still be outstanding."""
 
-    answers: list[T] = field(default_factory=list)
+    responses: list[T] = field(default_factory=list)
 
     @property
     def parked(self) -> bool:
-        return not self.answers
+        return not self.responses
 
     @property
-    def answer(self) -> T:
-        (answer,) = self.answers
-        return answer
+    def response(self) -> T:
+        (response,) = self.responses
+        return response
 
 
 class GroupHarness:
@@ -82,7 +82,7 @@ class GroupHarness:
             session_ms,
             protocol_type,
             protocols,
-            asked.answers.append,
+            asked.responses.append,
         )
         self.run(self.group.join(request, self.now))
         return asked
@@ -94,7 +94,7 @@ class GroupHarness:
         number = self.group.generation if generation is None else generation
 
         def reply(assignment: bytes, error_code: int) -> None:
-            asked.answers.append((assignment, error_code))
+            asked.responses.append((assignment, error_code))
 
         self.run(self.group.sync(member_id, number, plan or {}, reply, self.now))
         return asked
@@ -123,11 +123,11 @@ class GroupHarness:
 
     def settle(self, members: int) -> list[str]:
         """A STABLE group with this number of new members. The first is the leader."""
-        first = self.join().answer.member_id
+        first = self.join().response.member_id
         joins = [self.join() for _ in range(members - 1)]
         if joins:
             joins.insert(0, self.join(first))
-        ids = [first, *(join.answer.member_id for join in joins[1:])]
+        ids = [first, *(join.response.member_id for join in joins[1:])]
         for member_id in reversed(ids):
             self.sync(member_id, plan={known: known.encode() for known in ids})
         return ids

@@ -130,13 +130,13 @@ def test_sync(level: Level) -> None:
     """The code is 25 for an unknown member, 22 for another generation, 27 while members join. In
     STABLE the response has the assignment. A follower's request waits."""
     for state in (EMPTY, DEAD) if level is Level.V0_10_2 else (DEAD,):
-        assert (b"", 25) == MAKE[state](level).sync(MEMBER).answer
+        assert (b"", 25) == MAKE[state](level).sync(MEMBER).response
     for state in (PREPARING, AWAITING, STABLE):
         harness = MAKE[state](level)
-        assert (b"", 25) == harness.sync(STRANGER, 99).answer
-        assert (b"", 22) == harness.sync(MEMBER, 99).answer
-    assert (b"", 27) == preparing(level).sync(MEMBER).answer
-    assert (b"m1", 0) == stable(level).sync(MEMBER).answer
+        assert (b"", 25) == harness.sync(STRANGER, 99).response
+        assert (b"", 22) == harness.sync(MEMBER, 99).response
+    assert (b"", 27) == preparing(level).sync(MEMBER).response
+    assert (b"m1", 0) == stable(level).sync(MEMBER).response
     assert awaiting(level).sync("m2").parked
 
 
@@ -181,7 +181,7 @@ def test_join_with_an_unknown_member_id(level: Level, state: GroupState) -> None
     """The code is 25 with the same id, and no member is added."""
     harness = MAKE[state](level)
     before = dict(harness.group.members)
-    result = harness.join(STRANGER).answer
+    result = harness.join(STRANGER).response
     assert (25, STRANGER, 0, "", "", ()) == (
         result.error_code,
         result.member_id,
@@ -199,26 +199,26 @@ def test_join_without_a_common_protocol(level: Level, state: GroupState) -> None
     """The code is 23 for another protocol type, no common protocol, or no protocol at all. It comes
     before 25."""
     for member in (NOBODY, MEMBER, STRANGER):
-        assert 23 == MAKE[state](level).join(member, protocol_type="connect").answer.error_code
-        assert 23 == MAKE[state](level).join(member, OTHER).answer.error_code
-        assert 23 == MAKE[state](level).join(member, ()).answer.error_code
+        assert 23 == MAKE[state](level).join(member, protocol_type="connect").response.error_code
+        assert 23 == MAKE[state](level).join(member, OTHER).response.error_code
+        assert 23 == MAKE[state](level).join(member, ()).response.error_code
 
 
 def test_an_empty_group_takes_another_protocol_type() -> None:
     """An empty group accepts another protocol type, as captured (join-empty-other-type). A request
     without protocols is refused."""
     harness = empty(Level.V0_10_2)
-    assert 23 == harness.join(protocols=()).answer.error_code
+    assert 23 == harness.join(protocols=()).response.error_code
     assert EMPTY is harness.group.state
-    assert 0 == harness.join(protocols=OTHER, protocol_type="connect").answer.error_code
+    assert 0 == harness.join(protocols=OTHER, protocol_type="connect").response.error_code
     assert ("connect", "roundrobin") == (harness.group.protocol_type, harness.group.protocol)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_dead_group_accepts_no_member(level: Level) -> None:
     """A new member and an old one get 25."""
-    assert 25 == dead(level).join().answer.error_code
-    assert 25 == dead(level).join(MEMBER).answer.error_code
+    assert 25 == dead(level).join().response.error_code
+    assert 25 == dead(level).join(MEMBER).response.error_code
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -227,15 +227,15 @@ def test_an_unchanged_member_gets_the_current_generation(level: Level) -> None:
     response. In AWAITING_SYNC the leader gets the members too; in STABLE its join begins a
     rebalance."""
     harness = awaiting(level)
-    result = harness.join("m1").answer
+    result = harness.join("m1").response
     assert (2, "m1", (("m1", b"m"), ("m2", b"m"))) == (
         result.generation,
         result.leader_id,
         result.members,
     )
-    assert () == harness.join("m2").answer.members
+    assert () == harness.join("m2").response.members
     harness = stable(level)
-    assert (2, ()) == (harness.join("m2").answer.generation, harness.join("m2").answer.members)
+    assert (2, ()) == (harness.join("m2").response.generation, harness.join("m2").response.members)
     assert STABLE is harness.group.state
     assert harness.join("m1").parked
     assert PREPARING is harness.group.state
@@ -249,7 +249,7 @@ def test_changed_metadata_begins_a_rebalance(level: Level, state: GroupState) ->
     parked = harness.sync("m2") if state is AWAITING else None
     assert harness.join("m1", (("range", b"changed"),)).parked
     assert PREPARING is harness.group.state
-    assert parked is None or parked.answer == (b"", 27)
+    assert parked is None or parked.response == (b"", 27)
 
 
 # The course of a rebalance
@@ -259,7 +259,7 @@ def test_changed_metadata_begins_a_rebalance(level: Level, state: GroupState) ->
 def test_the_first_member_leads_generation_1_at_once(level: Level) -> None:
     """There is no initial delay, which is of 0.11."""
     harness = GroupHarness(level)
-    result = harness.join().answer
+    result = harness.join().response
     assert ("m1", 1, "range", "m1", (("m1", b"m"),)) == (
         result.member_id,
         result.generation,
@@ -277,9 +277,9 @@ def test_joins_wait_for_every_known_member(level: Level) -> None:
     assert newcomer.parked
     assert follower.parked
     leader = harness.join("m1")
-    assert {3} == {asked.answer.generation for asked in (newcomer, follower, leader)}
-    assert {"m1", "m2", "m3"} == {member for member, _ in leader.answer.members}
-    assert () == newcomer.answer.members
+    assert {3} == {asked.response.generation for asked in (newcomer, follower, leader)}
+    assert {"m1", "m2", "m3"} == {member for member, _ in leader.response.members}
+    assert () == newcomer.response.members
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -294,7 +294,7 @@ def test_syncs_wait_for_the_append_of_the_record(level: Level) -> None:
     assert AWAITING is harness.group.state
     assert {"m1": b"all", "m2": b""} == harness.appends[0].assignments
     harness.finish_append()
-    assert ((b"", 0), (b"all", 0)) == (follower.answer, leader.answer)
+    assert ((b"", 0), (b"all", 0)) == (follower.response, leader.response)
     assert STABLE is harness.group.state
 
 
@@ -305,7 +305,7 @@ def test_a_failed_append_begins_a_rebalance(level: Level) -> None:
     harness.appends_at_once = False
     leader = harness.sync("m1")
     harness.finish_append(15)
-    assert (b"", 15) == leader.answer
+    assert (b"", 15) == leader.response
     assert PREPARING is harness.group.state
 
 
@@ -317,7 +317,7 @@ def test_a_rebalance_wins_over_an_append_under_way(level: Level) -> None:
     harness.appends_at_once = False
     leader = harness.sync("m1", plan={"m1": b"old"})
     harness.join()
-    assert (b"", 27) == leader.answer
+    assert (b"", 27) == leader.response
     harness.join("m2")
     harness.join("m1")
     assert AWAITING is harness.group.state
@@ -325,7 +325,7 @@ def test_a_rebalance_wins_over_an_append_under_way(level: Level) -> None:
     assert AWAITING is harness.group.state
     harness.sync("m1", plan={"m1": b"new"})
     harness.finish_append()
-    assert (b"new", 0) == harness.sync("m1").answer
+    assert (b"new", 0) == harness.sync("m1").response
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -334,10 +334,10 @@ def test_the_leader_stays_until_it_is_removed(level: Level) -> None:
     harness = stable(level)
     harness.join()
     harness.join("m1")
-    assert "m1" == harness.join("m2").answer.leader_id
+    assert "m1" == harness.join("m2").response.leader_id
     harness.leave("m1")
     harness.join("m3")
-    assert "m2" == harness.join("m2").answer.leader_id
+    assert "m2" == harness.join("m2").response.leader_id
 
 
 def test_the_last_member_leaves_an_empty_generation_behind() -> None:
@@ -350,7 +350,7 @@ def test_the_last_member_leaves_an_empty_generation_behind() -> None:
         harness.group.leader_id,
     )
     assert StoredGroup("consumer", 2, None, None, []) == harness.records[-1].record
-    assert 3 == harness.join().answer.generation
+    assert 3 == harness.join().response.generation
 
 
 def test_the_last_leave_of_0_9_ends_the_group() -> None:
@@ -366,11 +366,11 @@ def test_a_removed_member_hears_so(level: Level) -> None:
     harness = stable(level)
     join = harness.join()
     harness.leave("m3")
-    assert 25 == join.answer.error_code
+    assert 25 == join.response.error_code
     harness = awaiting(level)
     sync = harness.sync("m2")
     harness.leave("m2")
-    assert (b"", 25) == sync.answer
+    assert (b"", 25) == sync.response
 
 
 # Time
@@ -387,7 +387,7 @@ def test_a_member_that_does_not_join_in_time_is_removed(level: Level) -> None:
     harness.advance(1999)
     assert newcomer.parked
     harness.advance(1)
-    result = newcomer.answer
+    result = newcomer.response
     assert (2, "m2", ["m2", "m3"]) == (
         result.generation,
         result.leader_id,
@@ -436,7 +436,7 @@ def test_a_parked_request_keeps_its_member(level: Level) -> None:
     harness.advance(48_999)
     assert newcomer.parked
     harness.advance(1)
-    assert 0 == newcomer.answer.error_code
+    assert 0 == newcomer.response.error_code
     harness.advance(5999)
     assert ["m2"] == list(harness.group.members)
     harness.advance(1)
@@ -453,7 +453,7 @@ def test_a_member_that_joins_again_does_not_expire_while_it_waits() -> None:
     assert again.parked
     assert "m1" in harness.group.members
     harness.join("m2")
-    assert 3 == again.answer.generation
+    assert 3 == again.response.generation
     assert harness.sessions["m1"] == harness.now + SESSION_MS
 
 
@@ -463,7 +463,7 @@ def test_a_leader_that_never_syncs_is_removed(level: Level) -> None:
     harness = awaiting(level)
     follower = harness.sync("m2")
     harness.advance(SESSION_MS)
-    assert (b"", 27) == follower.answer
+    assert (b"", 27) == follower.response
     assert ["m2"] == list(harness.group.members)
 
 
@@ -499,9 +499,9 @@ def test_a_loaded_group_continues(level: Level) -> None:
         harness.group.protocol,
     )
     assert 0 == harness.heartbeat("m2")
-    assert (b"m2", 0) == harness.sync("m2").answer
+    assert (b"m2", 0) == harness.sync("m2").response
     assert {"m1": SESSION_MS, "m2": SESSION_MS} == harness.sessions
-    assert () == harness.join("m2").answer.members
+    assert () == harness.join("m2").response.members
 
 
 def test_a_loaded_member_supports_the_protocol_of_the_record_alone() -> None:
@@ -512,8 +512,8 @@ def test_a_loaded_member_supports_the_protocol_of_the_record_alone() -> None:
     harness = GroupHarness()
     harness.group, actions = Group.loaded("g", Level.V0_10_2, record, 0.0)
     harness.run(actions)
-    assert 23 == harness.join(protocols=OTHER).answer.error_code
-    assert 8 == harness.join("m1", (*RANGE, *OTHER)).answer.generation
+    assert 23 == harness.join(protocols=OTHER).response.error_code
+    assert 8 == harness.join("m1", (*RANGE, *OTHER)).response.generation
     assert harness.join(protocols=OTHER).parked
 
 
@@ -531,12 +531,12 @@ def test_unloading_completes_parked_requests(level: Level) -> None:
     harness = preparing(level)
     join = harness.join("m2")
     harness.unload()
-    assert 16 == join.answer.error_code
+    assert 16 == join.response.error_code
     assert ({}, None) == (harness.sessions, harness.rebalance_due)
     harness = awaiting(level)
     sync = harness.sync("m2")
     harness.unload()
-    assert (b"", 16) == sync.answer
+    assert (b"", 16) == sync.response
     assert {} == harness.sessions
 
 

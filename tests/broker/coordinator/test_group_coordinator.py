@@ -410,7 +410,7 @@ def test_responses_during_a_load(broker: Broker, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_stopping_broker_says_so(broker: Broker) -> None:
-    """A broker that stops answers 15 to every request."""
+    """A broker that stops responds with error 15 to every request."""
     joined = broker.settle()
     broker.world.context.group_coordinator.shutdown()
     assert 15 == broker.join().error_code

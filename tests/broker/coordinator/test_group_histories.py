@@ -141,10 +141,10 @@ class History:
     def hear(self) -> None:
         for client in self.clients:
             if client.join is not None and not client.join.parked:
-                result, client.join = client.join.answer, None
+                result, client.join = client.join.response, None
                 self.joined(client, result)
             if client.sync is not None and not client.sync.parked:
-                (assignment, code), client.sync = client.sync.answer, None
+                (assignment, code), client.sync = client.sync.response, None
                 if code == 0:
                     assert assignment in {b"", b"%d" % client.generation}
                 elif code == 25:

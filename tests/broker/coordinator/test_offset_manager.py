@@ -61,13 +61,13 @@ def test_long_metadata_is_refused_and_not_kept(coordinator: Coordinator) -> None
     coordinator.lead(1)
     limit = coordinator.config.offset_metadata_max_bytes
     long, short = TopicPartition("t", 0), TopicPartition("t", 1)
-    answers: list[dict[TopicPartition, int]] = []
+    responses: list[dict[TopicPartition, int]] = []
     offsets = {
         long: OffsetAndMetadata(5, "x" * (limit + 1)),
         short: OffsetAndMetadata(6, "x" * limit),
     }
-    coordinator.offsets.commit("a", offsets, answers.append)
-    assert answers == [{long: 12, short: 0}]
+    coordinator.offsets.commit("a", offsets, responses.append)
+    assert responses == [{long: 12, short: 0}]
     assert coordinator.fetch("a", 0) == NONE
     assert coordinator.fetch("a", 1).offset == 6
 
@@ -98,12 +98,12 @@ def test_an_unacknowledged_commit_is_not_seen(coordinator: Coordinator) -> None:
     keeps the earlier offset."""
     coordinator.lead(1, isr=(1, 2))
     tp = TopicPartition("t", 0)
-    answers: list[dict[TopicPartition, int]] = []
-    coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, answers.append)
-    assert answers == []
+    responses: list[dict[TopicPartition, int]] = []
+    coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, responses.append)
+    assert responses == []
     assert coordinator.fetch("a", 0) == NONE
     coordinator.runtime.advance(coordinator.config.offsets_commit_timeout_ms / 1000 + 0.1)
-    assert answers == [{tp: 7}]
+    assert responses == [{tp: 7}]
     assert coordinator.fetch("a", 0) == NONE
 
 
@@ -111,12 +111,12 @@ def test_a_commit_is_seen_when_the_isr_has_it(coordinator: Coordinator) -> None:
     """The follower's next fetch acknowledges the commit."""
     coordinator.lead(1, isr=(1, 2))
     tp = TopicPartition("t", 0)
-    answers: list[dict[TopicPartition, int]] = []
-    coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, answers.append)
+    responses: list[dict[TopicPartition, int]] = []
+    coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, responses.append)
     coordinator.replica_manager.record_follower_fetches(
         [coordinator.replica_manager.partition(TopicPartition(OFFSETS_TOPIC, 1))], [1], 2
     )
-    assert answers == [{tp: 0}]
+    assert responses == [{tp: 0}]
     assert coordinator.fetch("a", 0) == FetchedOffset(5, "")
 
 
@@ -182,9 +182,9 @@ def test_compressed_commits_are_loaded(tmp_path: Path) -> None:
     first = Coordinator(tmp_path, offsets_topic_compression_codec="gzip")
     first.lead(1)
     tps = {TopicPartition("t", number): OffsetAndMetadata(number) for number in range(5)}
-    answers: list[dict[TopicPartition, int]] = []
-    first.offsets.commit("a", tps, answers.append)
-    assert set(answers[0].values()) == {0}
+    responses: list[dict[TopicPartition, int]] = []
+    first.offsets.commit("a", tps, responses.append)
+    assert set(responses[0].values()) == {0}
     first.close()
     again = Coordinator(tmp_path)
     again.lead(1)

@@ -34,26 +34,26 @@ FIRST = Generation(1, "member-1")
 
 
 class Coordinator:
-    """Answers commits, as a cluster and as a connection to it, one whenever `let_answer` says.
+    """Responds to commits, as a cluster and a connection to it, whenever `let_respond` allows it.
 
     requests   partition → offset of each
-    refusals   codes by partition, of the answers to come
+    refusals   codes by partition, of the responses to come
     """
 
     def __init__(self) -> None:
         self.requests: list[dict[TopicPartition, int]] = []
         self.refusals: list[dict[TopicPartition, int]] = []
-        self._answers = threading.Semaphore(0)
+        self._responses = threading.Semaphore(0)
 
-    def let_answer(self, count: int = 1) -> None:
-        self._answers.release(count)
+    def let_respond(self, count: int = 1) -> None:
+        self._responses.release(count)
 
     def ask_coordinator(self, group: str, ask: Callable[[Any], None], **_: object) -> None:
         ask(self)
 
     def send(self, request: OffsetCommitRequest, **_: object) -> OffsetCommitResponse:
         self.requests.append({tp: p.offset for tp, p in by_partition(request.topics).items()})
-        assert self._answers.acquire(timeout=60)
+        assert self._responses.acquire(timeout=60)
         codes = self.refusals.pop(0) if self.refusals else {}
         return OffsetCommitResponse(
             [
@@ -113,7 +113,7 @@ def commits() -> Iterator[Commits]:
     commits = Commits()
     yield commits
     commits.committer.stop()
-    commits.coordinator.let_answer(1000)
+    commits.coordinator.let_respond(1000)
     commits.committer.join(60)
 
 
@@ -121,7 +121,7 @@ def test_commits_queued_during_a_request_go_in_one(commits: Commits) -> None:
     """The request has the last offset of each partition; each commit completes by itself, in
     order."""
     queued = [commits.request({A if n % 3 else B: n}) for n in range(1, 1001)]
-    commits.coordinator.let_answer(2)
+    commits.coordinator.let_respond(2)
     assert [None] * 1001 == commits.await_done(1001)
     assert queued == commits.done[1:]
     assert [{A: 0}, {A: 1000, B: 999}] == commits.coordinator.requests
@@ -132,7 +132,7 @@ def test_each_commit_has_the_errors_of_its_own_partitions(commits: Commits) -> N
     commits.request({A: 1})
     commits.request({B: 2})
     commits.coordinator.refusals = [{}, {B: OffsetMetadataTooLarge.code}]
-    commits.coordinator.let_answer(2)
+    commits.coordinator.let_respond(2)
     errors = commits.await_done(3)
     assert [None, None] == errors[:2]
     assert isinstance(errors[2], OffsetMetadataTooLarge)
@@ -144,7 +144,7 @@ def test_generations_do_not_share_a_request(commits: Commits) -> None:
     commits.request({A: 2})
     commits.request({A: 3}, Generation(2, "member-1"))
     commits.coordinator.refusals = [{}, {A: IllegalGeneration.code}]
-    commits.coordinator.let_answer(3)
+    commits.coordinator.let_respond(3)
     first, *fenced, last = commits.await_done(4)
     assert [None, None] == [first, last]
     assert all(isinstance(error, CommitFailed) for error in fenced)
@@ -158,7 +158,7 @@ def test_a_commit_that_may_be_retried_is_the_last_of_its_request(commits: Commit
     commits.request({A: 2}, give_up_at=THREADS.monotonic() + 60)
     commits.request({A: 3})
     commits.coordinator.refusals = [{}, dict.fromkeys((A, B), NotCoordinatorForConsumer.code)]
-    commits.coordinator.let_answer(4)
+    commits.coordinator.let_respond(4)
     errors = commits.await_done(4)
     assert isinstance(errors[1], NotCoordinatorForConsumer)
     assert [None] * 3 == [errors[0], *errors[2:]]

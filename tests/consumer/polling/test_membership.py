@@ -44,7 +44,7 @@ def new() -> Membership:
     return Membership("g", TIMEOUTS)
 
 
-def join_answer(
+def join_response(
     *, code: int = 0, generation: int = 1, leader: str = "other", members: int = 0
 ) -> JoinGroupResponse:
     listed = [JoinGroupMember(f"m{n}", b"") for n in range(members)]
@@ -61,7 +61,7 @@ def joining() -> Membership:
 def syncing() -> Membership:
     member = joining()
     member.join_request(PROTOCOLS)
-    member.joined(join_answer(), 1.0)
+    member.joined(join_response(), 1.0)
     return member
 
 
@@ -85,7 +85,7 @@ def test_a_member_waits_for_its_reader_then_joins_syncs_and_beats() -> None:
     request = member.join_request(PROTOCOLS)
     assert (request.member_id, request.session_timeout_ms) == ("", 10_000)
     assert (request.rebalance_timeout_ms, request.protocols) == (300_000, PROTOCOLS)
-    member.joined(join_answer(), 1.0)
+    member.joined(join_response(), 1.0)
     sync = member.due(1.0)
     assert isinstance(sync, Sync)
     assert (sync.request.generation, sync.request.member_id) == (1, "me")
@@ -102,9 +102,9 @@ def test_a_member_waits_for_its_reader_then_joins_syncs_and_beats() -> None:
 
 
 def test_a_leader_assigns_before_it_syncs() -> None:
-    """The members of the answer are given out, and their shares are sent."""
+    """The members of the response are given out, and their shares are sent."""
     member = joining()
-    member.joined(join_answer(leader="me", members=2), 1.0)
+    member.joined(join_response(leader="me", members=2), 1.0)
     action = member.due(1.0)
     assert isinstance(action, Assign)
     assert [one.member_id for one in action.members] == ["m0", "m1"]
@@ -158,7 +158,7 @@ def test_a_fenced_member_lost_its_partitions(
         assert member.join_request(PROTOCOLS).member_id == ""
 
 
-def test_an_old_answer_does_not_throw_it_out() -> None:
+def test_an_old_response_does_not_throw_it_out() -> None:
     """A commit or heartbeat of the last generation is refused after the next one began."""
     member = stable()
     member.refused_commit(UnknownMemberId.code, Generation(0, "me"))
@@ -170,16 +170,16 @@ def test_an_old_answer_does_not_throw_it_out() -> None:
     "error", [OffsetsLoadInProgress, ConsumerCoordinatorNotAvailable], ids=lambda e: e.__name__
 )
 def test_a_passing_refusal_is_tried_again_after_the_backoff(error: type[KafkaError]) -> None:
-    """To Join, Sync and Heartbeat; the trouble is over with the first answer."""
+    """To Join, Sync and Heartbeat; the trouble is over with the first response."""
     code = error.code  # type: ignore[attr-defined]
     member = joining()
-    member.joined(join_answer(code=code), 1.0)
+    member.joined(join_response(code=code), 1.0)
     assert member.due(1.0) == Wait(1.1)
     assert (type(member.outage.error), member.outage.since) == (error, 1.0)
     assert member.due(1.2) == Join()
-    member.joined(join_answer(code=code), 1.2)
+    member.joined(join_response(code=code), 1.2)
     assert member.outage.since == 1.0
-    member.joined(join_answer(), 1.4)
+    member.joined(join_response(), 1.4)
     assert member.outage.error is None
     member.synced(SyncGroupResponse(code, b""), 2.0)
     assert member.due(2.1) == Join()
@@ -216,7 +216,7 @@ def test_a_join_with_an_id_that_is_forgotten_goes_on_without_one() -> None:
     member = stable()
     member.heard(HeartbeatResponse(RebalanceInProgress.code), 1, 5.0)
     member.give_up()
-    member.joined(join_answer(code=UnknownMemberId.code), 5.0)
+    member.joined(join_response(code=UnknownMemberId.code), 5.0)
     assert member.due(5.0) == Join()
     assert member.join_request(PROTOCOLS).member_id == ""
 
@@ -227,7 +227,7 @@ def test_each_refused_attempt_is_reported_once(error: type[KafkaError]) -> None:
     member = joining()
     for _ in range(2):
         assert member.due(1.0) == Join()
-        member.joined(join_answer(code=error.code), 1.0)  # type: ignore[attr-defined]
+        member.joined(join_response(code=error.code), 1.0)  # type: ignore[attr-defined]
         assert member.due(1.0) == Wait(inf)
         assert isinstance(member.retry(), error)
         assert member.retry() is None
@@ -243,7 +243,7 @@ def test_each_refused_attempt_is_reported_once(error: type[KafkaError]) -> None:
 def test_a_refusal_names_the_key(error: type[KafkaError], key: str) -> None:
     """The error has the configuration key."""
     member = joining()
-    member.joined(join_answer(code=error.code), 1.0)  # type: ignore[attr-defined]
+    member.joined(join_response(code=error.code), 1.0)  # type: ignore[attr-defined]
     assert key in str(member.retry())
 
 
@@ -271,11 +271,11 @@ def test_a_reader_in_a_poll_or_an_iteration_stays_in_the_group() -> None:
 
 
 def test_another_subscription_during_a_join_is_joined_with_afterwards() -> None:
-    """The answer to the join under way is for the old one."""
+    """The response to the join under way is for the old one."""
     member = joining()
     member.join_request(PROTOCOLS)
     member.subscribe(1.0)
-    member.joined(join_answer(), 1.0)
+    member.joined(join_response(), 1.0)
     member.synced(SyncGroupResponse(0, b""), 1.0)
     assert member.must_give_up
     assert member.take_assignment() is None
@@ -284,7 +284,7 @@ def test_another_subscription_during_a_join_is_joined_with_afterwards() -> None:
 def test_an_assignor_that_fails_is_tried_in_another_generation() -> None:
     """The member joins again only after the reader has taken the error."""
     member = joining()
-    member.joined(join_answer(leader="me", members=2), 1.0)
+    member.joined(join_response(leader="me", members=2), 1.0)
     assert isinstance(member.due(1.0), Assign)
     member.refused(KafkaError("assign failed"))
     assert member.due(1.0) == Wait(inf)
@@ -299,7 +299,7 @@ def test_a_member_that_unsubscribes_leaves() -> None:
         member.unsubscribe()
         assert isinstance(member.due(5.0), Leave) == in_group
         assert member.generation.id == NO_GENERATION
-        member.joined(join_answer(), 5.0)
+        member.joined(join_response(), 5.0)
         member.synced(SyncGroupResponse(0, b""), 5.0)
         member.heard(HeartbeatResponse(UnknownMemberId.code), 1, 5.0)
         assert member.phase is Phase.OUTSIDE
@@ -315,7 +315,7 @@ def test_a_commit_in_a_rebalance_reports_it() -> None:
     assert member.generation == Generation(1, "me")
 
 
-def test_an_answer_ends_a_trouble() -> None:
+def test_a_response_ends_a_trouble() -> None:
     """To a Sync and to a heartbeat, which is the last one for its interval."""
     member = syncing()
     member.failed(ConnectionFailed("gone"), 1.0)

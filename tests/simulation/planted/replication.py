@@ -182,7 +182,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
-    "an answer for a partition followed no more is appended",
+    "a response for a partition followed no more is appended",
     "replication",
     "appends as a follower",
     (Fault.ELECT, Fault.KILL),

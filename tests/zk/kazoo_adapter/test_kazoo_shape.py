@@ -43,7 +43,7 @@ def test_the_fields_that_the_session_reads() -> None:
     assert isinstance(client._connection, ConnectionHandler)
 
 
-def test_the_answers_that_last_heard_reads() -> None:
+def test_the_responses_that_last_heard_reads() -> None:
     """A response begins with a header that has `xid`; the first response of a connection has
     `time_out`."""
     assert ReplyHeader._fields[0] == "xid"

@@ -17,14 +17,14 @@ class Connection:
     """The methods of kazoo's ConnectionHandler that LastHeard wraps."""
 
     def __init__(self) -> None:
-        self.answers: list[int] = []
+        self.responses: list[int] = []
         self.granted_ms = 4000
 
     def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:
         pass
 
     def _read_header(self, timeout: float) -> Any:
-        return SimpleNamespace(xid=self.answers.pop(0)), b"", 0
+        return SimpleNamespace(xid=self.responses.pop(0)), b"", 0
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         return SimpleNamespace(time_out=self.granted_ms), None
@@ -33,7 +33,7 @@ class Connection:
         self._submit(None, 1, xid)
 
     def receive(self, xid: int) -> None:
-        self.answers.append(xid)
+        self.responses.append(xid)
         self._read_header(1)
 
 
@@ -52,7 +52,7 @@ def heard(connection: Connection, clock: MockClock) -> LastHeard:
     return LastHeard(connection, clock, timeout_ms=6000)
 
 
-def test_an_answer_proves_when_its_request_was_sent(
+def test_a_response_proves_when_its_request_was_sent(
     heard: LastHeard, connection: Connection, clock: MockClock
 ) -> None:
     """A response counts from the time at which its request was sent, because the process may have

@@ -98,14 +98,14 @@ def the_parents_watch_fires_before_the_znodes(patch: pytest.MonkeyPatch) -> None
 
 @defect
 def a_reply_comes_before_the_events_of_its_write(patch: pytest.MonkeyPatch) -> None:
-    answer = Server._answer
+    respond = Server._respond
 
     def hasty(self: Server, *arguments: Any) -> None:
-        answer(self, *arguments)
+        respond(self, *arguments)
         outputs = self._outputs
         outputs.sort(key=lambda o: not (isinstance(o, Send) and isinstance(o.message, Reply)))
 
-    patch.setattr(Server, "_answer", hasty)
+    patch.setattr(Server, "_respond", hasty)
 
 
 @defect

@@ -376,8 +376,8 @@ class RealZooKeeper:
         """The zxid of the last write of any client."""
         with socket.create_connection(self._address) as connection:
             connection.sendall(b"srvr")
-            answer = b"".join(iter(partial(connection.recv, 4096), b""))
-        [zxid] = re.findall(rb"Zxid: 0x([0-9a-f]+)", answer)
+            response = b"".join(iter(partial(connection.recv, 4096), b""))
+        [zxid] = re.findall(rb"Zxid: 0x([0-9a-f]+)", response)
         return int(zxid, 16)
 
     def close(self) -> None:

@@ -145,7 +145,7 @@ def test_outstanding_operations_fail_when_the_connection_is_lost(
     zk.create("/a", "1")
     sent = [session.send(Get("/a")) for _ in range(3)]
     session._lose_connection()
-    assert [type(answer.outcome()) for answer in sent] == [ConnectionLost] * 3
+    assert [type(response.outcome()) for response in sent] == [ConnectionLost] * 3
     queued = session.send(Get("/a"))
     queued.wait(TIMEOUT_MS / 1000)
     assert queued.outcome() == Node("1", 0)

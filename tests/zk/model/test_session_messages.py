@@ -145,7 +145,7 @@ def test_an_expired_session_is_followed_by_a_new_one(stage: Stage) -> None:
     assert stage.link.sent == [ConnectRequest(0, TIMEOUT_MS, 0, bytes(16))]
 
 
-def test_an_answer_proves_when_its_request_was_sent(stage: Stage) -> None:
+def test_a_response_proves_when_its_request_was_sent(stage: Stage) -> None:
     """The contact counts from when the request was sent, not from when the response arrived."""
     stage.world.now = 1
     stage.accept()
@@ -166,7 +166,7 @@ def test_requests_are_counted_and_heartbeats_are_not(stage: Stage) -> None:
     assert stage.session.requests_sent == 1
 
 
-def test_whatever_comes_counts_as_an_answer_to_a_heartbeat(stage: Stage) -> None:
+def test_whatever_comes_counts_as_a_response_to_a_heartbeat(stage: Stage) -> None:
     """Any message proves that the connection works, also while the heartbeat's reply waits behind
     others."""
     stage.accept()
@@ -198,12 +198,12 @@ def test_messages_on_an_old_connection_are_ignored(stage: Stage) -> None:
     old = stage.link
     stage.lose()
     stage.accept()
-    answer = stage.session.send(Get("/a"))
+    response = stage.session.send(Get("/a"))
     stage.session.on_message(old, Reply(1, 5, Code.NO_NODE))
-    assert not answer.ready()
+    assert not response.ready()
     stage.session.on_closed(old)
     stage.receive(reply_to(1))
-    assert answer.outcome() == Node("x", 0)
+    assert response.outcome() == Node("x", 0)
 
 
 def test_xids_start_again_with_each_connection(stage: Stage) -> None:

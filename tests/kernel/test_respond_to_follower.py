@@ -38,7 +38,7 @@ def payload_of(offsets: Sequence[int], limits: Sequence[int], version: int = 0) 
     return memoryview(encode_request(request, 77, "fetcher"))[4:]
 
 
-def answer(
+def respond(
     kernel: ModuleType,
     leaders: Sequence[Any],
     offsets: Sequence[int],
@@ -48,11 +48,11 @@ def answer(
     version: int = 0,
     high_watermarks: list[int] | None = None,
 ) -> bytes | None:
-    """What `answer_follower` returns to a request for each of these."""
+    """What `respond_to_follower` returns to a request for each of these."""
     positions = [-1] * len(offsets) if positions is None else positions
     limits = [ENOUGH] * len(offsets) if limits is None else limits
     payload = payload_of(offsets, limits, version)
-    found: bytes | None = kernel.answer_follower(
+    found: bytes | None = kernel.respond_to_follower(
         payload,
         list(leaders),
         list(offsets),
@@ -85,10 +85,10 @@ def test_a_follower_gets_what_follows_its_offset(
     tail = a_tail(kernel, File(), descriptor=descriptor, index_tail=index)
     leaders = [a_leader(kernel, tail, high_watermark=hw) for hw in range(6)]
     positions = [-1, 700, -1, -1, 3, -1]
-    found = answer(kernel, leaders, [30, 17, 20, 15, 5, 40], positions, version=version)
+    found = respond(kernel, leaders, [30, 17, 20, 15, 5, 40], positions, version=version)
     starts = (900, 700, 600, 400, 0, 1000)
     assert [(0, hw, BYTES[at:]) for hw, at in enumerate(starts)] == sets_of(found, version)
-    earlier = answer(kernel, leaders[:1], [30], high_watermarks=[-7], version=version)
+    earlier = respond(kernel, leaders[:1], [30], high_watermarks=[-7], version=version)
     assert [(0, -7, BYTES[900:])] == sets_of(earlier, version)
     counts = [(leader.fetch_requests, leader.bytes_out) for leader in leaders]
     assert [(2, 0), *[(1, 0)] * 5] == counts
@@ -121,15 +121,15 @@ def test_what_is_not_the_rule_is_left(
     """There is no response, and nothing is counted."""
     tail = a_tail(kernel, File(), **({"descriptor": descriptor} | fields))
     leader = a_leader(kernel, tail, **leading)
-    assert answer(kernel, [leader], [offset], **asked) is None
+    assert respond(kernel, [leader], [offset], **asked) is None
     assert 0 == leader.fetch_requests
 
 
 def test_limits_are_of_all_sets_together(kernel: ModuleType, descriptor: int) -> None:
     """The limits count all sets: two of 100 bytes need 200."""
     leaders = [a_leader(kernel, a_tail(kernel, File(), descriptor=descriptor)) for _ in range(2)]
-    assert answer(kernel, leaders, [30, 30], bytes_max=199) is None
-    assert answer(kernel, leaders, [30, 30], limits=[101, 101], bytes_max=200) is not None
+    assert respond(kernel, leaders, [30, 30], bytes_max=199) is None
+    assert respond(kernel, leaders, [30, 30], limits=[101, 101], bytes_max=200) is not None
 
 
 def test_another_request_is_an_error(kernel: ModuleType, descriptor: int) -> None:
@@ -137,9 +137,9 @@ def test_another_request_is_an_error(kernel: ModuleType, descriptor: int) -> Non
     leaders = [a_leader(kernel, a_tail(kernel, File(), descriptor=descriptor)) for _ in range(2)]
     payload = payload_of([30], [ENOUGH])
     with pytest.raises(ValueError):
-        kernel.answer_follower(payload, leaders, [30, 30], [ENOUGH] * 2, [-1, -1], ENOUGH)
+        kernel.respond_to_follower(payload, leaders, [30, 30], [ENOUGH] * 2, [-1, -1], ENOUGH)
     with pytest.raises(ValueError):
-        kernel.answer_follower(payload, leaders[:1], [30], [ENOUGH], [], ENOUGH)
+        kernel.respond_to_follower(payload, leaders[:1], [30], [ENOUGH], [], ENOUGH)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -159,7 +159,7 @@ def test_both_kernels_answer_the_same(descriptor: int, seed: int) -> None:
         offsets = [drawn.randrange(3, 42) for _ in range(count)]
         positions = [drawn.randrange(-1, 1002) for _ in range(count)]
         limits = [drawn.choice([-1, 0, 300, ENOUGH, ENOUGH]) for _ in range(count)]
-        answers = []
+        responses = []
         for kernel in (native, _python):
             leaders = []
             for one in fields:
@@ -168,6 +168,6 @@ def test_both_kernels_answer_the_same(descriptor: int, seed: int) -> None:
                 )
                 tail = a_tail(kernel, File(), descriptor=descriptor, index_tail=index, **one)
                 leaders.append(a_leader(kernel, tail))
-            found = answer(kernel, leaders, offsets, positions, limits, 1500)
-            answers.append((found, [leader.fetch_requests for leader in leaders]))
-        assert answers[0] == answers[1]
+            found = respond(kernel, leaders, offsets, positions, limits, 1500)
+            responses.append((found, [leader.fetch_requests for leader in leaders]))
+        assert responses[0] == responses[1]
