@@ -1,4 +1,5 @@
-"""Rules about logs, high watermarks and commits, checked ten times a second and after truncations.
+"""Rules about logs, high watermarks and commits, checked ten times a second, after truncations and
+after each new ISR: a follower that joins too early lacks messages for a few milliseconds only.
 
 1. A leader's HW never falls within its epoch.
 2. The log of each later leader has all messages below an earlier leader's HW.
@@ -95,6 +96,10 @@ class LogChecks:
         self._check(with_messages=self._checks % CHECKS_WITH_MESSAGES == 0)
         self._checks += 1
         self._scheduler.call_later(CHECK_SECONDS, self._check_periodically)
+
+    def check_isrs(self) -> None:
+        """Check whether all members of the ISRs have what they must have."""
+        self._check(with_messages=False)
 
     def _on_truncate(self, file: Path) -> None:
         """Check after the step that truncates a log: the next fetch may restore the lost

@@ -176,7 +176,7 @@ class Run:
         self.broken: list[str] = []
         """A sentence for each violation."""
         is_safe = plan.profile == SAFE
-        ZooKeeperChecks(self.zookeeper, self._on_violation, is_safe=is_safe)
+        zookeeper_checks = ZooKeeperChecks(self.zookeeper, self._on_violation, is_safe=is_safe)
         ControllerCheck(
             self.scheduler,
             self.zookeeper,
@@ -189,7 +189,7 @@ class Run:
             if plan.coordinated
             else Deliveries(self.zookeeper, self.brokers, self._on_violation, is_safe=is_safe)
         )
-        LogChecks(
+        log_checks = LogChecks(
             self.scheduler,
             self.zookeeper,
             self.brokers,
@@ -198,6 +198,7 @@ class Run:
             self._on_violation,
             is_safe=is_safe,
         )
+        zookeeper_checks.on_state = log_checks.check_isrs
         self.members = [
             SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
             for number in range(plan.members)

@@ -25,11 +25,14 @@ OFFSET: Final = re.compile(r"/consumers/[^/]+/offsets/[^/]+/\d+")
 
 
 class ZooKeeperChecks:
-    """on_violation   called with a sentence that describes a violation"""
+    """on_violation   called with a sentence that describes a violation
+    on_state       called after each write of a partition's state
+    """
 
     def __init__(
         self, zookeeper: SimZooKeeper, on_violation: Callable[[str], object], *, is_safe: bool
     ) -> None:
+        self.on_state: Callable[[], object] = lambda: None
         self._zookeeper = zookeeper
         self._is_safe = is_safe
         self._on_violation = on_violation
@@ -42,13 +45,17 @@ class ZooKeeperChecks:
     def _on_done(self, process: Process, message: ToServer) -> None:
         if isinstance(message, ConnectRequest):
             return
-        for path in _written(message[1]):
+        is_state = False
+        for path in written_paths(message[1]):
             if path == paths.CONTROLLER_EPOCH:
                 self._check_epoch(process.name)
             elif match := STATE.fullmatch(path):
                 self._check_state(process.name, path, match[1], int(match[2]))
+                is_state = True
             elif self._is_safe and OFFSET.fullmatch(path):
                 self._check_offset(process.name, path)
+        if is_state:
+            self.on_state()
 
     def _check_epoch(self, writer: str) -> None:
         text = self._text(paths.CONTROLLER_EPOCH)
@@ -102,10 +109,15 @@ class ZooKeeperChecks:
         return None if znode is None or znode.data is None else znode.data.decode()
 
 
-def _written(request: object) -> Iterator[str]:
+def writes_state(request: object) -> bool:
+    """Whether a request may have written the state of a partition: leader, epoch or ISR."""
+    return any(STATE.fullmatch(path) for path in written_paths(request))
+
+
+def written_paths(request: object) -> Iterator[str]:
     """The paths that a request may have written."""
     if isinstance(request, MultiRequest):
         for step in request.steps:
-            yield from _written(step)
+            yield from written_paths(step)
     elif isinstance(request, CreateRequest | SetDataRequest):
         yield request.path
