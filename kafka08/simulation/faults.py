@@ -20,6 +20,7 @@ from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.workload import TOPIC
 from kafka08.simulation.zookeeper import ADDRESS, AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
+from kafka08.simulation.zookeeper_checks import writes_state
 from kafka08.zk import nodes, paths
 
 CLOCK_STEP_MS: Final = 60_000
@@ -30,6 +31,8 @@ WRITES_MAX: Final = 3
 """The number of a controller's writes in which a move of partitions is interrupted."""
 SESSION_SECONDS: Final = 8.0
 """Longer than a broker's session timeout."""
+BEHIND_SECONDS: Final = (3.0, 6.0, 10.0)
+"""How long a follower stops: longer than the shorter lag that a plan may allow."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
 TOOLS_MAX: Final = 4
 """The most tools at a time: each that waits for members asks ZooKeeper 20 times a second."""
@@ -107,6 +110,9 @@ class Faults:
             Fault.DISK_SLOW: self._slow_disk,
             Fault.LATE: self._delay_requests,
             Fault.INTERRUPT: self._interrupt,
+            Fault.ISR: self._spoil_isr_changes,
+            Fault.OUTAGE: self._cut_off_zookeeper,
+            Fault.BLACKOUT: self._black_out,
         }
 
     def run(self, seconds: float) -> None:
@@ -188,12 +194,14 @@ class Faults:
 
         link.fault = WriteFault(when, happens_late)
 
-    def _note(self, text: str) -> None:
+    def _note(self, text: str, seconds: float | None = None) -> None:
+        """`seconds`: the duration of the fault, if it is not the planned one."""
         self.count += 1
         self._say(text)
         scheduler = self._world.network.scheduler
         if scheduler.trace.timeline is not None:
-            scheduler.trace.timeline.fault(scheduler.now, self._seconds, text)
+            duration = self._seconds if seconds is None else seconds
+            scheduler.trace.timeline.fault(scheduler.now, duration, text)
 
     def _places(self) -> list[SimBroker | SimMember]:
         return [*self._brokers, *self._members]
@@ -260,13 +268,14 @@ class Faults:
         if process is None:
             return
 
-        def suspend(seconds: float) -> None:
-            if not (process.is_dead or process.is_stopped):
-                process.stop()
-                self._suspended[process] = None
-                self._later(lambda: self._resume(process), seconds)
-
+        suspend = partial(self._stop_process, process)
         self._begin(process, f"{process.name} is suspended", suspend, [AtNextWrite.AFTER])
+
+    def _stop_process(self, process: Process, seconds: float) -> None:
+        if not (process.is_dead or process.is_stopped):
+            process.stop()
+            self._suspended[process] = None
+            self._later(lambda: self._resume(process), seconds)
 
     def _draw_process(self) -> Process | None:
         """A running process: the controller, a broker, a member or another client, one as likely
@@ -398,6 +407,52 @@ class Faults:
         link.fault = WriteFault(AtNextWrite.AFTER, kill, skips=writes - 1)
         self._move_partitions()
 
+    def _spoil_isr_changes(self) -> None:
+        """A broker is suspended until it has left the ISRs of its partitions. The next state of a
+        partition that each other broker writes, a new ISR or an election, is lost, or its reply is,
+        or the broker is killed or suspended after it."""
+        running = [one for one in self._brokers if self._link(one) is not None]
+        if len(running) < 2:
+            return
+        follower = self._random.choice(running)
+        assert follower.process is not None
+        seconds = self._random.choice(BEHIND_SECONDS)
+        self._note(f"{follower.process.name} is suspended; ISRs are changed with faults", seconds)
+        for leader in running:
+            link = self._link(leader)
+            if leader is not follower and link is not None:
+                link.fault = self._at_next_state(leader, link)
+        self._stop_process(follower.process, seconds)
+
+    def _at_next_state(self, broker: SimBroker, link: SimLink) -> WriteFault:
+        seconds = self._seconds
+        name = link.process.name
+        lose = partial(self._world.zookeeper.break_link, link, loses_requests=True)
+        when, what, happens = self._random.choice(
+            [
+                (AtNextWrite.BEFORE, "loses its connection to ZooKeeper and a state", lose),
+                (AtNextWrite.AFTER, "loses the reply of a write of a state", lose),
+                (
+                    AtNextWrite.AFTER,
+                    "is suspended after a write of a state",
+                    partial(self._stop_process, link.process, seconds),
+                ),
+                (
+                    AtNextWrite.AFTER,
+                    "is killed after a write of a state",
+                    partial(self._end, broker, seconds, silently=False),
+                ),
+            ]
+        )
+
+        def say_and_happen() -> None:
+            if self._is_over:
+                return
+            self._say(f"{name} {what}")
+            happens()
+
+        return WriteFault(when, say_and_happen, concerns=writes_state)
+
     def _break_session(self) -> None:
         links = self._links()
         if links:
@@ -425,6 +480,38 @@ class Faults:
         if not self._world.zookeeper.is_up:
             self._say("ZooKeeper starts")
             self._world.zookeeper.start()
+
+    def _cut_off_zookeeper(self) -> None:
+        """ZooKeeper stops for longer than a session lasts, and no session expires; or one broker or
+        all are cut off from it, in one direction or both, and their sessions expire."""
+        seconds = SESSION_SECONDS + self._seconds
+        if self._random.random() < 0.5:
+            if self._world.zookeeper.is_up:
+                self._note(f"ZooKeeper stops for {seconds:.0f} s", seconds)
+                self._world.zookeeper.stop()
+                self._later(self._start_zookeeper, seconds)
+            return
+        hosts = [broker.host for broker in self._brokers]
+        if self._random.random() < 0.5:
+            hosts = [self._random.choice(hosts)]
+        ways = [(host, ZOOKEEPER_HOST) for host in hosts]
+        if self._random.random() < 0.5:
+            ways += [(ZOOKEEPER_HOST, host) for host in hosts]
+        self._note(f"cut for {seconds:.0f} s: {', '.join(hosts)} > {ZOOKEEPER_HOST}", seconds)
+        for source, target in ways:
+            self._world.network.cut(source, target)
+        self._later(lambda: self._mend(ways), seconds)
+
+    def _black_out(self) -> None:
+        """All brokers lose power at once, perhaps with the members and ZooKeeper. Each starts after
+        a time of its own."""
+        everything = self._random.random() < 0.5
+        self._note(f"{'everything' if everything else 'all brokers'} without power")
+        if everything and self._world.zookeeper.is_up:
+            self._world.zookeeper.stop()
+            self._later(self._start_zookeeper, self._random.random() * self._seconds)
+        for place in self._places() if everything else self._brokers:
+            self._end(place, self._random.random() * self._seconds, silently=True)
 
     def _elect_in_ensemble(self) -> None:
         zookeeper = self._world.zookeeper

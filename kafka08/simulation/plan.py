@@ -41,6 +41,9 @@ class Fault(enum.Enum):
     DISK_SLOW = "a broker's disk is slow, and holds up its process"
     LATE = "the controller's requests of one kind are late, and it may end meanwhile"
     INTERRUPT = "partitions are moved, and the controller is killed between two writes of it"
+    ISR = "a follower stops for a while, and the leaders' next changes of ISRs meet a fault"
+    OUTAGE = "brokers have no ZooKeeper for longer than their sessions last"
+    BLACKOUT = "all brokers lose power at once, perhaps with all members and ZooKeeper"
 
 
 WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
@@ -52,6 +55,15 @@ WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
 DIRECTED: Final = (Fault.LATE, Fault.INTERRUPT)
 """Kinds of several events that rarely come together by chance. They have random numbers of their
 own, so the plan of a seed without them is the same as before there were any."""
+ADDED: Final = (Fault.ISR, Fault.OUTAGE, Fault.BLACKOUT)
+"""Kinds that are added to the faults of a plan, in about half of all plans, with random numbers of
+their own: the other faults of a seed are the same as before there were any."""
+ADDED_NUMBER: Final = 1000
+"""The number of the first added fault: more than a plan has others."""
+ADDED_COUNTS: Final = (*(0,) * 8, 1, 2)
+ADDED_SHARE: Final = 0.7
+"""Added faults begin in this share of the phase with faults, so that the cluster has to work
+after most of them while other faults happen."""
 BURST_SECONDS: Final = 0.05
 """The mean pause between faults of a burst: short enough to hit what the first one has begun."""
 
@@ -187,8 +199,12 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "log.cleaner.dedupe.buffer.size": "4194304",
             **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
-        faults=draw_faults(
-            random, faults_seconds, draw_weights(random, Random(f"{seed}/directed faults"))
+        faults=with_added(
+            draw_faults(
+                random, faults_seconds, draw_weights(random, Random(f"{seed}/directed faults"))
+            ),
+            Random(f"{seed}/added faults"),
+            faults_seconds,
         ),
         silent_share=random.choice([0.0, 0.5]),
         loses_writes=loses_writes,
@@ -225,7 +241,25 @@ def draw_weights(random: Random, directed: Random) -> dict[Fault, float]:
     return {
         kind: (directed if kind in DIRECTED else random).choice(WEIGHTS.get(kind, (0, 0, 1, 5)))
         for kind in Fault
+        if kind not in ADDED
     }
+
+
+def with_added(
+    faults: Sequence[PlannedFault], random: Random, faults_seconds: float
+) -> tuple[PlannedFault, ...]:
+    """These faults, and a few of ADDED at any time."""
+    kinds = [kind for kind in ADDED for _ in range(random.choice(ADDED_COUNTS))]
+    added = [
+        PlannedFault(
+            ADDED_NUMBER + number,
+            kind,
+            random.random() * faults_seconds * ADDED_SHARE,
+            random.expovariate(1 / random.choice([0.1, 1.0, 5.0])),
+        )
+        for number, kind in enumerate(kinds)
+    ]
+    return tuple(sorted([*faults, *added], key=lambda fault: fault.at))
 
 
 def draw_faults(

@@ -31,11 +31,13 @@ class AtNextWrite(enum.Enum):
 
 class WriteFault(NamedTuple):
     """A fault of a connection, or of its process, at its next write, or at a later one: `skips` are
-    left out. If it happens before the write and ends the connection, the write is lost."""
+    left out, and so are those that it does not concern. If it happens before the write and ends the
+    connection, the write is lost."""
 
     when: AtNextWrite
     happens: Callable[[], object]
     skips: int = 0
+    concerns: Callable[[WriteRequest], bool] = lambda _: True
 
 
 class SimZooKeeper:
@@ -122,7 +124,11 @@ class SimZooKeeper:
             return
         if isinstance(message, ConnectRequest):
             outputs = self.server.connect(link.number, message, self._now())
-        elif link.fault is not None and isinstance(message[1], WriteRequest):
+        elif (
+            link.fault is not None
+            and isinstance(message[1], WriteRequest)
+            and link.fault.concerns(message[1])
+        ):
             outputs = self._with_fault(link, link.fault, message)
         else:
             outputs = self.server.receive(link.number, *message, self._now())

@@ -65,7 +65,7 @@ def test_faults_are_chosen_by_name() -> None:
     """--faults with an unknown kind is misuse, and the error lists the known kinds."""
     done = simulate(*SEED, "--faults", "kill,nosuch")
     assert 2 == done.returncode
-    assert b"'nosuch' is not one of clock, cut," in done.stderr
+    assert b"'nosuch' is not one of blackout, clock, cut," in done.stderr
 
 
 def test_a_page_that_cannot_be_written_is_misuse(tmp_path: Path) -> None:

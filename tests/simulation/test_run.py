@@ -54,6 +54,27 @@ def test_brokers_stop_when_late_requests_are_appended() -> None:
     assert simulate(112, plan=replace(plan, replication_factor=2)).verdict is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "seen"),
+    [
+        (Fault.ISR, {"is suspended; ISRs are changed", "a state"}),
+        (Fault.OUTAGE, {"ZooKeeper stops for", "ZooKeeper starts", "> zookeeper", "end of cut"}),
+        (Fault.BLACKOUT, {"all brokers without power", "everything without power", "starts"}),
+    ],
+)
+def test_faults_of_whole_clusters(kind: Fault, seen: set[str]) -> None:
+    """Clusters recover from faults that concern several of their processes, and a few runs have
+    all forms of such a fault."""
+    lines: list[str] = []
+    for seed in range(1, 4):
+        plan = replace(draw_plan(seed, SAFE), brokers=3, replication_factor=2, faults_seconds=60.0)
+        plan = replace(plan, pause_seconds=0.2, members=1)
+        outcome = simulate(seed, plan=with_faults(plan, seed, [kind]), on_line=lines.append)
+        assert outcome.verdict is None
+    missing = {text for text in seen if not any(text in line for line in lines)}
+    assert not missing
+
+
 def test_a_run_leaves_no_objects() -> None:
     """Thousands of runs in one process need no more memory than one. This seed's greenlets leave
     further cycles when they are collected. The runs have a process of their own, since pytest keeps
