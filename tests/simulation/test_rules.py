@@ -26,6 +26,14 @@ def test_a_planted_defect_is_found(one: Planted) -> None:
     pytest.fail("no run finds it")
 
 
+@pytest.mark.parametrize("one", PLANTED, ids=lambda one: one.name)
+def test_a_patch_has_something_to_change(one: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code that a patch replaces still exists, and some of the first plans can show the
+    defect."""
+    one.plant(monkeypatch)
+    assert any(one.short_plan(seed) is not None for seed in range(MORE_SEEDS))
+
+
 def test_names_are_unique() -> None:
     """Each defect is planted once."""
     names = [one.name for one in PLANTED]

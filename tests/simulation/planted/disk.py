@@ -73,7 +73,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "ours",
     "different messages",
     (Fault.KILL,),
-    seed=None,
+    seed=0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     truncate = LogSegment.truncate_to

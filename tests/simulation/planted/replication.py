@@ -18,7 +18,7 @@ from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr
 from kafka08.zk.operations import ANY_VERSION
 from kafka08.zk.store import ClusterStore
-from tests.simulation.planted.defect import MOVES, movable, planted, replicated
+from tests.simulation.planted.defect import MOVES, PLAIN, movable, planted, replicated
 
 
 @planted(
@@ -41,7 +41,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "KAFKA-1211, KIP-101",
     "the HW of",
     (Fault.KILL, Fault.ELECT),
-    seed=6,
+    seed=9,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "replication",
     "the HW of",
     (Fault.KILL, Fault.SUSPEND),
-    seed=None,
+    seed=0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def joins(self: Partition, broker_id: int) -> bool:
@@ -131,7 +131,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "KAFKA-1647",
     "fell from",
     (Fault.KILL,),
-    seed=34,
+    seed=10,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     record = Partition.record_follower_fetch
@@ -149,8 +149,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "ISR writes have no condition",
     "KAFKA-1382",
     "the leader epoch fell",
-    (Fault.SUSPEND, Fault.KILL),
-    seed=None,
+    (Fault.OUTAGE,),
+    seed=16,
+    settings={**PLAIN, "faults_seconds": 60.0},
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -168,8 +169,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a refused ISR change is kept as if it was written",
     "ours",
     "waited",
-    (Fault.SESSION, Fault.KILL),
-    seed=None,
+    (Fault.ISR,),
+    seed=9,
+    settings={**PLAIN, "faults_seconds": 60.0},
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -186,15 +188,18 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "replication",
     "appends as a follower",
     (Fault.ELECT, Fault.KILL),
-    seed=10,
+    seed=16,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def whatever(self: replica_fetcher.ReplicaFetcher, partitions: Any) -> None:
+        def drop(tp: Any, followed: Any) -> None:
+            if self._followed.get(tp) is followed:
+                del self._followed[tp]
+
         for tp in list(partitions):
-            followed = self._followed.get(tp)
-            if followed is not None:
-                self._runtime.call_later(0.5, self._followed.pop, tp, None)
+            if (followed := self._followed.get(tp)) is not None:
+                self._runtime.call_later(0.5, drop, tp, followed)
 
     patch.setattr(ReplicaFetcher, "remove", whatever)
 
@@ -204,7 +209,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "0.8.2.2; ours",
     "waited",
     (Fault.MOVE, Fault.LATE),
-    seed=50,
+    seed=10,
     settings=MOVES,
     needs=lambda plan: movable(plan) and plan.partitions > 1,
 )
