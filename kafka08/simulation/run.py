@@ -176,7 +176,9 @@ class Run:
         self.broken: list[str] = []
         """A sentence for each violation."""
         is_safe = plan.profile == SAFE
-        zookeeper_checks = ZooKeeperChecks(self.zookeeper, self._on_violation, is_safe=is_safe)
+        zookeeper_checks = ZooKeeperChecks(
+            self.zookeeper, self._on_violation, self.say, is_safe=is_safe
+        )
         ControllerCheck(
             self.scheduler,
             self.zookeeper,

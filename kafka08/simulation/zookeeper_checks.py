@@ -15,7 +15,7 @@ from typing import Final
 
 from kafka08.simulation.process import Process
 from kafka08.simulation.zookeeper import SimZooKeeper
-from kafka08.structs import NO_LEADER, LeaderAndIsr
+from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.model.messages import ConnectRequest, CreateRequest, MultiRequest, SetDataRequest
 from kafka08.zk.model.session import ToServer
@@ -26,16 +26,23 @@ OFFSET: Final = re.compile(r"/consumers/[^/]+/offsets/[^/]+/\d+")
 
 class ZooKeeperChecks:
     """on_violation   called with a sentence that describes a violation
+    say            called with a sentence for each new controller, election and ISR
     on_state       called after each write of a partition's state
     """
 
     def __init__(
-        self, zookeeper: SimZooKeeper, on_violation: Callable[[str], object], *, is_safe: bool
+        self,
+        zookeeper: SimZooKeeper,
+        on_violation: Callable[[str], object],
+        say: Callable[[str], object],
+        *,
+        is_safe: bool,
     ) -> None:
         self.on_state: Callable[[], object] = lambda: None
         self._zookeeper = zookeeper
         self._is_safe = is_safe
         self._on_violation = on_violation
+        self._say = say
         self._epoch = 0
         self._controllers: dict[int, str] = {}
         self._states: dict[str, LeaderAndIsr] = {}
@@ -62,6 +69,7 @@ class ZooKeeperChecks:
         epoch = nodes.decode_controller_epoch(text)
         if epoch == self._epoch:
             return
+        self._say(f"{writer} is the controller of epoch {epoch}")
         if epoch != self._epoch + 1:
             self._on_violation(f"/controller_epoch went from {self._epoch} to {epoch}, by {writer}")
         self._epoch = epoch
@@ -77,6 +85,8 @@ class ZooKeeperChecks:
         if before is not None and before.zk_version == state.zk_version:
             return
         self._states[path] = state
+        if before is not None and (change := change_of(before, state)):
+            self._say(f"{TopicPartition(topic, partition)}: {change}, by {writer}")
         if before is not None and state.leader_epoch < before.leader_epoch:
             self._on_violation(
                 f"{path}: the leader epoch fell from {before} to {state}, by {writer}"
@@ -107,6 +117,15 @@ class ZooKeeperChecks:
     def _text(self, path: str) -> str | None:
         znode = self._zookeeper.server.find(path)
         return None if znode is None or znode.data is None else znode.data.decode()
+
+
+def change_of(before: LeaderAndIsr, state: LeaderAndIsr) -> str:
+    """A new state in a few words; "" if neither leader nor ISR is new."""
+    isr = f"ISR {', '.join(map(str, state.isr))}"
+    if state.leader_epoch != before.leader_epoch:
+        leader = "no leader" if state.leader == NO_LEADER else f"leader {state.leader}"
+        return f"{leader} in epoch {state.leader_epoch}, {isr}"
+    return isr if {*state.isr} != {*before.isr} else ""
 
 
 def writes_state(request: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -73,6 +74,18 @@ def test_faults_of_whole_clusters(kind: Fault, seen: set[str]) -> None:
         assert outcome.verdict is None
     missing = {text for text in seen if not any(text in line for line in lines)}
     assert not missing
+
+
+def test_the_story_has_controllers_elections_and_isrs() -> None:
+    """The lines of a run also tell who became the controller, which leaders it elected, and how
+    ISRs changed: without them a short story of faults does not explain a violation."""
+    lines: list[str] = []
+    plan = replace(draw_plan(1, SAFE), brokers=3, replication_factor=2, faults_seconds=30.0)
+    simulate(1, plan=with_faults(plan, 1, [Fault.KILL]), on_line=lines.append)
+    text = "\n".join(lines)
+    assert re.search(r"broker-\d\.1 is the controller of epoch 1\n", text)
+    assert re.search(r"\[t,\d\]: leader \d in epoch \d+, ISR \d, by broker-", text)
+    assert re.search(r"\[t,\d\]: ISR \d, \d, by broker-", text)
 
 
 def test_a_run_leaves_no_objects() -> None:
