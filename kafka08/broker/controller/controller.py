@@ -132,7 +132,8 @@ class Controller:
         def act() -> None:
             nonlocal outcome
             try:
-                if registered not in (None, self._registration(broker_id)):
+                now = self._registration(broker_id)
+                if registered is not None and now not in (None, registered):
                     raise BrokerNotAvailable(f"Broker id {broker_id} has registered again.")
                 outcome = self._shut_down(broker_id)
             except (BrokerNotAvailable, NotController) as refusal:
