@@ -53,14 +53,16 @@ def source_of(parameter: click.Parameter) -> Source | None:
 
 def complete(source: Source, context: click.Context, incomplete: str) -> list[CompletionItem]:
     """The values that begin with `incomplete`; in a list such as `1,2` its last part counts. Empty
-    if the cluster does not respond within TIMEOUT_S."""
+    if the cluster does not respond within TIMEOUT_S; keys need no cluster, only imports."""
     head, comma, last = incomplete.rpartition(",")
-    values = within(TIMEOUT_S, partial(source, context))
+    limit = None if source in (config_keys, override_names) else TIMEOUT_S
+    values = within(limit, partial(source, context))
     return [CompletionItem(f"{head}{comma}{v}") for v in sorted(values) if v.startswith(last)]
 
 
-def within(seconds: float, ask: Callable[[], Collection[str]]) -> Collection[str]:
-    """The result, or nothing if it takes longer or fails: Tab must not print an error."""
+def within(seconds: float | None, ask: Callable[[], Collection[str]]) -> Collection[str]:
+    """The result, or nothing if it takes longer (None: however long) or fails: Tab must not print
+    an error."""
     logging.disable()
     found: list[Collection[str]] = []
 
