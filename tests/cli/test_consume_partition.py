@@ -96,7 +96,7 @@ def test_brokers_are_enough(kafka08: Commands, inspect: Inspector) -> None:
 def test_silence_ends_it_when_asked_to(kafka08: Commands, inspect: Inspector) -> None:
     """consumer.timeout.ms ends the command."""
     consume = fill(kafka08, inspect, "shell-silence", 3)
-    assert lines(0, 3) == kafka08(*consume, "--override", "consumer.timeout.ms=300").out
+    assert lines(0, 3) == kafka08(*consume, "--override", "consumer.timeout.ms=2000").out
 
 
 def test_a_partition_that_does_not_exist_is_not_waited_for(
@@ -171,7 +171,7 @@ def test_damaged_messages_are_skipped_when_asked_to(kafka08: Commands, inspect: 
     assert (b"a\nc\na\nd\n", 2) == (done.out, done.err.count("Skipped a damaged message of"))
     assert "the next offset is 6" in done.err
 
-    quiet = ("--from-beginning", "--override", "consumer.timeout.ms=1000")
+    quiet = ("--from-beginning", "--override", "consumer.timeout.ms=3000")
     consume = ("consume", topic, "--group", topic, *quiet)
     done = kafka08(*consume, code=1)
     assert b"a\n" == done.out

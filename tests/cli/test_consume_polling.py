@@ -22,7 +22,7 @@ from kafka08.structs import TopicPartition
 from tests.cli.conftest import Commands
 from tests.cli.test_completion_source import offered
 
-QUIET = ("--override", "consumer.timeout.ms=1500")
+QUIET = ("--override", "consumer.timeout.ms=3000")
 TIMES = (1_500_000_000_000, 1_500_000_001_000, 1_500_000_002_000)
 
 

@@ -212,7 +212,7 @@ def test_an_import_of_nothing_is_misuse(kafka08: Commands, tmp_path: Path) -> No
     "command",
     [
         ("offsets", "reset", "readers", "--topic", "TOPIC", "--to", "2020-01-01T00:00"),
-        ("consume", "TOPIC", "--group", "readers", "--override", "consumer.timeout.ms=1500"),
+        ("consume", "TOPIC", "--group", "readers", "--override", "consumer.timeout.ms=5000"),
     ],
 )
 def test_brokers_of_0_8_are_not_taken_for_dead(

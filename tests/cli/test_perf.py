@@ -70,7 +70,7 @@ def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_
     found = sorted(re.fullmatch(pattern, line).groups() for line in lines)  # type: ignore[union-attr]
     steps = [("0.0391", "40"), ("0.0488", "50")]
     assert found == [(thread, *step) for thread in "01" for step in steps]
-    silence = ["--override", "consumer.timeout.ms=500"]
+    silence = ["--override", "consumer.timeout.ms=3000"]
     done = kafka08("perf", "consume", "--topic", kafka08_topic, *how, *silence)
     header, *lines = done.out.decode().splitlines()
     assert header.startswith("time, thread.id, fetch.size, data.consumed.in.MB, ")
