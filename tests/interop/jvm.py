@@ -21,7 +21,6 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 import pytest
@@ -235,12 +234,7 @@ class JvmProcess(ManagedProcess):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
 
