@@ -1,12 +1,10 @@
-"""A follower copies a leader: two brokers in one process, with a function call as their socket."""
+"""A follower copies a leader: two brokers in one process."""
 
 from __future__ import annotations
 
-import socket
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -15,279 +13,23 @@ from kafka08.broker.fetch_frame import FetchFrame
 from kafka08.broker.replica_fetcher import (
     ALIKE_MAX,
     PARTITION_BACKOFF_SECONDS,
-    ReplicaFetcher,
 )
 from kafka08.errors import StorageError
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchRequest
-from kafka08.protocol.types import Buffer
-from kafka08.structs import Broker, TopicPartition
-from kafka08.zk.store import ClusterStore
 from tests.broker.fake_runtime import Halted
-from tests.broker.world import Client, World
-
-TP = TopicPartition("t", 0)
-LEADER = Broker(1, "127.0.0.1", 19091)
-FETCH_WAIT_SECONDS = 0.5
-
-
-class Wire:
-    """The follower's socket to the leader. A parked request is answered when its wait is over."""
-
-    family = socket.AF_UNIX
-
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
-        self._leader = leader = pair.leader
-        self._client = Client(leader)
-        self._received = b""
-
-    def settimeout(self, seconds: float | None) -> None: ...
-
-    def setsockopt(self, *_: object) -> None: ...
-
-    def sendall(self, data: bytes) -> None:
-        self._client.send(data)
-        if self._client.parked:
-            self._leader.runtime.advance(FETCH_WAIT_SECONDS + 0.002)
-        for frame in self._client.frames():
-            self._received += len(frame).to_bytes(4, "big") + frame
-        self._pair.while_fetching()
-
-    def recv_into(self, buffer: Any) -> int:
-        count = min(len(buffer), len(self._received))
-        buffer[:count] = self._received[:count]
-        self._received = self._received[count:]
-        return count
-
-    def close(self) -> None: ...
-
-
-class Pair:
-    """Broker 1 leads [t,0]. Broker 2 follows it with all parts of a fetcher."""
-
-    def __init__(self, directory: Path, partitions: int = 1, **keys: Any) -> None:
-        self.leader = World(directory / "leader", **keys)
-        self.follower = World(directory / "follower", broker_id=2, **keys)
-        self.leader.lead("t", partitions, isr=(1, 2), replicas=(1, 2))
-        self.follower.lead("t", partitions, leader=1, isr=(1, 2), replicas=(1, 2))
-        runtime: Any = self.follower.runtime
-        runtime.dial = self._connect
-        self.fetcher = ReplicaFetcher(
-            self.follower.config,
-            runtime,
-            self.follower.log_manager,
-            cast("ClusterStore", self.follower.store),
-            leader=LEADER,
-            fetcher_id=0,
-        )
-        self.fetcher.add(self.copies)
-        self.while_fetching: Callable[[], object] = lambda: None
-        """Called while the response to a request is on its way."""
-        self.while_connecting: Callable[[], object] = lambda: None
-
-    def _connect(self, *_: object) -> Wire:
-        self.while_connecting()
-        return Wire(self)
-
-    def lead(self) -> None:
-        self.leader.lead("t", isr=(1, 2), replicas=(1, 2))
-
-    @property
-    def original(self) -> Any:
-        return self.leader.partition("t")
-
-    @property
-    def copy(self) -> Any:
-        return self.follower.partition("t")
-
-    @property
-    def copies(self) -> list[Any]:
-        return list(self.follower.replica_manager)
-
-    def produce(self, *values: bytes) -> None:
-        append(self.leader, message_set.encode([(None, value) for value in values]))
-
-    def logs(self) -> list[tuple[str, bytes]]:
-        """Name and bytes of every segment, of the leader and of the follower."""
-        return [
-            (file.name, file.read_bytes())
-            for partition in (self.original, self.copy)
-            for file in sorted(partition.log.directory.glob("*.log"))
-        ]
-
-
-def append(world: World, data: Buffer, tp: TopicPartition = TP) -> None:
-    world.replica_manager.appender.append(
-        {tp: bytearray(data)}, required_acks=1, timeout_ms=0, done=lambda results: None
-    )
-
-
-def contents(partition: Any) -> bytes:
-    """The bytes of all segments in order."""
-    files = sorted(partition.log.directory.glob("*.log"))
-    return b"".join(file.read_bytes() for file in files)
-
-
-def pair_with_large_messages(directory: Path, **keys: Any) -> Pair:
-    """Fetches have 500 bytes, and messages up to 5000 are allowed."""
-    pair = Pair(directory, message_max_bytes=500, replica_fetch_max_bytes=500, **keys)
-    for world in (pair.leader, pair.follower):
-        world.log_manager.update_topic_config("t", {"max.message.bytes": "5000"})
-    return pair
-
-
-def lose_the_connection() -> None:
-    raise ConnectionResetError("cut by the test")
+from tests.broker.fetching_pair import (
+    TP,
+    Pair,
+    append,
+    lose_the_connection,
+    pair_with_large_messages,
+)
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
     return Pair(tmp_path)
-
-
-class TestWhatIsAboveTheHighWatermark:
-    """The copy has messages above its HW from an earlier leader. The first responses of the new
-    leader show whether it has the same ones."""
-
-    def follow_anew(self, pair: Pair, *values: bytes) -> None:
-        """The copy has these messages and a HW of 0."""
-        entries = message_set.encode([(None, value) for value in values])
-        pair.copy.append_as_follower(bytearray(entries), 0)
-        pair.fetcher.add(pair.copies)
-
-    def follow_from_the_leader(self, pair: Pair, *values: bytes) -> None:
-        """Copy and leader have these sets. The copy's HW is 0, and the leader has one set more."""
-        for offset, value in enumerate(values):
-            pair.produce(value)
-            entry = message_set.encode([(None, value)], base_offset=offset)
-            pair.copy.append_as_follower(bytearray(entry), 0)
-        pair.produce(b"more")
-        pair.fetcher.add(pair.copies)
-
-    @pytest.mark.parametrize("produced", [(b"a", b"b"), (b"a", b"b", b"c")])
-    def test_messages_that_the_leader_has_are_kept(
-        self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """The messages that the leader also has stay. If they were cut even for a moment, they
-        would be lost when this broker is killed and then elected."""
-        pair.produce(*produced)
-        self.follow_anew(pair, b"a", b"b")
-        with caplog.at_level("INFO"):
-            pair.fetcher.round()
-        original, copy = pair.logs()
-        assert original == copy
-        assert "Truncating" not in caplog.text
-
-    @pytest.mark.parametrize("produced", [(), (b"a",), (b"x", b"b"), (b"x", b"b", b"c")])
-    def test_anything_else_is_cut(self, pair: Pair, produced: tuple[bytes, ...]) -> None:
-        """Messages that the leader lacks, or that differ, are truncated. The recovery point is
-        lowered before."""
-        pair.produce(*produced)
-        self.follow_anew(pair, b"a", b"b")
-        pair.fetcher.round()
-        pair.fetcher.round()
-        original, copy = pair.logs()
-        assert original == copy
-        recovery_points = (
-            pair.follower.log_manager.directories[0] / "recovery-point-offset-checkpoint"
-        )
-        assert "t 0 0\n" in recovery_points.read_text()
-
-    @pytest.mark.parametrize("segment_bytes", [1 << 20, 600])
-    def test_a_long_tail_is_compared_piece_by_piece(
-        self, tmp_path: Path, segment_bytes: int, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """Messages that exceed one response are compared piece by piece, also across segments, and
-        also if one needs a larger fetch."""
-        pair = pair_with_large_messages(tmp_path, log_segment_bytes=segment_bytes)
-        values = [b"%d" % n * 100 for n in range(10)]
-        values[5] = b"5" * 570
-        self.follow_from_the_leader(pair, *values)
-        with caplog.at_level("INFO"):
-            for _ in range(12):
-                pair.fetcher.round()
-        original, copy = contents(pair.original), contents(pair.copy)
-        assert original == copy
-        assert 11 == pair.copy.log.log_end_offset
-        assert "Truncating" not in caplog.text
-
-    def test_a_difference_behind_the_first_response_is_cut_there(self, tmp_path: Path) -> None:
-        """Equal messages stay, and the log is cut at the first difference. The HW stays below until
-        all are compared."""
-        pair = pair_with_large_messages(tmp_path)
-        self.follow_from_the_leader(pair, *[b"%d" % n * 100 for n in range(8)])
-        pair.copy.log.truncate_to(6)
-        other = message_set.encode([(None, b"other")] * 4, base_offset=6)
-        pair.copy.append_as_follower(bytearray(other), 0)
-        pair.fetcher.add(pair.copies)
-        pair.fetcher.round()
-        assert (10, 0) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
-        cut_to = []
-        while pair.copy.log.log_end_offset != 9:
-            pair.fetcher.round()
-            cut_to.append(pair.copy.log.log_end_offset)
-        original, copy = contents(pair.original), contents(pair.copy)
-        assert original == copy
-        assert 6 <= min(cut_to)
-
-    @pytest.mark.parametrize("produced", [(b"a", b"b", b"x"), (b"a", b"b", b"x", b"d")])
-    def test_equal_messages_before_a_difference_in_one_response_stay(
-        self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """A response with equal messages and then others cuts the log between them: the equal ones
-        may be committed, and this broker may be elected the next moment."""
-        pair.produce(*produced)
-        self.follow_anew(pair, b"a", b"b", b"c")
-        with caplog.at_level("INFO"):
-            pair.fetcher.round()
-        original, copy = pair.logs()
-        assert original == copy
-        assert "Truncating log t-0 to offset 2." in caplog.text
-
-    def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
-        """Nothing is truncated before the leader has answered: it may be gone for good, and this
-        broker may lead next."""
-        pair.produce(b"x")
-        self.follow_anew(pair, b"a", b"b")
-        pair.while_fetching = lose_the_connection
-        pair.fetcher.round()
-        assert 2 == pair.copy.log.log_end_offset
-
-    def test_an_unreadable_log_delays_its_own_partition_alone(
-        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """If the log cannot be read, the fetcher logs that and continues with other partitions.
-        Nothing is truncated."""
-        pair = Pair(tmp_path, partitions=2)
-        broken, sound = pair.copies
-        entries = message_set.encode([(None, b"a"), (None, b"b")])
-        for copy in pair.copies:
-            append(pair.leader, entries, copy.topic_partition)
-            append(pair.leader, message_set.encode([(None, b"c")]), copy.topic_partition)
-            copy.append_as_follower(entries, 1)
-        [segment] = broken.log.directory.glob("*.log")
-        with segment.open("r+b") as file:
-            file.seek(8)
-            file.write(struct.pack(">i", -16))
-        pair.fetcher.add(pair.copies)
-        pair.fetcher.round()
-        assert [2, 3] == [broken.log.log_end_offset, sound.log.log_end_offset]
-        assert f"The log of {broken.topic_partition} cannot be read" in caplog.text
-
-    def test_damage_that_the_leader_has_too_names_log_and_offset(
-        self, pair: Pair, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """Messages above the HW that are equal but have a wrong CRC stop this partition, with log
-        and offset in the error."""
-        self.follow_from_the_leader(pair, b"same")
-        for partition in (pair.original, pair.copy):
-            [segment] = partition.log.directory.glob("*.log")
-            with segment.open("r+b") as file:
-                file.seek(12)
-                file.write(b"\0\0\0\0")
-        pair.fetcher.round()
-        assert "The log of [t,0] cannot be read: t-0 from offset 0 on: stored crc 0" in caplog.text
 
 
 def test_the_copy_is_byte_for_byte_and_its_hw_one_fetch_late(pair: Pair) -> None:

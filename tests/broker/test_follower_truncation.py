@@ -1,0 +1,166 @@
+"""Messages above the high watermark: a follower keeps those of the leader and cuts the others."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from kafka08.protocol import message_set
+from tests.broker.fetching_pair import (
+    Pair,
+    append,
+    contents,
+    lose_the_connection,
+    pair_with_large_messages,
+)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair(tmp_path)
+
+
+class TestWhatIsAboveTheHighWatermark:
+    """The copy has messages above its HW from an earlier leader. The first responses of the new
+    leader show whether it has the same ones."""
+
+    def follow_anew(self, pair: Pair, *values: bytes) -> None:
+        """The copy has these messages and a HW of 0."""
+        entries = message_set.encode([(None, value) for value in values])
+        pair.copy.append_as_follower(bytearray(entries), 0)
+        pair.fetcher.add(pair.copies)
+
+    def follow_from_the_leader(self, pair: Pair, *values: bytes) -> None:
+        """Copy and leader have these sets. The copy's HW is 0, and the leader has one set more."""
+        for offset, value in enumerate(values):
+            pair.produce(value)
+            entry = message_set.encode([(None, value)], base_offset=offset)
+            pair.copy.append_as_follower(bytearray(entry), 0)
+        pair.produce(b"more")
+        pair.fetcher.add(pair.copies)
+
+    @pytest.mark.parametrize("produced", [(b"a", b"b"), (b"a", b"b", b"c")])
+    def test_messages_that_the_leader_has_are_kept(
+        self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The messages that the leader also has stay. If they were cut even for a moment, they
+        would be lost when this broker is killed and then elected."""
+        pair.produce(*produced)
+        self.follow_anew(pair, b"a", b"b")
+        with caplog.at_level("INFO"):
+            pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
+        assert "Truncating" not in caplog.text
+
+    @pytest.mark.parametrize("produced", [(), (b"a",), (b"x", b"b"), (b"x", b"b", b"c")])
+    def test_anything_else_is_cut(self, pair: Pair, produced: tuple[bytes, ...]) -> None:
+        """Messages that the leader lacks, or that differ, are truncated. The recovery point is
+        lowered before."""
+        pair.produce(*produced)
+        self.follow_anew(pair, b"a", b"b")
+        pair.fetcher.round()
+        pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
+        recovery_points = (
+            pair.follower.log_manager.directories[0] / "recovery-point-offset-checkpoint"
+        )
+        assert "t 0 0\n" in recovery_points.read_text()
+
+    @pytest.mark.parametrize("segment_bytes", [1 << 20, 600])
+    def test_a_long_tail_is_compared_piece_by_piece(
+        self, tmp_path: Path, segment_bytes: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Messages that exceed one response are compared piece by piece, also across segments, and
+        also if one needs a larger fetch."""
+        pair = pair_with_large_messages(tmp_path, log_segment_bytes=segment_bytes)
+        values = [b"%d" % n * 100 for n in range(10)]
+        values[5] = b"5" * 570
+        self.follow_from_the_leader(pair, *values)
+        with caplog.at_level("INFO"):
+            for _ in range(12):
+                pair.fetcher.round()
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+        assert 11 == pair.copy.log.log_end_offset
+        assert "Truncating" not in caplog.text
+
+    def test_a_difference_behind_the_first_response_is_cut_there(self, tmp_path: Path) -> None:
+        """Equal messages stay, and the log is cut at the first difference. The HW stays below until
+        all are compared."""
+        pair = pair_with_large_messages(tmp_path)
+        self.follow_from_the_leader(pair, *[b"%d" % n * 100 for n in range(8)])
+        pair.copy.log.truncate_to(6)
+        other = message_set.encode([(None, b"other")] * 4, base_offset=6)
+        pair.copy.append_as_follower(bytearray(other), 0)
+        pair.fetcher.add(pair.copies)
+        pair.fetcher.round()
+        assert (10, 0) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+        cut_to = []
+        while pair.copy.log.log_end_offset != 9:
+            pair.fetcher.round()
+            cut_to.append(pair.copy.log.log_end_offset)
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+        assert 6 <= min(cut_to)
+
+    @pytest.mark.parametrize("produced", [(b"a", b"b", b"x"), (b"a", b"b", b"x", b"d")])
+    def test_equal_messages_before_a_difference_in_one_response_stay(
+        self, pair: Pair, produced: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A response with equal messages and then others cuts the log between them: the equal ones
+        may be committed, and this broker may be elected the next moment."""
+        pair.produce(*produced)
+        self.follow_anew(pair, b"a", b"b", b"c")
+        with caplog.at_level("INFO"):
+            pair.fetcher.round()
+        original, copy = pair.logs()
+        assert original == copy
+        assert "Truncating log t-0 to offset 2." in caplog.text
+
+    def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
+        """Nothing is truncated before the leader has answered: it may be gone for good, and this
+        broker may lead next."""
+        pair.produce(b"x")
+        self.follow_anew(pair, b"a", b"b")
+        pair.while_fetching = lose_the_connection
+        pair.fetcher.round()
+        assert 2 == pair.copy.log.log_end_offset
+
+    def test_an_unreadable_log_delays_its_own_partition_alone(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """If the log cannot be read, the fetcher logs that and continues with other partitions.
+        Nothing is truncated."""
+        pair = Pair(tmp_path, partitions=2)
+        broken, sound = pair.copies
+        entries = message_set.encode([(None, b"a"), (None, b"b")])
+        for copy in pair.copies:
+            append(pair.leader, entries, copy.topic_partition)
+            append(pair.leader, message_set.encode([(None, b"c")]), copy.topic_partition)
+            copy.append_as_follower(entries, 1)
+        [segment] = broken.log.directory.glob("*.log")
+        with segment.open("r+b") as file:
+            file.seek(8)
+            file.write(struct.pack(">i", -16))
+        pair.fetcher.add(pair.copies)
+        pair.fetcher.round()
+        assert [2, 3] == [broken.log.log_end_offset, sound.log.log_end_offset]
+        assert f"The log of {broken.topic_partition} cannot be read" in caplog.text
+
+    def test_damage_that_the_leader_has_too_names_log_and_offset(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Messages above the HW that are equal but have a wrong CRC stop this partition, with log
+        and offset in the error."""
+        self.follow_from_the_leader(pair, b"same")
+        for partition in (pair.original, pair.copy):
+            [segment] = partition.log.directory.glob("*.log")
+            with segment.open("r+b") as file:
+                file.seek(12)
+                file.write(b"\0\0\0\0")
+        pair.fetcher.round()
+        assert "The log of [t,0] cannot be read: t-0 from offset 0 on: stored crc 0" in caplog.text
