@@ -193,8 +193,8 @@ class Partition(LeaderState):
 
     def make_leader(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> bool:
         """Become the leader. Followers' positions are unknown until they fetch. True if this raised
-        the HW (an ISR of one is in sync with itself). What this broker has just appended as a
-        follower is on disk before that, if flush.messages requires it."""
+        the HW (an ISR of one is in sync with itself). Messages that this broker
+        appended as a follower are on disk before that, if flush.messages requires it."""
         assert self.log is not None, f"{self} leads without a log"
         self._apply(state, replicas, now)
         self.leader = self.broker_id

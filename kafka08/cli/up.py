@@ -256,7 +256,7 @@ def run(
             else:
                 supervise(cluster, directory, stopping)
     except (KafkaError, OSError) as error:
-        fail(error)  # before the directory is free: who finds it so looks for the reason
+        fail(error)  # before the directory is free: `up` then reads the reason
     finally:
         directory.release()
 

@@ -1,6 +1,6 @@
 """How a group of either kind is shown: its rows, its JSON, and its findings. Pure.
 
-The JSON has one shape for both kinds. What only a coordinator knows is null for a group of
+The JSON has one shape for both kinds. Fields that only a coordinator knows are null for a group of
 ZooKeeper; the offset of a group that has a coordinator is under `kafka`.
 """
 
@@ -32,7 +32,7 @@ class GroupView(ABC):
     name: str
     partitions: Sequence[PartitionFacts]
     failed_requests: Sequence[str]
-    """What is unknown because a request failed or an offset cannot be read, with the reason."""
+    """Unknown values, because a request failed or an offset cannot be read, with the reason."""
     commits: Mapping[TopicPartition, KafkaCommit] = MappingProxyType({})
     """When offsets in Kafka were committed, where it is known."""
 

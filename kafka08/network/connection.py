@@ -341,7 +341,7 @@ class Connection(Closeable):
         return memoryview(large)
 
     def _fill(self, rest: memoryview, deadline: float, least: int | None = None) -> int:
-        """Receive until `rest` is full, or has at least so many bytes; returns their number.
+        """Receive until `rest` is full, or has `least` bytes; returns their number.
         OSError, TimeoutError."""
         assert self._stream is not None
         limit = inf

@@ -223,7 +223,7 @@ class Faults:
         self._begin(process, f"{process.name} {what}", kill, [*AtNextWrite])
 
     def _end(self, place: SimBroker | SimMember, seconds: float, *, silently: bool) -> None:
-        """Kill its process if it is running, and start one after so many seconds."""
+        """Kill its process if it is running, and start one after `seconds`."""
         if place.is_running and place not in self._stopping:
             assert place.process is not None
             self._hosts.kill(place.process, silently=silently)

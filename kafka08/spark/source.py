@@ -100,7 +100,7 @@ class DataSource(datasource.DataSource):
         return replace(options, address=resolved(options.address, options.settings))
 
     def _warn_of_twin(self) -> None:
-        """Where nobody called `register`, this process, which plans, speaks for the workers'."""
+        """Without a call of `register`, this planning process speaks for those of the workers."""
         if not self.workers_checked:
             from kafka08.spark.worker_python import warn_of_twin_here
 

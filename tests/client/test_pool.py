@@ -1,4 +1,4 @@
-"""ConnectionPool: who gets which connection, and what becomes of it."""
+"""ConnectionPool: which caller gets which connection, and when it is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs a cluster in a directory."""
+"""A directory has one running cluster, which the owner of its lock runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from failures: who is sent again, who is given up."""
+"""After failures: which messages are sent again, and which are given up."""
 
 from __future__ import annotations
 

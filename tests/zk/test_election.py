@@ -65,7 +65,7 @@ def candidates(sessions: Sessions) -> Iterator[tuple[Candidate, Candidate]]:
 def test_the_first_is_elected_and_the_second_knows_it(
     candidates: tuple[Candidate, Candidate],
 ) -> None:
-    """The znode has the text of 0.8.2.2, and the second candidate learns who is controller."""
+    """The znode has the text of 0.8.2.2; the second candidate learns the controller's id."""
     first, second = candidates
     assert first.election.refresh() is True
     assert second.election.refresh() is False

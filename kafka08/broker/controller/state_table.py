@@ -82,7 +82,7 @@ class StateTable(Generic[K, S]):
             legal = ", ".join(sorted(s.name for s in self._valid_previous[target]))
             raise IllegalTransition(
                 f"{key} should be in one of the states {legal} before moving to {target.name}; "
-                f"it is in {current.name}. What happened before:\n{self._history.story()}"
+                f"it is in {current.name}. Earlier transitions:\n{self._history.story()}"
             )
 
     def move(self, keys: Iterable[K], target: S) -> None:

@@ -192,7 +192,7 @@ class PolledStream(MemberStream):
         return id(messages), messages.position_offset
 
     def wait_until(self, done: Callable[[], bool], give_up_at: float) -> bool:
-        """Wait until `done()`; False after `give_up_at`. What changes its result must `wake`."""
+        """Wait until `done()`; False after `give_up_at`. A change of its result needs a `wake`."""
         with self._condition:
             while not done():
                 remaining = give_up_at - self._monotonic()
