@@ -12,7 +12,7 @@ SESSION_TIMEOUT_MS: Final = 10_000
 
 
 class TopicCreations:
-    """A session at `zookeeper`, a connect string, from the first question until `close`. Without a
+    """A session at `zookeeper`, a connect string, from the first request until `close`. Without a
     connect string nothing is known, and nothing is asked."""
 
     def __init__(self, zookeeper: str) -> None:

@@ -2,7 +2,7 @@
 
     Produce        any number of partitions (fast_produce)
     Fetch          any number of partitions (fast_fetch)
-    Metadata 0-2   a question that was answered before, in the same metadata epoch
+    Metadata 0-2   a request that had a response before, in the same metadata epoch
     groups         JoinGroup 1, SyncGroup and Heartbeat of their members (fast_groups)
 
 All other requests, and every error, go to the handlers: a fast path returns Fallback, and then
@@ -112,8 +112,8 @@ class FastPath:
         except struct_error:
             return FALL_BACK
         body = bytes(payload[REQUEST_HEADER.size + max(client, 0) :])
-        question = self._request_prefix + bytes(payload[VERSION]) + body
-        response = self._metadata_cache.cached_response(question)
+        request = self._request_prefix + bytes(payload[VERSION]) + body
+        response = self._metadata_cache.cached_response(request)
         if response is None:
             return FALL_BACK
         size = CORRELATION_ID.size + len(response)

@@ -548,11 +548,11 @@ class ReplicaFetcher:
 
     def _ask(self, tp: TopicPartition, time_ms: int) -> int:
         """The leader's log start or end offset. KafkaError without one. Switches."""
-        question = OffsetsPartition(tp.partition, time_ms, 1)
+        wanted = OffsetsPartition(tp.partition, time_ms, 1)
         response = self._connection.send(
             OffsetsRequest(
                 self._config.broker_id,
-                [OffsetsTopic(tp.topic, [question])],
+                [OffsetsTopic(tp.topic, [wanted])],
                 version=self._versions.list_offsets,
             )
         )

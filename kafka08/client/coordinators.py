@@ -43,7 +43,7 @@ Find: TypeAlias = Callable[[Sequence[str]], Mapping[str, Broker | KafkaError]]
 did not respond, which may have moved."""
 
 TIMEOUT_S: Final = 15.0
-"""The first question of all makes the offsets topic, and a coordinator may have to load."""
+"""The very first request creates the offsets topic, and a coordinator may have to load."""
 BACKOFF_S: Final = 0.2
 IN_FLIGHT_MAX: Final = 50
 """Requests ahead of the responses."""
@@ -206,7 +206,7 @@ class Coordinators:
                 responses = list(self._responses(broker, groups, _who_coordinates))
                 if not isinstance(responses[0], ClientError | ProtocolError):
                     return responses
-            # None is known yet, or those that were are gone: one question to an address that was
+            # None is known yet, or those that were are gone: one request to an address that was
             # given; the others wait for the next round.
             first = self._cluster.ask_any(ConsumerMetadataRequest(groups[0]))
             self._cluster.refresh()

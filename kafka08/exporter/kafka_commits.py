@@ -35,8 +35,8 @@ class Position(NamedTuple):
 class Known(NamedTuple):
     """The response of a coordinator.
 
-    position    of the offsets topic, from before the question
-    is_settled  an earlier question at this position had its response already: a commit counts in
+    position    of the offsets topic, from before the request
+    is_settled  an earlier request at this position had its response already: a commit counts in
                 the log a moment before its coordinator tells it
     """
 
@@ -97,7 +97,7 @@ class KafkaCommits:
 
 
 class OffsetsTopicLeaders:
-    """Knows the coordinators of groups without a question about each: a group's is the leader of
+    """Knows the coordinators of groups without a request about each: a group's is the leader of
     its partition of the offsets topic.
 
     count   partitions of the offsets topic; 0 without it

@@ -207,7 +207,7 @@ class GroupReader(Closeable):
         failed_requests: list[str],
     ) -> Offsets:
         """Kafka cannot list a group's offsets, so this asks for every partition of the cluster. It
-        does not ask before the offsets topic exists, since the question would create it."""
+        does not ask before the offsets topic exists, since the request would create it."""
         if OFFSETS_TOPIC not in topics:
             return {}
         try:

@@ -23,7 +23,7 @@ from kafka08.zk.store import ClusterStore
 
 CLIENT_ID: Final = "kafka08-migrate"
 BACKOFF_MS: Final = 200
-"""Between two questions to a coordinator that is loading or moving."""
+"""Between two requests to a coordinator that is loading or moving."""
 
 
 class Connections(Closeable):

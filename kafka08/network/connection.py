@@ -286,8 +286,8 @@ class Connection(Closeable):
         ids = range(first_id, first_id + (3 if self._accepts_0_8 else 2))
         negotiation = Negotiation([i & INT_MAX for i in ids], recognizes_0_8=self._accepts_0_8)
         try:
-            for question in negotiation.questions:
-                self.write(question)
+            for request in negotiation.requests:
+                self.write(request)
             while negotiation.versions is None:
                 negotiation.take(self._receive_frame(self.timeout_ms))
         except (OSError, KafkaError) as error:

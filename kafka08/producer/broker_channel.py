@@ -98,7 +98,7 @@ class BrokerChannel:
         self._connecting: Connecting | None = None
         self._negotiation: Negotiation | None = None
         self._outbox: deque[tuple[memoryview, InFlightRequest | None]] = deque()
-        """Unwritten parts of frames, in order; None for the questions of a negotiation."""
+        """Unwritten parts of frames, in order; None for the requests of a negotiation."""
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
 
     def __str__(self) -> str:
@@ -148,9 +148,9 @@ class BrokerChannel:
                 self._opened()
             else:
                 self.state = State.NEGOTIATING
-                questions = zip(self._negotiation.questions, NEGOTIATION_IDS, strict=True)
-                for question, correlation_id in questions:
-                    frame = codec.encode_request(question, correlation_id, self._client_id)
+                requests = zip(self._negotiation.requests, NEGOTIATION_IDS, strict=True)
+                for request, correlation_id in requests:
+                    frame = codec.encode_request(request, correlation_id, self._client_id)
                     self._outbox.append((memoryview(frame), None))
 
     def _opened(self) -> None:

@@ -1,11 +1,11 @@
 """Negotiation: which versions the broker of a new connection serves. No socket here.
 
-    question      0.8    0.9              0.10 and later
+    request       0.8                        0.9              0.10 and later
     Offsets       responds                   responds         responds
     ApiVersions   closes the connection      no response      responds
     ListGroups    -                          responds         responds
 
-The first question is optional. It tells a broker of 0.8 from one that is starting or gone: only the
+The first request is optional. It tells a broker of 0.8 from one that is starting or gone: only the
 former responds, and then closes the connection.
 """
 
@@ -24,7 +24,7 @@ from kafka08.structs import ORDINARY_CONSUMER
 
 
 class Negotiation:
-    """Send `questions` with `correlation_ids`, in order, and pass each response to `take` until
+    """Send `requests` with `correlation_ids`, in order, and pass each response to `take` until
     `versions` is set.
 
     versions   None until the last response
@@ -33,10 +33,10 @@ class Negotiation:
     """
 
     def __init__(self, correlation_ids: Sequence[int], *, recognizes_0_8: bool = False) -> None:
-        self.questions: list[Request] = [ApiVersionsRequest(), ListGroupsRequest()]
+        self.requests: list[Request] = [ApiVersionsRequest(), ListGroupsRequest()]
         if recognizes_0_8:
-            self.questions.insert(0, OffsetsRequest(ORDINARY_CONSUMER, []))
-        assert len(self.questions) == len(correlation_ids)
+            self.requests.insert(0, OffsetsRequest(ORDINARY_CONSUMER, []))
+        assert len(self.requests) == len(correlation_ids)
         self.versions: VersionRanges | None = None
         self.is_of_0_8 = False
         *first, self._asked_versions, self._asked_last = correlation_ids

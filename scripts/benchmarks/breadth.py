@@ -8,7 +8,7 @@ alone. The same steps are done with fewer partitions too, and the growth of each
 one to the other is printed beside the growth of the partitions.
 
     created      until the broker names a leader for each partition
-    longest      the longest time that a question about a topic of one partition took meanwhile
+    longest      the longest time that a request about a topic of one partition took meanwhile
     memory       resident
     idle         CPU in percent of a core while nothing comes
     produced     requests of 250 partitions each to 1,000 of them, CPU of each request

@@ -224,7 +224,7 @@ def count_led(response_frame: bytes) -> int:
 
 
 def ask_at_once(address: str) -> None:
-    """Each member sends its question before the first response is read."""
+    """Each member sends its request before the first response is read."""
     frame = codec.encode_request(MetadataRequest([]), 1, load.CLIENT_ID)
     connections = [load.connect(address) for _ in range(MEMBERS)]
     for connection in connections:

@@ -41,8 +41,8 @@ def handle(
     if not to_create:
         made = response(broker, request, topics, {})
         if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
-            question, body = encoded_exchange(request, made)
-            cache.cache_response(broker.request_prefix + question, body)
+            request_body, body = encoded_exchange(request, made)
+            cache.cache_response(broker.request_prefix + request_body, body)
         return made
 
     def create() -> MetadataResponse:

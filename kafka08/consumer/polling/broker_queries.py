@@ -87,13 +87,13 @@ class BrokerQueries:
 
         return self._ask(with_retries, timeout_s)
 
-    def _ask(self, question: Callable[[], T], timeout_s: float) -> T:
+    def _ask(self, query: Callable[[], T], timeout_s: float) -> T:
         self._poller.raise_woken()
         outcome: list[tuple[T | None, KafkaError | None]] = []
 
         def run() -> None:
             try:
-                outcome.append((question(), None))
+                outcome.append((query(), None))
             except KafkaError as error:
                 outcome.append((None, error))
             except Exception as error:
@@ -104,7 +104,7 @@ class BrokerQueries:
                 )
             self._poller.stream.wake()
 
-        self._runtime.spawn(run, name="kafka08-question")
+        self._runtime.spawn(run, name="kafka08-query")
         give_up_at = self._runtime.monotonic() + timeout_s
         self._poller.wait_until(lambda: bool(outcome), give_up_at, "a request to the brokers")
         result, error = outcome[0]
