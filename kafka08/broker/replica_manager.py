@@ -16,11 +16,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from kafka08.broker.appender import Appender
 from kafka08.broker.config import BrokerConfig
+from kafka08.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
 from kafka08.broker.isr_change_notifications import IsrChangeNotifications
 from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
@@ -39,10 +39,8 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.levels import Level
-from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.files import make_directories
 from kafka08.log.manager import LogManager
-from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -140,13 +138,7 @@ class ReplicaManager:
         """Partitions of other leaders, by the UpdateMetadata requests since the last LeaderAndIsr
         request began."""
         self._stopping = False
-        self._checkpoints = {
-            directory: OffsetCheckpoint(
-                directory / HIGH_WATERMARK_CHECKPOINT, disk=log_manager.disk
-            )
-            for directory in log_manager.directories
-        }
-        self._checkpointed: dict[TopicPartition, int] = {}
+        self._checkpoints = HighWatermarkCheckpoints(runtime, log_manager)
         self.former_traffic = Traffic()
         """The counts of deleted partitions."""
         self.may_checkpoint = False
@@ -155,9 +147,7 @@ class ReplicaManager:
 
     def load_high_watermarks(self) -> None:
         """Read the checkpoint files, creating missing ones; called before the first request."""
-        for checkpoint in self._checkpoints.values():
-            checkpoint.create()
-            self._checkpointed.update(checkpoint.read_offsets())
+        self._checkpoints.load()
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:
         """Call `listener` at leadership changes of that topic from now on."""
@@ -363,11 +353,11 @@ class ReplicaManager:
         for partition in chain.from_iterable(self._turns(wanted)):
             topic_partition = partition.topic_partition
             created = self._create_log(topic_partition)
-            if created.log_end_offset and topic_partition not in self._checkpointed:
+            if created.log_end_offset and topic_partition not in self._checkpoints.loaded:
                 logger.warning(
                     "No checkpointed highwatermark is found for partition %s", topic_partition
                 )
-            partition.attach_log(created, self._checkpointed.get(topic_partition, 0))
+            partition.attach_log(created, self._checkpoints.loaded.get(topic_partition, 0))
             of_topic = self.by_topic_name.setdefault(topic_partition.topic.encode(), {})
             of_topic[topic_partition.partition] = partition
 
@@ -529,7 +519,7 @@ class ReplicaManager:
         while this broker was down)."""
         partition = self._partitions.pop(topic_partition, None)
         led = partition is not None and partition.is_leader
-        self._checkpointed.pop(topic_partition, None)
+        self._checkpoints.loaded.pop(topic_partition, None)
         if partition is not None:
             self.former_traffic = self.former_traffic.plus(traffic_of([partition]))
             name = topic_partition.topic.encode()
@@ -596,21 +586,10 @@ class ReplicaManager:
             partition.is_leader = False
         self.checkpoint_high_watermarks()
 
-    # Checkpoints
-
     def checkpoint_high_watermarks(self) -> None:
-        """Write the HW of every partition that has a log, one file per log directory. Switches: the
-        fsync may wait for other writes to the disk."""
-        if not self.may_checkpoint:
-            return
-        by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._checkpoints}
-        for partition in self:
-            if partition.log is not None:
-                by_directory[partition.log.directory.parent][partition.topic_partition] = (
-                    partition.high_watermark
-                )
-        for directory, watermarks in by_directory.items():
-            self._runtime.run_native(self._checkpoints[directory].write, watermarks)
+        """Write the HW of every partition that has a log, one file per log directory. Switches."""
+        if self.may_checkpoint:
+            self._checkpoints.write(self)
 
 
 def leader_and_isr(state: PartitionStateInfo) -> LeaderAndIsr:
