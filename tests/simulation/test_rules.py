@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kafka08.simulation.run import simulate
@@ -9,7 +11,7 @@ from tests.simulation.planted import PLANTED, Planted
 
 MORE_SEEDS = 20
 """Any change of the code changes all runs, so another seed may find a defect then."""
-OFTEN = [one for one in PLANTED if one.seed is not None and one.seed <= MORE_SEEDS // 4]
+OFTEN = [one for one in PLANTED if one.seed <= MORE_SEEDS // 4]
 """Defects that so many runs find that one of the next seeds does after a change."""
 
 
@@ -17,7 +19,6 @@ OFTEN = [one for one in PLANTED if one.seed is not None and one.seed <= MORE_SEE
 def test_a_planted_defect_is_found(one: Planted) -> None:
     """The short run of its seed, or of one of the next, finds the defect, and breaks no rule
     without it."""
-    assert one.seed is not None
     for seed in range(one.seed, one.seed + MORE_SEEDS):
         plan = one.short_plan(seed)
         if plan is not None and one.found_by(seed, plan) is not None:
@@ -38,3 +39,16 @@ def test_names_are_unique() -> None:
     """Each defect is planted once."""
     names = [one.name for one in PLANTED]
     assert len(names) == len(set(names))
+
+
+def test_the_page_lists_them() -> None:
+    """The table on the page about simulated clusters has a row for each defect, with its faults and
+    its seed."""
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+    rows = page.partition("| defect | origin | faults | seed |\n|---|---|---|---|\n")[2]
+    expected = [
+        f"| {one.name} | {one.origin} | "
+        f"{', '.join(kind.name.lower() for kind in one.kinds)} | {one.seed} |"
+        for one in PLANTED
+    ]
+    assert expected == rows.partition("\n\n")[0].split("\n")

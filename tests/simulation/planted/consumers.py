@@ -18,7 +18,12 @@ from kafka08.migration.rollback import Rollback
 from kafka08.simulation.plan import Fault
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import Create
-from tests.simulation.planted.defect import group_in_kafka, group_in_zookeeper, planted
+from tests.simulation.planted.defect import (
+    LONG_WITH_GROUP,
+    group_in_kafka,
+    group_in_zookeeper,
+    planted,
+)
 
 
 @planted(
@@ -113,8 +118,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "'unknown partition' means nothing committed",
     "0.8.2.2; ours",
     "begins",
-    (Fault.KILL, Fault.LATE),
-    seed=212,
+    (Fault.BLACKOUT, Fault.LATE),
+    seed=10,
+    settings=LONG_WITH_GROUP,
     needs=lambda plan: group_in_kafka(plan) and plan.level == "0.8.2",
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -142,8 +148,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "a commit to Kafka is not fenced",
     "kafka-pixy 30",
     "the group's offset of",
-    (Fault.SUSPEND,),
-    seed=196,
+    (Fault.OUTAGE, Fault.SUSPEND),
+    seed=19,
+    settings=LONG_WITH_GROUP,
     needs=lambda plan: group_in_kafka(plan) and plan.members > 1,
 )
 def _(patch: pytest.MonkeyPatch) -> None:

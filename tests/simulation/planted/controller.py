@@ -19,7 +19,7 @@ from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr
 from kafka08.zk.election import ControllerElection
 from kafka08.zk.model.session import ModelSession
-from tests.simulation.planted.defect import MOVES, PLAIN, movable, planted, replicated
+from tests.simulation.planted.defect import LONG, MOVES, PLAIN, movable, planted, replicated
 
 
 @planted(
@@ -27,7 +27,8 @@ from tests.simulation.planted.defect import MOVES, PLAIN, movable, planted, repl
     "KAFKA-1028",
     "had HW",
     (Fault.KILL,),
-    seed=151,
+    seed=3,
+    settings=LONG,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:

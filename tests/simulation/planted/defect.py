@@ -27,7 +27,7 @@ class Planted:
     origin    the issue or component that it comes from
     verdict   a part of the verdict of a run that finds it
     kinds     the faults without which a run cannot show it, or hardly
-    seed      one whose short run finds it: see `short_plan`; None if none is known
+    seed      one whose short run finds it: see `short_plan`
     needs     whether a run with these settings can show it
     settings  of the short runs, instead of those that the seed draws
     """
@@ -36,7 +36,7 @@ class Planted:
     origin: str
     verdict: str
     kinds: tuple[Fault, ...]
-    seed: int | None
+    seed: int
     plant: Patch
     profile: str
     needs: Needs
@@ -81,6 +81,9 @@ PLAIN: Final[Mapping[str, Any]] = {
     "faults_seconds": SHORT_SECONDS,
 }
 """Settings of runs in which only brokers matter."""
+LONG: Final[Mapping[str, Any]] = {**PLAIN, "faults_seconds": 60.0}
+"""The same for defects that need several faults, or long ones."""
+LONG_WITH_GROUP: Final[Mapping[str, Any]] = {**LONG, "members": 2}
 MOVES: Final[Mapping[str, Any]] = {**PLAIN, "replication_factor": 2, "partitions": 4}
 """Settings of runs whose partitions move often."""
 PLANTED: Final[list[Planted]] = []
@@ -96,7 +99,7 @@ def planted(
     verdict: str,
     kinds: tuple[Fault, ...],
     *,
-    seed: int | None,
+    seed: int,
     profile: str = SAFE,
     needs: Needs = any_plan,
     settings: Mapping[str, Any] | None = None,

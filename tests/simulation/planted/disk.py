@@ -12,7 +12,7 @@ from kafka08.log.segment import LogSegment
 from kafka08.profile import CLASSIC
 from kafka08.simulation.memory_disk import MemoryDirectory
 from kafka08.simulation.plan import Fault
-from tests.simulation.planted.defect import loses_power, planted
+from tests.simulation.planted.defect import LONG, loses_power, planted
 
 
 @planted(
@@ -56,10 +56,10 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "every start counts as one after a clean stop",
     "recovery",
     "",
-    (Fault.KILL,),
-    seed=78,
+    (Fault.BLACKOUT,),
+    seed=0,
+    settings={**LONG, "silent_share": 0.5, "loses_writes": True},
     profile=CLASSIC,
-    needs=loses_power,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     job = LogManager._load_job

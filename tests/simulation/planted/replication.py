@@ -18,7 +18,7 @@ from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr
 from kafka08.zk.operations import ANY_VERSION
 from kafka08.zk.store import ClusterStore
-from tests.simulation.planted.defect import MOVES, PLAIN, movable, planted, replicated
+from tests.simulation.planted.defect import LONG, MOVES, movable, planted, replicated
 
 
 @planted(
@@ -151,7 +151,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "the leader epoch fell",
     (Fault.OUTAGE,),
     seed=16,
-    settings={**PLAIN, "faults_seconds": 60.0},
+    settings=LONG,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "waited",
     (Fault.ISR,),
     seed=9,
-    settings={**PLAIN, "faults_seconds": 60.0},
+    settings=LONG,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
