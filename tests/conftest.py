@@ -90,6 +90,27 @@ def logging_as_it_was() -> Iterator[None]:
         logger.setLevel(level)
 
 
+class DeadThreads(logging.Handler):
+    """Collects the exceptions that ended a thread of ours, which are logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(f"{record.getMessage()}: {record.exc_info and record.exc_info[1]!r}")
+
+
+@pytest.fixture(autouse=True)
+def dead_threads() -> Iterator[DeadThreads]:
+    """No thread of ours ends with an exception. (Of other threads pytest sees it by itself.)"""
+    handler, logger = DeadThreads(), logging.getLogger("kafka08.runtime.threads")
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+    assert [] == handler.said
+
+
 @pytest.fixture(scope="session")
 def zookeeper() -> Iterator[ZooKeeperServer]:
     """One real ZooKeeper server for the whole run. Skipped without Java or jars, unless CI=true."""

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafka08.embedded.ports import free_ports
 from kafka08.runtime.sockets import SocketConnecting, SocketListener, SocketPoller
 from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.runtime.transport import Address
+from tests.conftest import DeadThreads
 
 SECONDS = 10.0
 
@@ -69,8 +71,7 @@ def test_the_next_address_is_tried_when_one_refuses(
     listener: SocketListener, poller: SocketPoller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host of two addresses of which the first has no broker is connected all the same."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        refusing = closed.getsockname()[1]
+    [refusing] = free_ports(1)
     responses = [
         (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))
         for port in (refusing, listener.port)
@@ -92,8 +93,7 @@ def test_the_next_address_is_tried_when_one_refuses(
 
 def test_the_last_address_that_refuses_is_the_error(poller: SocketPoller) -> None:
     """`finish` raises what the system said."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        refusing = closed.getsockname()[1]
+    [refusing] = free_ports(1)
     with pytest.raises(ConnectionRefusedError):  # noqa: PT012 - either call may be told
         connecting = SocketConnecting(("127.0.0.1", refusing), 0, 0)
         poller.watch(connecting.stream, "it", read=False, write=True)
@@ -121,10 +121,15 @@ def test_a_poller_forgets(poller: SocketPoller) -> None:
         assert [] == poller.poll(0)
 
 
-def test_a_tasks_error_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tasks_error_is_logged(
+    caplog: pytest.LogCaptureFixture, dead_threads: DeadThreads
+) -> None:
     """The line has the task's name; other tasks continue."""
     task = THREADS.spawn(lambda: 1 / 0, name="divider")
     task.join(SECONDS)
     assert not task.is_alive()
+    [said] = dead_threads.said
+    assert "'divider'" in said
+    dead_threads.said.clear()
     assert "'divider'" in caplog.text
     assert "ZeroDivisionError" in caplog.text
