@@ -32,6 +32,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -227,7 +228,7 @@ def _node_modules() -> Mapping[str, str]:
         fresh.mkdir(parents=True)
         shutil.copy(wanted, fresh)
         _checked([npm, "install", "--no-audit", "--no-fund", "--silent"], fresh)
-        if not place.exists():
+        with suppress(OSError):  # another worker was faster
             fresh.rename(place)
     return {"NODE_PATH": str(place / "node_modules")}
 

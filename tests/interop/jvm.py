@@ -19,6 +19,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -163,7 +164,7 @@ def compiled(source: Path, pom: Path = POM) -> Path:
         )
         if done.returncode != 0:
             raise JvmMissing(f"{source.name} needs a JDK: {(done.stderr or done.stdout)[-800:]}")
-        if not classes.exists():
+        with suppress(OSError):  # another worker was faster
             fresh.rename(classes)
     return classes
 

@@ -352,7 +352,7 @@ def test_a_request_that_cannot_be_encoded_costs_its_own_batches_only(cluster: Tc
 def test_a_topic_without_callers_is_not_requested_again(cluster: TcpCluster) -> None:
     """When the last caller has given up waiting for an unknown topic, the producer stops requesting
     its metadata. It still refreshes known topics."""
-    with producer_on(cluster, max_block_ms=30, metadata_max_age_ms=50) as producer:
+    with producer_on(cluster, max_block_ms=2000, metadata_max_age_ms=50) as producer:
         producer.partitions_for("u")
         assert isinstance(producer.send(ProducerRecord("missing", b"")).exception(), RequestTimeout)
         count = len(cluster.asked)

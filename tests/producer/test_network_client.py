@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from kafka08.embedded.ports import free_ports
 from kafka08.producer.network_client import RECONNECT_MAX_S, NetworkClient
 from kafka08.runtime.threads import ThreadRuntime
 from tests.mock_clock import MockClock
@@ -15,8 +16,7 @@ from tests.waiting import until
 @pytest.fixture
 def port() -> int:
     """One that refuses connections until somebody listens on it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    return free_ports(1)[0]
 
 
 def test_a_broker_that_stays_away_is_asked_less_and_less(port: int) -> None:

@@ -58,11 +58,12 @@ def test_messages_have_their_timestamps(cluster: TcpCluster, codec: str) -> None
     told: list[RecordMetadata | None] = []
     given = [MOMENT + 5, MOMENT + 9, None, MOMENT]
     before = time.time_ns() // 1_000_000
-    with producer_on(cluster, compression_type=codec, linger_ms=50) as producer:
+    with producer_on(cluster, compression_type=codec, linger_ms=1_000_000) as producer:
         futures = [
             producer.send(ProducerRecord("u", b"%d" % n, timestamp=at), lambda m, _: told.append(m))
             for n, at in enumerate(given)
         ]
+        producer.flush(SECONDS)
         found = [future.result(SECONDS) for future in futures]
     after = time.time_ns() // 1_000_000
     [request] = cluster.produced()
@@ -190,16 +191,17 @@ def test_older_brokers_get_the_bytes_of_0_8(cluster: TcpCluster, level: Level, c
     opened, written = [], []
     for asks in (True, False):
         connections, requests = cluster.opened, len(cluster.produced())
-        config = config_on(
-            cluster, api_version_request=asks, compression_type=codec, batch_size=400, linger_ms=99
-        )
+        keys = {"compression_type": codec, "batch_size": 400, "linger_ms": 1_000_000}
+        config = config_on(cluster, api_version_request=asks, **keys)
         with KafkaProducer(config) as producer:
             futures = [
                 producer.send(ProducerRecord("u", b"%d" % n, timestamp=MOMENT)) for n in range(200)
             ]
             producer.flush(SECONDS)
             assert {future.result(SECONDS).timestamp for future in futures} == {-1}
-            producer.send_many("u", [b"many"] * 50, timestamps=[1] * 50).result(SECONDS)
+            many = producer.send_many("u", [b"many"] * 50, timestamps=[1] * 50)
+            producer.flush(SECONDS)
+            many.result(SECONDS)
         opened.append(cluster.opened - connections)
         new = cluster.produced()[requests:]
         assert {request.version for request in new} == {0}
