@@ -131,8 +131,8 @@ def test_created_gone_back_elected_and_moved(cluster: Cluster) -> None:
     cluster.change_isr("fk-a", 0, (1, 2))
     received += two.wait_for(UpdateMetadataRequest, 4)
     assert [sent(r) for r in received] == expected
+    until(lambda: not cluster.zk.exists(paths.REASSIGN_PARTITIONS), "the move to be done")
     check_znodes(cluster, "reassign done")
-    assert not cluster.zk.exists(paths.REASSIGN_PARTITIONS)
 
 
 def check_znodes(cluster: Cluster, phase: str) -> None:

@@ -174,7 +174,8 @@ class TestBrokers:
         assert cluster.wait_for_state("t", 0, 3, (3, 1)).leader_epoch == 1
         assert cluster.wait_for_state("t", 1, 1, (1,)).leader_epoch == 1
         assert led(list(three.wait_for(LeaderAndIsrRequest))) == {("t", 0): (3, 1)}
-        assert led(list(one.take())) == {("t", 0): (3, 1), ("t", 1): (1, 1)}
+        told = led(list(one.wait_for(LeaderAndIsrRequest)))
+        assert told == {("t", 0): (3, 1), ("t", 1): (1, 1)}
 
     def test_no_unclean_election_where_the_topic_forbids_it(self, cluster: Cluster) -> None:
         """The last ISR member stays in the ISR, and leads when it is back."""
