@@ -211,7 +211,13 @@ class Mean:
 
     def add(self, value: float, now: float) -> None:
         """Count a value, at `now` in monotonic seconds."""
-        self.add_all((value,), now)
+        windows = self._windows
+        if not windows or now - windows[-1][0] >= RATE_WINDOW_SECONDS:
+            windows.append([now, 0.0, 0.0, value])
+        window = windows[-1]
+        window[1] += 1
+        window[2] += value
+        window[3] = max(window[3], value)
 
     def add_all(self, values: Sequence[float], now: float) -> None:
         """The same for several values, at least one."""

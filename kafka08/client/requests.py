@@ -111,15 +111,13 @@ def produce_request(
     timeout_ms: int,
     version: int = 0,
 ) -> ProduceRequest:
-    return ProduceRequest(
-        required_acks,
-        timeout_ms,
-        [
-            ProduceTopic(topic, [ProducePartition(p, data) for p, data in items])
-            for topic, items in by_topic(message_sets).items()
-        ],
-        version=version,
-    )
+    topics: dict[str, ProduceTopic] = {}
+    for (topic, partition), data in message_sets.items():
+        of_topic = topics.get(topic)
+        if of_topic is None:
+            of_topic = topics[topic] = ProduceTopic(topic, [])
+        of_topic.partitions.append(ProducePartition(partition, data))
+    return ProduceRequest(required_acks, timeout_ms, [*topics.values()], version=version)
 
 
 def produce_results(response: ProduceResponse) -> dict[TopicPartition, ProducePartitionResponse]:

@@ -61,9 +61,10 @@ class PartitionQueue(kernel.OpenSet):
 
     def close_open(self) -> None:
         """Close the last batch: it accepts no more records."""
-        self.builder = None
-        self.open.close()
-        self.open = NO_BATCH
+        if self.open is not NO_BATCH:
+            self.builder = None
+            self.open.close()
+            self.open = NO_BATCH
 
 
 @dataclass(slots=True)
@@ -167,9 +168,11 @@ class RecordAccumulator:
         with self.lock:
             self._check_open()
             full = queue.open
-            future: RecordFuture | None = full.append(key, value, callback, timestamp)
-            if future is not None:
-                return future  # another thread has just opened a batch
+            future: RecordFuture | None = None
+            if full is not NO_BATCH:
+                future = full.append(key, value, callback, timestamp)
+                if future is not None:
+                    return future  # another thread has just opened a batch
             magic = queue.magic
             needed = max(self._batch_size, size + TIMESTAMP_BYTES * magic)
             self._await_memory(needed, block_s)
@@ -299,21 +302,24 @@ class RecordAccumulator:
         magic: int = 0,
         *,
         takes_wrappers: bool = True,
-    ) -> list[list[RecordBatch]]:
+    ) -> tuple[list[list[RecordBatch]], bool]:
         """Take sendable batches for `broker`, at least one and at most about `max_bytes`; the
         caller holds the lock. One list per partition: consecutive batches can be sent as one set.
-        Partitions take turns at being first. `magic`: the format that the broker takes, in which
-        these queues fill their next batches. `takes_wrappers`: whether it takes several compressed
-        batches in one set."""
+        Partitions take turns at being first. Also returns whether its queues are empty now.
+
+        `magic`: the format that the broker takes, in which these queues fill their next batches.
+        `takes_wrappers`: whether it takes several compressed batches in one set."""
         urgent = self._waiting > 0 or self._flushing > 0 or self.closed
         led = [q for q in self._queues.values() if q.leader == broker and q.batches]
         self._first += 1
         start = self._first % len(led) if led else 0
         drained: list[list[RecordBatch]] = []
+        is_all = True
         left = max_bytes
         for queue in led[start:] + led[:start]:
             queue.magic = magic
             if self._ordered and queue.in_flight:
+                is_all = False
                 continue
             taken: list[RecordBatch] = []
             together = 0
@@ -333,7 +339,9 @@ class RecordAccumulator:
             if taken:
                 queue.in_flight += 1
                 drained.append(taken)
-        return drained
+            if queue.batches:
+                is_all = False
+        return drained, is_all
 
     def put_back(self, batches: Iterable[RecordBatch]) -> None:
         """Return batches of one partition to the front of their queue, in the given order."""
@@ -352,12 +360,17 @@ class RecordAccumulator:
         base_offset: int = NO_OFFSET,
         error: KafkaError | None = None,
         log_append_time_ms: int = NO_TIMESTAMP,
+        *,
+        were_in_flight: bool = False,
     ) -> None:
-        """Complete batches that were stored as one set at `base_offset`, or that failed."""
+        """Complete batches that were stored as one set at `base_offset`, or that failed.
+        `were_in_flight`: their request is done, too, as after `request_done`."""
         done = list(batches)
         with self.lock:
+            if were_in_flight:
+                self._queues[done[0].tp].in_flight -= 1
             self._incomplete.difference_update(done)
-            self._free += sum(batch.reserved for batch in done)
+            self._free += sum([batch.reserved for batch in done])
             if self._waiting:
                 self._freed.notify_all()
         for batch in done:

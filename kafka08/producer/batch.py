@@ -13,7 +13,7 @@ from kafka08.producer.record import ProducerRecord, RecordMetadata
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.conversion import Converter
 from kafka08.protocol.types import Buffer
-from kafka08.runtime import ClientRuntime, Event
+from kafka08.runtime import ClientRuntime, Lock
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -42,25 +42,26 @@ class RecordBatch:
     created      when it was created (monotonic seconds)
     attempts     failed attempts so far; the next one is not before `retry_at`
     alone        send it in a message set of its own, see Sender
+    count        the number of its records, once it is closed
     base_offset  offset of its first record, once `done`; NO_OFFSET on error and with acks=0
     error        why it was not stored (or may not have been), once `done`
     """
 
     __slots__ = (
         "_callbacks",
-        "_count",
         "_data",
-        "_event",
         "_is_packed",
         "_late_callbacks",
         "_lock",
         "_timestamps",
+        "_waiters",
         "alone",
         "append",
         "attempts",
         "base_offset",
         "builder",
         "codec",
+        "count",
         "created",
         "error",
         "is_done",
@@ -102,12 +103,14 @@ class RecordBatch:
         self._callbacks: list[Callback | None] = []
         self._late_callbacks: list[Callable[[], Any]] = []
         self._is_packed = False
-        self._count = count
+        self.count = count
         self._data = data
         self._timestamps = timestamps
         self.runtime = runtime
         self._lock = runtime.lock()
-        self._event: Event | None = None
+        self._waiters: list[Lock] = []
+        """A lock for each waiting thread, which cannot take it again until the batch is done. An
+        Event costs ten calls more: its own lock, condition and queue."""
         self.is_done = False
 
     def open(self, ref_type: type[kernel.MessageRef], clock: TimeMs | None = None) -> None:
@@ -124,7 +127,7 @@ class RecordBatch:
             self.is_open = False
             self.append, self.builder = refuse, None
             self._data = builder.finish()
-            self._count, self._callbacks = builder.count, builder.callbacks
+            self.count, self._callbacks = builder.count, builder.callbacks
             if builder.timestamps is not None:
                 self._timestamps = memoryview(builder.timestamps).cast("q")
 
@@ -134,11 +137,6 @@ class RecordBatch:
         batch = cls(tp, compression.NONE, 0, 0.0)
         batch.complete(NO_OFFSET, error)
         return batch
-
-    @property
-    def count(self) -> int:
-        """The number of its records, once it is closed."""
-        return self._count
 
     def message_set(self, magic: int = MAX_MAGIC) -> Buffer:
         """The set for a broker that takes messages up to `magic`; any thread, once the batch is
@@ -169,7 +167,7 @@ class RecordBatch:
         if self.codec != compression.NONE and not self._is_packed:
             times = self._timestamps
             newest_ms = times if isinstance(times, int) else max(times)
-            self._data = message_set.pack(data, self.codec, self._count - 1, self.magic, newest_ms)
+            self._data = message_set.pack(data, self.codec, self.count - 1, self.magic, newest_ms)
             self._is_packed = True
             return self._data
         return data
@@ -203,8 +201,8 @@ class RecordBatch:
             self._data = None
             late, self._late_callbacks = self._late_callbacks, []
             self.is_done = True
-            if self._event is not None:
-                self._event.set()
+            for waiter in self._waiters:
+                waiter.release()
         callbacks, self._callbacks = self._callbacks, []
         if callbacks:
             kernel.run_callbacks(
@@ -233,13 +231,19 @@ class RecordBatch:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is done; False after `timeout` seconds."""
+        waiter = self.runtime.lock()
+        waiter.acquire()
         with self._lock:
             if self.is_done:
                 return True
-            if self._event is None:
-                self._event = self.runtime.event()  # created late: few batches are waited for
-            event = self._event
-        return event.wait(timeout)
+            self._waiters.append(waiter)
+        if timeout is None:
+            return waiter.acquire()
+        if waiter.acquire(timeout > 0, timeout if timeout > 0 else -1):
+            return True
+        with self._lock:
+            self._waiters.remove(waiter)
+            return self.is_done
 
     def metadata(self, index: int) -> RecordMetadata:
         """The metadata of record `index` of a batch that is done; raises its error."""

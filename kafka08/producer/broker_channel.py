@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -54,12 +55,15 @@ class InFlightRequest:
     """Of the request."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class ClientResponse:
     """`response` to a request; None for a request without a response."""
 
     sent: InFlightRequest
     response: Response | None
+
+
+OnResponse = Callable[[ClientResponse], object]
 
 
 class BrokerChannel:
@@ -70,6 +74,7 @@ class BrokerChannel:
     backoff_s  the last backoff in seconds; 0 since it was connected
     used_at    when it last sent or received something (monotonic seconds)
     versions   what the broker serves, while the channel is open; OF_0_8 if it was not asked
+    watched    its owner's: for what its poller waits, (read, write); None: it waits for nothing
     """
 
     def __init__(
@@ -91,13 +96,14 @@ class BrokerChannel:
         self.backoff_s = 0.0
         self.used_at = 0.0
         self.versions: VersionRanges = OF_0_8
+        self.watched: tuple[bool, bool] | None = None
         self._client_id = client_id
         self._send_buffer = send_buffer
         self._receive_buffer = receive_buffer
         self._runtime = runtime
         self._connecting: Connecting | None = None
         self._negotiation: Negotiation | None = None
-        self._outbox: deque[tuple[memoryview, InFlightRequest | None]] = deque()
+        self._outbox: deque[tuple[bytes | memoryview, InFlightRequest | None]] = deque()
         """Unwritten parts of frames, in order; None for the requests of a negotiation."""
         self._reader = FrameReader(MAX_RESPONSE_BYTES)
 
@@ -151,7 +157,7 @@ class BrokerChannel:
                 requests = zip(self._negotiation.requests, NEGOTIATION_IDS, strict=True)
                 for request, correlation_id in requests:
                     frame = codec.encode_request(request, correlation_id, self._client_id)
-                    self._outbox.append((memoryview(frame), None))
+                    self._outbox.append((frame, None))
 
     def _opened(self) -> None:
         self.state = State.OPEN
@@ -172,56 +178,53 @@ class BrokerChannel:
         in flight then."""
         frame = codec.encode_request(request, sent.correlation_id, self._client_id)
         self.in_flight.append(sent)
-        self._outbox.append((memoryview(frame), sent))
+        self._outbox.append((frame, sent))
 
-    def write(self, now: float) -> list[ClientResponse]:
-        """Finish connecting, or write as much as the socket accepts; returns the requests without a
-        response that are completely written. ConnectionFailed."""
+    def write(self, now: float, done: OnResponse) -> None:
+        """Finish connecting, or write as much as the socket accepts; calls `done` for the requests
+        without a response that are completely written. ConnectionFailed."""
         assert self.stream is not None
         if self.state is State.CONNECTING:
             self._finish_connecting()
             if self.state is State.CONNECTING:
-                return []
-        done: list[ClientResponse] = []
+                return
         self.used_at = now
         try:
             while self._outbox:
                 rest, sent = self._outbox[0]
                 written = self.stream.send(rest)
                 if written < len(rest):
-                    self._outbox[0] = (rest[written:], sent)
+                    self._outbox[0] = (memoryview(rest)[written:], sent)
                     continue
                 self._outbox.popleft()
                 if sent is not None and not sent.expects_response:
                     self.in_flight.remove(sent)
-                    done.append(ClientResponse(sent, None))
+                    done(ClientResponse(sent, None))
         except BlockingIOError:
             pass
         except OSError as error:
             raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
-        return done
 
-    def read_responses(self, now: float) -> list[ClientResponse]:
-        """The complete responses that have arrived. ConnectionFailed, ProtocolError."""
+    def read_responses(self, now: float, done: OnResponse) -> None:
+        """Call `done` for each complete response that has arrived. ConnectionFailed,
+        ProtocolError: the responses before it are good."""
         assert self.stream is not None
         self.used_at = now
-        responses: list[ClientResponse] = []
         try:
             count = self.stream.recv_into(self._reader.buffer())
         except BlockingIOError:
-            return responses
+            return
         except OSError as error:
             raise ConnectionFailed(f"lost the connection to {self}: {error}") from error
         if count == 0:
             raise ConnectionFailed(f"{self} closed the connection")
         self._reader.advance(count)
-        for payload in self._reader.payloads():
+        while (payload := self._reader.next_payload()) is not None:
             if self._negotiation is not None:
                 self._negotiate(self._negotiation, payload)
             else:
-                responses.append(self._decoded(payload))
+                done(self._decoded(payload))
         self._reader.release()
-        return responses
 
     def _decoded(self, payload: memoryview) -> ClientResponse:
         if not self.in_flight or not self.in_flight[0].expects_response:

@@ -31,14 +31,16 @@ class RecordFuture(kernel.MessageRef):
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """The metadata of the stored record. Raises its error (an ApiError or ClientError), and
         TimeoutError if the result is not known within `timeout` seconds."""
-        await_batch(self.owner, timeout)
+        if not self.owner.wait(timeout):
+            raise _unknown(self.owner)
         metadata: RecordMetadata = self.owner.metadata(self.index)
         return metadata
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """The error that `result` would raise; None if the record was stored. TimeoutError as
         there."""
-        await_batch(self.owner, timeout)
+        if not self.owner.wait(timeout):
+            raise _unknown(self.owner)
         error: KafkaError | None = self.owner.error
         return error
 
@@ -109,12 +111,6 @@ class BatchFuture:
         if late is not None:
             raise _unknown(late)
         return [(s.places, s.batch.error) for s in self._stretches if s.batch.error is not None]
-
-
-def await_batch(batch: RecordBatch, timeout: float | None) -> None:
-    """Wait until the batch is done; TimeoutError after `timeout` seconds."""
-    if not batch.wait(timeout):
-        raise _unknown(batch)
 
 
 def _unknown(batch: RecordBatch) -> TimeoutError:

@@ -89,6 +89,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         )
         self._runtime = runtime
         self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
+        self._memory_block_s = config.memory_block_s
         self._routes: dict[str, TopicRoute] = {}
         plain_routes = self._routes if self._is_plain else {}
         super().__init__(plain_routes, self._send_converted, self._append)
@@ -323,15 +324,16 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         timestamp: int,
     ) -> RecordFuture:
         """Append to a new batch, after waiting for memory if needed."""
-        key = None if key is None else as_bytes(key)
-        value = None if value is None else as_bytes(value)
+        key = key if key is None or type(key) is bytes else as_bytes(key)
+        value = value if value is None or type(value) is bytes else as_bytes(value)
         size = EMPTY_ENTRY_BYTES + len(key or b"") + len(value or b"")
         stored_size = size + TIMESTAMP_BYTES * queue.magic
         if stored_size > self._record_bytes_max:
             return failed(queue.tp, too_large(stored_size, self._record_bytes_max), callback)
-        block_s = self.config.memory_block_s
         try:
-            return self._accumulator.append(queue, key, value, size, callback, timestamp, block_s)
+            return self._accumulator.append(
+                queue, key, value, size, callback, timestamp, self._memory_block_s
+            )
         except BufferExhausted as error:
             return failed(queue.tp, error, callback)
 
@@ -357,7 +359,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             self._accumulator,
             batch_bytes=bulk_batch_bytes(self.config),
             record_bytes_max=self._record_bytes_max,
-            block_s=self.config.memory_block_s,
+            block_s=self._memory_block_s,
             now_ms=self._runtime.time_ms(),
         )
 

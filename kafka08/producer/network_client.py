@@ -34,6 +34,9 @@ class LostRequests:
     error: KafkaError
 
 
+NetworkEvent = ClientResponse | LostRequests
+
+
 class NetworkClient:
     """Used by the sender's thread alone, except `wake_up`.
 
@@ -70,11 +73,10 @@ class NetworkClient:
         self._channels: dict[Address, BrokerChannel] = {}
         self._next_correlation_id = 0
         self._poller = runtime.poller()
-        self._lost: list[LostRequests] = []
-
-    def wake_up(self) -> None:
+        self.wake_up = self._poller.wake_up
         """End the current `poll`, or the next one, at once. Any thread."""
-        self._poller.wake_up()
+        self._events: list[NetworkEvent] = []
+        """What happened since the last `poll`, in order."""
 
     def is_ready(self, address: Address, now: float) -> bool:
         """Whether a request can be sent there; if not, start to connect once the backoff is
@@ -113,11 +115,13 @@ class NetworkClient:
         request: Request,
         context: object,
         *,
+        now: float,
         deadline: float,
         expects_response: bool,
     ) -> InFlightRequest:
-        """Send to an address for which `is_ready` was true. A request without a response (or, with
-        acks=0, not written) by `deadline` (monotonic seconds) is returned from `poll` as lost."""
+        """Send to an address for which `is_ready` was true, as much as the socket accepts. A
+        request without a response (or, with acks=0, not written) by `deadline` (monotonic seconds)
+        is returned from `poll` as lost."""
         channel = self._channels[address]
         sent = InFlightRequest(
             type(request),
@@ -128,28 +132,27 @@ class NetworkClient:
             request.version,
         )
         self._next_correlation_id = (self._next_correlation_id + 1) & INT_MAX
+        is_first = not channel.wants_write
         channel.send(request, sent)
+        if is_first:
+            self._step(channel, read=False, write=True, now=now)
         return sent
 
-    def poll(self, timeout_s: float) -> list[ClientResponse | LostRequests]:
+    def poll(self, timeout_s: float) -> list[NetworkEvent]:
         """Write and read without blocking, after waiting up to `timeout_s` seconds (infinity:
         without limit) until that is possible. Errors of a connection are in the result, as the
         requests that it lost."""
-        events: list[ClientResponse | LostRequests] = []
         now = self._runtime.monotonic()
-        for channel in self._live():
-            if channel.state is not State.CONNECTING and channel.wants_write:
-                events += self._step(channel, read=False, write=True, now=now)
-            if channel.stream is not None:
-                self._watch(channel)
-        events += self._take_lost()
-        timeout_s = 0.0 if events else max(0.0, min(timeout_s, self._next_timer(now) - now))
+        timer = self._next_timer(now)
+        timeout_s = 0.0 if self._events else max(0.0, min(timeout_s, timer - now))
         ready = self._poller.poll(None if timeout_s == float("inf") else timeout_s)
         now = self._runtime.monotonic()
         for channel, readable, writable in ready:
-            events += self._step(channel, read=readable, write=writable, now=now)
-        self._close_late(now)
-        return events + self._take_lost()
+            self._step(channel, read=readable, write=writable, now=now)
+        if now >= timer:
+            self._close_late(now)
+        events, self._events = self._events, []
+        return events
 
     @property
     def connection_count(self) -> int:
@@ -186,26 +189,28 @@ class NetworkClient:
             channel.open(negotiates=negotiates)
         except ConnectionFailed as error:
             self._fail(channel, error, now)
+        else:
+            self._watch(channel)
 
     def _watch(self, channel: BrokerChannel) -> None:
         """Update the poller's interest in the channel, which may have a new stream."""
-        assert channel.stream is not None
-        reads = channel.state is not State.CONNECTING
-        self._poller.watch(channel.stream, channel, read=reads, write=channel.wants_write)
+        wanted = (channel.state is not State.CONNECTING, channel.wants_write)
+        if channel.watched != wanted:
+            assert channel.stream is not None
+            self._poller.watch(channel.stream, channel, read=wanted[0], write=wanted[1])
+            channel.watched = wanted
 
-    def _step(
-        self, channel: BrokerChannel, *, read: bool, write: bool, now: float
-    ) -> list[ClientResponse | LostRequests]:
+    def _step(self, channel: BrokerChannel, *, read: bool, write: bool, now: float) -> None:
         """Write and read; a channel that fails is closed, and its responses before that are
         kept."""
-        done: list[ClientResponse | LostRequests] = []
         try:
             if read:
-                done += channel.read_responses(now)
+                channel.read_responses(now, self._events.append)
             if write:
                 if channel.state is State.CONNECTING:
                     self._forget(channel)  # the next connection has another stream
-                done += channel.write(now)
+                channel.write(now, self._events.append)
+            self._watch(channel)
         except (ConnectionFailed, ProtocolError) as error:
             if channel.is_of_0_8 and isinstance(error, ConnectionFailed):
                 logger.debug("%s is of 0.8: %s", channel, error)
@@ -214,11 +219,11 @@ class NetworkClient:
                 self._open(channel, now, negotiates=False)
             else:
                 self._fail(channel, error, now)
-        return done
 
     def _forget(self, channel: BrokerChannel) -> None:
         if channel.stream is not None:
             self._poller.forget(channel.stream)
+        channel.watched = None
 
     def _fail(self, channel: BrokerChannel, error: KafkaError, now: float) -> None:
         """Close it for a backoff. Twenty dead brokers took a tenth of a core at 10 ms each."""
@@ -231,25 +236,21 @@ class NetworkClient:
         without_frames(error)
         lost = channel.close(error, retry_at)
         logger.log(logging.WARNING if lost else logging.INFO, "%s", error)
-        self._lost.append(LostRequests(lost, error))
-
-    def _take_lost(self) -> list[ClientResponse | LostRequests]:
-        lost, self._lost = self._lost, []
-        return list(lost)
+        self._events.append(LostRequests(lost, error))
 
     def _next_timer(self, now: float) -> float:
         """When the next channel times out, is idle or may be opened again."""
         times = [float("inf")]
         for channel in self._channels.values():
-            if channel.is_opening:
-                times.append(channel.connect_by)
-            elif channel.state is State.CLOSED:
-                if channel.retry_at > now:
-                    times.append(channel.retry_at)
-            elif channel.in_flight:
+            if channel.in_flight:
                 times.append(channel.in_flight[0].deadline)
-            elif self._max_idle_s > 0:
-                times.append(channel.used_at + self._max_idle_s)
+            elif channel.state is State.OPEN:
+                if self._max_idle_s > 0:
+                    times.append(channel.used_at + self._max_idle_s)
+            elif channel.state is not State.CLOSED:
+                times.append(channel.connect_by)
+            elif channel.retry_at > now:
+                times.append(channel.retry_at)
         return min(times)
 
     def _close_late(self, now: float) -> None:

@@ -40,7 +40,8 @@ class ProducerMetadata:
         self._backoff_s = backoff_s
         self._on_update = on_update
         self._runtime = runtime
-        self._changed = runtime.condition()
+        self._lock = runtime.lock()
+        self._changed = runtime.condition(self._lock)
         self._topics: set[str] = set()
         """Topics that were ever known: there may be records for them."""
         self._waiting: Counter[str] = Counter()
@@ -52,11 +53,13 @@ class ProducerMetadata:
         those that its response covers: it may miss one that was made while it was in flight."""
         self._asked_at = float("-inf")
         self._updated_at = float("-inf")
+        self._due_at = float("inf")
+        """When the next request is due (monotonic seconds), by all of the above."""
 
     @property
     def topics(self) -> list[str]:
         """The topics of the next metadata request."""
-        with self._changed:
+        with self._lock:
             return sorted(self._topics.union(self._waiting))
 
     @property
@@ -71,40 +74,48 @@ class ProducerMetadata:
         """While the block waits for `topic`, request it too, as soon as possible. Yields the
         version that does not have it yet. When no thread waits and no response had it, it is not
         requested again."""
-        with self._changed:
+        with self._lock:
             self._waiting[topic] += 1
             self._updates_wanted += 1
+            self._reckon()
             version = self.version
         try:
             yield version
         finally:
-            with self._changed:
+            with self._lock:
                 self._waiting -= Counter([topic])
+                self._reckon()
 
     def request_update(self) -> None:
         """The metadata is out of date: request it again after the backoff."""
-        with self._changed:
+        with self._lock:
             self._updates_wanted += 1
+            self._reckon()
 
     def due_in(self, now: float) -> float:
         """Seconds until the next request is due; 0 or less: now, infinity: there is no topic."""
-        with self._changed:
-            if not self._topics and not self._waiting:
-                return float("inf")
-            due = self._asked_at + self._backoff_s
-            if self._updates_served == self._updates_wanted:
-                due = max(due, self._updated_at + self._max_age_s)
-            return due - now
+        return self._due_at - now
+
+    def _reckon(self) -> None:
+        """Reckon when the next request is due; the caller holds the lock."""
+        if not self._topics and not self._waiting:
+            self._due_at = float("inf")
+            return
+        due = self._asked_at + self._backoff_s
+        if self._updates_served == self._updates_wanted:
+            due = max(due, self._updated_at + self._max_age_s)
+        self._due_at = due
 
     def asking(self, now: float) -> None:
         """A metadata request is in flight."""
-        with self._changed:
+        with self._lock:
             self._asked_at = now
             self._updates_wanted_when_asked = self._updates_wanted
+            self._reckon()
 
     def update(self, response: MetadataResponse, now: float) -> None:
         """Apply a response. A missing topic that a thread waits for is requested again."""
-        with self._changed:
+        with self._lock:
             self.cluster = self.cluster.updated(response)
             self._on_update(self.cluster)
             self._updated_at = now
@@ -112,13 +123,14 @@ class ProducerMetadata:
             self._updates_served = self._updates_wanted_when_asked
             if not all(map(self.cluster.knows, self._waiting)):
                 self._updates_wanted += 1
+            self._reckon()
             self.version += 1
             self._changed.notify_all()
 
     def await_update(self, version: int, timeout_s: float) -> bool:
         """Wait for a response after `version`; False on timeout."""
         deadline = self._runtime.monotonic() + timeout_s
-        with self._changed:
+        with self._lock:
             while self.version <= version:
                 left = deadline - self._runtime.monotonic()
                 if left <= 0:

@@ -13,11 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from kafka08.client.requests import produce_request, produce_results, produce_version
 from kafka08.client.retry import is_retriable, needs_metadata
 from kafka08.errors import (
+    NO_ERROR,
     ApiError,
     ConnectionFailed,
     KafkaError,
@@ -37,6 +39,8 @@ from kafka08.producer.record import ProducerRecord
 from kafka08.producer.sender_metrics import SenderMetrics
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.produce import MAGIC_1_VERSION, ProduceRequest, ProduceResponse
+from kafka08.protocol.types import Buffer
+from kafka08.protocol.version_ranges import VersionRanges
 from kafka08.runtime import ClientRuntime, Task
 from kafka08.runtime.transport import Address
 from kafka08.structs import NO_OFFSET, Broker, TopicPartition
@@ -64,6 +68,37 @@ class SenderSettings:
     retries: int
     backoff_s: float
     max_request_bytes: int
+
+
+class ProduceForm(NamedTuple):
+    """How a broker gets messages.
+
+    version         of the Produce request
+    magic           format of the messages
+    takes_wrappers  whether a set may have several compressed batches: from 0.11 on a broker refuses
+                    them, and after a refusal later batches would overtake
+    unsupported     why it gets none: it serves only later versions
+    """
+
+    version: int
+    magic: int
+    takes_wrappers: bool
+    unsupported: UnsupportedVersion | None
+
+
+@lru_cache(maxsize=64)
+def produce_form(versions: VersionRanges) -> ProduceForm:
+    """The form for a broker that serves `versions`."""
+    takes_wrappers = not versions.serves_beyond(ProduceRequest, MAGIC_1_VERSION)
+    try:
+        return ProduceForm(*produce_version(versions), takes_wrappers, None)
+    except UnsupportedVersion as error:
+        return ProduceForm(0, 0, takes_wrappers, error)
+
+
+def joined(sets: Sequence[Buffer]) -> Buffer:
+    """The sets of one partition, at least one, as one set."""
+    return sets[0] if len(sets) == 1 else b"".join(sets)
 
 
 class Sender:
@@ -149,9 +184,9 @@ class Sender:
         for broker in sorted(ready.leaders):
             # As many as may be in flight: until this thread gets the GIL again, after its next
             # wait for the network, a busy program may compute for a whole switch interval.
-            while self._network.is_ready((broker.host, broker.port), now):
-                if not self._send_to(broker, now):
-                    break
+            address = (broker.host, broker.port)
+            while self._network.is_ready(address, now) and self._send_to(broker, address, now):
+                pass
         wait_s = min(ready.wait_s, self._ask_for_metadata(now), self._expire(now))
         for event in self._network.poll(wait_s):
             if isinstance(event, ClientResponse):
@@ -159,54 +194,57 @@ class Sender:
             else:
                 self._lost(event)
 
-    def _send_to(self, broker: Broker, now: float) -> bool:
-        """Send one request with sendable batches to a leader whose connection is ready; False if
-        there are none."""
+    def _send_to(self, broker: Broker, address: Address, now: float) -> bool:
+        """Send one request with sendable batches to a leader whose connection is ready. Returns
+        whether there may be more of them."""
         settings = self._settings
-        address = (broker.host, broker.port)
-        version, magic, unsupported = self._produce_version(address)
-        # From 0.11 on: a refusal would let later batches overtake.
-        is_later = self._network.versions(address).serves_beyond(ProduceRequest, MAGIC_1_VERSION)
+        form = produce_form(self._network.versions(address))
         with self._accumulator.lock:
-            drained = self._accumulator.drain(
-                broker, settings.max_request_bytes, now, magic, takes_wrappers=not is_later
+            drained, is_all = self._accumulator.drain(
+                broker,
+                settings.max_request_bytes,
+                now,
+                form.magic,
+                takes_wrappers=form.takes_wrappers,
             )
         if not drained:
             return False
-        if unsupported is not None:
+        if form.unsupported is not None:
             for parts in drained:
-                self._failed(parts, unsupported)
-            return True
+                self._failed(parts, form.unsupported)
+            return not is_all
+        sets = [[part.message_set(form.magic) for part in parts] for parts in drained]
         batches: Batches = {parts[0].tp: parts for parts in drained}
-        sets = {tp: [part.message_set(magic) for part in parts] for tp, parts in batches.items()}
         request = produce_request(
-            {tp: some[0] if len(some) == 1 else b"".join(some) for tp, some in sets.items()},
+            dict(zip(batches, map(joined, sets), strict=True)),
             required_acks=settings.acks,
             timeout_ms=settings.ack_timeout_ms,
-            version=version,
+            version=form.version,
         )
         try:
             self._network.send(
                 address,
                 request,
                 batches,
+                now=now,
                 deadline=now + settings.request_timeout_s,
                 expects_response=settings.acks != 0,
             )
-            sizes = [list(map(len, some)) for some in sets.values()]
+            sizes = [list(map(len, some)) for some in sets]
             self.metrics.sent(zip(drained, sizes, strict=True), now)
         except ProtocolError as error:  # it cannot be encoded, and was not sent
             for parts in drained:
                 self._failed(parts, error)
-        return True
+        return not is_all
 
     def _ask_for_metadata(self, now: float) -> float:
         """Request metadata if it is due; returns seconds until it will be."""
         if self._metadata_in_flight:
             return float("inf")
-        due_in, topics = self._metadata.due_in(now), self._metadata.topics
+        due_in = self._metadata.due_in(now)
         if due_in > 0:
             return due_in
+        topics = self._metadata.topics
         if not topics:
             return float("inf")  # the waiting thread gave up; no topics would mean all topics
         address = self._network.least_loaded(self._metadata.addresses, now)
@@ -218,19 +256,12 @@ class Sender:
             address,
             MetadataRequest(topics),
             None,
+            now=now,
             deadline=now + min(METADATA_TIMEOUT_S, self._settings.request_timeout_s),
             expects_response=True,
         )
-        _, self._accumulator.new_magic, _ = self._produce_version(address)
+        self._accumulator.new_magic = produce_form(self._network.versions(address)).magic
         return float("inf")
-
-    def _produce_version(self, address: Address) -> tuple[int, int, UnsupportedVersion | None]:
-        """(version of Produce, magic of its messages) for the broker of an open connection, or the
-        error if it serves only later ones."""
-        try:
-            return *produce_version(self._network.versions(address)), None
-        except UnsupportedVersion as error:
-            return 0, 0, error
 
     def _expire(self, now: float) -> float:
         """Fail batches that have waited for a leader, or a connection to it, for longer than
@@ -266,13 +297,14 @@ class Sender:
         assert isinstance(response, ProduceResponse)
         results = produce_results(response)
         for tp, parts in batches.items():
-            if tp not in results:
+            result = results.get(tp)
+            if result is None:
                 self._failed(parts, ProtocolError(f"the leader's response has no {tp}"))
-                continue
-            error = error_of(results[tp].error_code, str(tp))
-            if error is None:
-                self._stored(parts, results[tp].base_offset, results[tp].log_append_time_ms)
+            elif result.error_code == NO_ERROR:
+                self._stored(parts, result.base_offset, result.log_append_time_ms)
             else:
+                error = error_of(result.error_code, str(tp))
+                assert error is not None
                 self._failed(parts, error)
 
     def _lost(self, lost: LostRequests) -> None:
@@ -297,8 +329,9 @@ class Sender:
         base_offset: int,
         log_append_time_ms: int = NO_TIMESTAMP,
     ) -> None:
-        self._accumulator.request_done(parts[0].tp)
-        self._accumulator.complete(parts, base_offset, log_append_time_ms=log_append_time_ms)
+        self._accumulator.complete(
+            parts, base_offset, log_append_time_ms=log_append_time_ms, were_in_flight=True
+        )
 
     def _failed(self, parts: Sequence[RecordBatch], error: KafkaError) -> None:
         """Retry where possible; complete the other batches with the error."""

@@ -56,14 +56,20 @@ class SenderMetrics:
         """A request is in flight: for each partition its batches, at least one, with the sizes in
         bytes of their sets."""
         all_records = 0
+        all_sizes: list[int] = []
+        waits_ms: list[float] = []
         for parts, sizes in drained:
             records = sum([batch.count for batch in parts])
-            self._batch_bytes.add_all(sizes, now)
-            self._queue_ms.add_all([(now - batch.created) * 1000 for batch in parts], now)
-            for metrics in self._of(parts[0]):
-                metrics.send.add(records, now)
-                metrics.byte.add(sum(sizes), now)
+            topic = self._of_topic(parts[0])
+            topic.send.add(records, now)
+            topic.byte.add(sum(sizes), now)
             all_records += records
+            all_sizes += sizes
+            waits_ms += [(now - batch.created) * 1000 for batch in parts]
+        self._all.send.add(all_records, now)
+        self._all.byte.add(sum(all_sizes), now)
+        self._batch_bytes.add_all(all_sizes, now)
+        self._queue_ms.add_all(waits_ms, now)
         self._requests.add(1, now)
         self._records_per_request.add(all_records, now)
 
@@ -74,21 +80,21 @@ class SenderMetrics:
     def retried(self, batches: Iterable[RecordBatch], now: float) -> None:
         """These batches will be sent again."""
         for batch in batches:
-            for metrics in self._of(batch):
-                metrics.retry.add(batch.count, now)
+            self._all.retry.add(batch.count, now)
+            self._of_topic(batch).retry.add(batch.count, now)
 
     def failed(self, batches: Iterable[RecordBatch], now: float) -> None:
         """These batches were given up."""
         for batch in batches:
-            for metrics in self._of(batch):
-                metrics.error.add(batch.count, now)
+            self._all.error.add(batch.count, now)
+            self._of_topic(batch).error.add(batch.count, now)
 
-    def _of(self, batch: RecordBatch) -> tuple[TopicMetrics, TopicMetrics]:
+    def _of_topic(self, batch: RecordBatch) -> TopicMetrics:
         topic = batch.tp.topic
         metrics = self._topics.get(topic)
         if metrics is None:
             metrics = self._topics[topic] = TopicMetrics()
-        return self._all, metrics
+        return metrics
 
     def values(self, now: float) -> Values:
         """The metrics of all topics together."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol.api import DECLARED, ApiVersion, row_of
-from kafka08.protocol.compiler import DECODERS, ENCODERS, Encode, field_at, wrong_length
+from kafka08.protocol.compiler import DECODERS, ENCODERS, Decode, Encode, field_at, wrong_length
 from kafka08.protocol.layout import message_class
 from kafka08.protocol.types import Buffer, Request, Response
 
@@ -58,6 +58,14 @@ class _RequestEncoders(dict[tuple[type[Request], int], tuple[int, bool, Encode]]
         return encoding
 
 
+class _ResponseDecoders(dict[tuple[type[Request], int], Decode]):
+    """(request class, version) → the decoder of the response."""
+
+    def __missing__(self, key: tuple[type[Request], int]) -> Decode:
+        self[key] = decode = DECODERS[_row(*key).response]
+        return decode
+
+
 class _ResponseEncoders(dict[tuple[type, int], Encode]):
     """(response class, version) → the encoder of its layout."""
 
@@ -68,6 +76,7 @@ class _ResponseEncoders(dict[tuple[type, int], Encode]):
 
 _request_encoders: Final = _RequestEncoders()
 _response_encoders: Final = _ResponseEncoders()
+_response_decoders: Final = _ResponseDecoders()
 
 
 class RequestHeader(NamedTuple):
@@ -197,14 +206,17 @@ def correlation_id_of(payload: Buffer) -> int:
 
 def decode_response(request: type[Request], payload: Buffer, version: int = 0) -> tuple[int, Any]:
     """Correlation id and body of the response to a request of class `request` and of `version`."""
-    layout = _row(request, version).response
+    decode = _response_decoders[request, version]
     view = memoryview(payload)
     try:
         (correlation_id,) = CORRELATION_ID.unpack_from(view)
     except struct.error as error:
-        name = message_class(layout).__name__
+        name = message_class(_row(request, version).response).__name__
         raise ProtocolError(f"{name} correlation_id: {error}") from error
-    return correlation_id, decode_body(layout, view, CORRELATION_ID.size)[0]
+    try:
+        return correlation_id, decode(view, CORRELATION_ID.size)[0]
+    except struct.error as error:
+        raise ProtocolError(f"{field_at(error)}: {error}") from error
 
 
 def decode_body(cls: type[M], buffer: Buffer, position: int = 0) -> tuple[M, int]:

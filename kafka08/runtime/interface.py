@@ -173,7 +173,7 @@ class ClientRuntime(Runtime, Protocol):
         `is`."""
 
     def lock(self) -> Lock:
-        """A lock that its holder must not take again."""
+        """A lock that its holder must not take again. Any task may release it."""
 
     def condition(self, lock: Lock | None = None) -> Condition:
         """A condition of `lock`, or of a new `rlock`."""

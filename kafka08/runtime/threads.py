@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
+from kafka08.runtime.epoll import EpollPoller, has_epoll
 from kafka08.runtime.interface import Cancellable, ClientRuntime, Condition, Event, Lock, Task
 from kafka08.runtime.sockets import Connect, SocketConnecting, SocketPoller, connect_socket
 from kafka08.runtime.transport import Address, Connecting, Poller, Stream
@@ -117,7 +118,7 @@ class ThreadRuntime:
         return SocketConnecting(address, receive_buffer, send_buffer)
 
     def poller(self) -> Poller:
-        return SocketPoller()
+        return EpollPoller() if has_epoll() else SocketPoller()
 
 
 THREADS: Final[ClientRuntime] = ThreadRuntime()

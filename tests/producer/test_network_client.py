@@ -7,8 +7,13 @@ import socket
 import pytest
 
 from kafka08.embedded.ports import free_ports
-from kafka08.producer.network_client import RECONNECT_MAX_S, NetworkClient
-from kafka08.runtime.threads import ThreadRuntime
+from kafka08.errors import ProtocolError
+from kafka08.producer.broker_channel import ClientResponse
+from kafka08.producer.network_client import RECONNECT_MAX_S, LostRequests, NetworkClient
+from kafka08.protocol.codec import encode_response
+from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from tests.mock_clock import MockClock
 from tests.waiting import until
 
@@ -19,19 +24,23 @@ def port() -> int:
     return free_ports(1)[0]
 
 
-def test_a_broker_that_stays_away_is_asked_less_and_less(port: int) -> None:
-    """The backoff doubles from reconnect.backoff.ms up to its limit, and begins again after a
-    connection."""
-    clock, address = MockClock(), ("127.0.0.1", port)
-    client = NetworkClient(
+def client_with(runtime: ClientRuntime) -> NetworkClient:
+    return NetworkClient(
         client_id="",
-        max_in_flight=1,
+        max_in_flight=5,
         reconnect_s=0.01,
         max_idle_s=0.0,
         send_buffer=-1,
         receive_buffer=-1,
-        runtime=ThreadRuntime(clock=clock),
+        runtime=runtime,
     )
+
+
+def test_a_broker_that_stays_away_is_asked_less_and_less(port: int) -> None:
+    """The backoff doubles from reconnect.backoff.ms up to its limit, and begins again after a
+    connection."""
+    clock, address = MockClock(), ("127.0.0.1", port)
+    client = client_with(ThreadRuntime(clock=clock))
 
     def backoff() -> float:
         """That of the next attempt, which fails."""
@@ -53,3 +62,37 @@ def test_a_broker_that_stays_away_is_asked_less_and_less(port: int) -> None:
         assert backoff() == 0.02
     finally:
         client.close()
+
+
+def test_responses_before_a_bad_one_count() -> None:
+    """The first request is answered and the second lost with its connection, although both
+    responses arrive at once."""
+    client = client_with(THREADS)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        until(lambda: client.poll(0.01) or client.is_ready(address, 0.0), "a connection")
+        broker, _ = server.accept()
+        with broker:
+            good, bad = (
+                client.send(
+                    address,
+                    MetadataRequest([]),
+                    None,
+                    now=0.0,
+                    deadline=THREADS.monotonic() + 10,
+                    expects_response=True,
+                )
+                for _ in range(2)
+            )
+            answer = MetadataResponse([], [])
+            broker.sendall(
+                encode_response(answer, good.correlation_id)
+                + encode_response(answer, bad.correlation_id + 1)
+            )
+            told = client.poll(10.0)
+    client.close()
+    assert told[0] == ClientResponse(good, answer)
+    [lost] = told[1:]
+    assert isinstance(lost, LostRequests)
+    assert lost.sent == [bad]
+    assert isinstance(lost.error, ProtocolError)
