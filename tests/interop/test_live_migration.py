@@ -227,7 +227,8 @@ def test_a_commit_without_a_position_is_recognised(
             commit(-1 if samples == 3 else 0)
 
     commit(0)
-    watching = Watching(1.0, 500, period_s=0.1, allow_idle=True, on_sample=disturb)
+    # Long enough for six samples, and for the two with -1, on a busy machine.
+    watching = Watching(5.0, 4000, period_s=0.1, allow_idle=True, on_sample=disturb)
     found = watch(connections, group, OffsetStorage.DUAL, watching, Entry(State.DUAL, {}, 0))
     assert found.problems == ()
     assert any("vanished for a moment" in note for note in found.notes)
