@@ -79,9 +79,10 @@ class MemberProcess:
         if self._process.poll() is None:
             os.kill(self._process.pid, signal.SIGINT)
             try:
-                self._process.wait(20)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
+                raise
         self._end()
 
     def _end(self) -> None:
