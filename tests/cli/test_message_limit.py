@@ -61,4 +61,4 @@ def test_streams_without_messages_do_not_keep_the_last_one() -> None:
     assert 20 == printed
     done.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)

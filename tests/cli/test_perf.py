@@ -119,7 +119,7 @@ def test_messages_are_counted_over_all_threads() -> None:
 
     def drain_one(thread: int) -> None:
         def stream() -> Iterator[SimpleNamespace]:
-            start.wait(10)
+            start.wait(60)
             for _ in range(1000):
                 time.sleep(0)  # so that threads take turns
                 yield SimpleNamespace(value=b"xx")
@@ -130,5 +130,5 @@ def test_messages_are_counted_over_all_threads() -> None:
     for one in threads:
         one.start()
     for one in threads:
-        one.join(10)
+        one.join(60)
     assert (drain.count, drain.size) == (1000, 2000)

@@ -31,7 +31,7 @@ from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionVi
 from kafka08.lifecycle import Closeable
 from kafka08.structs import Broker, TopicPartition
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 NOW = 1_700_000_000_000
 
 

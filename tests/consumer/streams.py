@@ -47,7 +47,7 @@ def elsewhere(call: Callable[[], T]) -> T:
     """Runs `call` in a thread of its own, as a rebalancer or committer does, and returns its
     result."""
     with ThreadPoolExecutor(1) as executor:
-        return executor.submit(call).result(timeout=10)
+        return executor.submit(call).result(timeout=60)
 
 
 def position_seen_by_others(stream: MemberStream) -> int | None:

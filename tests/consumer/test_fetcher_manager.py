@@ -104,7 +104,7 @@ def test_a_search_does_not_restore_a_revoked_partition(
         assert set(made[0]._current()) == {new, other}
     finally:
         manager.stop()
-        manager.join(10)
+        manager.join(60)
 
 
 def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,4 +126,4 @@ def test_a_thread_that_cannot_start_is_tried_again(monkeypatch: pytest.MonkeyPat
         until(lambda: [f.given for f in made] == [[], [partition]], "its fetcher")
     finally:
         manager.stop()
-        manager.join(10)
+        manager.join(60)

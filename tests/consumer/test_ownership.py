@@ -50,7 +50,7 @@ class SlowStore:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         self.entered.set()
-        assert self.go.wait(10)
+        assert self.go.wait(60)
 
 
 class Member:
@@ -68,7 +68,7 @@ class Member:
     def committing(self) -> Iterator[None]:
         """One thread is within a commit."""
         with running(self.ownership.commit):
-            assert self.store.entered.wait(10)
+            assert self.store.entered.wait(60)
             try:
                 yield
             finally:
@@ -84,7 +84,7 @@ def running(action: Callable[[], object]) -> Iterator[threading.Thread]:
     thread = threading.Thread(target=action, daemon=True)
     thread.start()
     yield thread
-    thread.join(10)
+    thread.join(60)
 
 
 def test_a_release_that_cannot_wait_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:

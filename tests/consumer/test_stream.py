@@ -324,7 +324,7 @@ def test_a_slow_decoder_blocks_no_fetcher(
     def decode(value: bytes) -> bytes:
         if value == slow:
             entered.set()
-            assert go.wait(10)
+            assert go.wait(60)
         return value
 
     stream = MemberStream(supervisor=supervisor, runtime=THREADS, value_decoder=decode)
@@ -332,13 +332,13 @@ def test_a_slow_decoder_blocks_no_fetcher(
     stream.offer(chunk_of(partition, b"a", b"b"))
     reader = threading.Thread(target=list, args=(stream,), daemon=True)
     reader.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     try:
         assert elsewhere(lambda: stream.offer(chunk_of(partition, b"c")))
         elsewhere(stream.close)
     finally:
         go.set()
-    reader.join(10)
+    reader.join(60)
     assert not reader.is_alive()
 
 

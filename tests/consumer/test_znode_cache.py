@@ -21,7 +21,7 @@ class Changes:
         self.nodes = ZnodeCache(zk, lambda node: int(node.data or ""), self.told.release, THREADS)
 
     def wait(self) -> None:
-        assert self.told.acquire(timeout=10), "the change was not reported"
+        assert self.told.acquire(timeout=60), "the change was not reported"
 
     def requests(self, paths: list[str], *, absent_too: bool = False) -> tuple[int, dict[str, int]]:
         """The number of requests of a read, and its result."""

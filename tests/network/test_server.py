@@ -35,7 +35,7 @@ from kafka08.runtime.greenlets import GeventRuntime
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from tests.waiting import until
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 def frame(payload: bytes) -> bytes:

@@ -11,7 +11,7 @@ import gevent
 
 from kafka08.runtime.greenlets import GeventRuntime, NativePool
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 class Loop:
