@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kafka08.embedded.control import Verb
     from kafka08.embedded.detached import ClusterDirectory, ClusterState
 
+BROKERS = 3
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
 """The usual ports; if they are taken, other ones are used."""
 _POLL_SECONDS = 0.05
@@ -59,7 +60,11 @@ data_dir_option = click.option(
     invoke_without_command=True,
     epilog=example("kafka08 up --detach --brokers 3 --data-dir cluster"),
 )
-@click.option("--brokers", default=3, show_default=True, type=click.IntRange(1, 20))
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 20),
+    help=f"Default: {BROKERS}, or as many as the cluster in the directory has.",
+)
 @click.option(
     "--data-dir",
     envvar="KAFKA08_DATA_DIR",
@@ -77,7 +82,7 @@ data_dir_option = click.option(
 @click.pass_context
 def up(
     ctx: click.Context,
-    brokers: int,
+    brokers: int | None,
     data_dir: Path | None,
     detach: bool,
     as_json: bool,
@@ -227,8 +232,21 @@ def report_none_runs(directory: ClusterDirectory) -> None:
         click.echo(f"The last error in {directory.log}: {error}", err=True)
 
 
+def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
+    """The number of brokers to start. BadParameter for fewer than the directory has: partitions
+    whose in-sync replicas are all on the others would lose messages."""
+    kept = 0 if directory is None else directory.broker_count()
+    if given is not None and given < kept and directory and directory.running() is None:
+        raise click.BadParameter(
+            f"{given}, but the cluster in {directory.path} has {kept} brokers, and the messages of "
+            "a partition may be on any of them. Leave the option out, or give another --data-dir",
+            param_hint="--brokers",
+        )
+    return given or kept or BROKERS
+
+
 def run(
-    brokers: int, config: dict[str, str], data_dir: Path | None, stopping: threading.Event
+    brokers: int | None, config: dict[str, str], data_dir: Path | None, stopping: threading.Event
 ) -> None:
     """Run the cluster in this process. A signal during its start takes effect after the start."""
     from kafka08.embedded import EmbeddedCluster
@@ -237,13 +255,14 @@ def run(
     if stopping.is_set():
         return
     directory = None if data_dir is None else ClusterDirectory(data_dir)
+    count = broker_count(brokers, directory)
     if directory is not None and not directory.claim():
         show(await_ready(directory))
         click.echo("The cluster is running already: nothing was started.", err=True)
         return
     # An interrupted start may leave a process behind that the guard does not know yet.
-    ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + brokers)]
-    cluster = EmbeddedCluster(brokers, config, data_dir, ports=ports)
+    ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + count)]
+    cluster = EmbeddedCluster(count, config, data_dir, ports=ports)
     if directory is None:
         directory = ClusterDirectory(cluster.data_dir)
         directory.claim()
@@ -276,14 +295,15 @@ def supervise(
 
 
 def start_detached(
-    directory: ClusterDirectory, brokers: int, config: dict[str, str]
+    directory: ClusterDirectory, brokers: int | None, config: dict[str, str]
 ) -> ClusterState:
     """The cluster of the directory, started if needed. ClickException if it does not start."""
     if directory.running() is not None:
         click.echo("The cluster is running already: nothing was started.", err=True)
         return await_ready(directory)
     directory.path.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={brokers}"]
+    count = broker_count(brokers, directory)
+    command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={count}"]
     command.append(f"--data-dir={directory.path}")
     command += [f"--override={key}={value}" for key, value in config.items()]
     directory.log.write_text("")

@@ -17,7 +17,8 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.embedded.broker import PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
+from kafka08.embedded.elections import held_elections
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
@@ -128,49 +130,48 @@ class EmbeddedCluster(Startable):
         KafkaError, with the end of the log of the process that failed.
         """
         self.zookeeper.begin_start()
-        if self._has_moved:
-            self.zookeeper.await_ready()
-            self._end_former_sessions()
-        self._start_brokers()
-        connect = self.zookeeper.connect_string
-        self.zookeeper.await_ready()
-        if self.zookeeper.connect_string != connect:
-            logger.warning("ZooKeeper's port was taken; starting the brokers again")
-            for broker in self.brokers:
-                broker.kill()
+        with ExitStack() as held:
+            if any(self._properties(number).parent.exists() for number in range(self._count)):
+                self.zookeeper.await_ready()
+                held.enter_context(self._elections_held())
             self._start_brokers()
-        self._await_first_ready()
+            connect = self.zookeeper.connect_string
+            self.zookeeper.await_ready()
+            if self.zookeeper.connect_string != connect:
+                logger.warning("ZooKeeper's port was taken; starting the brokers again")
+                for broker in self.brokers:
+                    broker.kill()
+                self._start_brokers()
+            self._await_first_registration()
+        self.await_ready()
 
-    @property
-    def _has_moved(self) -> bool:
-        """Whether a broker of an earlier cluster on this directory cannot have its address again:
-        its port is taken by another program, or not known any more."""
-        host = self.zookeeper.host
-        return any(
-            (port := written_port(self._properties(number), "advertised.port")) is None
-            or not is_free(host, port)
-            for number in range(self._count)
-            if self._properties(number).parent.exists()
-        )
-
-    def _end_former_sessions(self) -> None:
-        """End the ZooKeeper sessions of an earlier cluster's brokers, which ended without doing so:
-        no broker runs yet. ZooKeeper gives each session its whole timeout again with each start, so
-        a broker at another address would find its id taken every time."""
-        connect = self.zookeeper.connect_string
-        with ZkClient(connect) as zk:
-            stats = [zk.stat(paths.broker(broker)) for broker in ClusterStore(zk).broker_ids()]
-        for owner in {stat.ephemeral_owner for stat in stats if stat is not None}:
-            end_session(connect, owner)
+    @contextmanager
+    def _elections_held(self) -> Iterator[None]:
+        """Around the start of brokers that have data, until they are registered: no leader is
+        elected meanwhile. If one cannot start, the others stop before they elect without it."""
+        with held_elections(self.zookeeper.connect_string):
+            try:
+                yield
+            except BaseException:
+                self._stop_brokers()
+                raise
 
     def _properties(self, number: int) -> Path:
         return self.data_dir / f"broker-{number}" / PROPERTIES
 
-    def _await_first_ready(self) -> None:
-        """`await_ready`, again with other ports if another process has taken one meanwhile."""
+    def _start_again(self) -> None:
+        """Start all brokers, none of which runs."""
+        with self._elections_held():
+            for broker in self.brokers:
+                broker.start()
+            self._await_registration(self.brokers)
+
+    def _await_first_registration(self) -> None:
+        """Wait until the brokers are registered, again with other ports if another process has
+        taken one meanwhile."""
         for _ in range(PORT_ATTEMPTS - 1):
             try:
-                self.await_ready()
+                self._await_registration(self.brokers)
                 return
             except KafkaError:
                 if all(b.running or is_free(b.host, b.listen_port) for b in self.brokers):
@@ -179,7 +180,17 @@ class EmbeddedCluster(Startable):
             for broker in self.brokers:
                 self.kill(broker)
             self._start_brokers()
-        self.await_ready()
+        self._await_registration(self.brokers)
+
+    def _await_registration(
+        self, brokers: Sequence[EmbeddedBroker], timeout: float = START_SECONDS
+    ) -> None:
+        deadline = time.monotonic() + timeout
+        with ZkClient(self.zookeeper.connect_string, connection_timeout_ms=10_000) as zk:
+            store = ClusterStore(zk)
+            while not self._registered(store, brokers):
+                self._check_start(brokers, deadline, timeout)
+                time.sleep(_POLL_SECONDS)
 
     def _start_brokers(self) -> None:
         host = self.zookeeper.host
@@ -251,9 +262,10 @@ class EmbeddedCluster(Startable):
         if not waited:
             return
         deadline = time.monotonic() + timeout
+        self._await_registration(waited, timeout)
         with ZkClient(self.zookeeper.connect_string, connection_timeout_ms=10_000) as zk:
             store = ClusterStore(zk)
-            while not self._registered(store, waited):
+            while store.controller() is None:
                 self._check_start(waited, deadline, timeout)
                 time.sleep(_POLL_SECONDS)
             has_topics = bool(store.topics())
@@ -267,15 +279,18 @@ class EmbeddedCluster(Startable):
 
     def stop(self) -> None:
         """Stop brokers cleanly, then ZooKeeper, and remove temporary data. Harmless twice."""
-        for broker in self.brokers:
-            broker.begin_stop()
-        for broker in self.brokers:
-            broker.stop()
+        self._stop_brokers()
         self.zookeeper.stop()
         self._stop_relay()
         self._guard.close()
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def _stop_brokers(self) -> None:
+        for broker in self.brokers:
+            broker.begin_stop()
+        for broker in self.brokers:
+            broker.stop()
 
     def restart(self, broker: EmbeddedBroker) -> None:
         """Stop one broker cleanly (if it runs), start it again, and wait until it is ready. The
@@ -381,6 +396,9 @@ class EmbeddedCluster(Startable):
             # later; started now, it gives each its whole timeout.
             zookeeper.kill()
             self.zookeeper.restart()
+        if self.brokers and not any(broker.running for broker in self.brokers):
+            faulty = True
+            self._start_again()
         for broker in self.brokers:
             faulty = faulty or broker.is_paused or not broker.running
             if broker.is_paused:
@@ -415,9 +433,7 @@ class EmbeddedCluster(Startable):
 
     def _registered(self, store: ClusterStore, wanted: Sequence[EmbeddedBroker]) -> bool:
         registered = store.brokers()
-        return store.controller() is not None and all(
-            registered.get(broker.id) == broker.address for broker in wanted
-        )
+        return all(registered.get(broker.id) == broker.address for broker in wanted)
 
     def _check_start(
         self, brokers: Sequence[EmbeddedBroker], deadline: float, timeout: float

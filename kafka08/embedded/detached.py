@@ -159,6 +159,10 @@ class ClusterDirectory:
         excerpt = lines[errors[-1] + 1 :]
         return "\n".join([lines[errors[-1]].rstrip(":"), *excerpt[-1:]])
 
+    def broker_count(self) -> int:
+        """The number of brokers that have data here; 0 if no cluster has run here."""
+        return sum(1 for path in self.path.glob("broker-*") if path.name[7:].isdecimal())
+
     def stop(self, timeout: float = STOP_SECONDS) -> ClusterState | None:
         """Stop the cluster here and wait for its end; None if there is none. KafkaError if it still
         runs after `timeout` seconds, or belongs to another machine or user."""

@@ -17,7 +17,7 @@ from typing import NoReturn
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.cli.up import keys_for_all, restart_command, run
+from kafka08.cli.up import broker_count, keys_for_all, restart_command, run
 from kafka08.embedded.detached import ClusterDirectory, default_directory
 from kafka08.errors import KafkaError
 from tests.embedded.test_process import state_of
@@ -198,6 +198,22 @@ def test_keys_are_checked_before_anything_starts(kafka08: Commands) -> None:
     kafka08("status", code=1)
     said = kafka08("up", "--detach", "--brokers", "1", *words[:2]).stderr
     assert "num.partitons is not valid; did you mean num.partitions?" in said
+
+
+def test_a_kept_cluster_gets_all_its_brokers(kafka08: Commands, tmp_path: Path) -> None:
+    """Without --brokers it has as many as before. Fewer are refused before anything starts: a
+    partition may have all its in-sync replicas on the missing ones."""
+    directory = ClusterDirectory(tmp_path / "cluster")
+    assert broker_count(None, directory) == 3
+    for number in range(5):
+        (directory.path / f"broker-{number}").mkdir(parents=True)
+    assert broker_count(None, directory) == 5
+    assert broker_count(6, directory) == 6
+    for detach in ((), ("--detach",)):
+        place = ("--data-dir", str(directory.path), *detach)
+        failed = kafka08("up", "--brokers", "4", *place, code=2)
+        assert f"the cluster in {directory.path} has 5 brokers" in failed.stderr
+    assert directory.running() is None
 
 
 def test_a_cluster_that_died_says_why(kafka08: Commands, tmp_path: Path) -> None:

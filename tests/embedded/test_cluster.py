@@ -16,11 +16,14 @@ from typing import Any
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.embedded import EmbeddedCluster
+from kafka08.consumer import KafkaConsumer
+from kafka08.embedded import EmbeddedBroker, EmbeddedCluster
 from kafka08.embedded.ports import is_free
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.network.connection import Connection
+from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.embedded.test_process import state_of
@@ -149,6 +152,51 @@ def test_a_killed_cluster_starts_again_at_other_addresses(tmp_path: Path) -> Non
     finally:
         for other in taken:
             other.close()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "heal"])
+def test_a_cluster_that_starts_again_loses_no_message(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the broker that starts last has the message. With Kafka's defaults the first broker to
+    register became the controller and elected itself, and the message was truncated."""
+    cluster = EmbeddedCluster(brokers=2, data_dir=tmp_path)
+    start = EmbeddedBroker.start
+
+    def start_late(broker: EmbeddedBroker) -> None:
+        if broker.id == 1:
+            until(lambda: registered(cluster) == [0], "broker 0 is registered")
+        start(broker)
+
+    with cluster:
+        cluster.create_topic("t", replication_factor=2)
+        cluster.kill(0)
+        until(lambda: in_sync(cluster) == [1], "broker 1 leads alone")
+        config = KafkaProducerConfig(bootstrap_servers=cluster.bootstrap, acks="all")
+        with KafkaProducer(config) as producer:
+            producer.send(ProducerRecord("t", b"acknowledged")).result(30)
+        monkeypatch.setattr(EmbeddedBroker, "start", start_late)
+        if how == "kill":
+            for process in cluster.processes:
+                process.kill()
+        elif how == "heal":
+            cluster.kill(1)
+            cluster.heal()
+            assert stored(cluster) == 1
+    cluster = EmbeddedCluster(brokers=2, data_dir=tmp_path)
+    with cluster:
+        assert stored(cluster) == 1
+
+
+def in_sync(cluster: EmbeddedCluster) -> list[int]:
+    return [cluster.leader_of("t").id, *(broker.id for broker in cluster.followers_of("t"))]
+
+
+def stored(cluster: EmbeddedCluster) -> int:
+    """The number of messages in the partition."""
+    partition = TopicPartition("t", 0)
+    with KafkaConsumer(bootstrap_servers=cluster.bootstrap) as consumer:
+        return consumer.end_offsets([partition])[partition]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
