@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from io import BufferedReader
 from typing import TYPE_CHECKING, Final, cast
 
@@ -27,7 +27,7 @@ from kafka08.cli.options import (
 from kafka08.cli.progress import Progress
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
-from kafka08.errors import ConfigError, FailedToSend, KafkaError
+from kafka08.errors import ApiError, ConfigError, FailedToSend, KafkaError, RequestTimeout
 from kafka08.listing import counted
 from kafka08.producer.record import ProducerRecord
 from kafka08.rate_limiter import RateLimiter
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 SLICES_PER_SECOND: Final = 20
 """The number of parts of a second over which a limited rate is spread."""
+
+
+CLOSE_S: Final = 5.0
+"""How long lines in flight may take after a signal."""
 
 
 class LinesNotSent(KafkaError):
@@ -122,8 +126,14 @@ def produce(
         other = "--new-producer" if new_producer else "--format json, which KafkaProducer sends"
         raise click.UsageError(f"Give only one of --old-producer and {other}.")
     splitter = KeySplitter(key_separator, ignore_error=ignore_error)
-    takes_new = new_producer or form == "json" or not (old_producer or chooses_old_producer())
-    sender = (record_sender if takes_new else line_sender)(topic, splitter, form)
+    takes_new = new_producer or form == "json"
+    if not takes_new and not old_producer:
+        try:
+            with stop.waiting():
+                takes_new = not chooses_old_producer()
+        except Stopped:
+            raise stopped_early() from None
+    sender = (record_sender if takes_new else line_sender)(topic, splitter, form, stop)
     limiter, shown = RateLimiter(rate, slices=SLICES_PER_SECOND), Progress(progress)
     with closing(sender), closing(open_input(path)) as source:
         batches = line_batches(source)
@@ -133,7 +143,8 @@ def produce(
                     lines = next(batches, None)
                 if lines is None:
                     if not sender.count:
-                        await_broker(sender.bootstrap)
+                        with stop.waiting():
+                            await_broker(sender.bootstrap)
                     break
                 while lines:
                     some = limiter.slice_of(len(lines))
@@ -144,11 +155,16 @@ def produce(
                     shown.add(some, time.monotonic() - started)
                     del lines[:some]
         except Stopped:
-            raise LinesNotSent("stopped by a signal before the end of the input") from None
+            raise stopped_early() from None
         finally:
             if as_json:
                 show_json({"topic": topic, "sent": sender.count})
             click.echo(f"Sent {counted(sender.count, 'message')} to {topic}", err=True)
+
+
+def stopped_early() -> LinesNotSent:
+    """The error after a signal: there may have been more input."""
+    return LinesNotSent("stopped by a signal before the end of the input")
 
 
 def await_broker(bootstrap: list[tuple[str, int]]) -> None:
@@ -177,7 +193,7 @@ def chooses_old_producer() -> bool:
     return need_old_producer(parse_bootstrap(bootstrap, "metadata.broker.list"))
 
 
-def line_sender(topic: str, splitter: KeySplitter, _: str) -> LineSender:
+def line_sender(topic: str, splitter: KeySplitter, _: str, __: StopRequest) -> LineSender:
     from kafka08.producer import Producer, ProducerConfig, StringEncoder
 
     defaults = {
@@ -201,7 +217,7 @@ def takes_text(key: str) -> ConfigError:
     return ConfigError(f"{key}: it takes str, and a line is bytes; leave the key out")
 
 
-def record_sender(topic: str, splitter: KeySplitter, form: str) -> RecordSender:
+def record_sender(topic: str, splitter: KeySplitter, form: str, stop: StopRequest) -> RecordSender:
     from kafka08.producer import KafkaProducer, KafkaProducerConfig
     from kafka08.producer.serializers import serialize_string
 
@@ -212,7 +228,7 @@ def record_sender(topic: str, splitter: KeySplitter, form: str) -> RecordSender:
     for name, serializer in zip(("key", "value"), config.serializers(), strict=True):
         if serializer is serialize_string:
             raise takes_text(f"{name}.serializer")
-    return RecordSender(KafkaProducer(config), topic, splitter, form)
+    return RecordSender(KafkaProducer(config), topic, splitter, form, stop)
 
 
 def open_input(path: str) -> BufferedReader:
@@ -264,7 +280,12 @@ class RecordSender:
     """The same with KafkaProducer, for lines of text or of JSON."""
 
     def __init__(
-        self, producer: KafkaProducer, topic: str, splitter: KeySplitter, form: str
+        self,
+        producer: KafkaProducer,
+        topic: str,
+        splitter: KeySplitter,
+        form: str,
+        stop: StopRequest,
     ) -> None:
         self.count = 0
         self.bootstrap = producer.config.bootstrap
@@ -272,12 +293,15 @@ class RecordSender:
         self._topic = topic
         self._splitter = splitter
         self._is_json = form == "json"
+        self._stop = stop
         self._taken = 0
 
     def send(self, lines: list[bytes]) -> None:
         """LinesNotSent, with the number of the first line that was not stored; those before it
-        were, and some after it may have been."""
+        were, and some after it may have been. Stopped while the topic's metadata is missing; a
+        signal later gives the lines in flight CLOSE_S seconds."""
         first = self._taken + 1
+        self._await_metadata(first)
         self._taken += len(lines)
         futures = []
         bad: KafkaError | None = None
@@ -287,14 +311,29 @@ class RecordSender:
             except BadLine as error:
                 bad = error
                 break
-        errors = [future.exception() for future in futures]
+        try:
+            with self._stop.waiting():
+                errors = [future.exception() for future in futures]
+        except Stopped:
+            self.close()
+            errors = [future.exception() for future in futures]
         self.count += errors.count(None)
         for number, cause in enumerate([*errors, bad], first):
             if cause is not None:
                 raise LinesNotSent(f"line {number}: {cause}") from cause
 
+    def _await_metadata(self, line: int) -> None:
+        """Wait for it before anything is in flight, so that a signal can end the wait."""
+        try:
+            with self._stop.waiting():
+                self._producer.partitions_for(self._topic)
+        except (RequestTimeout, ApiError) as error:
+            raise LinesNotSent(f"line {line}: {error}") from error
+
     def close(self) -> None:
-        self._producer.close()
+        """Waits CLOSE_S seconds at most for lines in flight. Their futures have the errors."""
+        with suppress(FailedToSend):
+            self._producer.close(CLOSE_S)
 
     def _record(self, line: bytes) -> ProducerRecord:
         if self._is_json:

@@ -72,6 +72,7 @@ class BrokerChannel:
     in_flight  requests without a response yet, oldest first
     retry_at   a closed channel is not opened again before this time (monotonic seconds)
     backoff_s  the last backoff in seconds; 0 since it was connected
+    is_missed  whether it could not be opened since it was last open
     used_at    when it last sent or received something (monotonic seconds)
     versions   what the broker serves, while the channel is open; OF_0_8 if it was not asked
     watched    its owner's: for what its poller waits, (read, write); None: it waits for nothing
@@ -94,6 +95,7 @@ class BrokerChannel:
         self.connect_by = 0.0
         self.retry_at = 0.0
         self.backoff_s = 0.0
+        self.is_missed = False
         self.used_at = 0.0
         self.versions: VersionRanges = OF_0_8
         self.watched: tuple[bool, bool] | None = None
@@ -162,6 +164,7 @@ class BrokerChannel:
     def _opened(self) -> None:
         self.state = State.OPEN
         self.backoff_s = 0.0
+        self.is_missed = False
 
     def _negotiate(self, negotiation: Negotiation, payload: memoryview) -> None:
         try:

@@ -229,13 +229,18 @@ class NetworkClient:
         """Close it for a backoff. Twenty dead brokers took a tenth of a core at 10 ms each."""
         longest_s = max(self._reconnect_s, RECONNECT_MAX_S)
         channel.backoff_s = min(2 * channel.backoff_s or self._reconnect_s, longest_s)
-        self._close(channel, error, now + channel.backoff_s)
+        is_news = not channel.is_missed and channel.state is not State.OPEN
+        channel.is_missed = channel.is_missed or is_news
+        self._close(channel, error, now + channel.backoff_s, is_news=is_news)
 
-    def _close(self, channel: BrokerChannel, error: KafkaError, retry_at: float) -> None:
+    def _close(
+        self, channel: BrokerChannel, error: KafkaError, retry_at: float, *, is_news: bool = False
+    ) -> None:
+        """`is_news`: the first time in an outage that the broker cannot be reached."""
         self._forget(channel)
         without_frames(error)
         lost = channel.close(error, retry_at)
-        logger.log(logging.WARNING if lost else logging.INFO, "%s", error)
+        logger.log(logging.WARNING if lost or is_news else logging.INFO, "%s", error)
         self._events.append(LostRequests(lost, error))
 
     def _next_timer(self, now: float) -> float:

@@ -117,6 +117,23 @@ def test_brokers_that_are_not_there_are_named_once(kafka08: Commands) -> None:
     assert 1 == done.err.count("WARNING: MetadataRequest")
 
 
+@pytest.mark.parametrize("options", [("--new-producer",), ("--format", "json")])
+def test_the_new_producer_says_why_it_waits(kafka08: Commands, options: tuple[str, ...]) -> None:
+    """It waits max.block.ms for a broker. The cause is on stderr long before, once, and Ctrl-C ends
+    the wait. (It used to say nothing for 60 seconds, and to ignore Ctrl-C.)"""
+    keys = ("--bootstrap", "127.0.0.1:1", "--override", f"max.block.ms={10**8}")
+    running = kafka08.start("produce", "t", *keys, *options, stdin=subprocess.PIPE)
+    assert running.popen.stdin is not None
+    with running.popen.stdin as pipe:
+        os.write(pipe.fileno(), b'{"value": "a"}\n')
+        until(lambda: "WARNING: cannot connect to 127.0.0.1:1: " in running.err, "the cause")
+        done = running.stop(signal.SIGINT)
+    assert 1 == done.code
+    assert "Sent 0 messages to t" in done.err
+    assert "Error: stopped by a signal" in done.err
+    assert 1 == done.err.count("WARNING")
+
+
 @pytest.mark.parametrize("options", [(), ("--new-producer",)], ids=["old", "new"])
 def test_no_input_for_brokers_that_are_not_there_is_a_failure(
     kafka08: Commands, options: tuple[str, ...]

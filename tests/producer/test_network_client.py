@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 
 import pytest
@@ -34,6 +35,39 @@ def client_with(runtime: ClientRuntime) -> NetworkClient:
         receive_buffer=-1,
         runtime=runtime,
     )
+
+
+def test_an_outage_is_one_warning(port: int, caplog: pytest.LogCaptureFixture) -> None:
+    """The first failure to connect is a warning with its cause, for nothing else is said until
+    max.block.ms is over; the next ones are not, until the broker was there again."""
+    caplog.set_level(logging.INFO)
+    clock, address = MockClock(), ("127.0.0.1", port)
+    client = client_with(ThreadRuntime(clock=clock))
+
+    def fail() -> None:
+        client.is_ready(address, clock.monotonic())
+        until(lambda: client.poll(0.1), "the refusal")
+        clock.advance(1.0)
+
+    def levels() -> list[str]:
+        return [record.levelname for record in caplog.records]
+
+    try:
+        fail()
+        fail()
+        assert levels() == ["WARNING", "INFO"]
+        assert f"cannot connect to 127.0.0.1:{port}: " in caplog.records[0].message
+        with socket.create_server(address) as server:
+            client.is_ready(address, clock.monotonic())
+            until(lambda: client.poll(0.1) or client.is_open(address), "a connection")
+            server.accept()[0].close()
+            until(lambda: client.poll(0.1), "its end")
+        clock.advance(1.0)
+        fail()
+        fail()
+        assert levels() == ["WARNING", "INFO", "INFO", "WARNING", "INFO"]
+    finally:
+        client.close()
 
 
 def test_a_broker_that_stays_away_is_asked_less_and_less(port: int) -> None:
