@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Final, NoReturn
 
 from kafka08.errors import (
@@ -33,13 +34,13 @@ MISUSE: Final = 2
 
 ADVICE: Final[dict[type[Exception], str]] = {
     ZooKeeperUnreachable: "check that ZooKeeper is running at that address, or give another one "
-    "with --zookeeper; its default port is 2181, a broker's is 9092",
+    "with {zookeeper}; its default port is 2181, a broker's is 9092",
     SessionLost: "check that ZooKeeper is running, then run the command again",
     NoBrokerSaysVersions: "if these are brokers of 0.8 (api.level 0.8.2, the default of broker "
-    "start), give --zookeeper instead of --bootstrap, or both: this takes a broker of 0.9 or later "
+    "start), give {zookeeper} instead of {bootstrap}, or both: this takes a broker of 0.9 or later "
     "without ZooKeeper; else check that a broker is running at that address",
     NoBrokersAvailable: "check that a broker is running at that address, or give other ones with "
-    "--bootstrap",
+    "{bootstrap}",
     LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
     ConsumerCoordinatorNotAvailable: "find the group's partition, which may have no leader: "
     "kafka08 topic describe __consumer_offsets",
@@ -56,7 +57,20 @@ ADVICE: Final[dict[type[Exception], str]] = {
     ConsumerRebalanceFailed: "find the cause: kafka08 group explain GROUP",
 }
 """Error → advice. The first error in a chain of causes that has advice decides; a class comes
-before its base."""
+before its base. The names of options are filled in."""
+
+OPTIONS: Final = {"bootstrap": "--bootstrap", "zookeeper": "--zookeeper"}
+_OWN_OPTIONS: Final = "kafka08_options"
+
+
+@contextmanager
+def own_options(**options: str) -> Iterator[None]:
+    """Around a command with other options than OPTIONS: the advice for its errors names these."""
+    try:
+        yield
+    except KafkaError as error:
+        setattr(error, _OWN_OPTIONS, options)
+        raise
 
 
 def fail(error: Exception) -> NoReturn:
@@ -121,7 +135,7 @@ def advice_for(error: Exception) -> str | None:
     for cause in _chain(error):
         for kind, advice in ADVICE.items():
             if isinstance(cause, kind):
-                return advice
+                return advice.format(**OPTIONS | getattr(error, _OWN_OPTIONS, {}))
     return None
 
 

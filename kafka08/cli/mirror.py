@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from kafka08.cli.failures import own_options
 from kafka08.cli.options import example, json_option, read_config
 from kafka08.cli.progress import REPORT_SECONDS
 from kafka08.cli.signals import handles_stop_signals, stop_event
@@ -86,6 +87,7 @@ ON_FAILURE: Final = ("abort", "skip")
 @json_option("One JSON object at the end: messages, bytes, skipped, resent.")
 @click.option("--progress", is_flag=True, help="Print the progress each second, on stderr.")
 @handles_stop_signals
+@own_options(bootstrap="--target-bootstrap", zookeeper="--source-zookeeper")
 def mirror(
     source_zookeeper: str | None,
     target_bootstrap: str | None,

@@ -34,7 +34,11 @@ from tests.cli.conftest import Commands, Inspector
             FAILED,
             "Error: Permission denied: f",
         ),
-        (ZooKeeperUnreachable("h:1"), FAILED, f"Error: h:1\nTry: {ADVICE[ZooKeeperUnreachable]}\n"),
+        (
+            ZooKeeperUnreachable("h:1"),
+            FAILED,
+            "Error: h:1\nTry: check that ZooKeeper is running at that address, or give",
+        ),
     ],
 )
 def test_errors_and_exit_codes(

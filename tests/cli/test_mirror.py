@@ -33,3 +33,16 @@ def test_misuse_is_an_error(kafka08: Commands, arguments: tuple[str, ...], said:
     done = kafka08.refused("mirror", *arguments)
     assert 2 == done.code
     assert said in done.err
+
+
+def test_the_advice_has_the_options_of_this_command(kafka08: Commands) -> None:
+    """It has no --bootstrap and no --zookeeper, which the advice used to name."""
+    zookeeper = kafka08.environ["KAFKA08_ZOOKEEPER"]
+    source = ("--source-zookeeper", zookeeper, "--target-bootstrap", "127.0.0.1:1")
+    done = kafka08("mirror", *source, *GROUP, *ALL, code=1)
+    assert "no broker responded: 127.0.0.1:1" in done.err
+    assert "or give other ones with --target-bootstrap\n" in done.err
+    nowhere = ("--source-zookeeper", "127.0.0.1:1", "--target-bootstrap", "127.0.0.1:1")
+    soon = ("--consumer-override", "zookeeper.connection.timeout.ms=200")
+    done = kafka08("mirror", *nowhere, *soon, *GROUP, *ALL, code=1)
+    assert "or give another one with --source-zookeeper;" in done.err
