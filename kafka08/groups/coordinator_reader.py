@@ -220,9 +220,11 @@ def _groups_of(
 
 def _ask(connection: Connection, request: Request) -> Response | None:
     """The response. None if the broker does not know the request: one of 0.8 closes the connection
-    then. Raises ConnectionFailed if it cannot be connected to again."""
-    try:
-        return connection.send(request)
-    except ConnectionFailed:
-        connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
-        return None
+    then, each time. A connection of a later one may be lost too, but hardly twice. Raises
+    ConnectionFailed if it cannot be connected to again."""
+    for _ in range(2):
+        try:
+            return connection.send(request)
+        except ConnectionFailed:
+            connection.send(OffsetsRequest(ORDINARY_CONSUMER, []))
+    return None

@@ -38,6 +38,7 @@ from tests.network.scripted import Hangup, Script, ScriptedNetwork
 class Cluster:
     """Brokers 1, 2, … with these groups each; None: of 0.8, which closes the connection on a key
     that it does not know. codes: of a broker's ListGroups. moved: groups that Describe answers 16.
+    drops: this many connections are lost when ListGroups arrives.
     """
 
     def __init__(self, *groups: list[str] | None) -> None:
@@ -46,6 +47,7 @@ class Cluster:
         self.codes: dict[int, int] = {}
         self.moved: set[str] = set()
         self.has_offsets_topic = False
+        self.drops = 0
         self._brokers = [BrokerEndpoint(n, f"b{n}", 9092) for n in range(1, len(groups) + 1)]
         for broker, names in zip(self._brokers, groups, strict=True):
             self.network.broker(broker.host, broker.port, self._script(broker.broker_id, names))
@@ -70,6 +72,9 @@ class Cluster:
                 case OffsetsRequest():
                     return OffsetsResponse([])
                 case _ if groups is None:
+                    raise Hangup
+                case ListGroupsRequest() if self.drops:
+                    self.drops -= 1
                     raise Hangup
                 case ListGroupsRequest():
                     listed = [ListedGroup(name, "consumer") for name in groups]
@@ -98,6 +103,16 @@ def test_every_broker_is_asked_and_one_of_0_8_has_no_groups() -> None:
     found = cluster.reader().groups()
     assert [(g.name, g.coordinator.id) for g in found.groups] == [("a", 3), ("b", 1)]
     assert (found.failed_requests, found.old_brokers) == ((), 1)
+
+
+def test_a_lost_connection_is_no_sign_of_0_8() -> None:
+    """The request is sent again: a broker of 0.8 closes each connection. (A broker of 0.10 whose
+    connection was lost counted as one of 0.8, and its groups were missing.)"""
+    cluster = Cluster(["a"])
+    cluster.drops = 1
+    found = cluster.reader().groups()
+    assert [g.name for g in found.groups] == ["a"]
+    assert (found.failed_requests, found.old_brokers) == ((), 0)
 
 
 def test_failed_requests_are_noted() -> None:
