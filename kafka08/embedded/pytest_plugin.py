@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,9 @@ EXCERPT_LINES: Final = 30
 TOPIC_NAME_LENGTH: Final = 100
 REPLICAS_MAX: Final = 3
 """The most replicas of a test's topic without a marker."""
+
+TOPIC_OPTIONS: Final = ("partitions", "replication_factor", "config")
+"""The arguments of the marker kafka08_topic, in order."""
 
 _CLUSTER: Final = pytest.StashKey["EmbeddedCluster"]()
 _MARKS: Final = pytest.StashKey[dict[Path, int]]()
@@ -98,11 +101,37 @@ def kafka08_topic(request: pytest.FixtureRequest, kafka08_cluster: EmbeddedClust
     request.config.stash[_TOPICS] = number + 1
     words = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name).strip("-")
     name = f"{words[:TOPIC_NAME_LENGTH]}-{number}"
-    arguments, options = ((), {}) if marker is None else (marker.args, dict(marker.kwargs))
-    if len(arguments) < 2:  # the second one is the replication factor
-        options.setdefault("replication_factor", min(REPLICAS_MAX, len(kafka08_cluster.brokers)))
-    kafka08_cluster.create_topic(name, *arguments, **options)
+    options: dict[str, Any] = {}
+    if marker is not None:
+        try:
+            options = topic_options(marker)
+        except ValueError as error:
+            where = f"@pytest.mark.{marker.name} of {request.node.nodeid}"
+            pytest.fail(f"{where}: {error}", pytrace=False)
+    options.setdefault("replication_factor", min(REPLICAS_MAX, len(kafka08_cluster.brokers)))
+    kafka08_cluster.create_topic(name, **options)
     return name
+
+
+def topic_options(marker: pytest.Mark) -> dict[str, Any]:
+    """The arguments of a marker kafka08_topic. ValueError for ones that
+    `EmbeddedCluster.create_topic` does not take."""
+    if len(marker.args) > len(TOPIC_OPTIONS):
+        raise ValueError(f"it takes {', '.join(TOPIC_OPTIONS)}, not {len(marker.args)} arguments")
+    options = dict(zip(TOPIC_OPTIONS, marker.args, strict=False))
+    for name, value in marker.kwargs.items():
+        if name not in TOPIC_OPTIONS:
+            raise ValueError(f"{name} is none of its arguments {', '.join(TOPIC_OPTIONS)}")
+        if name in options:
+            raise ValueError(f"{name} is given twice")
+        options[name] = value
+    for name, value in options.items():
+        if name == "config":
+            if not (value is None or isinstance(value, Mapping)):
+                raise ValueError(f"config={value!r} is not a dict of topic overrides")
+        elif type(value) is not int or value < 1:
+            raise ValueError(f"{name}={value!r} is not a number; give 1 or more")
+    return options
 
 
 @pytest.hookimpl(wrapper=True)

@@ -80,6 +80,39 @@ def test_each_test_gets_a_new_topic_and_a_healed_cluster(tmp_path: Path) -> None
     assert "test-first-0" not in result.stdout.partition("kafka08 broker 0 (")[2]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("partitions='x'", "partitions='x' is not a number; give 1 or more"),
+        ("1, 0", "replication_factor=0 is not a number; give 1 or more"),
+        ("1, 1, {}, 4", "it takes partitions, replication_factor, config, not 4 arguments"),
+        ("2, partitions=2", "partitions is given twice"),
+        ("config='retention.ms=1'", "config='retention.ms=1' is not a dict of topic overrides"),
+        ("count=1", "count is none of its arguments partitions, replication_factor, config"),
+    ],
+)
+def test_a_wrong_argument_of_the_marker_is_named(arguments: str, says: str, tmp_path: Path) -> None:
+    """With the marker and the test, and no traceback."""
+    result = run(
+        tmp_path,
+        f"""
+        import pytest
+        from types import SimpleNamespace
+
+        @pytest.fixture
+        def kafka08_cluster():
+            return SimpleNamespace(brokers=[])
+
+        @pytest.mark.kafka08_topic({arguments})
+        def test_it(kafka08_topic):
+            pass
+        """,
+    )
+    assert f"@pytest.mark.kafka08_topic of test_it.py::test_it: {says}" in result.stdout
+    assert "Traceback" not in result.stdout
+    assert "create_topic" not in result.stdout
+
+
 def test_a_topic_outlives_its_leader(tmp_path: Path) -> None:
     """Each broker has a replica, unless the marker sets another replication factor: the topic
     accepts writes after its leader is killed."""
