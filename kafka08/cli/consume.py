@@ -3,7 +3,6 @@ without a group."""
 
 from __future__ import annotations
 
-import errno
 import logging
 import random
 import re
@@ -341,8 +340,6 @@ def reason_to_wait(source: str | TopicFilter, config: ConsumerConfig) -> str:
 
 def output_descriptor() -> int:
     """The descriptor of stdout, without Python's buffers. Raises OSError if it is closed."""
-    if sys.stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
     return sys.stdout.fileno()
 
 

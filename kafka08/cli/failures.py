@@ -115,8 +115,6 @@ def check_topic_exists(topic: str, known: Collection[str]) -> None:
 def drop_unwritten() -> None:
     """Drop output that a full disk refused. Some Pythons keep it in stdout's buffer, try again at
     exit, fail again, and make the exit code 120."""
-    if sys.stdout is None:  # the parent process has closed it
-        return
     try:
         sys.stdout.flush()
     except OSError:

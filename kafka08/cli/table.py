@@ -54,7 +54,7 @@ def show_table(
 
 def terminal_width() -> int | None:
     """The width of the terminal on stdout, or None."""
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
 

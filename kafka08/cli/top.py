@@ -52,7 +52,7 @@ def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
     from kafka08.exporter import Watch
 
     with Watch(zookeeper) as watch:
-        if once or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if once or as_json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
             for view in Background(watch.read_twice, name="look").result():
                 watch.add(view)
             show(watch.summary(), as_json=as_json)
