@@ -25,6 +25,7 @@ from kafka08.errors import (
     RequestTimedOut,
     SessionLost,
     UnknownTopicOrPartition,
+    UnsupportedForMessageFormat,
     ZooKeeperUnreachable,
 )
 from kafka08.nearest import did_you_mean
@@ -45,6 +46,9 @@ ADVICE: Final[dict[type[Exception], str]] = {
     ConsumerCoordinatorNotAvailable: "find the group's partition, which may have no leader: "
     "kafka08 topic describe __consumer_offsets",
     UnknownTopicOrPartition: "list the existing topics: kafka08 topic list",
+    UnsupportedForMessageFormat: "give an offset, earliest or latest instead of a time: the topic "
+    "stores no timestamps (its message.format.version, or log.message.format.version of the "
+    "brokers, is below 0.10)",
     NotEnoughReplicas: "find the missing replicas: kafka08 topic describe",
     RequestTimedOut: "find the replicas that lag: kafka08 topic describe",
     MessageSizeTooLarge: "send smaller messages, or raise max.message.bytes of the topic",

@@ -197,7 +197,10 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
     from kafka08.groups.views import COORDINATOR, ZOOKEEPER
 
     with open_reader() as reader:
-        wants_zookeeper = kind != COORDINATOR and reader.has_zookeeper
+        has_zookeeper = reader.has_zookeeper
+        if kind is None:
+            has_zookeeper = reader.may_be_in_zookeeper(name)
+        wants_zookeeper = kind != COORDINATOR and has_zookeeper
         facts = reader.facts(name) if wants_zookeeper else None
         coordinated = None
         if kind != ZOOKEEPER:

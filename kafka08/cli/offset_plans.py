@@ -54,7 +54,9 @@ def connect() -> Connections:
     """Connections for --zookeeper and --bootstrap of the running command."""
     from kafka08.migration.connections import Connections
 
-    return Connections(*cluster_places())
+    connections = Connections(*cluster_places())
+    connections.wait_less()
+    return connections
 
 
 def parse_position(text: str) -> tuple[Any, int]:

@@ -138,8 +138,8 @@ class ZooKeeperOffsetStore:
 class KafkaOffsetStore:
     """The offsets topic, by version 1 of OffsetCommit and OffsetFetch to the group's coordinator.
 
-    A fetch is retried for `timeout_ms`, every `backoff_ms` (0.8.2.2: for ever). It stops early,
-    and so does its search for the coordinator, once `is_interrupted()`. For the existing partitions
+    A fetch is retried for `timeout_ms`, every `backoff_ms` (0.8.2.2: for ever), with its search for
+    the coordinator. Both stop early once `is_interrupted()`. For the existing partitions
     `known` the response "unknown partition" is an error: a broker that has just started sends it
     before it has metadata, and 0.8.2.2 takes it for "nothing committed" and silently starts over.
 
@@ -174,19 +174,26 @@ class KafkaOffsetStore:
         give_up_at = self._clock.monotonic() + self._timeout_ms / 1000
         while True:
             try:
-                return self.fetch_once(partitions)
+                return self.fetch_once(partitions, give_up_at)
             except (ClientError, ProtocolError, ApiError) as error:
                 if self._is_interrupted() or self._clock.monotonic() >= give_up_at:
                     raise
                 logger.warning("Error while fetching offsets of %s: %s", self._group, error)
             self._clock.sleep(self._backoff_ms / 1000)
 
-    def fetch_once(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Raises what `committed_in_kafka` raises, and ClientError or ProtocolError."""
+    def fetch_once(
+        self, partitions: Collection[TopicPartition], give_up_at: float = float("inf")
+    ) -> Offsets:
+        """Raises what `committed_in_kafka` raises, and ClientError or ProtocolError. The search for
+        the coordinator ends at `give_up_at` (monotonic seconds), too."""
+
+        def is_interrupted() -> bool:
+            return self._is_interrupted() or self._clock.monotonic() >= give_up_at
+
         if not partitions:
             return {}
         request = committed_request(self._group, sorted(partitions), "kafka")
-        response = self._ask(request, is_interrupted=self._is_interrupted)
+        response = self._ask(request, is_interrupted=is_interrupted)
         try:
             return committed_in_kafka(response, self._group, partitions, known=self._known)
         except (NotCoordinatorForConsumer, UnknownTopicOrPartition):

@@ -89,6 +89,10 @@ class GroupReader(Closeable):
     def has_zookeeper(self) -> bool:
         return self._store is not None
 
+    def may_be_in_zookeeper(self, group: str) -> bool:
+        """Whether ZooKeeper is read, and can have a group of this name."""
+        return self.has_zookeeper and paths.can_be_group(group)
+
     def groups(self) -> list[GroupSummary]:
         """The groups in ZooKeeper, sorted. A group that commits to Kafka without ever being a
         member has no znode: 0.8.2.2 cannot list it, for later brokers see `coordinated_groups`."""

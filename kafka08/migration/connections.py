@@ -24,6 +24,7 @@ from kafka08.zk.store import ClusterStore
 CLIENT_ID: Final = "kafka08-migrate"
 BACKOFF_MS: Final = 200
 """Between two requests to a coordinator that is loading or moving."""
+SOON_S: Final = 3.0
 
 
 class Connections(Closeable):
@@ -57,6 +58,12 @@ class Connections(Closeable):
         """The offsets topic, for many groups at once."""
         self.groups = CoordinatorReader(self.cluster, runtime)
         """Groups as their coordinators know them."""
+
+    def wait_less(self) -> None:
+        """For a user at a terminal: a coordinator that is missing although the offsets topic exists
+        is waited for only SOON_S, for its partition has no leader."""
+        if self.groups.has_offsets_topic():
+            self.coordinators = Coordinators(self.cluster, self.runtime, timeout_s=SOON_S)
 
     @property
     def has_zookeeper(self) -> bool:

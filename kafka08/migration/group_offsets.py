@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kafka08.client.log_offsets import offsets_before
 from kafka08.errors import (
+    ConfigError,
     ConnectionFailed,
     KafkaError,
     MigrationError,
@@ -18,7 +19,7 @@ from kafka08.groups.members import read_members
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.partitions import Partitions
-from kafka08.migration.plan import live_refusals
+from kafka08.migration.plan import live_refusals, no_coordinator
 from kafka08.migration.reading import (
     InKafka,
     InZooKeeper,
@@ -39,8 +40,12 @@ class GroupOffsets:
     can have, if it may be one there."""
 
     def __init__(self, connections: Connections, group: str) -> None:
-        if connections.has_zookeeper:
-            paths.check_group(group)
+        if connections.has_zookeeper and not paths.can_be_group(group):
+            raise ConfigError(
+                f"{group!r} cannot be the name of a group in ZooKeeper, where it is one znode. If "
+                "it is one with a coordinator, give --bootstrap, without --zookeeper and "
+                "KAFKA08_ZOOKEEPER"
+            )
         self.group = group
         self._connections = connections
 
@@ -126,7 +131,7 @@ class GroupOffsets:
         storage = storage or self._default_storage(members)
         now = live_refusals(members)
         if members.unavailable is not None:
-            now.append(f"the group's coordinator is not available: {members.unavailable}")
+            now.append(no_coordinator(members.unavailable))
         if refusals := [*plan.refusals, *(r for r in now if r not in plan.refusals)]:
             text = "\n".join(f"  - {reason}" for reason in refusals)
             raise MigrationError(f"offsets of group {self.group} are not changed:\n{text}")

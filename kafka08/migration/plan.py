@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
-from kafka08.structs import TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 
 
@@ -88,8 +88,16 @@ def group_refusals(facts: GroupFacts) -> list[str]:
     ]
     refusals += facts.faults
     if facts.unavailable is not None:
-        refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
+        refusals.append(no_coordinator(facts.unavailable))
     return refusals
+
+
+def no_coordinator(cause: object) -> str:
+    """The refusal without the offsets in Kafka, and what shows the reason."""
+    return (
+        f"the group's coordinator is not available: {cause}; kafka08 topic describe "
+        f"{OFFSETS_TOPIC} shows which partition of it has no leader"
+    )
 
 
 def live_refusals(facts: GroupFacts) -> list[str]:

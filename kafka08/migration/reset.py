@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
-from kafka08.migration.plan import live_refusals
+from kafka08.migration.plan import live_refusals, no_coordinator
 from kafka08.structs import TopicPartition
 
 
@@ -98,7 +98,7 @@ def plan_set(facts: GroupFacts, offsets: Mapping[TopicPartition, int]) -> Change
 def _checked(facts: GroupFacts, changes: list[Change]) -> ChangePlan:
     refusals = live_refusals(facts)
     if facts.unavailable is not None:
-        refusals.append(f"the group's coordinator is not available: {facts.unavailable}")
+        refusals.append(no_coordinator(facts.unavailable))
     refusals += facts.faults
     for change in changes:
         if change.facts.log_problem is not None:

@@ -198,9 +198,11 @@ class WatchedConnector(ConsumerConnector):
                     self._handed.committed(self.consumer_id, tp, offset)
             return refused
 
-        def found(partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        def found(
+            partitions: Collection[TopicPartition], give_up_at: float = float("inf")
+        ) -> dict[TopicPartition, int]:
             least = self._handed.least_offsets()
-            offsets = fetch_once(partitions)
+            offsets = fetch_once(partitions, give_up_at)
             self._handed.found(self.consumer_id, offsets, least)
             return offsets
 

@@ -97,10 +97,15 @@ def group(name: str) -> str:
     return f"{CONSUMERS}/{name}"
 
 
+def can_be_group(name: str) -> bool:
+    """Whether a group in ZooKeeper may have the name: one with a coordinator may have any."""
+    return name not in {"", ".", ".."} and "/" not in name
+
+
 def check_group(name: str) -> None:
     """ConfigError for a name that would be a path to other znodes. Clients other than 0.8.2.2's
     take any other name."""
-    if name in {"", ".", ".."} or "/" in name:
+    if not can_be_group(name):
         raise ConfigError(
             f"group.id: {name!r} cannot be the name of a group, which is one znode; kafka08 group "
             "list shows all groups"

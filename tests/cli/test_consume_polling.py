@@ -268,6 +268,30 @@ def test_a_limit_in_a_log_with_gaps(end: int, printed: bytes, tmp_path: Path) ->
         assert output.read() == printed
 
 
+def test_a_group_whose_name_is_no_znode(commands: Commands) -> None:
+    """A group with a coordinator may be called a/b: it is described also with ZooKeeper, which
+    cannot have it. Commands that would write to ZooKeeper say how to leave it out."""
+    commands.cluster.create_topic("slashed")
+    commands("produce", "slashed", stdin=b"a\nb\n")
+    commands("consume", "slashed", "--group", "a/b", "--from-beginning", "--max-messages", 1)
+    zookeeper = ("--zookeeper", commands.cluster.zookeeper.connect_string)
+    described = commands("group", "describe", "a/b", "--json", *zookeeper).out
+    assert "slashed" in described.decode()
+    assert "there is no group a/c" in commands("group", "describe", "a/c", *zookeeper, code=1).err
+    for words in (("get", "a/b"), ("set", "a/b", "slashed:0=0")):
+        done = commands("offsets", *words, *zookeeper, code=2)
+        assert "'a/b' cannot be the name of a group in ZooKeeper" in done.err
+        assert "give --bootstrap, without --zookeeper and KAFKA08_ZOOKEEPER" in done.err
+
+
+def test_a_time_in_a_topic_without_timestamps_is_advised(commands: Commands) -> None:
+    """Error 43 alone does not say what to do."""
+    commands.cluster.create_topic("untimed", config={"message.format.version": "0.9.0"})
+    done = commands("consume", "untimed", "--partition", 0, "--offset", "@2020-01-01", code=1)
+    assert "UnsupportedForMessageFormat (43)" in done.err
+    assert "Try: give an offset, earliest or latest instead of a time" in done.err
+
+
 def test_illegal_values_and_options_are_refused(commands: Commands) -> None:
     """A value that cannot be parsed is refused with the legal forms. An option of a coordinated
     group needs --bootstrap."""
