@@ -257,8 +257,11 @@ def parse_value(name: str, value: Any, wanted: Any, declared: Key) -> Any:
         if declared.choices is not None and parsed not in declared.choices:
             raise ConfigError(f"{name}: {value!r} is not one of {', '.join(declared.choices)}")
         return parsed
+    text = str(value).strip()
     try:
-        parsed = kind(str(value).strip())
+        parsed = kind(text)
+        if "_" in text:  # Python's alone: 1_000
+            raise ValueError
     except ValueError:
         raise ConfigError(f"{name}: {value!r} is not a number{_bounds(declared)}") from None
     low = INT_MIN if declared.low is None else declared.low

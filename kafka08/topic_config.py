@@ -2,8 +2,10 @@
 
 They are texts in /config/topics/<t>. Every package that writes or reads them (admin, log, broker)
 uses this table, which has the keys of every level. Source: kafka.log.LogConfig 0.8.2.2, 0.9.0.1 and
-0.10.2.2 (names and types; 0.8.2.2 limits only min.insync.replicas, the other ranges are ours and
-wider than any value that works).
+0.10.2.2 (names, types and, from 0.9 on, ranges; 0.8.2.2 limits only min.insync.replicas, the other
+ranges are ours and wider than any value that works). Values that the JVM accepts and no broker can
+use are refused: segment.index.bytes below 4, and words for message.format.version and
+message.timestamp.type that are none.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from kafka08.config import INT_MAX, LONG_MAX, Key, parse_value
+from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN, Key, parse_value
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.nearest import nearest
@@ -49,8 +51,11 @@ class TopicKey:
     declared: Key
 
 
-def _long(broker_key: str, low: int = 0, since: Level = Level.V0_8_2) -> TopicKey:
-    return TopicKey(int, broker_key, Key(None, low=low, high=LONG_MAX, since=since))
+def _long(
+    broker_key: str, low: int = 0, since: Level = Level.V0_8_2, later_low: int | None = None
+) -> TopicKey:
+    later = {} if later_low is None else {Level.V0_9_0: {"low": later_low}}
+    return TopicKey(int, broker_key, Key(None, low=low, high=LONG_MAX, since=since, later=later))
 
 
 def _int(broker_key: str | None, low: int = 0, later_high: int = INT_MAX) -> TopicKey:
@@ -63,10 +68,10 @@ TOPIC_KEYS: Final[dict[str, TopicKey]] = {
     "segment.ms": _long("log.roll.ms"),
     "segment.jitter.ms": _long("log.roll.jitter.ms"),
     "segment.index.bytes": _int("log.index.size.max.bytes", low=4),
-    "flush.messages": _long("log.flush.interval.messages", low=1),
+    "flush.messages": _long("log.flush.interval.messages", low=1, later_low=0),
     "flush.ms": _long("log.flush.interval.ms"),
-    "retention.bytes": _long("log.retention.bytes", low=-1),
-    "retention.ms": _long("log.retention.ms", low=-1),
+    "retention.bytes": _long("log.retention.bytes", low=-1, later_low=LONG_MIN),
+    "retention.ms": _long("log.retention.ms", low=-1, later_low=LONG_MIN),
     "max.message.bytes": _int("message.max.bytes"),
     "index.interval.bytes": _int("log.index.interval.bytes"),
     "file.delete.delay.ms": _int("log.segment.delete.delay.ms", later_high=LONG_MAX),
@@ -199,8 +204,14 @@ def override_texts(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def _parse(name: str, text: str, key: TopicKey, level: Level) -> TopicConfigValue:
+    if level >= Level.V0_9_0:
+        text = text.strip()
     if key.kind is bool or name == CLEANUP_POLICY:
         text = ",".join(part.strip() for part in text.lower().split(","))
+    if name == CLEANUP_POLICY and level >= Level.V0_10_2:
+        if not text:
+            return text  # neither deleted nor compacted
+        text = ",".join(dict.fromkeys(text.split(",")))  # a word twice is legal
     value: TopicConfigValue = parse_value(name, text, key.kind, key.declared)
     if name == MESSAGE_FORMAT:
         parse_protocol_version(name, str(value), level)

@@ -130,3 +130,29 @@ def test_booleans_are_stored_as_kafka_writes_them() -> None:
     """A False of Python's would be a word that 0.8 tools have never seen."""
     stored = override_texts({UNCLEAN_ELECTIONS: False, "retention.ms": 5, "cleanup.policy": "c"})
     assert stored == {UNCLEAN_ELECTIONS: "false", "retention.ms": "5", "cleanup.policy": "c"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("retention.ms", "-2", -2),
+        ("retention.bytes", str(-(2**63)), -(2**63)),
+        ("flush.messages", "0", 0),
+        ("cleanup.policy", "", ""),
+        ("cleanup.policy", "delete, compact,delete", "delete,compact"),
+        ("compression.type", " gzip ", "gzip"),
+    ],
+)
+def test_values_that_later_releases_take(name: str, text: str, value: object) -> None:
+    """0.10.2.2 takes them, and a topic may have them when its JVM broker is replaced. At 0.8.2 they
+    stay refused: there a negative retention deletes everything, for example."""
+    assert parse_topic_config({name: text}, Level.V0_10_2) == {name: value}
+    if name != "compression.type":  # unknown there
+        with pytest.raises(ConfigError):
+            parse_topic_config({name: text}, Level.V0_8_2)
+
+
+def test_a_number_of_python_alone_is_refused() -> None:
+    """1_000 would end a JVM broker of the same cluster."""
+    with pytest.raises(ConfigError, match=r"retention.ms: '1_000' is not a number"):
+        parse_topic_config({"retention.ms": "1_000"})
