@@ -204,7 +204,7 @@ class NetworkClient:
         """Write and read; a channel that fails is closed, and its responses before that are
         kept."""
         try:
-            if read:
+            if read and channel.state is not State.CONNECTING:  # a refusal is readable, too
                 channel.read_responses(now, self._events.append)
             if write:
                 if channel.state is State.CONNECTING:
