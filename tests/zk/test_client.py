@@ -275,7 +275,11 @@ def test_a_restarted_server_keeps_the_session() -> None:
     """Calls wait until the server is back, in the same session, and a conditional write is not done
     twice."""
     events: queue.Queue[SessionEvent] = queue.Queue()
-    with ZooKeeperServer() as server, ZkClient(server.connect_string) as client:
+    # On a busy machine a restart takes longer than the default session timeout.
+    with (
+        ZooKeeperServer() as server,
+        ZkClient(server.connect_string, session_timeout_ms=60_000) as client,
+    ):
         client.add_session_listener(events.put)
         client.create_ephemeral("/e", "x")
         session = client.session_id
