@@ -20,8 +20,9 @@ class PartitionFetchState(FollowerState):
     max_bytes       fetch size; larger while one message needs it
     expected_bytes  expected size of its next response: that of the last one, `max_bytes` before
                     the first
-    unsettled       offset from which on the log may differ from the leader's; at first the HW at
-                    the time when this leader was announced. None: it does not differ
+    unsettled       offset from which on the log may differ from the leader's: the HW when this
+                    leader was announced, and again after each lost connection. None: it does not
+                    differ
     paused_until    monotonic time until which it is skipped, after an error
     lag             messages below the leader's HW that were still missing after its last response
     """
@@ -35,9 +36,13 @@ class PartitionFetchState(FollowerState):
         self.topic_partition: TopicPartition = partition.topic_partition
         self.is_followed = True
         self.max_bytes = self.expected_bytes = max_bytes
-        self.unsettled = partition.high_watermark
+        self.unsettle()
         self.paused_until = 0.0
         self.lag = 0
+
+    def unsettle(self) -> None:
+        """Compare the log with the leader's again, from the HW on."""
+        self.unsettled = self.partition.high_watermark
 
     @property
     def log(self) -> Log:

@@ -8,9 +8,11 @@ unchanged.
 Above its HW a log may differ from that of a new leader. So the fetcher first fetches from the HW on
 and truncates the log where the leader has other messages. 0.8.2.2 truncates before it fetches: if
 that leader fails then, and this replica, still in the ISR, is elected, acknowledged messages are
-lost. After OffsetOutOfRange the local log is truncated, or restarted at the leader's start; or the
-broker halts rather than lose messages. Source:
-kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
+lost. The same is done after each lost connection: a leader that lost power may be back without its
+last messages before a controller notices, and so without another leader epoch. After
+OffsetOutOfRange the local log is truncated, or restarted at the leader's start; or the broker halts
+rather than lose messages. Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread
+0.8.2.2.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from kafka08.broker.fetch_frame import FetchFrame
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import inter_broker
+from kafka08.broker.log_comparison import drop_unserved, same_entries
 from kafka08.broker.partition import Partition
 from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.config import INT_MAX
@@ -51,7 +54,6 @@ from kafka08.protocol.fetch import (
     FetchTopic,
 )
 from kafka08.protocol.grouping import by_partition, by_topic
-from kafka08.protocol.message_set import NO_LIMIT
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsRequest,
@@ -64,7 +66,6 @@ from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartiti
 from kafka08.topic_config import unclean_elections_allowed
 
 if TYPE_CHECKING:
-    from kafka08.log.log import Log
     from kafka08.log.manager import LogManager
     from kafka08.zk.store import ClusterStore
 
@@ -273,6 +274,10 @@ class ReplicaFetcher:
             self._put_last(tp for tp, partition in responses.items() if partition.message_set)
         elif not responses and wanted == self._followed and len(payload) <= RESPONSE_BYTES:
             self._again = wanted  # each partition is expected to have as many bytes as now
+        if version >= LIMITED_VERSION and any(wanted[tp].unsettled is not None for tp in responses):
+            room = self._config.replica_fetch_response_max_bytes - len(payload)
+            served = {followed.topic_partition for followed in appended}
+            drop_unserved(wanted, responses, served, room)
         return responses
 
     def _frame_of(
@@ -301,6 +306,9 @@ class ReplicaFetcher:
         except ClientError as error:
             self._back_off(error)
             return False
+        for followed in self._followed.values():
+            followed.unsettle()
+        self._frame = self._again = None
         return True
 
     def _back_off(self, error: Exception) -> None:
@@ -393,7 +401,7 @@ class ReplicaFetcher:
         if start is None or start >= end:
             followed.unsettled = None
             return
-        same, differ = _same_entries(followed.log, start, data.message_set)
+        same, differ = same_entries(followed.log, start, data.message_set)
         equal_end = same.last_offset + 1 if same.count else start
         if differ:
             cuts[tp] = equal_end
@@ -570,30 +578,3 @@ class ReplicaFetcher:
         followed.unsettled = None
         partition = followed.partition
         partition.high_watermark = min(partition.high_watermark, followed.position)
-
-
-def _same_entries(log: Log, offset: int, message_set: Buffer) -> tuple[kernel.SetSummary, bool]:
-    """(the complete entries from `offset` on that the log and a fetched set have in common, whether
-    the log has something else behind them). An empty set differs: the leader's log ends there.
-    CorruptLog if the common entries are damaged."""
-    begins_later = offset < log.log_start_offset
-    own = b"" if begins_later else log.read(offset, len(message_set)).bytes()
-    equal = _common_length(own, memoryview(message_set))
-    try:
-        return kernel.validate(own[:equal], NO_LIMIT), not own or equal < len(own)
-    except ValueError as error:
-        raise CorruptLog(f"{log.name} from offset {offset} on: {error}") from error
-
-
-def _common_length(one: bytes, other: memoryview) -> int:
-    """How many bytes at the beginning are equal."""
-    equal, end = 0, min(len(one), len(other))
-    if one[:end] == other[:end]:
-        return end
-    while end - equal > 1:
-        middle = (equal + end) // 2
-        if one[equal:middle] == other[equal:middle]:
-            equal = middle
-        else:
-            end = middle
-    return equal

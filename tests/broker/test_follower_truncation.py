@@ -121,6 +121,44 @@ class TestWhatIsAboveTheHighWatermark:
         assert original == copy
         assert "Truncating log t-0 to offset 2." in caplog.text
 
+    @pytest.mark.parametrize("others", [(), (b"x",), (b"x", b"y", b"z")])
+    def test_a_leader_that_comes_back_without_its_last_messages(
+        self, pair: Pair, others: tuple[bytes, ...]
+    ) -> None:
+        """A leader that lost power is back in the same leader epoch, and has accepted other
+        messages: after the lost connection, the follower compares from its HW on again."""
+        pair.produce(b"a", b"b")
+        pair.fetcher.round()
+        pair.fetcher.round()
+        pair.produce(b"c", b"d")
+        pair.fetcher.round()
+        assert (4, 2) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+        pair.original.log.truncate_to(2)
+        pair.produce(*others)
+        pair.while_fetching = lose_the_connection
+        pair.fetcher.round()
+        pair.while_fetching = lambda: None
+        for _ in range(4):
+            pair.fetcher.round()
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+
+    def test_a_full_response_does_not_say_that_the_leaders_log_ends(self, tmp_path: Path) -> None:
+        """From 0.10.1 on a response is limited as a whole, and partitions that have no room in it
+        are empty: what the follower has of them is not cut."""
+        pair = Pair(tmp_path, 3, api_level="0.10.2", replica_fetch_response_max_bytes=100)
+        for copy in pair.copies:
+            entries = message_set.encode([(None, b"a" * 200)])
+            append(pair.leader, entries, copy.topic_partition)
+            copy.append_as_follower(bytearray(entries), 0)
+        pair.fetcher.add(pair.copies)
+        lengths = []
+        for _ in range(4):
+            pair.fetcher.round()
+            lengths.append([copy.log.log_end_offset for copy in pair.copies])
+        assert [[1, 1, 1]] * 4 == lengths
+        assert [1, 1, 1] == [copy.high_watermark for copy in pair.copies]
+
     def test_nothing_is_cut_before_the_leader_has_answered(self, pair: Pair) -> None:
         """Nothing is truncated before the leader has answered: it may be gone for good, and this
         broker may lead next."""

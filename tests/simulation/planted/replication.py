@@ -11,6 +11,7 @@ from kafka08.broker import replica_fetcher
 from kafka08.broker.handlers import fetch
 from kafka08.broker.isr_changes import IsrChanges
 from kafka08.broker.partition import Partition
+from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.broker.replica_fetcher import ReplicaFetcher
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.simulation import workload
@@ -65,15 +66,10 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    add = ReplicaFetcher.add
+    def does_not_differ(self: PartitionFetchState) -> None:
+        self.unsettled = None
 
-    def without_comparing(self: ReplicaFetcher, partitions: Any) -> None:
-        listed = list(partitions)
-        add(self, listed)
-        for partition in listed:
-            self._followed[partition.topic_partition].unsettled = None
-
-    patch.setattr(ReplicaFetcher, "add", without_comparing)
+    patch.setattr(PartitionFetchState, "unsettle", does_not_differ)
 
 
 @planted(
