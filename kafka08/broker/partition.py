@@ -73,7 +73,8 @@ class FollowerReplica:
     last_fetch       monotonic time of its last fetch, in seconds, even without progress; at first,
                      of the LeaderAndIsr that announced it
     log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
-                     UNKNOWN_LOG_END <= log_end_offset; falls only if the follower truncates
+                     UNKNOWN_LOG_END <= log_end_offset; falls if the follower truncates, or
+                     compares its log again
     last_caught_up   monotonic time at which it last had everything that this broker had; at first,
                      that of last_fetch. last_caught_up <= last_fetch
     leader_log_end   this broker's LEO at that fetch

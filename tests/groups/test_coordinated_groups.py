@@ -349,13 +349,15 @@ def test_a_coordinator_that_does_not_respond_is_reported(
 
 PER_PARTITION = 70
 START_MS = 1_500_000_000_000
+KEPT = {"retention.ms": -1}
+"""For messages of 2017: thirty seconds after its start a broker deletes what is a week old."""
 NEWEST = PER_PARTITION * PARTITIONS
 
 
 @pytest.fixture(scope="module")
 def interleaved(cluster: EmbeddedCluster) -> str:
     """A topic whose message number n has the time START_MS + n, in partition n % PARTITIONS."""
-    cluster.create_topic("interleaved", PARTITIONS)
+    cluster.create_topic("interleaved", PARTITIONS, config=KEPT)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for n in range(NEWEST):
         number, time_ms = n % PARTITIONS, START_MS + n
@@ -396,7 +398,7 @@ def test_messages_of_all_partitions_are_merged_by_time(
 
 def test_the_last_ones_may_all_be_of_one_partition(cluster: EmbeddedCluster) -> None:
     """More than its share of what is read first."""
-    cluster.create_topic("lopsided", PARTITIONS)
+    cluster.create_topic("lopsided", PARTITIONS, config=KEPT)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for n in range(600):
         number, time_ms = (0, START_MS + n) if n >= 400 else (1 + n % 2, START_MS + n)

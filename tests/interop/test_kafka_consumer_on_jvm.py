@@ -68,6 +68,7 @@ def broker(
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "1",
+        "log.retention.ms": "-1",  # some messages are of 2017
     }
     with JvmZooKeeper(directory, pom=request.param) as zookeeper:
         where = zookeeper.connect_string
