@@ -248,6 +248,15 @@ def knows_leaders(broker: JvmBroker, topic: str, partitions: int) -> bool:
     return len(leaders) == partitions and NO_LEADER not in leaders
 
 
+def knows_brokers(broker: JvmBroker) -> bool:
+    """Whether `broker` has heard of any live broker. Before, topics cannot be made by asking: from
+    0.10 on their replication factor is called invalid."""
+    with Connection("127.0.0.1", broker.port) as connection:
+        response = connection.send(MetadataRequest([]))
+    assert isinstance(response, MetadataResponse)
+    return bool(response.brokers)
+
+
 class JvmZooKeeper(JvmProcess):
     """ZooKeeper 3.4.6, the one 0.8.2.2 ships, or that of `pom`. `connect_string` is its address."""
 

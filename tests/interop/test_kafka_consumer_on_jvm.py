@@ -33,6 +33,7 @@ from tests.interop.jvm import (
     classpath,
     command,
     guard,
+    knows_brokers,
     run_tool,
 )
 from tests.waiting import until
@@ -73,6 +74,7 @@ def broker(
     with JvmZooKeeper(directory, pom=request.param) as zookeeper:
         where = zookeeper.connect_string
         with JvmBroker(directory, 1, where, properties, pom=request.param) as running:
+            until(lambda: knows_brokers(running), "the broker to know itself")
             yield running
 
 
