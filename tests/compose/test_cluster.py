@@ -18,6 +18,7 @@ from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
+from tests.compose.project import ROOT
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ def test_one_address_serves_host_and_containers(project: ComposeProject) -> None
 
     from_inside = project.tools("produce", "both", "--input=/etc/kafka08/server.properties")
     assert from_inside.wait(timeout=60)["StatusCode"] == 0, from_inside.logs().decode()
-    assert "zookeeper.connect=zookeeper:2181" in read_on_host(project, "both", 31 + 5)
+    lines = (ROOT / "image" / "server.properties").read_text().splitlines()
+    assert set(lines) <= set(read_on_host(project, "both", 30 + len(lines)))
 
 
 def test_only_this_machine_is_served(project: ComposeProject) -> None:
