@@ -136,15 +136,16 @@ class Faults:
                 self._start_later(broker)
 
     def repair(self) -> None:
-        """Repair all faults."""
+        """Repair all faults. Those that wait for a write go first: the healed network brings the
+        writes that it held back at once."""
         self._is_over = True
+        for link in self._world.zookeeper.links.values():
+            link.fault = None
         network = self._world.network
         network.heal()
         network.settings = self._plan.final_network
         if not self._world.zookeeper.is_up:
             self._world.zookeeper.start()
-        for link in self._world.zookeeper.links.values():
-            link.fault = None
         for broker in self._brokers:
             broker.disk.repair()
         for process in list(self._suspended):
@@ -187,8 +188,6 @@ class Faults:
         self._note(f"{what} at its next write to ZooKeeper, {when.value}")
 
         def happens_late() -> None:
-            if self._is_over:
-                return  # the write was made in the moment of the repair
             self._say(what)
             happens(seconds)
 
@@ -446,8 +445,6 @@ class Faults:
         )
 
         def say_and_happen() -> None:
-            if self._is_over:
-                return
             self._say(f"{name} {what}")
             happens()
 
