@@ -211,10 +211,7 @@ class Mean:
 
     def add(self, value: float, now: float) -> None:
         """Count a value, at `now` in monotonic seconds."""
-        windows = self._windows
-        if not windows or now - windows[-1][0] >= RATE_WINDOW_SECONDS:
-            windows.append([now, 0.0, 0.0, value])
-        window = windows[-1]
+        window = self._window(value, now)
         window[1] += 1
         window[2] += value
         window[3] = max(window[3], value)
@@ -222,12 +219,17 @@ class Mean:
     def add_all(self, values: Sequence[float], now: float) -> None:
         """The same for several values, at least one."""
         largest = max(values)
-        if not self._windows or now - self._windows[-1][0] >= RATE_WINDOW_SECONDS:
-            self._windows.append([now, 0.0, 0.0, largest])
-        window = self._windows[-1]
+        window = self._window(largest, now)
         window[1] += len(values)
         window[2] += sum(values)
         window[3] = max(window[3], largest)
+
+    def _window(self, largest: float, now: float) -> list[float]:
+        """The current window; a new one begins with this largest value."""
+        windows = self._windows
+        if not windows or now - windows[-1][0] >= RATE_WINDOW_SECONDS:
+            windows.append([now, 0.0, 0.0, largest])
+        return windows[-1]
 
     def mean(self, now: float) -> float:
         """0.0 without a value."""

@@ -111,13 +111,15 @@ def produce_request(
     timeout_ms: int,
     version: int = 0,
 ) -> ProduceRequest:
-    topics: dict[str, ProduceTopic] = {}
-    for (topic, partition), data in message_sets.items():
-        of_topic = topics.get(topic)
-        if of_topic is None:
-            of_topic = topics[topic] = ProduceTopic(topic, [])
-        of_topic.partitions.append(ProducePartition(partition, data))
-    return ProduceRequest(required_acks, timeout_ms, [*topics.values()], version=version)
+    return ProduceRequest(
+        required_acks,
+        timeout_ms,
+        [
+            ProduceTopic(topic, [ProducePartition(p, data) for p, data in items])
+            for topic, items in by_topic(message_sets).items()
+        ],
+        version=version,
+    )
 
 
 def produce_results(response: ProduceResponse) -> dict[TopicPartition, ProducePartitionResponse]:
