@@ -241,20 +241,22 @@ class JvmProcess(ManagedProcess):
 
 def knows_leaders(broker: JvmBroker, topic: str, partitions: int) -> bool:
     """Whether `broker` answers Metadata with a leader for each partition of `topic`."""
-    with Connection("127.0.0.1", broker.port) as connection:
-        response = connection.send(MetadataRequest([topic]))
-    assert isinstance(response, MetadataResponse)
-    leaders = [p.leader for t in response.topics for p in t.partitions]
+    leaders = [p.leader for t in metadata_of(broker, topic).topics for p in t.partitions]
     return len(leaders) == partitions and NO_LEADER not in leaders
 
 
 def knows_brokers(broker: JvmBroker) -> bool:
     """Whether `broker` has heard of any live broker. Before, topics cannot be made by asking: from
     0.10 on their replication factor is called invalid."""
+    return bool(metadata_of(broker).brokers)
+
+
+def metadata_of(broker: JvmBroker, *topics: str) -> MetadataResponse:
+    """The broker's Metadata response for these topics, for all if there are none."""
     with Connection("127.0.0.1", broker.port) as connection:
-        response = connection.send(MetadataRequest([]))
+        response = connection.send(MetadataRequest([*topics]))
     assert isinstance(response, MetadataResponse)
-    return bool(response.brokers)
+    return response
 
 
 class JvmZooKeeper(JvmProcess):
