@@ -154,12 +154,13 @@ class MetadataCache:
 def _describe(
     state: PartitionStateInfo, live: Container[int], lists_dead: bool
 ) -> PartitionMetadata:
-    def listed(ids: Sequence[int]) -> list[int]:
-        return [broker_id for broker_id in ids if lists_dead or broker_id in live]
-
-    replicas, isr = listed(state.replicas), listed(state.isr)
+    replicas, isr = state.replicas, state.isr
+    error_code = 0
+    if not lists_dead:
+        is_live = live.__contains__
+        if not (all(map(is_live, replicas)) and all(map(is_live, isr))):
+            replicas, isr = list(filter(is_live, replicas)), list(filter(is_live, isr))
+            error_code = ReplicaNotAvailable.code
     if state.leader not in live:
         return PartitionMetadata(LeaderNotAvailable.code, state.partition, -1, replicas, isr=[])
-    whole = len(replicas) == len(state.replicas) and len(isr) == len(state.isr)
-    error_code = 0 if whole else ReplicaNotAvailable.code
     return PartitionMetadata(error_code, state.partition, state.leader, replicas, isr)

@@ -116,12 +116,17 @@ class Hub:
         (frame,) = client.frames()
         return decode_response(type(request), frame, request.version)[1]
 
-    def best_response(self, request: Request) -> Any:
+    def update(self, request: UpdateMetadataRequest) -> None:
+        assert 0 == self.respond(request).error_code
+
+    def best_response(self, request: Request, before: Callable[[], None] = lambda: None) -> Any:
         """`respond` for a request that may be repeated. The best of several runs counts, because
         other programs use the processor too."""
         for _ in range(TRIES - 1):
+            before()
             with suppress(AssertionError):
                 return self.respond(request)
+        before()
         return self.respond(request)
 
 
@@ -172,11 +177,11 @@ def test_leader_and_isr(hub: Hub, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_metadata(hub: Hub, shape: tuple[int, int]) -> None:
     """UpdateMetadata, and Metadata for all topics and by name."""
-    told = states(*shape, epoch=0)
-    assert 0 == hub.respond(UpdateMetadataRequest(9, CONTROLLER_EPOCH, told, LIVE)).error_code
+    told = UpdateMetadataRequest(9, CONTROLLER_EPOCH, states(*shape, epoch=0), LIVE)
     named = [f"topic-{number}" for number in range(shape[0])]
     for topics in ([], named):
-        response = hub.respond(MetadataRequest(topics))
+        # An update before each try: the response is cached until then.
+        response = hub.best_response(MetadataRequest(topics), before=lambda: hub.update(told))
         assert PARTITIONS == sum(len(topic.partitions) for topic in response.topics)
 
 
