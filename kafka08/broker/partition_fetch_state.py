@@ -21,8 +21,8 @@ class PartitionFetchState(FollowerState):
     expected_bytes  expected size of its next response: that of the last one, `max_bytes` before
                     the first
     unsettled       offset from which on the log may differ from the leader's: the HW when this
-                    leader was announced, and again after each lost connection. None: it does not
-                    differ
+                    leader was announced, and again after each lost connection and each error of
+                    the leader. None: it does not differ
     paused_until    monotonic time until which it is skipped, after an error
     lag             messages below the leader's HW that were still missing after its last response
     """

@@ -9,9 +9,11 @@ Above its HW a log may differ from that of a new leader. So the fetcher first fe
 and truncates the log where the leader has other messages. 0.8.2.2 truncates before it fetches: if
 that leader fails then, and this replica, still in the ISR, is elected, acknowledged messages are
 lost. The same is done after each lost connection: a leader that lost power may be back without its
-last messages before a controller notices, and so without another leader epoch. After
-OffsetOutOfRange the local log is truncated, or restarted at the leader's start; or the broker halts
-rather than lose messages. Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread
+last messages before a controller notices, and so without another leader epoch. It is also done
+after each error of the leader: one that did not lead for a while may lead again with other
+messages, before this broker hears of any of its leader epochs. If the leader does not even have the
+HW (OffsetOutOfRange), the local log is truncated, or restarted at the leader's start; or the broker
+halts rather than lose messages. Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread
 0.8.2.2.
 """
 
@@ -423,12 +425,16 @@ class ReplicaFetcher:
         refused: GroupedErrors,
     ) -> None:
         """Append one partition's set, or handle its error; a failure pauses it. Switches."""
+        asked = followed.position
         try:
             if data.error_code:
+                followed.unsettle()
                 check(data.error_code, f"broker {self._leader.id} refused")
             self._append(tp, followed, data)
         except OffsetOutOfRange:
-            self._reset(tp, followed)
+            # If there is something to compare, the next request is from the HW on.
+            if followed.position == asked:
+                self._reset(tp, followed)
         except InvalidMessage as error:
             logger.error("Found invalid messages during fetch for partition %s: %s", tp, error)
             self._pause(followed)

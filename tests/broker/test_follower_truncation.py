@@ -143,6 +143,35 @@ class TestWhatIsAboveTheHighWatermark:
         original, copy = contents(pair.original), contents(pair.copy)
         assert original == copy
 
+    @pytest.mark.parametrize(
+        ("others", "refuses"),
+        [((), True), ((b"x",), True), ((b"x", b"y", b"z"), True), ((), False), ((b"x",), False)],
+    )
+    def test_a_leader_that_did_not_lead_for_a_while(
+        self, pair: Pair, others: tuple[bytes, ...], *, refuses: bool
+    ) -> None:
+        """A leader that was replaced and elected again may have other messages, and this broker was
+        told of neither. An error of the leader, or a log that ends before the follower's, has it
+        compare from its HW on again, and does not halt it."""
+        pair.follower.store.configs["t"] = {"unclean.leader.election.enable": "false"}
+        pair.produce(b"a", b"b")
+        pair.fetcher.round()
+        pair.fetcher.round()
+        pair.produce(b"c", b"d")
+        pair.fetcher.round()
+        assert (4, 2) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+        if refuses:
+            pair.leader.lead("t", leader=3, isr=(1, 2), replicas=(1, 2, 3))
+            pair.fetcher.round()
+            pair.follower.runtime.advance(0.1)
+        pair.original.log.truncate_to(2)
+        pair.lead()
+        pair.produce(*others)
+        for _ in range(4):
+            pair.fetcher.round()
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+
     def test_a_full_response_does_not_say_that_the_leaders_log_ends(self, tmp_path: Path) -> None:
         """From 0.10.1 on a response is limited as a whole, and partitions that have no room in it
         are empty: what the follower has of them is not cut."""
