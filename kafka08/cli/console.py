@@ -9,7 +9,7 @@ import click
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import example, interval_option, zookeeper_option
-from kafka08.cli.signals import handles_stop_signals, stop_event
+from kafka08.cli.signals import StopRequest, handles_stop_signals
 
 PORT = 9080
 INTERVAL_SECONDS = 5.0
@@ -61,7 +61,7 @@ def console(
     it asks for a token: the one in KAFKA08_CONSOLE_TOKEN, or one that it draws and prints. There is
     no TLS: put a proxy before it, or reach it through ssh.
     """
-    stopping = stop_event()
+    stopping = StopRequest()
     import secrets
 
     from kafka08.exporter import Watch

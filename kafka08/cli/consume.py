@@ -7,8 +7,8 @@ import logging
 import random
 import re
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +25,7 @@ from kafka08.cli.options import (
     read_config,
 )
 from kafka08.cli.rendering import FORMATS, by_template, check_template, with_columns
-from kafka08.cli.signals import handles_stop_signals, stop_event
+from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.times import is_time
 from kafka08.errors import KafkaError
 from kafka08.listing import counted
@@ -70,6 +70,15 @@ def until_text(_: click.Context, parameter: click.Parameter, value: str | None) 
     raise click.BadParameter(
         f"{value!r} is not N, @TIME or end; a time is since 1970", param=parameter
     )
+
+
+@contextmanager
+def stopped_at_start() -> Iterator[None]:
+    """Around the command: a signal that came before it could read ends it as later ones do."""
+    try:
+        yield
+    except Stopped:
+        click.echo("Consumed 0 messages", err=True)
 
 
 @click.command(epilog=example("kafka08 consume words --group readers --from-beginning"))
@@ -125,6 +134,7 @@ def until_text(_: click.Context, parameter: click.Parameter, value: str | None) 
 @client_bootstrap_option
 @client_zookeeper_option
 @handles_stop_signals
+@stopped_at_start()
 def consume(
     topic: str | None,
     whitelist: str | None,
@@ -156,7 +166,7 @@ def consume(
     With --partition it reads one partition of TOPIC from an offset on. It joins no group, commits
     nothing, and follows the partition's leader when that moves.
     """
-    stopping = stop_event()
+    stopping = StopRequest()
     render = render_of("json" if as_json else form, key=print_key, timestamp=print_timestamp)
     context = click.get_current_context()
     polls = is_polling(context)
@@ -227,7 +237,8 @@ def consume(
         skip_damaged=skip_message_on_error,
         stopping=stopping,
     )
-    connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))
+    with stopping.waiting():
+        connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))
     with ExitStack() as leaving:
         if temporary:
             leaving.callback(remove_group, connector)

@@ -3,8 +3,7 @@ SimpleConsumerShell."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from kafka08.cli.failures import check_topic_exists
 from kafka08.cli.message_output import check_reader, write_all
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
+from kafka08.cli.signals import Stopped, StopRequest
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -54,7 +54,7 @@ def consume_partition(
     max_messages: int | None,
     stop_at_end: bool,
     skip_damaged: bool,
-    stopping: threading.Event,
+    stopping: StopRequest,
 ) -> None:
     """Print messages of `tp` until `stopping` is set. The brokers come from the running command's
     other options."""
@@ -62,15 +62,18 @@ def consume_partition(
     from kafka08.consumer.partition_reader import PartitionReader
 
     config = fetch_config()
-    addresses = cluster_addresses(config.zookeeper_connect)
+    with stopping.waiting():
+        addresses = cluster_addresses(config.zookeeper_connect)
     timeout_ms = config.socket_timeout_ms
     with closing(
         ClusterClient(addresses, client_id=config.client_id, timeout_ms=timeout_ms)
     ) as cluster:
+        with stopping.waiting():
+            start = find_start(cluster, tp, wanted)
         reader = PartitionReader(
             cluster,
             tp,
-            find_start(cluster, tp, wanted),
+            start,
             fetch_bytes=config.fetch_message_max_bytes,
             wait_ms=config.fetch_wait_max_ms,
             is_stopping=stopping.is_set,
@@ -142,7 +145,7 @@ class PartitionPrinter:
         render: Callable[[MessageBatch], bytes],
         max_messages: int | None,
         skipping: DamageSkipper,
-        stopping: threading.Event,
+        stopping: StopRequest,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.count = 0
@@ -163,6 +166,8 @@ class PartitionPrinter:
             before = self.count
             try:
                 self._print_fetched(reader)
+            except Stopped:
+                return
             except InvalidMessage as error:
                 self._skipping.retry_or_skip(error, partial(reader.skip_damaged, error))
                 continue
@@ -183,10 +188,16 @@ class PartitionPrinter:
 
     def _print_fetched(self, reader: PartitionReader) -> None:
         most = min(PRINTED_AT_ONCE.max_messages, self._left())
-        for batch in reader.poll(PRINTED_AT_ONCE._replace(max_messages=most)):
+        batches = reader.poll(PRINTED_AT_ONCE._replace(max_messages=most))
+        while (batch := self._next_of(batches)) is not None:
             write_all(self._descriptor, self._render(batch))
             self.count += len(batch)
             self.next_offset = batch.last_offset + 1
             if self._is_done() or self._left() < most:
                 return
         self.next_offset = reader.position
+
+    def _next_of(self, batches: Iterator[MessageBatch]) -> MessageBatch | None:
+        """Raises Stopped: a broker that does not respond delays no stop."""
+        with self._stopping.waiting():
+            return next(batches, None)

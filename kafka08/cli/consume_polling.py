@@ -15,6 +15,7 @@ from kafka08.cli.consume_partition import find_start
 from kafka08.cli.message_output import MessageOutput
 from kafka08.cli.options import read_client_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
+from kafka08.cli.signals import StopRequest
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.errors import ConfigError, InvalidMessage, WokenUp
@@ -93,20 +94,23 @@ def consume_range(
     max_messages: int | None,
     stop_at_end: bool,
     skip_damaged: bool,
-    stopping: threading.Event,
+    stopping: StopRequest,
 ) -> None:
     """Print the messages of `tp` from `wanted` to `until`, without a group."""
     from kafka08.client import ClusterClient
     from kafka08.consumer import KafkaConsumer
 
     config, idle_limit_ms = read_consumer_config({"group.id": ""})
-    with closing(
-        ClusterClient(
-            config.bootstrap,
-            client_id=config.client_id,
-            negotiates=True,
-        )
-    ) as cluster:
+    with (
+        closing(
+            ClusterClient(
+                config.bootstrap,
+                client_id=config.client_id,
+                negotiates=True,
+            )
+        ) as cluster,
+        stopping.waiting(),
+    ):
         start = find_start(cluster, tp, wanted)
         end = find_end(cluster, tp, until)
         if stop_at_end:

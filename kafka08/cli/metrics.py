@@ -11,7 +11,7 @@ import click
 from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.http_server import serve_http
 from kafka08.cli.options import Number, RenamedOption, example, interval_option, zookeeper_option
-from kafka08.cli.signals import handles_stop_signals, stop_event
+from kafka08.cli.signals import StopRequest, handles_stop_signals
 
 if TYPE_CHECKING:
     from kafka08.exporter import Exporter, Probe
@@ -66,7 +66,7 @@ def metrics(
     verdict. With --listen it serves them to Prometheus until it is stopped. With --probe it
     measures latency and losses end to end, under kminion's names; without --listen by one message.
     """
-    stopping = stop_event()
+    stopping = StopRequest()
 
     def work() -> str:
         from kafka08.exporter import ClusterReader, Exporter

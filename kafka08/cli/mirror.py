@@ -10,7 +10,7 @@ import click
 from kafka08.cli.failures import own_options
 from kafka08.cli.options import example, json_option, read_config
 from kafka08.cli.progress import REPORT_SECONDS
-from kafka08.cli.signals import handles_stop_signals, stop_event
+from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
 from kafka08.listing import counted
 
@@ -112,7 +112,7 @@ def mirror(
     copied messages and leave the group. It does not copy offsets of consumer groups; `kafka08
     migrate mirror` does, within a cluster.
     """
-    stopping = stop_event()
+    stopping = StopRequest()
     from kafka08.consumer import ConsumerConfig
     from kafka08.mirror import Mirror, MirrorSettings, OnFailure
     from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_DEFAULTS
@@ -144,7 +144,9 @@ def mirror(
     try:
         if progress:
             reporter.start()
-        made.run(stopping)
+        made.run(stopping, starting=stopping.waiting)
+    except Stopped:
+        pass  # before it had anything to copy
     finally:
         stopping.set()
         if as_json:

@@ -133,7 +133,11 @@ def produce(
                 takes_new = not chooses_old_producer()
         except Stopped:
             raise stopped_early() from None
-    sender = (record_sender if takes_new else line_sender)(topic, splitter, form, stop)
+    sender: LineSender | RecordSender
+    if takes_new:
+        sender = record_sender(topic, splitter, form, stop)
+    else:
+        sender = line_sender(topic, splitter, stop)
     limiter, shown = RateLimiter(rate, slices=SLICES_PER_SECOND), Progress(progress)
     with closing(sender), closing(open_input(path)) as source:
         batches = line_batches(source)
@@ -193,7 +197,7 @@ def chooses_old_producer() -> bool:
     return need_old_producer(parse_bootstrap(bootstrap, "metadata.broker.list"))
 
 
-def line_sender(topic: str, splitter: KeySplitter, _: str, __: StopRequest) -> LineSender:
+def line_sender(topic: str, splitter: KeySplitter, stop: StopRequest) -> LineSender:
     from kafka08.producer import Producer, ProducerConfig, StringEncoder
 
     defaults = {
@@ -209,7 +213,7 @@ def line_sender(topic: str, splitter: KeySplitter, _: str, __: StopRequest) -> L
     ):
         if isinstance(encoder, StringEncoder):
             raise takes_text(key)
-    return LineSender(Producer(config), topic, splitter)
+    return LineSender(Producer(config), topic, splitter, stop)
 
 
 def takes_text(key: str) -> ConfigError:
@@ -244,36 +248,51 @@ class LineSender:
     """Sends lines to `topic`, split into key and value at the first separator, and counts the
     acknowledged ones."""
 
-    def __init__(self, producer: Producer, topic: str, splitter: KeySplitter) -> None:
+    def __init__(
+        self, producer: Producer, topic: str, splitter: KeySplitter, stop: StopRequest
+    ) -> None:
         self.count = 0
         self.bootstrap = producer.config.bootstrap
         self._producer = producer
         self._topic = topic
         self._splitter = splitter
+        self._stop = stop
         self._taken = 0
 
     def send(self, lines: list[bytes]) -> None:
         """LinesNotSent, with line numbers of the input, if some were not acknowledged or cannot be
-        split; lines before one that cannot be split were sent."""
+        split; lines before one that cannot be split were sent. A signal gives them CLOSE_S
+        seconds."""
         from kafka08.producer import KeyedMessage
 
         first = self._taken + 1
         self._taken += len(lines)
         pairs, bad = self._splitter.split_up_to_error(lines)
         messages = [KeyedMessage(self._topic, value, key) for key, value in pairs]
+        last = first + len(messages) - 1
+        where = f"line {first}" if last == first else f"lines {first} to {last}"
         try:
-            self._producer.send(messages)
+            with self._stop.limited(CLOSE_S):
+                self._producer.send(messages)
+        except Stopped:
+            raise LinesNotSent(
+                f"{where}: stopped by a signal before the acknowledgement; what was sent may be "
+                "stored"
+            ) from None
         except FailedToSend as error:
             self.count += len(messages) - len(error.messages)
-            last = first + len(messages) - 1
-            where = f"line {first}" if last == first else f"lines {first} to {last}"
             raise LinesNotSent(f"{where}: {error}") from error
         self.count += len(messages)
         if bad is not None:
             raise LinesNotSent(f"line {first + len(messages)}: {bad}") from bad
 
     def close(self) -> None:
-        self._producer.close()
+        """Waits for the queue of producer.type=async, after a signal CLOSE_S seconds at most."""
+        try:
+            with self._stop.limited(CLOSE_S):
+                self._producer.close()
+        except Stopped:
+            raise LinesNotSent("stopped by a signal before the queued lines were sent") from None
 
 
 class RecordSender:

@@ -2,7 +2,7 @@
 
 They interrupt it as Ctrl-C does, from its first import on (`interrupt_on_stop_signals`). A command
 that stops in its own way is marked with `handles_stop_signals`; signals for it are held until it
-asks for a `stop_event` or a `StopRequest`.
+makes a `StopRequest`.
 """
 
 from __future__ import annotations
@@ -52,54 +52,61 @@ def interrupt_on_stop_signals() -> None:
         raise KeyboardInterrupt
 
 
-def stop_event() -> threading.Event:
-    """An event that the signals set; it is set at once if a signal came before.
-
-    A second SIGINT raises KeyboardInterrupt as usual, for a stop that hangs.
-    """
-    stopping = threading.Event()
-
-    def request_stop(number: int, _: object) -> None:
-        if stopping.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stopping.set()
-
-    handle_stop_signals(request_stop)
-    if stop_was_requested():
-        stopping.set()
-    return stopping
-
-
 class Stopped(Exception):
     """A signal came."""
 
 
-class StopRequest:
-    """Lets the signals interrupt waits, but not the work between two waits.
+class StopRequest(threading.Event):
+    """An event that the signals set; it is set at once if a signal came before. They interrupt
+    waits, but not the work between two waits.
 
-    A second SIGINT raises KeyboardInterrupt at once, wherever the program is.
+    A second SIGINT raises KeyboardInterrupt at once, wherever the program is: for a stop that
+    hangs.
     """
 
     def __init__(self) -> None:
-        self._came = False
+        super().__init__()
         self._waiting = False
+        self._patience_s: float | None = None
         handle_stop_signals(self._receive)
-        self._came = self._came or stop_was_requested()
+        if stop_was_requested():
+            self.set()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Around a wait: a signal raises Stopped in it, or before it if the signal came earlier."""
         self._waiting = True
         try:
-            if self._came:
+            if self.is_set():
                 raise Stopped
             yield
         finally:
             self._waiting = False
 
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Around work that a signal does not end, but gives only so many more seconds: then it
+        raises Stopped in it. In the main thread."""
+        self._patience_s = seconds
+        before = signal.signal(signal.SIGALRM, self._give_up)
+        try:
+            if self.is_set():
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+            yield
+        finally:
+            self._patience_s = None
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
     def _receive(self, number: int, _: object) -> None:
-        if self._came and number == signal.SIGINT:
+        if self.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self._came = True
+        self.set()
         if self._waiting:
+            raise Stopped
+        if self._patience_s is not None:
+            signal.setitimer(signal.ITIMER_REAL, self._patience_s)
+
+    def _give_up(self, *_: object) -> None:
+        if self._patience_s is not None:
             raise Stopped

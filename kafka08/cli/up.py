@@ -26,7 +26,7 @@ from kafka08.cli.options import (
     profile_option,
     read_config,
 )
-from kafka08.cli.signals import handles_stop_signals, interrupt_on_stop_signals, stop_event
+from kafka08.cli.signals import StopRequest, handles_stop_signals, interrupt_on_stop_signals
 from kafka08.cli.table import show_json
 from kafka08.config import parse_overrides
 from kafka08.errors import KafkaError
@@ -106,7 +106,7 @@ def up(
         config = keys_for_all(config_file, overrides, profile, level)
         show(start_detached(open_own_directory(data_dir), brokers, config))
         return
-    stopping = stop_event()
+    stopping = StopRequest()
     run(brokers, keys_for_all(config_file, overrides, profile, level), data_dir, stopping)
 
 

@@ -8,7 +8,7 @@ import click
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.options import example
-from kafka08.cli.signals import handles_stop_signals, stop_event
+from kafka08.cli.signals import StopRequest, handles_stop_signals
 from kafka08.config import PORT_MAX
 
 POLL_SECONDS = 1.0
@@ -32,7 +32,7 @@ def zookeeper() -> None:
 @handles_stop_signals
 def start_zookeeper(port: int, host: str, data_dir: Path) -> None:
     """Run a ZooKeeper server in the foreground until SIGTERM or Ctrl-C."""
-    stopping = stop_event()
+    stopping = StopRequest()
     from kafka08.embedded.zookeeper import ZooKeeperServer
 
     if stopping.is_set():

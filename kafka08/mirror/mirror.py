@@ -22,7 +22,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import ExitStack, closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from typing import Final
 
 from kafka08.client import ClusterClient
@@ -74,20 +75,28 @@ class Mirror:
         """Its counts so far. Any thread."""
         return self._stats.counts
 
-    def run(self, stopping: threading.Event) -> None:
+    def run(
+        self,
+        stopping: threading.Event,
+        *,
+        starting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         """Copy until `stopping` is set from outside. Then it waits a while for outstanding
-        acknowledgements, and commits acknowledged messages.
+        acknowledgements, and commits acknowledged messages. `starting` is entered around the
+        connections to both clusters: an exception raised there, by a signal for instance, passes.
 
         Raises ConfigError if source and target are the same cluster, MirrorFailed, and errors for
         unreadable messages of the source; however it ends, `stopping` is set then.
         """
-        self._check_apart()
+        with starting():
+            self._check_apart()
         with ExitStack() as leaving:
             leaving.callback(stopping.set)
             producers = [KafkaProducer(self._target) for _ in range(self._settings.producers)]
             leaving.callback(close_all, producers)
             source = self._source.with_changes(consumer_timeout_ms=POLL_MS)
-            connector = ConsumerConnector(source, timestamps=True)
+            with starting():
+                connector = ConsumerConnector(source, timestamps=True)
             leaving.callback(connector.shutdown)
             streams = connector.create_message_streams_by_filter(
                 self._topics, self._settings.streams

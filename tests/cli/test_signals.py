@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from kafka08.cli.signals import Stopped, StopRequest, stop_event
+from kafka08.cli.signals import Stopped, StopRequest
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +44,10 @@ def test_work_outside_a_wait_is_finished() -> None:
         pytest.fail("the wait began")
 
 
-@pytest.mark.parametrize("make", [StopRequest, stop_event])
-def test_the_second_interrupt_is_for_a_stop_that_hangs(make: type) -> None:
+def test_the_second_interrupt_is_for_a_stop_that_hangs() -> None:
     """A second Ctrl-C raises KeyboardInterrupt anywhere, for a stop that hangs. A second SIGTERM
     does not."""
-    make()
+    StopRequest()
     send(signal.SIGTERM)
     send(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
@@ -56,7 +56,38 @@ def test_the_second_interrupt_is_for_a_stop_that_hangs(make: type) -> None:
 
 def test_an_event_is_set_by_either() -> None:
     """Both signals set the event, for commands whose threads check it themselves."""
-    event = stop_event()
+    event = StopRequest()
     assert not event.is_set()
     send(signal.SIGINT)
     assert event.is_set()
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_limited_work_gets_some_seconds(early: bool) -> None:
+    """After a signal, before it or in it, limited work ends with Stopped; without one never."""
+    stop = StopRequest()
+    before = signal.getsignal(signal.SIGALRM)
+    with stop.limited(0.01):
+        pass
+    if early:
+        send(signal.SIGTERM)
+    late = threading.Timer(0.1, send, [signal.SIGTERM])
+    if early:
+        send(signal.SIGTERM)
+    else:
+        late.start()
+    with pytest.raises(Stopped), stop.limited(0.01):
+        threading.Event().wait(60)
+    late.cancel()
+    assert before == signal.getsignal(signal.SIGALRM)
+
+
+def test_limited_work_that_ends_in_time_is_done() -> None:
+    """A signal in its middle does not end it, and nothing comes later."""
+    stop = StopRequest()
+    done = False
+    with stop.limited(60):
+        send(signal.SIGTERM)
+        done = True
+    assert done
+    assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_REAL)
