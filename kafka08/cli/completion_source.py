@@ -7,17 +7,23 @@ import threading
 from collections.abc import Callable, Collection
 from contextlib import closing
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from kafka08.cli.options import legal_topic
 
-Source = Callable[[click.Context], Collection[str]]
+if TYPE_CHECKING:
+    from kafka08.admin import AdminClient
+
+Values = Collection[str]
+Source = Callable[[click.Context], Callable[[], Values]]
+"""Imports what it needs, then returns the question to the cluster, which alone has a time limit: on
+a busy machine the imports take longer than that."""
 
 TIMEOUT_S: Final = 1.5
-"""A shell waits for the values: those that take longer are not offered."""
+"""A shell waits for the values: those of a cluster that takes longer are not offered."""
 NEW_NAMES: Final = {"kafka08 topic create"}
 """Commands whose argument is a new name."""
 
@@ -53,18 +59,21 @@ def source_of(parameter: click.Parameter) -> Source | None:
 
 def complete(source: Source, context: click.Context, incomplete: str) -> list[CompletionItem]:
     """The values that begin with `incomplete`; in a list such as `1,2` its last part counts. Empty
-    if the cluster does not respond within TIMEOUT_S; keys need no cluster, only imports."""
+    if the cluster does not respond within TIMEOUT_S."""
     head, comma, last = incomplete.rpartition(",")
-    limit = None if source in (config_keys, override_names) else TIMEOUT_S
-    values = within(limit, partial(source, context))
+    values = within(TIMEOUT_S, partial(source, context))
     return [CompletionItem(f"{head}{comma}{v}") for v in sorted(values) if v.startswith(last)]
 
 
-def within(seconds: float | None, ask: Callable[[], Collection[str]]) -> Collection[str]:
-    """The result, or nothing if it takes longer (None: however long) or fails: Tab must not print
-    an error."""
+def within(seconds: float, prepare: Callable[[], Callable[[], Values]]) -> Values:
+    """The answer to the question that `prepare` returns, or nothing if the answer takes longer, or
+    one of them fails: Tab must not print an error."""
     logging.disable()
-    found: list[Collection[str]] = []
+    try:
+        ask = prepare()
+    except Exception:  # noqa: BLE001 - Tab shows no errors
+        return ()
+    found: list[Values] = []
 
     def run() -> None:
         try:
@@ -78,67 +87,97 @@ def within(seconds: float | None, ask: Callable[[], Collection[str]]) -> Collect
     return found[0] if found else ()
 
 
-def topics(context: click.Context) -> Collection[str]:
+def nothing() -> Values:
+    return ()
+
+
+def topics(context: click.Context) -> Callable[[], Values]:
     """Topic names from ZooKeeper if its address is known, else from the brokers."""
     if context.command_path in NEW_NAMES:
-        return ()
+        return nothing
     zookeeper, bootstrap = (context.params.get(name) for name in ("zookeeper", "bootstrap"))
     if zookeeper is not None:
-        from kafka08.admin import AdminClient
-
-        with AdminClient(zookeeper) as admin:
-            return admin.list_topics()
+        return in_zookeeper(zookeeper, lambda admin: admin.list_topics())
     if bootstrap is None:
-        return ()
+        return nothing
     from kafka08.client import ClusterClient, parse_bootstrap
 
-    with closing(ClusterClient(parse_bootstrap(bootstrap))) as client:
-        return list(client.refresh().topics)
+    def ask() -> Values:
+        with closing(ClusterClient(parse_bootstrap(bootstrap))) as client:
+            return list(client.refresh().topics)
+
+    return ask
 
 
-def groups(context: click.Context) -> Collection[str]:
+def in_zookeeper(connect: str, ask: Callable[[AdminClient], Values]) -> Callable[[], Values]:
+    """A question to ZooKeeper."""
+    from kafka08.admin import AdminClient
+    from kafka08.zk.client import ZkClient
+
+    zk = ZkClient(connect, name="completion")  # its library is imported here
+
+    def run() -> Values:
+        with zk:
+            return ask(AdminClient(zk=zk))
+
+    return run
+
+
+def groups(context: click.Context) -> Callable[[], Values]:
     """Those that ZooKeeper knows and those that brokers coordinate."""
     zookeeper = context.params.get("zookeeper") or context.params.get("source_zookeeper")
     bootstrap = context.params.get("bootstrap")
     if zookeeper is None and bootstrap is None:
-        return ()
+        return nothing
     from kafka08.groups import GroupReader
 
-    with GroupReader(zookeeper, bootstrap) as reader:
-        in_zookeeper = {g.name for g in reader.groups()} if reader.has_zookeeper else set()
-        return in_zookeeper | {g.name for g in reader.coordinated_groups().groups}
+    if zookeeper is not None:
+        from kafka08.zk.client import ZkClient
+
+        ZkClient(zookeeper)  # imports its library; the reader has its own session
+
+    def ask() -> Values:
+        with GroupReader(zookeeper, bootstrap) as reader:
+            registered = {g.name for g in reader.groups()} if reader.has_zookeeper else set()
+            return registered | {g.name for g in reader.coordinated_groups().groups}
+
+    return ask
 
 
-def local_brokers(context: click.Context) -> Collection[str]:
+def local_brokers(context: click.Context) -> Callable[[], Values]:
     """The ids of the cluster that `kafka08 up` runs, whether they are alive or not."""
     from kafka08.cli.up import open_directory
 
     here, above = (c.params.get("data_dir") if c else None for c in (context, context.parent))
-    state = open_directory(here or above).running()
-    return [] if state is None else [str(broker.id) for broker in state.brokers]
+    directory = open_directory(here or above)
+
+    def ask() -> Values:
+        state = directory.running()
+        return [] if state is None else [str(broker.id) for broker in state.brokers]
+
+    return ask
 
 
-def brokers(context: click.Context) -> Collection[str]:
+def brokers(context: click.Context) -> Callable[[], Values]:
     """The ids of live brokers."""
     if (zookeeper := context.params.get("zookeeper")) is None:
-        return ()
-    from kafka08.admin import AdminClient
-
-    with AdminClient(zookeeper) as admin:
-        return [str(broker) for broker in admin.live_brokers()]
+        return nothing
+    return in_zookeeper(zookeeper, lambda admin: [str(n) for n in admin.live_brokers()])
 
 
-def config_keys(context: click.Context) -> Collection[str]:
+def config_keys(context: click.Context) -> Callable[[], Values]:
     """The keys of the command's configuration, each with `=` at the end."""
-    return [f"{key}=" for key in keys_of(context.command_path)]
+    keys = [f"{key}=" for key in keys_of(context.command_path)]
+    return lambda: keys
 
 
-def override_names(_: click.Context) -> Collection[str]:
+def override_names(_: click.Context) -> Callable[[], Values]:
     """The topic overrides, without values."""
-    return keys_of("kafka08 topic")
+    keys = keys_of("kafka08 topic")
+    return lambda: keys
 
 
-def keys_of(command_path: str) -> Collection[str]:
+def keys_of(command_path: str) -> Values:
     """The configuration keys for a command."""
     words: tuple[str, ...] = tuple(command_path.split()[1:])
     keys: Any = ()
