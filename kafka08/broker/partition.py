@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafka08.errors import (
@@ -34,7 +33,8 @@ from kafka08.errors import (
     UnknownError,
     UnknownTopicOrPartition,
 )
-from kafka08.kernel import LeaderState
+from kafka08.kernel import FollowerReplica, LeaderState
+from kafka08.kernel.types import UNKNOWN_LOG_END
 from kafka08.protocol.types import Buffer
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, LeaderAndIsr, TopicPartition
 
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-UNKNOWN_LOG_END: Final = -1
-"""log_end_offset of a follower that has not fetched since this broker became the leader."""
 EXPECTED_OF_PRODUCE: Final = (
     UnknownTopicOrPartition,
     NotLeaderForPartition,
@@ -66,44 +64,9 @@ EXPECTED_OF_FETCH: Final = (
 """The same of a Fetch. Source: ReplicaManager.readFromLocalLog 0.10.2.2."""
 
 
-@dataclass(slots=True)
-class FollowerReplica:
-    """A leader's view of a replica on another broker.
-
-    last_fetch       monotonic time of its last fetch, in seconds, even without progress; at first,
-                     of the LeaderAndIsr that announced it
-    log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
-                     UNKNOWN_LOG_END <= log_end_offset; falls if the follower truncates, or
-                     compares its log again
-    last_caught_up   monotonic time at which it last had everything that this broker had; at first,
-                     that of last_fetch. last_caught_up <= last_fetch
-    leader_log_end   this broker's LEO at that fetch
-    """
-
-    broker_id: int
-    last_fetch: float
-    log_end_offset: int = UNKNOWN_LOG_END
-    last_caught_up: float = field(init=False)
-    leader_log_end: int = UNKNOWN_LOG_END
-
-    def __post_init__(self) -> None:
-        self.last_caught_up = self.last_fetch
-
-    def record_fetch(self, offset: int, now: float, leader_log_end: int) -> None:
-        """Record a fetch at `offset`, while this broker's LEO is `leader_log_end`. Source:
-        kafka.cluster.Replica.updateLogReadResult 0.10.2.2."""
-        if offset >= leader_log_end:
-            self.last_caught_up = now
-        elif self.leader_log_end != UNKNOWN_LOG_END and offset >= self.leader_log_end:
-            self.last_caught_up = self.last_fetch
-        self.leader_log_end = leader_log_end
-        self.log_end_offset = offset
-        self.last_fetch = now
-
-
 class Partition(LeaderState):
-    """A partition that is assigned to this broker. `kernel.append_produced` changes the fields of
-    LeaderState too.
+    """A partition that is assigned to this broker. `kernel.append_produced` and
+    `kernel.record_fetches` change the fields of LeaderState too.
 
     leader            broker id of the known leader; NO_LEADER before the first request
     leader_epoch      of the last accepted change; -1 at first. A change must have a higher one
@@ -140,7 +103,6 @@ class Partition(LeaderState):
         "epoch_start",
         "failed_fetch_requests",
         "failed_produce_requests",
-        "followers",
         "isr_change",
         "leader",
         "leader_epoch",
@@ -168,7 +130,7 @@ class Partition(LeaderState):
         self.isr: tuple[int, ...] = ()
         self.maximal_isr: tuple[int, ...] = ()
         self.isr_change: LeaderAndIsr | None = None
-        self.followers: dict[int, FollowerReplica] = {}
+        self.followers = {}
         self.log: Log | None = None
         self.epoch_start = 0
         self.high_watermark = 0
@@ -319,25 +281,6 @@ class Partition(LeaderState):
         if not isinstance(error, EXPECTED_OF_FETCH):
             self.failed_fetch_requests += 1
 
-    def maybe_raise_high_watermark(self) -> bool:
-        """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher. Not
-        above messages whose fsync, by flush.messages, is under way."""
-        assert self.log is not None
-        high_watermark, lowest = self.high_watermark, self.log.active_segment.end_offset
-        if self.append_queue is not None:
-            lowest = min(lowest, self.append_queue.high_watermark_max)
-        if len(self.maximal_isr) > 1:
-            for broker_id in self.maximal_isr:
-                follower = self.followers.get(broker_id)  # None for this broker
-                if follower is not None:
-                    if follower.log_end_offset <= high_watermark:
-                        return False
-                    lowest = min(lowest, follower.log_end_offset)
-        if lowest <= high_watermark:
-            return False
-        self.high_watermark = lowest
-        return True
-
     def acknowledged(self, required_offset: int, required_acks: int) -> bool:
         """Whether enough replicas have everything before `required_offset`: all in-sync ones if
         acks are negative, else `required_acks` of them, including the leader.
@@ -367,19 +310,6 @@ class Partition(LeaderState):
                 f"{offset} since the replica is not recognized to be one of the assigned replicas "
                 f"{','.join(map(str, self.replicas))} for partition {self.topic_partition}"
             )
-
-    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
-        """A follower fetched at `offset`, so it has everything before. True if the HW rose. Raises
-        as `check_replica`."""
-        follower = self.followers.get(broker_id)
-        if follower is None or broker_id not in self.replicas:
-            self.check_replica(broker_id, offset)  # which raises
-        assert follower is not None
-        log_end_offset = offset if self.log is None else self.log.active_segment.end_offset
-        follower.record_fetch(offset, now, log_end_offset)
-        if offset <= self.high_watermark:
-            return False
-        return self.is_leader and self.maybe_raise_high_watermark()
 
     # The in-sync replicas
 

@@ -204,7 +204,7 @@ class Purgatory:
         assert queue is not None
         operation.queue = None
         queue.remove(operation)
-        if not queue and len(self._queues) > EMPTY_QUEUES_MAX:
+        if len(self._queues) > EMPTY_QUEUES_MAX and not queue:
             queue.cancel()
             del self._queues[queue.delay_ms]
         self.count -= 1

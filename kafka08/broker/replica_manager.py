@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from kafka08 import kernel
 from kafka08.broker.appender import Appender
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
@@ -223,22 +224,16 @@ class ReplicaManager:
         self.follower_fetch_purgatory.check_and_complete_all(grown)
 
     def record_follower_fetches(
-        self, partitions: Sequence[Partition], offsets: Sequence[int], broker_id: int
+        self, partitions: list[Partition], offsets: list[int], broker_id: int
     ) -> bool:
         """Record a follower's fetch offsets: it has everything before them. It must be a replica of
         all these partitions. All HWs are moved before any operation is completed. True if a
         delayed produce was."""
         now = self._runtime.monotonic()
-        moved: list[TopicPartition] = []
-        raised: list[TopicPartition] = []
-        for partition, offset in zip(partitions, offsets, strict=True):
-            is_new = offset != partition.followers[broker_id].log_end_offset
-            if partition.record_follower_fetch(broker_id, offset, now):
-                raised.append(partition.topic_partition)
-            if broker_id not in partition.isr and partition.joins_isr(broker_id):
+        moved, raised, outside = kernel.record_fetches(partitions, offsets, broker_id, now)
+        for partition in outside:
+            if partition.joins_isr(broker_id):
                 self._isr_changes.begin(partition, (*partition.isr, broker_id))
-            if is_new:
-                moved.append(partition.topic_partition)
         acknowledged = 0
         if raised:
             self.fetch_purgatory.check_and_complete_all(raised)

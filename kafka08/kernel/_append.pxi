@@ -25,6 +25,7 @@ cdef class SegmentTail:
 
 cdef class LeaderState:
     cdef public object topic_partition, log, append_queue
+    cdef public dict followers
     cdef public tuple isr, maximal_isr
     cdef public bint is_leader, is_internal
     cdef public int32_t reached_in_sync
@@ -33,6 +34,67 @@ cdef class LeaderState:
 
     def has_enough_in_sync(self):
         return enough_in_sync(self, <SegmentTail?>self.log.active_segment)
+
+    def maybe_raise_high_watermark(self):
+        cdef int64_t lowest = (<SegmentTail?>self.log.active_segment).end_offset
+        cdef FollowerReplica follower
+        if self.append_queue is not None:
+            lowest = min(lowest, <int64_t>self.append_queue.high_watermark_max)
+        if len(self.maximal_isr) > 1:
+            for broker_id in self.maximal_isr:
+                found = self.followers.get(broker_id)
+                if found is not None:
+                    follower = <FollowerReplica?>found
+                    lowest = min(lowest, follower.log_end_offset)
+        if lowest <= self.high_watermark:
+            return False
+        self.high_watermark = lowest
+        return True
+
+    def record_follower_fetch(self, int32_t broker_id, int64_t offset, double now):
+        cdef FollowerReplica follower = <FollowerReplica?>self.followers[broker_id]
+        cdef int64_t log_end_offset = offset
+        if self.log is not None:
+            log_end_offset = (<SegmentTail?>self.log.active_segment).end_offset
+        if offset >= log_end_offset:
+            follower.last_caught_up = now
+        elif follower.leader_log_end != UNKNOWN_LOG_END and offset >= follower.leader_log_end:
+            follower.last_caught_up = follower.last_fetch
+        follower.leader_log_end = log_end_offset
+        follower.log_end_offset = offset
+        follower.last_fetch = now
+        if offset <= self.high_watermark or not self.is_leader:
+            return False
+        return (<object>self).maybe_raise_high_watermark()
+
+
+cdef class FollowerReplica:
+    cdef public int32_t broker_id
+    cdef public double last_fetch, last_caught_up
+    cdef public int64_t log_end_offset, leader_log_end
+
+    def __init__(self, int32_t broker_id, double now):
+        self.broker_id = broker_id
+        self.last_fetch = self.last_caught_up = now
+        self.log_end_offset = self.leader_log_end = UNKNOWN_LOG_END
+
+
+def record_fetches(list partitions, list offsets, int32_t broker_id, double now):
+    cdef LeaderState partition
+    cdef Py_ssize_t i
+    cdef list moved = [], raised = [], outside = []
+    if len(offsets) != len(partitions):
+        raise ValueError("as many offsets as partitions")
+    for i in range(len(partitions)):
+        partition = <LeaderState?>partitions[i]
+        offset = offsets[i]
+        if (<FollowerReplica?>partition.followers[broker_id]).log_end_offset != offset:
+            moved.append(partition.topic_partition)
+        if partition.record_follower_fetch(broker_id, offset, now):
+            raised.append(partition.topic_partition)
+        if broker_id not in partition.isr:
+            outside.append(partition)
+    return moved, raised, outside
 
 
 cdef inline bint enough_in_sync(LeaderState partition, SegmentTail tail):

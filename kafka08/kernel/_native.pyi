@@ -356,6 +356,7 @@ class LeaderState:
     topic_partition: Any
     log: Any
     append_queue: Any
+    followers: dict[int, FollowerReplica]
     isr: tuple[int, ...]
     reached_in_sync: int
     maximal_isr: tuple[int, ...]
@@ -368,6 +369,16 @@ class LeaderState:
     produce_requests: int
     fetch_requests: int
     def has_enough_in_sync(self) -> bool: ...
+    def maybe_raise_high_watermark(self) -> bool: ...
+    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool: ...
+
+class FollowerReplica:
+    broker_id: int
+    last_fetch: float
+    last_caught_up: float
+    log_end_offset: int
+    leader_log_end: int
+    def __init__(self, broker_id: int, now: float) -> None: ...
 
 class FollowerState:
     partition: Any
@@ -416,6 +427,9 @@ def unpack_fields(data: Buffer, form: bytes, position: int = 0) -> tuple[Any, ..
 def partitions_to_read(
     partitions: list[L], offsets: list[int], limits: list[int], is_follower: bool
 ) -> tuple[list[int], list[int], list[int]] | None: ...
+def record_fetches(
+    partitions: list[L], offsets: list[int], broker_id: int, now: float
+) -> tuple[list[Any], list[Any], list[L]]: ...
 def read_fetch(
     payload: memoryview, partitions: dict[bytes, dict[int, T]]
 ) -> tuple[int, int, int, int, list[T], list[int], list[int]] | None: ...

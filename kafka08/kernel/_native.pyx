@@ -62,7 +62,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 21
+INTERFACE = 22
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -100,6 +100,7 @@ cdef enum:
     LIMITED_FETCH = 3
     INDEX_ENTRY_BYTES = 8
     NOT_AT_THE_END = -2
+    UNKNOWN_LOG_END = -1
     # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.
     GIL_RELEASE_BYTES = 256 << 10

@@ -23,12 +23,14 @@ from typing import Final
 
 from kafka08.hashing import murmur2
 from kafka08.kernel._python_append import (
+    FollowerReplica,
     IndexTail,
     LeaderState,
     SegmentTail,
     append_produced,
     append_records,
     partitions_to_read,
+    record_fetches,
     respond_to_follower,
 )
 from kafka08.kernel._python_builder import MessageRef, SetBuilder

@@ -31,6 +31,7 @@ from kafka08.kernel.types import (
     NO_TIMESTAMP,
     NOT_AT_THE_END,
     TIMESTAMP_BYTES,
+    UNKNOWN_LOG_END,
     Buffer,
     EntryTooLarge,
     Messages,
@@ -122,14 +123,15 @@ class SegmentTail:
 
 
 class LeaderState:
-    """The part of a leader's state that an append reads and changes. The owner sets every field
-    before use, and implements `maybe_raise_high_watermark()`, which is called after an append to a
-    log whose HW was at its end, if the ISR has other members; a lower one waits for one of them.
+    """The part of a leader's state that an append or a follower's fetch reads and changes. The
+    owner sets every field before use.
 
     topic_partition          its name
     log                      None, or an object with a SegmentTail as `active_segment`, and its
                              first offset as `log_start_offset`
-    append_queue             None: appends go to the log at once
+    append_queue             None: appends go to the log at once; else its `high_watermark_max`
+                             limits the HW
+    followers                broker id → FollowerReplica
     isr                      ids of the in-sync replicas
     reached_in_sync          in-sync replicas that acks -1 needs, if the topic does not say how many
     maximal_isr              ids of the replicas that limit the HW
@@ -145,6 +147,7 @@ class LeaderState:
     topic_partition: Any
     log: Any
     append_queue: Any
+    followers: dict[int, FollowerReplica]
     isr: tuple[int, ...]
     reached_in_sync: int
     maximal_isr: tuple[int, ...]
@@ -165,7 +168,76 @@ class LeaderState:
         return len(self.isr) >= (least if least >= 0 else self.reached_in_sync)
 
     def maybe_raise_high_watermark(self) -> bool:
-        raise NotImplementedError
+        """HW := the smallest LEO of the maximal ISR, this broker's included, if that is higher. Not
+        above messages whose fsync, by flush.messages, is under way. Called after a follower's fetch
+        above the HW, and after an append to a log whose HW was at its end."""
+        lowest: int = self.log.active_segment.end_offset
+        if self.append_queue is not None:
+            lowest = min(lowest, self.append_queue.high_watermark_max)
+        if len(self.maximal_isr) > 1:
+            for broker_id in self.maximal_isr:
+                follower = self.followers.get(broker_id)  # None for this broker
+                if follower is not None:
+                    lowest = min(lowest, follower.log_end_offset)
+        if lowest <= self.high_watermark:
+            return False
+        self.high_watermark = lowest
+        return True
+
+    def record_follower_fetch(self, broker_id: int, offset: int, now: float) -> bool:
+        """A follower, one of `followers`, fetched at `offset`, so it has everything before. True if
+        the HW rose. Source: kafka.cluster.Replica.updateLogReadResult 0.10.2.2."""
+        follower = self.followers[broker_id]
+        log_end_offset = offset if self.log is None else self.log.active_segment.end_offset
+        if offset >= log_end_offset:
+            follower.last_caught_up = now
+        elif follower.leader_log_end != UNKNOWN_LOG_END and offset >= follower.leader_log_end:
+            follower.last_caught_up = follower.last_fetch
+        follower.leader_log_end = log_end_offset
+        follower.log_end_offset = offset
+        follower.last_fetch = now
+        if offset <= self.high_watermark or not self.is_leader:
+            return False
+        return self.maybe_raise_high_watermark()
+
+
+class FollowerReplica:
+    """A leader's view of a replica on another broker.
+
+    last_fetch       monotonic time of its last fetch, in seconds, even without progress; at first,
+                     of the LeaderAndIsr that announced it
+    log_end_offset   the offset of that fetch: it has everything before; UNKNOWN_LOG_END at first.
+                     UNKNOWN_LOG_END <= log_end_offset; falls if the follower truncates, or
+                     compares its log again
+    last_caught_up   monotonic time at which it last had everything that this broker had; at first,
+                     that of last_fetch. last_caught_up <= last_fetch
+    leader_log_end   this broker's LEO at that fetch
+    """
+
+    __slots__ = ("broker_id", "last_caught_up", "last_fetch", "leader_log_end", "log_end_offset")
+
+    def __init__(self, broker_id: int, now: float) -> None:
+        self.broker_id = broker_id
+        self.last_fetch = self.last_caught_up = now
+        self.log_end_offset = self.leader_log_end = UNKNOWN_LOG_END
+
+
+def record_fetches(
+    partitions: list[Any], offsets: list[int], broker_id: int, now: float
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Record the fetch of a follower of all these LeaderStates. Returns the names of those at which
+    its offset is new, the names of those whose HW rose, and those whose ISR it is not in."""
+    moved: list[Any] = []
+    raised: list[Any] = []
+    outside: list[Any] = []
+    for partition, offset in zip(partitions, offsets, strict=True):
+        if partition.followers[broker_id].log_end_offset != offset:
+            moved.append(partition.topic_partition)
+        if partition.record_follower_fetch(broker_id, offset, now):
+            raised.append(partition.topic_partition)
+        if broker_id not in partition.isr:
+            outside.append(partition)
+    return moved, raised, outside
 
 
 Unappended = tuple[int, memoryview]

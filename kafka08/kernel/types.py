@@ -61,9 +61,11 @@ LOG_APPEND_TIME: Final = 1
 """The broker set the timestamp."""
 NOT_AT_THE_END: Final = -2
 """In a result of `partitions_to_read`: the offset is not in the active segment."""
+UNKNOWN_LOG_END: Final = -1
+"""`log_end_offset` of a follower that has not fetched since this broker became the leader."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
-INTERFACE: Final = 21
+INTERFACE: Final = 22
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

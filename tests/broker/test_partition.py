@@ -113,7 +113,7 @@ def test_followers_are_unknown_to_a_new_leader(tmp_path: Path) -> None:
 def test_a_broker_that_is_no_replica_is_refused(tmp_path: Path) -> None:
     """The error is NotAssignedReplica of the JVM, which has no code of its own."""
     with pytest.raises(UnknownError, match="not recognized to be one of the assigned replicas"):
-        leading(tmp_path).record_follower_fetch(9, 0, now=1.0)
+        leading(tmp_path).check_replica(9, 0)
 
 
 def test_acks_minus_one_needs_the_topics_minimum_before_and_after(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ class TestTheEndOfAReassignment:
         """A fetch of a broker that is not assigned is not recorded, as in 0.8.2.2, so it cannot
         rejoin the ISR (KAFKA-1097)."""
         with pytest.raises(UnknownError, match="not recognized"):
-            partition.record_follower_fetch(3, 1, NOW)
+            partition.check_replica(3, 1)
 
 
 def test_a_follower_refuses_requests_for_a_leader(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ class TestJoining:
     def test_2_assigned(self, tmp_path: Path) -> None:
         """A fetch of a broker that is no replica is not even recorded (KAFKA-1097)."""
         with pytest.raises(UnknownError, match="not recognized"):
-            leading(tmp_path).record_follower_fetch(9, 0, NOW)
+            leading(tmp_path).check_replica(9, 0)
 
     def test_3_its_leo_has_reached_the_hw(self, tmp_path: Path) -> None:
         """The follower's LEO must reach the HW, not the leader's LEO."""

@@ -84,10 +84,11 @@ def a_leader(kernel: ModuleType, tail: Any, **fields: Any) -> Any:
             return True
 
     leader = Leader()
-    values = {
+    values: dict[str, Any] = {
         "log": None if tail is None else SimpleNamespace(active_segment=tail),
         "topic_partition": "t-0",
         "append_queue": None,
+        "followers": {},
         "isr": (1,),
         "reached_in_sync": 1,
         "maximal_isr": (1,),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka08 import kernel
 from kafka08.broker import replica_fetcher
 from kafka08.broker.handlers import fetch
 from kafka08.broker.isr_changes import IsrChanges
@@ -16,7 +17,7 @@ from kafka08.broker.replica_fetcher import ReplicaFetcher
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.simulation import workload
 from kafka08.simulation.plan import Fault
-from kafka08.structs import LeaderAndIsr
+from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.operations import ANY_VERSION
 from kafka08.zk.store import ClusterStore
 from tests.simulation.planted.defect import LONG, MOVES, movable, planted, replicated
@@ -130,15 +131,18 @@ def _(patch: pytest.MonkeyPatch) -> None:
     seed=10,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    record = Partition.record_follower_fetch
+    record = kernel.record_fetches
 
-    def fall(self: Partition, broker_id: int, offset: int, now: float) -> bool:
-        raised = record(self, broker_id, offset, now)
-        if self.is_leader and len(self.isr) > 1:
-            self.high_watermark = min(self.high_watermark, offset)
-        return raised
+    def fall(
+        partitions: list[Partition], offsets: list[int], broker_id: int, now: float
+    ) -> tuple[list[TopicPartition], list[TopicPartition], list[Partition]]:
+        found = record(partitions, offsets, broker_id, now)
+        for partition, offset in zip(partitions, offsets, strict=True):
+            if partition.is_leader and len(partition.isr) > 1:
+                partition.high_watermark = min(partition.high_watermark, offset)
+        return found
 
-    patch.setattr(Partition, "record_follower_fetch", fall)
+    patch.setattr(kernel, "record_fetches", fall)
 
 
 @planted(
