@@ -7,18 +7,15 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from kafka08.admin.client import AdminClient
-from kafka08.errors import KafkaError
-from kafka08.migration import OffsetMigration
 from kafka08.protocol import leader_and_isr, stop_replica, update_metadata
 from kafka08.simulation.cluster import Hosts, SimBroker
-from kafka08.simulation.members import GROUP, SimMember
+from kafka08.simulation.members import SimMember
 from kafka08.simulation.network import LateRequests
 from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
-from kafka08.simulation.workload import TOPIC
-from kafka08.simulation.zookeeper import ADDRESS, AtNextWrite, SimLink, WriteFault
+from kafka08.simulation.tools import Tools
+from kafka08.simulation.zookeeper import AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
 from kafka08.simulation.zookeeper_checks import writes_state
 from kafka08.zk import nodes, paths
@@ -34,18 +31,6 @@ SESSION_SECONDS: Final = 8.0
 BEHIND_SECONDS: Final = (3.0, 6.0, 10.0)
 """How long a follower stops: longer than the shorter lag that a plan may allow."""
 CONTROLLER_APIS: Final = (leader_and_isr.API, stop_replica.API, update_metadata.API)
-TOOLS_MAX: Final = 4
-"""The most tools at a time: each that waits for members asks ZooKeeper 20 times a second."""
-MIGRATIONS: Final = (
-    ("start",),
-    ("start", "verify", "finish"),
-    ("verify",),
-    ("finish",),
-    ("rollback",),
-    ("start", "rollback"),
-    ("start", "verify", "finish", "rollback"),
-)
-"""The steps of which one fault makes one series."""
 
 
 class Faults:
@@ -82,9 +67,7 @@ class Faults:
         self._director = director
         self._say = say
         self._is_over = False
-        self._tools = 0
-        self.running_tools: list[str] = []
-        """The processes of administration tools that have not ended."""
+        self._tools = Tools(hosts, [broker.id for broker in brokers], say)
         self._stopping: dict[SimBroker | SimMember, None] = {}
         """Brokers that are being stopped cleanly."""
         self._expected: dict[SimBroker | SimMember, None] = {}
@@ -99,9 +82,9 @@ class Faults:
             Fault.SESSION: self._break_session,
             Fault.ZOOKEEPER: self._stop_zookeeper,
             Fault.CLOCK: self._step_clock,
-            Fault.MOVE: self._move_partitions,
-            Fault.ELECT: self._elect_preferred,
-            Fault.MIGRATE: self._migrate,
+            Fault.MOVE: partial(self._use_tool, self._tools.move_partitions),
+            Fault.ELECT: partial(self._use_tool, self._tools.elect_preferred),
+            Fault.MIGRATE: partial(self._use_tool, self._tools.migrate),
             Fault.EXPIRE: self._expire_session,
             Fault.ENSEMBLE: self._elect_in_ensemble,
             Fault.HALF_OPEN: self._half_open,
@@ -150,6 +133,11 @@ class Faults:
             broker.disk.repair()
         for process in list(self._suspended):
             self._resume(process)
+
+    @property
+    def running_tools(self) -> Sequence[str]:
+        """The processes of administration tools that have not ended."""
+        return self._tools.running
 
     def keep_running(self) -> bool:
         """Start all brokers and members that are down. Returns whether all were running."""
@@ -404,7 +392,7 @@ class Faults:
         self._note(f"{link.process.name} is killed after {writes} writes to ZooKeeper")
         kill = partial(self._end, controller, seconds, silently=False)
         link.fault = WriteFault(AtNextWrite.AFTER, kill, skips=writes - 1)
-        self._move_partitions()
+        self._use_tool(self._tools.move_partitions)
 
     def _spoil_isr_changes(self) -> None:
         """A broker is suspended until it has left the ISRs of its partitions. The next state of a
@@ -563,56 +551,10 @@ class Faults:
         """The connection of a broker to ZooKeeper, if it has one."""
         return next((one for one in self._links() if one.process is broker.process), None)
 
-    def _move_partitions(self) -> None:
-        """Move partitions to other brokers, in a process of its own, which may fail."""
-        brokers = [broker.id for broker in self._brokers]
-
-        def move(admin: AdminClient) -> None:
-            admin.move_partitions(admin.plan_moves([TOPIC], brokers))
-
-        self._administer("partitions are moved", move)
-
-    def _elect_preferred(self) -> None:
-        self._administer("preferred replicas are elected", lambda admin: admin.elect_preferred())
-
-    def _migrate(self) -> None:
-        """Some steps, whether or not they are the next ones: a tool may be misused, or used
-        again."""
-        steps = self._random.choice(MIGRATIONS)
-
-        def migrate(runtime: SimClientRuntime) -> None:
-            with OffsetMigration(ADDRESS, GROUP, runtime=runtime) as migration:
-                for step in steps:
-                    getattr(migration, step)()
-
-        self._run_tool(f"a migration of the group: {', '.join(steps)}", migrate)
-
-    def _administer(self, what: str, call: Callable[[AdminClient], object]) -> None:
-        def administer(runtime: SimClientRuntime) -> None:
-            with AdminClient(ADDRESS, runtime=runtime) as admin:
-                call(admin)
-
-        self._run_tool(what, administer)
-
-    def _run_tool(self, what: str, call: Callable[[SimClientRuntime], object]) -> None:
-        """Run an administration tool in a process of its own, which may fail, unless many run."""
-        if len(self.running_tools) >= TOOLS_MAX:
-            return
-        self._note(what)
-        self._tools += 1
-        runtime = self._hosts.client(f"admin-{self._tools}")
-        name = runtime.process.name
-        self.running_tools.append(name)
-
-        def run() -> None:
-            try:
-                call(runtime)
-            except KafkaError as error:
-                self._say(f"{name}: {error}")
-            self.running_tools.remove(name)
-            runtime.process.die()
-
-        runtime.spawn(run, name="main")
+    def _use_tool(self, start: Callable[[Random], str | None]) -> None:
+        what = start(self._random)
+        if what is not None:
+            self._note(what)
 
     def _step_clock(self) -> None:
         process = self._random.choice([one for one in self._hosts.processes if not one.is_dead])
