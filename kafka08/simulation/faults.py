@@ -15,8 +15,8 @@ from kafka08.simulation.plan import Fault, Plan
 from kafka08.simulation.process import Process
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.tools import Tools
-from kafka08.simulation.zookeeper import AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper import HOST as ZOOKEEPER_HOST
+from kafka08.simulation.zookeeper import AtNextWrite, SimLink, WriteFault
 from kafka08.simulation.zookeeper_checks import writes_state
 from kafka08.zk import nodes, paths
 
@@ -173,10 +173,10 @@ class Faults:
             happens(seconds)
             return
         when = self._random.choice(at_write)
-        self._note(f"{what} at its next write to ZooKeeper, {when.value}")
+        self._note(f"{what} at its next write to ZooKeeper, {when.value}", 0.0)
 
         def happens_late() -> None:
-            self._say(what)
+            self._mark(what, seconds)
             happens(seconds)
 
         link.fault = WriteFault(when, happens_late)
@@ -184,11 +184,14 @@ class Faults:
     def _note(self, text: str, seconds: float | None = None) -> None:
         """`seconds`: the duration of the fault, if it is not the planned one."""
         self.count += 1
+        self._mark(text, self._seconds if seconds is None else seconds)
+
+    def _mark(self, text: str, seconds: float) -> None:
+        """Say what fails, and show it on the timeline."""
         self._say(text)
         scheduler = self._world.network.scheduler
         if scheduler.trace.timeline is not None:
-            duration = self._seconds if seconds is None else seconds
-            scheduler.trace.timeline.fault(scheduler.now, duration, text)
+            scheduler.trace.timeline.fault(scheduler.now, seconds, text)
 
     def _places(self) -> list[SimBroker | SimMember]:
         return [*self._brokers, *self._members]
@@ -312,17 +315,25 @@ class Faults:
             servers.append(controller)
         one = self._random.choice(servers if self._random.random() < 0.5 else hosts)
         others = [name for name in (hosts if one in servers else servers) if name != one]
+        end = "all others" if one in servers else "all servers"
         if self._random.random() < 0.5:
             others = [self._random.choice(others)]
+            [end] = others
         ways = [(one, other) for other in others]
         back = [(other, one) for other in others]
-        ways = self._random.choice([ways, back, ways + back])
-        what = "cut: " + ", ".join(f"{source} > {target}" for source, target in ways)
+        ways, named = self._random.choice(
+            [
+                (ways, f"{one} > {end}"),
+                (back, f"{end} > {one}"),
+                (ways + back, f"{one} <> {end}"),
+            ]
+        )
+        what = f"cut: {named}"
 
         def cut(seconds: float) -> None:
             for source, target in ways:
                 self._world.network.cut(source, target)
-            self._later(lambda: self._mend(ways), seconds)
+            self._later(lambda: self._mend(ways, named), seconds)
 
         process = next((p for p in self._hosts.processes if p.host == one and not p.is_dead), None)
         if process is None or len(others) == 1:
@@ -331,8 +342,8 @@ class Faults:
         else:
             self._begin(process, what, cut, [AtNextWrite.AFTER])
 
-    def _mend(self, ways: Sequence[tuple[str, str]]) -> None:
-        self._say(f"end of cut: {', '.join(f'{source} > {target}' for source, target in ways)}")
+    def _mend(self, ways: Sequence[tuple[str, str]], named: str) -> None:
+        self._say(f"end of cut: {named}")
         for source, target in ways:
             self._world.network.mend(source, target)
 
@@ -363,7 +374,7 @@ class Faults:
         pause, seconds = self._random.random() * AT_FIRST_SECONDS, self._seconds
 
         def at_first(source: str) -> None:
-            self._say(f"{api.name} of {source} is late")
+            self._mark(f"{api.name} of {source} is late", 0.0)
             [sender] = [broker for broker in self._brokers if broker.host == source]
             if end is not None:
                 self._later(lambda: end(sender, seconds), pause)
@@ -433,7 +444,7 @@ class Faults:
         )
 
         def say_and_happen() -> None:
-            self._say(f"{name} {what}")
+            self._mark(f"{name} {what}", seconds)
             happens()
 
         return WriteFault(when, say_and_happen, concerns=writes_state)
@@ -447,7 +458,7 @@ class Faults:
             what = f"{link.process.name} loses its connection to ZooKeeper"
             if at_write:
                 when = AtNextWrite.BEFORE if loses else AtNextWrite.AFTER
-                self._note(f"{what} at its next write, {when.value}")
+                self._note(f"{what} at its next write, {when.value}", 0.0)
                 break_it = partial(self._world.zookeeper.break_link, link, loses_requests=True)
                 link.fault = WriteFault(when, break_it)
             else:
@@ -482,10 +493,11 @@ class Faults:
         ways = [(host, ZOOKEEPER_HOST) for host in hosts]
         if self._random.random() < 0.5:
             ways += [(ZOOKEEPER_HOST, host) for host in hosts]
-        self._note(f"cut for {seconds:.0f} s: {', '.join(hosts)} > {ZOOKEEPER_HOST}", seconds)
+        named = f"{', '.join(hosts)} {'<>' if len(ways) > len(hosts) else '>'} {ZOOKEEPER_HOST}"
+        self._note(f"cut for {seconds:.0f} s: {named}", seconds)
         for source, target in ways:
             self._world.network.cut(source, target)
-        self._later(lambda: self._mend(ways), seconds)
+        self._later(lambda: self._mend(ways, named), seconds)
 
     def _black_out(self) -> None:
         """All brokers lose power at once, perhaps with the members and ZooKeeper. Each starts after

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from kafka08.profile import SAFE
 from kafka08.simulation.frames import name_of_request
 from kafka08.simulation.plan import Fault, PlannedFault, draw_plan
 from kafka08.simulation.run import simulate
 from kafka08.simulation.timeline import Timeline
+from tests.pages.chromium import Chromium
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -54,3 +59,41 @@ def test_nothing_is_fetched_and_no_text_ends_the_script() -> None:
     assert [] == re.findall(r"(?:src|href)=", page)
     assert 1 == page.count("</script>")
     assert [[1.0, "</script><b>"]] == data_of(page)["notes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("broker-1.2 is killed", ["broker-1"]),
+        ("cut: broker-1 > all others", ["broker-1"]),
+        ("cut: reader-0 <> broker-10", ["broker-10", "reader-0"]),
+        ("all brokers without power", ["broker-1", "broker-10"]),
+        ("everything without power", ["zookeeper", "broker-1", "broker-10", "reader-0"]),
+        ("the ZooKeeper ensemble loses its leader", ["zookeeper"]),
+        ("partitions are moved", []),
+    ],
+)
+def test_a_fault_is_on_the_lanes_of_its_hosts(
+    text: str, hosts: list[str], chromium: Chromium, tmp_path: Path
+) -> None:
+    """A fault has a band on the lane of each host that it hits, and is one of the listed lines."""
+    timeline = Timeline()
+    for host in ("broker-1", "broker-10", "reader-0"):
+        timeline.begins(0.0, host, f"{host}.1")
+    timeline.note(1.0, text)
+    timeline.fault(1.0, 2.0, text)
+    timeline.note(4.0, "violation: lost")
+    file = tmp_path / "run.html"
+    file.write_text(timeline.page("title", "lost", 5.0))
+    page = chromium.open(file.as_uri())
+    assert hosts == page.evaluate(f"hostsOf({json.dumps(text)})")
+    assert text == page.evaluate("document.querySelector('tr.fault').cells[1].textContent")
+    wrong = page.evaluate("document.querySelector('tr.wrong').cells[1].textContent")
+    assert "violation: lost" == wrong
+    assert [] == page.errors
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
