@@ -135,9 +135,10 @@ class ReplicaManager:
         """Partitions that changed in this turn, for `_complete_follower_fetches`."""
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.rlock()
+        self._state_changes = 0
+        """LeaderAndIsr requests that are being carried out, or wait for their turn."""
         self._led_elsewhere: dict[TopicPartition, PartitionStateInfo] = {}
-        """Partitions of other leaders, by the UpdateMetadata requests since the last LeaderAndIsr
-        request began."""
+        """Partitions of other leaders, by the UpdateMetadata requests meanwhile."""
         self._stopping = False
         self._checkpoints = HighWatermarkCheckpoints(runtime, log_manager)
         self.former_traffic = Traffic()
@@ -289,25 +290,33 @@ class ReplicaManager:
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Apply a LeaderAndIsr request: new leaders first, then followers. Switches (it reads topic
         configurations and creates logs), so one such request runs at a time."""
-        with self._state_change_lock:
-            if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
-                return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
-            self._led_elsewhere.clear()
-            self._ensure_logs(request.partition_states)
-            errors: dict[TopicPartition, int] = {}
-            accepted = [
-                (self._partitions[tp], state)
-                for states in self._turns(request.partition_states)
-                for state in states
-                if self._accepts(tp := TopicPartition(state.topic, state.partition), state, errors)
-            ]
-            self._make_leaders([i for i in accepted if i[1].leader == self.broker_id])
-            self._make_followers(
-                [item for item in accepted if item[1].leader != self.broker_id],
-                {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in request.leaders},
-            )
-            self._followers.end_idle()
-            self.may_checkpoint = True
+        self._state_changes += 1
+        try:
+            with self._state_change_lock:
+                return self._change_states(request)
+        finally:
+            self._state_changes -= 1
+            if not self._state_changes:
+                self._led_elsewhere.clear()
+
+    def _change_states(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
+            return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
+        self._ensure_logs(request.partition_states)
+        errors: dict[TopicPartition, int] = {}
+        accepted = [
+            (self._partitions[tp], state)
+            for states in self._turns(request.partition_states)
+            for state in states
+            if self._accepts(tp := TopicPartition(state.topic, state.partition), state, errors)
+        ]
+        self._make_leaders([i for i in accepted if i[1].leader == self.broker_id])
+        self._make_followers(
+            [item for item in accepted if item[1].leader != self.broker_id],
+            {b.broker_id: Broker(b.broker_id, b.host, b.port) for b in request.leaders},
+        )
+        self._followers.end_idle()
+        self.may_checkpoint = True
         return LeaderAndIsrResponse(
             0, [PartitionError(tp.topic, tp.partition, code) for tp, code in errors.items()]
         )
@@ -536,7 +545,7 @@ class ReplicaManager:
         with LeaderAndIsr or StopReplica, but if it dies before it has sent them, a broker that is
         no longer a replica gets neither: 0.8.2.2 then accepts messages for ever, and loses them.
         That is so, too, if the leadership is that of a LeaderAndIsr request which is still being
-        carried out: 0.8.2.2 does one after the other."""
+        carried out, or waits for another one: 0.8.2.2 does one after the other."""
         if self._is_stale(request.controller_epoch, request.controller_id, "UpdateMetadata"):
             raise StaleControllerEpoch(
                 f"UpdateMetadata of controller {request.controller_id} with controller epoch "
@@ -546,7 +555,8 @@ class ReplicaManager:
         for state in request.partition_states:
             if state.leader not in (NO_LEADER, LEADER_DURING_DELETE, self.broker_id):
                 topic_partition = TopicPartition(state.topic, state.partition)
-                self._led_elsewhere[topic_partition] = state
+                if self._state_changes:
+                    self._led_elsewhere[topic_partition] = state
                 self._end_leadership(topic_partition, state)
 
     def _end_leadership(self, topic_partition: TopicPartition, state: PartitionStateInfo) -> None:
