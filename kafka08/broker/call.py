@@ -89,6 +89,11 @@ class Call:
     def peer(self) -> str:
         return self._link.peer
 
+    def is_abandoned(self) -> bool:
+        """Whether the client has closed its side of the connection. A client may do that and still
+        wait for the response; none of Kafka's does."""
+        return self._link.is_abandoned()
+
     def check_controller(self, controller_epoch: int) -> None:
         """StaleControllerEpoch for a request over a connection that the controller has given up."""
         self._broker.controller_connection.check(controller_epoch, self._link.number)

@@ -124,6 +124,16 @@ class AcceptedConnection(ServerConnection):
             return
         self._reading.stop()
 
+    def is_abandoned(self) -> bool:
+        if self.ending:
+            return True
+        try:
+            return not self._stream.recv(1, PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def _send_or_wait(self, more: bool) -> None:
         """Send the queued responses. Schedule another turn if there are `more` frames."""
         if self.outbox:

@@ -149,6 +149,11 @@ class ServerConnection:
             self.outbox.append(response)
         self.response_queued()
 
+    def is_abandoned(self) -> bool:
+        """Whether the client has closed its side, or the connection is broken. Never switches. The
+        owner of the socket overrides this."""
+        return self.ending
+
     def response_queued(self) -> None:
         """A parked request has its response: `outbox` must be sent, and frames may be waiting. The
         owner of the socket overrides this."""

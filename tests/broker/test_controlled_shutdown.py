@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,10 @@ import pytest
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
 from kafka08.errors import SessionLost, ZooKeeperError
+from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.structs import TopicPartition
 from tests.broker.fake_runtime import FakeRuntime
+from tests.broker.world import Client, World
 
 SESSION_MS = 6000
 
@@ -43,3 +48,23 @@ def test_tries_end_with_the_session(silent_ms: int, error: Exception, tries: int
     )
     assert not request_controlled_shutdown(config, runtime, store)
     assert len(asked) == tries
+
+
+def test_the_controller_may_ask_whether_the_sender_still_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ControlledShutdown is abandoned once its connection has ended."""
+    world = World(tmp_path)
+    asked: list[Callable[[], bool]] = []
+
+    def controlled_shutdown(_: int, is_abandoned: Callable[[], bool]) -> set[TopicPartition]:
+        asked.append(is_abandoned)
+        return set()
+
+    monkeypatch.setattr(world.controller, "controlled_shutdown", controlled_shutdown)
+    client = Client(world)
+    client.call(ControlledShutdownRequest(1))
+    [is_abandoned] = asked
+    assert not is_abandoned()
+    client.close()
+    assert is_abandoned()

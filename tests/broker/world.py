@@ -4,7 +4,7 @@ moves. The test acts as the controller: `lead` tells the broker which partitions
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -141,7 +141,9 @@ class NoController:
 
     is_active = False
 
-    def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
+    def controlled_shutdown(
+        self, broker_id: int, _is_abandoned: Callable[[], bool]
+    ) -> set[TopicPartition]:
         raise BrokerNotAvailable(f"broker {broker_id} is not known here")
 
 

@@ -441,6 +441,21 @@ def test_a_client_that_ends_its_side_gets_the_response_of_a_parked_request(serve
     assert 0 == served.abandoned
 
 
+def test_an_abandoned_request_is_told_from_one_with_others_behind_it(served: Served) -> None:
+    """What a client sent later does not count as its end; the end of its side does."""
+    with served.connect() as client, served.connect() as silent:
+        client.sendall(frame(b"park") + frame(b"next"))
+        until(lambda: len(served.parked) == 1)
+        client.sendall(frame(b"later"))
+        silent.sendall(frame(b"park"))
+        until(lambda: len(served.parked) == 2)
+        busy, idle = served.parked
+        assert [False, False] == [served.ask(one.is_abandoned) for one in (busy, idle)]
+        silent.shutdown(socket.SHUT_WR)
+        until(lambda: served.ask(idle.is_abandoned))
+        assert not served.ask(busy.is_abandoned)
+
+
 def test_a_connection_that_breaks_while_parked_is_noticed(served: Served) -> None:
     """Its wait is abandoned at once, not when its time is over."""
     poller = served.connect()

@@ -119,12 +119,14 @@ class Controller:
             self._former_unclean + context.unclean,
         )
 
-    def controlled_shutdown(self, broker_id: int) -> set[TopicPartition]:
+    def controlled_shutdown(
+        self, broker_id: int, is_abandoned: Callable[[], bool] = lambda: False
+    ) -> set[TopicPartition]:
         """Move the leadership of a broker that shuts down; returns the partitions with several
         replicas that it still leads. NotController if this broker is not the controller,
-        BrokerNotAvailable for an unknown broker and for one that registers again while the request
-        waits in the event queue, RequestTimedOut if the controller is too busy, UnknownError after
-        an unexpected failure."""
+        BrokerNotAvailable for an unknown broker, for one that registers again while the request
+        waits in the event queue, and if the request `is_abandoned` when its turn comes;
+        RequestTimedOut if the controller is too busy, UnknownError after an unexpected failure."""
         finished = self._runtime.event()
         registered = self._registration(broker_id)
         outcome: set[TopicPartition] | Exception = NotController("The controller was stopped")
@@ -135,6 +137,8 @@ class Controller:
                 now = self._registration(broker_id)
                 if registered is not None and now not in (None, registered):
                     raise BrokerNotAvailable(f"Broker id {broker_id} has registered again.")
+                if is_abandoned():
+                    raise BrokerNotAvailable(f"Broker id {broker_id} waits for no response.")
                 outcome = self._shut_down(broker_id)
             except (BrokerNotAvailable, NotController) as refusal:
                 outcome = refusal

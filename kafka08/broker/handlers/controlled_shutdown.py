@@ -2,7 +2,9 @@
 
 Returns 0 and the partitions with several replicas that the broker still leads; it is done when
 there are none. Any failure (not the controller, unknown broker) is -1 without partitions, before
-0.10. Source: kafka.server.KafkaApis, kafka.controller.KafkaController 0.8.2.2.
+0.10. A request whose sender has closed the connection, as the end of its process does, moves
+nothing: the broker may run again meanwhile, as another process.
+Source: kafka.server.KafkaApis, kafka.controller.KafkaController 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from kafka08.protocol.types import Response
 
 def handle(broker: BrokerContext, request: ControlledShutdownRequest, call: Call) -> NoResponse:
     def shut_down() -> Response:
-        remaining = sorted(broker.controller.controlled_shutdown(request.broker_id))
+        remaining = sorted(
+            broker.controller.controlled_shutdown(request.broker_id, call.is_abandoned)
+        )
         return ControlledShutdownResponse(NO_ERROR, [RemainingPartition(*tp) for tp in remaining])
 
     return call.run_in_greenlet(f"ControlledShutdown of broker {request.broker_id}", shut_down)

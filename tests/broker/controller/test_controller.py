@@ -479,6 +479,20 @@ class TestControlledShutdown:
         assert StopReplicaRequest not in [type(r.request) for r in received]
         assert controller.controlled_shutdown(2) == set()
 
+    def test_an_abandoned_request_is_refused(self, cluster: Cluster) -> None:
+        """A request whose sender closed the connection moves nothing, even if the controller knows
+        no other registration than the present one: it may be that of the sender's successor."""
+        one, two = cluster.broker(1), cluster.broker(2)
+        controller = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1, 2)})
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        one.wait_for(UpdateMetadataRequest), two.wait_for(UpdateMetadataRequest)
+        with pytest.raises(BrokerNotAvailable, match="2 waits for no response"):
+            controller.controlled_shutdown(2, lambda: True)
+        cluster.wait_for_state("t", 0, 1, (1, 2))
+        assert StopReplicaRequest not in [type(r.request) for r in two.take()]
+        assert controller.controlled_shutdown(2, lambda: False) == set()
+
     def test_not_the_controller(self, cluster: Cluster) -> None:
         """A broker that is not the controller refuses the request."""
         cluster.active_controller(1)
