@@ -54,6 +54,8 @@ from kafka08.protocol import message_set
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
+_ENTRY_HEADER: Final = struct.Struct(">qi")
+"""Offset and size of an entry."""
 _STAMP: Final = struct.Struct(">5xbq")
 """Attributes and timestamp of a message of magic 1, after CRC and magic."""
 
@@ -146,12 +148,9 @@ class _SegmentCheck:
         self, position: int, chunk: memoryview, summary: kernel.SetSummary
     ) -> Iterator[Problem]:
         if not summary.monotonic or summary.first_offset < self.next_offset:
-            yield Problem(
-                self.path,
-                position,
-                f"offsets {summary.first_offset} to {summary.last_offset} do not ascend from "
-                f"{self.next_offset} on",
-            )
+            place, offset, lowest = _descent(chunk, self.next_offset)
+            text = f"offset {offset} is not above offset {lowest - 1}, which is before it"
+            yield Problem(self.path, position + place, text)
         if summary.codec:
             for run in kernel.runs(chunk):
                 if run.codec:
@@ -227,6 +226,17 @@ class _SegmentCheck:
     def _read(self, position: int, size: int) -> bytes:
         with storage_errors("read", self.path):
             return self._file.pread(min(size, max(0, self._size - position)), position)
+
+
+def _descent(chunk: memoryview, lowest: int) -> tuple[int, int, int]:
+    """The first entry whose offset does not ascend: its position, its offset, and the lowest one
+    that it might have. There is such an entry."""
+    place = 0
+    while True:
+        offset, size = _ENTRY_HEADER.unpack_from(chunk, place)
+        if offset < lowest:
+            return place, offset, lowest
+        place, lowest = place + ENTRY_HEADER_BYTES + size, offset + 1
 
 
 def _size_problems(path: Path, content: bytes, entry_bytes: int) -> Iterator[Problem]:

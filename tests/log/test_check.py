@@ -51,6 +51,19 @@ def test_every_cut_of_the_messages_is_found(log: Log) -> None:
         assert found if size != 27 else [segment(log, 3, "index")] == [p.path for p in found]
 
 
+@pytest.mark.parametrize("offset", [0, 7])
+def test_the_first_offset_that_does_not_ascend_is_named(log: Log, offset: int) -> None:
+    """With its place. (It named the first byte and the last offset of all that was checked.)"""
+    path = segment(log, 3)
+    data = bytearray(path.read_bytes())
+    data[:8] = offset.to_bytes(8, "big")
+    path.write_bytes(data)
+    place = 0 if offset < 3 else 27
+    said = {0: "offset 0 is not above offset 2", 7: "offset 5 is not above offset 7"}[offset]
+    [problem] = [found for found in check_log(log.directory) if found.path == path]
+    assert (place, said) == (problem.position, problem.text.partition(",")[0])
+
+
 def test_every_flipped_byte_is_found(log: Log) -> None:
     """The check reports every flipped byte in the messages of a middle segment. A changed offset
     shows by the order or by the index."""
