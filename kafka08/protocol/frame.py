@@ -18,6 +18,10 @@ from kafka08.protocol.types import Buffer
 
 SIZE: Final = struct.Struct(">i")
 
+TLS_RECORDS: Final = (b"\x16\x03", b"\x15\x03")
+"""How a TLS handshake and a TLS alert begin."""
+HTTP_WORDS: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"CONN", b"HTTP")
+
 BUFFER_BYTES: Final = 64 * 1024
 """Room that a reader starts with."""
 
@@ -29,8 +33,20 @@ def frame_size(prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0)
     if size <= 0:
         raise ProtocolError(f"{size} is not a valid frame size")
     if size > max_size:
-        raise ProtocolError(f"a frame of {size} bytes is larger than the maximum of {max_size}")
+        hint = foreign(SIZE.pack(size))
+        raise ProtocolError(
+            f"a frame of {size} bytes is larger than the maximum of {max_size}{hint}"
+        )
     return size
+
+
+def foreign(first: bytes) -> str:
+    """What a frame that begins with these four bytes rather is, for the end of an error."""
+    if first[:2] in TLS_RECORDS:
+        return ". It looks like TLS: here is PLAINTEXT (security.protocol)"
+    if first in HTTP_WORDS:
+        return ". It looks like HTTP: here is Kafka's protocol"
+    return ""
 
 
 class BufferPool:

@@ -92,10 +92,13 @@ class TestApiVersions:
             world.client.send(bytes.fromhex("0000000b0012000000000007000163"))
 
 
-def test_sasl_is_refused(tmp_path: Path) -> None:
-    """The response is 34 with the mechanisms, and the connection stays open."""
+def test_sasl_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The response is 34 with the mechanisms, the connection stays open, and the log says who tried
+    it."""
+    caplog.set_level("INFO")
     response = world_of(tmp_path).client.call(SaslHandshakeRequest("PLAIN"))
     assert (34, ["GSSAPI"]) == (response.error_code, response.mechanisms)
+    assert "Refused SASL PLAIN of client" in caplog.text
 
 
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])

@@ -81,6 +81,21 @@ def test_a_wrong_size_is_refused_after_four_bytes(size: int) -> None:
         reader.feed(SIZE.pack(size)[3:])
 
 
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (b"\x16\x03\x01\x02", "looks like TLS"),
+        (b"\x15\x03\x03\x00", "looks like TLS"),
+        (b"GET ", "looks like HTTP"),
+        (b"\x16\x04\x01\x02", "maximum of 100$"),
+    ],
+)
+def test_another_protocol_is_named(first: bytes, said: str) -> None:
+    """Of a TLS client at this port a broker's log told only a huge frame."""
+    with pytest.raises(ProtocolError, match=said):
+        FrameReader(100).feed(first)
+
+
 def test_a_frame_of_the_largest_size_passes() -> None:
     """A frame of exactly the limit is accepted."""
     assert FrameReader(100).feed(stream(b"x" * 100)) == [b"x" * 100]
