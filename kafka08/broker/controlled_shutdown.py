@@ -21,6 +21,7 @@ from kafka08.protocol.controlled_shutdown import (
 )
 from kafka08.runtime import BrokerRuntime
 from kafka08.zk.client import ZkClient
+from kafka08.zk.nodes import NO_CONTROLLER, ControllerNode
 from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -43,7 +44,11 @@ def request_controlled_shutdown(
             runtime.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
             logger.warning("Retrying controlled shutdown after the previous attempt failed...")
         try:
-            response = _ask(config, runtime, store)
+            controller = store.controller()
+            if controller is not None and controller.broker_id == NO_CONTROLLER:
+                logger.info("No leader is moved: all brokers of the cluster stop")
+                return False
+            response = _ask(config, runtime, store, controller)
         except ClientError as error:
             logger.warning(
                 "Error during controlled shutdown, possibly because leader movement took longer "
@@ -77,10 +82,12 @@ def has_session(zk: ZkClient, clock: Clock) -> bool:
 
 
 def _ask(
-    config: BrokerConfig, runtime: BrokerRuntime, store: ClusterStore
+    config: BrokerConfig,
+    runtime: BrokerRuntime,
+    store: ClusterStore,
+    controller: ControllerNode | None,
 ) -> ControlledShutdownResponse | None:
     """The controller's response; None if no controller can be reached."""
-    controller = store.controller()
     if controller is None:
         return None
     broker = store.broker(controller.broker_id, config.inter_broker_listener)

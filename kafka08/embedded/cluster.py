@@ -27,7 +27,7 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.embedded.broker import PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
-from kafka08.embedded.elections import held_elections
+from kafka08.embedded.elections import ended_elections, held_elections
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
@@ -278,8 +278,15 @@ class EmbeddedCluster(Startable):
                 time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
-        """Stop brokers cleanly, then ZooKeeper, and remove temporary data. Harmless twice."""
-        self._stop_brokers()
+        """Stop brokers cleanly, then ZooKeeper, and remove temporary data. Harmless twice.
+
+        Leaders and ISRs of kept data stay as they are: see `ended_elections`."""
+        zookeeper = self.zookeeper.process
+        several = sum(broker.running for broker in self.brokers) > 1
+        with ExitStack() as held:
+            if several and not self._temporary and zookeeper.running and not zookeeper.is_paused:
+                held.enter_context(ended_elections(self.zookeeper.connect_string))
+            self._stop_brokers()
         self.zookeeper.stop()
         self._stop_relay()
         self._guard.close()

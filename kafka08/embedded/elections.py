@@ -1,25 +1,34 @@
-"""What a cluster that starts again does before its brokers elect leaders.
+"""What a cluster does when all its brokers start, or stop, at once: it elects no leaders.
 
 The first broker that registers becomes the controller, and elects leaders among the brokers that it
 sees. With Kafka's defaults it elects a replica that is not in sync if those in sync are still
 starting, and acknowledged messages are lost. On a real cluster that is the operator's risk; a
 cluster that starts all its brokers itself can wait for them.
+
+When all stop, those in sync may end first. A controller that is still there would elect among the
+others, or remove the brokers that stop from the ISR one by one.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from kafka08.clock import SYSTEM_CLOCK
+from kafka08.errors import BadVersion, KafkaError, NodeExists, NoNode
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
+from kafka08.zk.operations import ANY_VERSION, Create, Delete, Set, Step
 from kafka08.zk.store import ClusterStore
 
-NO_BROKER: Final = -1
-"""The id in /controller while elections are held."""
+logger = logging.getLogger(__name__)
+
+TAKE_MS: Final = 5000
+"""How long a stop waits for ZooKeeper."""
+TAKE_TRIES: Final = 5
 
 
 def end_former_sessions(connect: str) -> None:
@@ -42,6 +51,46 @@ def held_elections(connect: str) -> Iterator[None]:
     while no broker runs, and leave it when all are registered."""
     end_former_sessions(connect)
     with ZkClient(connect) as zk:
-        holder = nodes.ControllerNode(NO_BROKER, SYSTEM_CLOCK.time_ms())
-        zk.create_ephemeral(paths.CONTROLLER, nodes.encode_controller(holder))
+        zk.create_ephemeral(paths.CONTROLLER, holder())
         yield
+
+
+@contextmanager
+def ended_elections(connect: str) -> Iterator[None]:
+    """Around the stop of all brokers: /controller is taken from the broker that has it, and the
+    next controller epoch fences its last writes. Without ZooKeeper it only logs that: then nobody
+    elects either."""
+    with ExitStack() as held:
+        try:
+            zk = held.enter_context(ZkClient(connect, connection_timeout_ms=TAKE_MS))
+            take_controller(zk)
+        except KafkaError as error:
+            logger.warning("elections go on while the brokers stop: %s", error)
+        yield
+
+
+def take_controller(zk: ZkClient) -> None:
+    """Raises ZooKeeperError."""
+    store = ClusterStore(zk)
+    for _ in range(TAKE_TRIES):
+        steps: list[Step] = []
+        if zk.exists(paths.CONTROLLER):
+            steps.append(Delete(paths.CONTROLLER, ANY_VERSION))
+        steps.append(Create(paths.CONTROLLER, holder(), ephemeral=True))
+        if (found := store.controller_epoch()) is not None:
+            epoch, version = found
+            text = nodes.encode_controller_epoch(epoch + 1)
+            steps.append(Set(paths.CONTROLLER_EPOCH, text, version))
+        try:
+            zk.multi(steps)
+            return
+        except (BadVersion, NodeExists, NoNode) as error:  # an election at this moment
+            refusal = error
+    raise refusal
+
+
+def holder() -> str:
+    """The text of /controller that names no broker."""
+    return nodes.encode_controller(
+        nodes.ControllerNode(nodes.NO_CONTROLLER, SYSTEM_CLOCK.time_ms())
+    )

@@ -188,6 +188,24 @@ def test_a_cluster_that_starts_again_loses_no_message(
         assert stored(cluster) == 1
 
 
+def test_a_stop_of_all_brokers_elects_no_leader(tmp_path: Path) -> None:
+    """Leaders, their epochs and ISRs are those of before. The controller moved leaders to brokers
+    that stopped as well; with Kafka's defaults the last ones could go to a broker out of sync."""
+    with EmbeddedCluster(brokers=2, data_dir=tmp_path) as cluster:
+        cluster.create_topic("t", partitions=20, replication_factor=2)
+        before = states(cluster)
+    with EmbeddedCluster(brokers=2, data_dir=tmp_path) as cluster:
+        assert before == states(cluster)
+
+
+def states(cluster: EmbeddedCluster) -> dict[TopicPartition, tuple[int, int, set[int]]]:
+    """Leader, leader epoch and ISR of each partition of the topic."""
+    wanted = [TopicPartition("t", number) for number in range(20)]
+    with ZkClient(cluster.zookeeper.connect_string) as zk:
+        found = ClusterStore(zk).leader_and_isr(wanted)
+    return {tp: (s.leader, s.leader_epoch, set(s.isr)) for tp, s in found.items()}
+
+
 def in_sync(cluster: EmbeddedCluster) -> list[int]:
     return [cluster.leader_of("t").id, *(broker.id for broker in cluster.followers_of("t"))]
 
