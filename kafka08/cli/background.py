@@ -31,14 +31,13 @@ class Background(Generic[T]):
         self._on_end = on_end
         self._error: BaseException | None = None
         self._returned: list[T] = []
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._ended = threading.Event()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def result(self, timeout_s: float | None = None) -> T:
         """Wait for the end of the work, and return its result or raise its error. Raises Unfinished
-        after `timeout_s`."""
-        self._thread.join(timeout_s)
-        if self._thread.is_alive():
+        after `timeout_s`; never once `on_end` is called."""
+        if not self._ended.wait(timeout_s):
             raise Unfinished
         if self._error is not None:
             raise self._error
@@ -51,4 +50,5 @@ class Background(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - `result` raises it
             self._error = error
         finally:
+            self._ended.set()
             self._on_end()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 15.0
 PROBE_INTERVAL_SECONDS = 1.0
 PROBE_TIMEOUT_SECONDS = 10.0
-STOP_SECONDS = 2.0
-"""The longest wait for a read in progress when the command is stopped."""
+STOP_SECONDS = 1.0
+"""The longest wait for a read in progress when a command that serves is stopped."""
 
 
 @click.command(epilog=example("kafka08 metrics --zookeeper localhost:2181 --listen 9308"))
@@ -94,7 +94,7 @@ def metrics(
     reading = Background(work, name="exporter", on_end=stopping.set)
     stopping.wait()
     try:
-        text = reading.result(STOP_SECONDS)
+        text = reading.result(0 if listen is None else STOP_SECONDS)
     except Unfinished:  # it only reads, so nothing is left half done
         if listen is None:
             raise click.Abort from None

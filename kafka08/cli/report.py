@@ -27,10 +27,10 @@ LOOK_SECONDS = 1.0
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("report.html"),
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="report.html",
     show_default=True,
-    help="The HTML file. An existing report is compared with, then replaced.",
+    help="The HTML file. An existing report is compared with, then replaced. '-' is stdout.",
 )
 @click.option(
     "--seconds",
@@ -43,36 +43,50 @@ LOOK_SECONDS = 1.0
     "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
 )
 @zookeeper_option
-def report(output: Path, seconds: float, log_dirs: tuple[str, ...], zookeeper: str) -> None:
+def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: str) -> None:
     """Write one HTML page about a cluster: brokers, topics, groups, and what the doctor finds.
 
     Rates count from the report that --output replaces, and its charts continue; in a first report
     they count from its own first read. The page needs no network.
     """
-    from kafka08.pages import page_of, read_report
+    from kafka08.pages import page_of
 
-    if not output.parent.is_dir():
-        raise click.BadParameter(f"there is no directory {output.parent}.", param_hint="'--output'")
-    earlier = read_report(output)
-    if earlier is not None and earlier.connect != zookeeper:
-        click.echo(
-            f"{output} is a report of {earlier.connect}, so the new one is not compared with it.",
-            err=True,
-        )
-        earlier = None
+    path = None if output == "-" else Path(output)
+    earlier = None if path is None else read_earlier(path, zookeeper)
 
     def work() -> Overview:
         return read_overview(zookeeper, earlier, seconds, log_dirs)
 
     overview = Background(work, name="report").result()
-    replace(output, page_of(overview))
+    if path is None:
+        click.echo(page_of(overview))
+    else:
+        replace(path, page_of(overview))
     view, findings = overview.view, overview.findings or ()
     problems = sum(finding.is_problem for finding in findings)
     click.echo(
-        f"Wrote {output}: {counted(len(view.brokers), 'broker')}, "
-        f"{counted(len(view.partitions), 'partition')}, "
-        f"{counted(len(view.groups), 'group')}, {counted(problems, 'problem')}."
+        f"Wrote {'the report' if path is None else path}: "
+        f"{counted(len(view.brokers), 'broker')}, {counted(len(view.partitions), 'partition')}, "
+        f"{counted(len(view.groups), 'group')}, {counted(problems, 'problem')}.",
+        err=path is None,
     )
+
+
+def read_earlier(path: Path, zookeeper: str) -> Kept | None:
+    """The report that is replaced; None if there is none of this cluster. Raises BadParameter,
+    ConfigError (another file)."""
+    from kafka08.pages import read_report
+
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no directory {path.parent}.", param_hint="'--output'")
+    earlier = read_report(path)
+    if earlier is None or earlier.connect == zookeeper:
+        return earlier
+    click.echo(
+        f"{path} is a report of {earlier.connect}, so the new one is not compared with it.",
+        err=True,
+    )
+    return None
 
 
 def read_overview(

@@ -9,7 +9,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from kafka08.cli.options import example, interval_option, json_option, zookeeper
 from kafka08.lifecycle import Closeable
 
 if TYPE_CHECKING:
+    from kafka08.cli.top_screen import LogRow
     from kafka08.exporter import ClusterView, Watch
     from kafka08.exporter.summary import Summary
 
@@ -42,11 +43,16 @@ KEYS: Final = {
 @interval_option(INTERVAL_SECONDS, at_least=0.5)
 @click.option("--once", is_flag=True, help="Read twice, a second apart, print the result, and end.")
 @json_option("One JSON object, with --once.")
+@click.option(
+    "--log-dir", "log_dirs", multiple=True, metavar="DIR", help="A log directory on this machine."
+)
 @zookeeper_option
-def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
-    """Watch a cluster: brokers, topics by rate, groups by lag with Burrow's verdict.
+def top(
+    interval: float, once: bool, as_json: bool, log_dirs: tuple[str, ...], zookeeper: str
+) -> None:
+    """Watch a cluster: brokers, topics by rate, groups by lag with Burrow's verdict, local logs.
 
-    Keys: b, t, g change the page, enter opens a group, s sorts, / filters, space pauses, q or
+    Keys: b, t, g, l change the page, enter opens a group, s sorts, / filters, space pauses, q or
     Ctrl-C ends. Without a terminal it works as with --once.
     """
     from kafka08.exporter import Watch
@@ -55,22 +61,32 @@ def top(interval: float, once: bool, as_json: bool, zookeeper: str) -> None:
         if once or as_json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
             for view in Background(watch.read_twice, name="look").result():
                 watch.add(view)
-            show(watch.summary(), as_json=as_json)
+            show(watch.summary(), logs_of(log_dirs), as_json=as_json)
         else:
-            live(watch, interval, zookeeper)
+            live(watch, interval, zookeeper, log_dirs)
 
 
-def show(summary: Summary, *, as_json: bool) -> None:
-    """Print the summary once: as JSON, or as tables."""
+def logs_of(directories: Sequence[str]) -> list[LogRow]:
+    """The logs in these directories. Raises OSError if one cannot be read."""
+    if not directories:
+        return []
+    from kafka08.cli.top_logs import read_logs
+
+    return read_logs(directories)
+
+
+def show(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -> None:
+    """Print the summary once: as JSON, or as tables. Logs only if there are any."""
     if as_json:
-        click.echo(json.dumps(asdict(summary)))
+        click.echo(json.dumps({**asdict(summary), "logs": [asdict(row) for row in logs]}))
         return
     from kafka08.cli.table import show_table
-    from kafka08.cli.top_screen import BROKERS, GROUPS, TOPICS, Screen, text_of
+    from kafka08.cli.top_screen import BROKERS, GROUPS, LOGS, TOPICS, Screen, text_of
 
-    for page in (BROKERS, TOPICS, GROUPS):
+    for page in (BROKERS, TOPICS, GROUPS, *([LOGS] if logs else [])):
         screen = Screen(page=page)
-        rows = [tuple(map(text_of, asdict(row).values())) for row in screen.rows(summary, [])]
+        shown = screen.rows(summary, [], logs)
+        rows = [tuple(map(text_of, asdict(row).values())) for row in shown]
         if rows:
             show_table(tuple(name.replace("_", " ") for name in screen.columns), rows)
         else:
@@ -78,7 +94,7 @@ def show(summary: Summary, *, as_json: bool) -> None:
         click.echo()
 
 
-def live(watch: Watch, interval: float, connect: str) -> None:
+def live(watch: Watch, interval: float, connect: str, log_dirs: Sequence[str]) -> None:
     """Run until q or Ctrl-C is pressed, which is no failure: neither leaves anything undone."""
     from rich.console import Console
     from rich.live import Live
@@ -87,18 +103,19 @@ def live(watch: Watch, interval: float, connect: str) -> None:
 
     console = Console()
     screen = Screen()
-    watch.add(Background(watch.read, name="look").result())
+    looks = PeriodicReader(watch, interval, log_dirs)
+    looks.read_now()
     summary = watch.summary()
     with (
         suppress(KeyboardInterrupt),
-        PeriodicReader(watch, interval) as looks,
+        looks,
         keyboard(looks.ended) as read_key,
         Live(console=console, screen=True, auto_refresh=False) as view,
     ):
         while not screen.ended:
             assert watch.view is not None
             partitions = watch.partitions_of(screen.group) if screen.group else []
-            rows = screen.rows(summary, partitions)
+            rows = screen.rows(summary, partitions, looks.logs)
             at = f"{connect}  {time.strftime('%H:%M:%S', time.localtime(watch.view.now_ms / 1000))}"
             view.update(
                 render(
@@ -124,12 +141,15 @@ class PeriodicReader(Closeable):
 
     ended   a descriptor that is readable after a read has ended
     fault   why the last read failed; None if it succeeded
+    logs    what the last read found in the log directories
     """
 
-    def __init__(self, watch: Watch, interval: float) -> None:
+    def __init__(self, watch: Watch, interval: float, log_dirs: Sequence[str] = ()) -> None:
         self._watch = watch
         self._interval = interval
-        self._look: Background[ClusterView] | None = None
+        self._log_dirs = log_dirs
+        self.logs: list[LogRow] = []
+        self._look: Background[tuple[ClusterView, list[LogRow]]] | None = None
         self._began = 0.0
         self._next = time.monotonic() + interval
         self.ended, self._end = os.pipe()
@@ -140,6 +160,17 @@ class PeriodicReader(Closeable):
         if self._look is None:
             os.close(self.ended)
             os.close(self._end)
+
+    def read_now(self) -> None:
+        """The first read, whose failure is the command's."""
+        self._add(Background(self._read, name="look").result())
+
+    def _read(self) -> tuple[ClusterView, list[LogRow]]:
+        return self._watch.read(), logs_of(self._log_dirs)
+
+    def _add(self, found: tuple[ClusterView, list[LogRow]]) -> None:
+        view, self.logs = found
+        self._watch.add(view)
 
     def seconds_left(self) -> float:
         """Until `turn` has something to do; during a read, until `ended` is readable."""
@@ -154,7 +185,7 @@ class PeriodicReader(Closeable):
             if not paused:
                 self._began = time.process_time()
                 self._look = Background(
-                    self._watch.read, name="look", on_end=lambda: os.write(self._end, b"!")
+                    self._read, name="look", on_end=lambda: os.write(self._end, b"!")
                 )
         return False
 
@@ -170,8 +201,8 @@ class PeriodicReader(Closeable):
         cost = time.process_time() - self._began
         self._next = time.monotonic() + max(self._interval, cost / CPU_SHARE_MAX)
         try:
-            self._watch.add(look.result())
-        except KafkaError as error:
+            self._add(look.result())
+        except (KafkaError, OSError) as error:
             self.fault = str(error)
             return False
         self.fault = None

@@ -34,8 +34,8 @@ COLOURS: Final = {"OK": "green", "WARN": "yellow"}
 class LogRow:
     """A partition in a log directory of this machine.
 
-    not_compacted   bytes that the cleaner has not passed
-    disk_free       share of the directory's disk, 0 to 1
+    not_compacted       bytes that the cleaner has not passed
+    disk_free_percent   of the directory's disk
     """
 
     log: str
@@ -43,7 +43,7 @@ class LogRow:
     bytes: int
     not_compacted: int
     segments: int
-    disk_free: float
+    disk_free_percent: float
 
 
 ROW_TYPES: Final[dict[str, type[Any]]] = {
@@ -222,6 +222,8 @@ def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, T
         first.append(f"{what} {number}  ", style=bad if number else "")
     what = screen.page if screen.group is None else f"group {screen.group}"
     second = Text(f"{count} {what}" if screen.group is None else what, style="bold", no_wrap=True)
+    if screen.page == LOGS and not count and not screen.filter:
+        second.append(": --log-dir gives a log directory of this machine")
     if screen.filter or screen.typing:
         second.append(f"  /{screen.filter}{'_' if screen.typing else ''}")
     if screen.paused:

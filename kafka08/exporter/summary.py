@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from kafka08.exporter.histories import Histories, lag_of
 from kafka08.exporter.verdict import worst
-from kafka08.exporter.view import ClusterView
+from kafka08.exporter.view import ClusterView, PartitionView
 from kafka08.structs import NOT_REGISTERED, TopicPartition
+
+NEW = PartitionView(-1, (), (), 0, 0)
+"""A partition before its first message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,11 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """lag            messages, over the partitions whose end is known; None if no end is
+    """lag            messages, over the partitions whose end is known; None if no end is, and if
+                   its members have not committed
     seconds_late   largest time lag of a partition; None: unknown
     per_second     messages that it read; None in the first view
-    verdict        worst verdict of its partitions; None if no end is known
+    verdict        worst verdict of its partitions; None if the lag is
     """
 
     group: str
@@ -192,6 +196,7 @@ def _group(
         if tp in known
     )
     lags = [lag_of(view, tp, committed.offset) for tp, committed in newest.items()]
+    is_read = newest or facts.members
     known_lags = [lag for lag in lags if lag is not None]
     late = [histories.seconds_late(view, tp, committed.offset) for tp, committed in newest.items()]
     verdict = worst([histories.verdict(view, name, tp) for tp in newest])
@@ -199,10 +204,10 @@ def _group(
         name,
         facts.members,
         len(newest),
-        added(known_lags) if newest else 0,
+        added(known_lags) if is_read else 0,
         max((seconds for seconds in late if seconds is not None), default=None),
         None if seconds is None else read / seconds,
-        None if newest and not known_lags else verdict.name,
+        None if is_read and not known_lags else verdict.name,
     )
 
 
@@ -217,14 +222,15 @@ def rate(numbers: Sequence[int], seconds: float | None) -> float | None:
 
 
 def arrived(view: ClusterView, before: ClusterView | None) -> dict[TopicPartition, int]:
-    """partition → messages appended since `before`, for partitions whose ends are known."""
-    earlier = {} if before is None else before.partitions
+    """partition → messages appended since `before`, for partitions whose ends are known. One that
+    was created since began with offset 0."""
+    if before is None:
+        return {}
     return {
         tp: max(0, partition.end - earlier_end)
         for tp, partition in view.partitions.items()
         if partition.end is not None
-        and tp in earlier
-        and (earlier_end := earlier[tp].end) is not None
+        and (earlier_end := before.partitions.get(tp, NEW).end) is not None
     }
 
 

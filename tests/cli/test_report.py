@@ -35,3 +35,12 @@ def test_a_directory_that_is_not_there_is_named_before_the_cluster_is_read(
     output = tmp_path / "none" / "report.html"
     done = kafka08("report", "--output", output, code=2)
     assert f"no directory {output.parent}." in done.err
+
+
+def test_a_report_goes_to_stdout(kafka08: Commands) -> None:
+    """For `-`, without another line there and without a file of that name."""
+    done = kafka08("report", "--output", "-", "--seconds", 0)
+    assert done.out.startswith(b"<!doctype html>")
+    assert done.out.rstrip().endswith(b"</html>")
+    assert done.err.startswith("Wrote the report: ")
+    assert not (Path.cwd() / "-").exists()

@@ -187,9 +187,10 @@ def test_a_page_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_once_prints_json(cluster: EmbeddedCluster) -> None:
-    """--once prints brokers, topics and groups as JSON, for scripts."""
+    """--once prints brokers, topics, groups and logs as JSON, for scripts."""
+    directory = cluster.brokers[0].config["log.dirs"]
     run = subprocess.run(
-        [*command(cluster), "--once", "--json"],
+        [*command(cluster), "--once", "--json", "--log-dir", directory],
         capture_output=True,
         text=True,
         timeout=60,
@@ -198,6 +199,9 @@ def test_once_prints_json(cluster: EmbeddedCluster) -> None:
     told = json.loads(run.stdout)
     assert [3] == [row["partitions"] for row in told["topics"] if row["topic"] == "words"]
     assert [True] == [row["is_controller"] for row in told["brokers"]]
+    logs = [row for row in told["logs"] if row["log"].startswith("words-")]
+    assert ["words-0", "words-1", "words-2"] == [row["log"] for row in logs]
+    assert all(0 < row["disk_free_percent"] <= 100 and row["segments"] == 1 for row in logs)
 
 
 class Terminal(Closeable):
@@ -247,8 +251,11 @@ class Terminal(Closeable):
 
 def test_it_runs_in_a_terminal_and_ends_with_q(cluster: EmbeddedCluster) -> None:
     """The keys show the pages, a filter works, and q exits with 0."""
-    with Terminal([*command(cluster), "--interval", "0.5"]) as terminal:
+    arguments = ["--interval", "0.5", "--log-dir", cluster.brokers[0].config["log.dirs"]]
+    with Terminal([*command(cluster), *arguments]) as terminal:
         terminal.await_text("q quit")
+        terminal.press("l")
+        terminal.await_text("words-2")
         terminal.press("t")
         terminal.await_text("words")
         terminal.press("b")

@@ -55,3 +55,20 @@ def test_known_partitions_count() -> None:
     [group], [topic] = shown.groups, shown.topics
     assert (7, "OK") == (group.lag, group.verdict)
     assert (12, 0.0) == (topic.messages, topic.per_second)
+
+
+def test_a_partition_that_is_new_counts_from_its_first_message() -> None:
+    """Its topic was created between two views, or two reports: all its messages came since."""
+    before, later = view(LED, end=5), replace(view(LED, LOST, end=5), now_ms=3000)
+    created = PartitionView(1, (1,), (1,), 3, 9)
+    later = replace(later, partitions={**later.partitions, LOST: created})
+    shown = summary_of(later, before, Histories())
+    assert [4.5] == [topic.per_second for topic in shown.topics]
+    assert [4.5] == [broker.per_second for broker in shown.brokers]
+
+
+def test_a_group_that_never_committed_has_no_lag() -> None:
+    """How far its members are is unknown: 0 and OK would claim that they keep up."""
+    before = view(LED, end=12)
+    [group] = summary(replace(before, groups={"g": GroupView(1)})).groups
+    assert (None, None) == (group.lag, group.verdict)

@@ -151,7 +151,7 @@ const parts = (() => {
     const count = data.topics.reduce((sum, row) => sum + row.partitions, 0);
     const problems = data.findings && data.findings.filter(one => one.severity === "problem").length;
     return node("dl", { class: "figures" }, [
-      ["brokers", whole(alive), alive === 0], ["controller", data.controller === null ? "none" : data.controller, data.controller === null],
+      ["brokers", whole(alive), alive === 0], ["controller", data.controller === null ? "none" : `broker ${data.controller}`, data.controller === null],
       ["topics", whole(data.topics.length)], ["partitions", whole(count)],
       ["offline", whole(data.offline), data.offline > 0], ["under-replicated", whole(data.under_replicated), data.under_replicated > 0],
       ["messages in per second", rate(incoming)], ["groups", whole(data.groups.length)],
@@ -230,7 +230,7 @@ const parts = (() => {
     const key = (kind, text) => node("span", {}, node("svg", { width: 11, height: 11, "aria-hidden": "true" }, node("path", { class: kind, d: "M0 0h11v11h-11z" })), text);
     const draw = () => cards.forEach(card => card.draw());
     return { draw, place: node("div", {}, node("div", { class: "legend" }, key("leads", "leads"), key("follows", "follows, in sync"), key("behind", "out of sync or down")),
-      node("div", { class: "map" }, cards.map(card => card.place)), caption) };
+      node("div", { class: "map" }, cards.map(card => card.place)), most ? caption : node("p", { class: "dim" }, "There are no topics, so no broker has a replica.")) };
   }
   function leaderless(data) {
     const alive = new Set(data.brokers.filter(row => row.is_alive).map(row => row.broker)), found = [];
