@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from kafka08.errors import ClientError, ConfigError
 from kafka08.spark import register
+from kafka08.spark.failures import known_cause, without_frames
 from kafka08.spark.versions import PYSPARK, UNIX_SOCKET, UNIX_SOCKETS
 from kafka08.stop_signals import stop_signals
 
@@ -52,7 +53,8 @@ LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
 
 
 class SparkFailed(ClientError):
-    """Spark did not start, or a job failed; the message ends with the tail of Spark's log."""
+    """Spark did not start, or a job failed. The message has the cause; if that is not known, it
+    ends with the tail of Spark's log."""
 
 
 def local_session(
@@ -223,15 +225,25 @@ def _is_not_ctrl_c(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _as_spark_failed(log_file: Path) -> Iterator[None]:
-    """Turn Spark's errors into SparkFailed, with the tail of its log if that may help. Errors of a
-    query (a missing file, say) need no log."""
+    """Turn Spark's errors into SparkFailed: their cause alone if it is known, else all that they
+    and the tail of Spark's log say, without stack traces. Errors of a query (a missing file, say)
+    need no log. Logs the whole at level DEBUG."""
     try:
         yield
-    except AnalysisException as error:
-        raise SparkFailed(str(error)) from error
     except (PySparkException, Py4JError) as error:
-        log = log_file.read_text(errors="replace") if log_file.exists() else ""
-        raise SparkFailed(f"{error}\n{log[-LOG_TAIL_CHARACTERS:]}") from error
+        logger.debug("Spark failed", exc_info=True)
+        text = str(error)
+        if (cause := known_cause(text)) is None:
+            cause = without_frames(text)
+            if not isinstance(error, AnalysisException):
+                cause += "\n" + _tail(log_file)
+        raise SparkFailed(cause) from error
+
+
+def _tail(log_file: Path) -> str:
+    """The last lines of Spark's log, without stack traces."""
+    log = log_file.read_text(errors="replace") if log_file.exists() else ""
+    return without_frames(log)[-LOG_TAIL_CHARACTERS:]
 
 
 def _stop_java() -> None:

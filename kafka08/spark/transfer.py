@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark import StatusTracker
@@ -17,6 +18,7 @@ from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange, ranges_to_json
 from kafka08.arrow.resolve import NothingCommitted, Resolver
+from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ConfigError
 from kafka08.spark.session import FULL_SPEED, is_local
 from kafka08.spark.sink import check_types
@@ -36,6 +38,7 @@ Progress = Callable[[int, int], None]
 """Called with (tasks done, all tasks) of the stages that run now."""
 
 POLL_SECONDS: Final = 0.2
+CANCEL_SECONDS: Final = 20
 FORMAT_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "csv": {
         "header": "true",
@@ -99,7 +102,8 @@ def read_to_files(
 ) -> None:
     """Write the messages of `ranges` to a new directory `output`, which may be on any file system
     that Spark knows. `as_text`: key and value are UTF-8. Only those `options` count that say how to
-    read; `ranges` says what."""
+    read; `ranges` says what. ConfigError if there is such a directory; after another error, or an
+    interrupt, there is none."""
     how = {name: text for name, text in options.items() if name.lower() not in REPLACED_BY_RANGES}
     exact = ranges_to_json(ranges)
     reader = spark.read.format("kafka08").schema(READ_SCHEMA).options(**how)
@@ -110,7 +114,8 @@ def read_to_files(
     ]
     frame = frame.selectExpr(*columns)
     writer = frame.write.format(file_format).options(**FORMAT_OPTIONS.get(file_format, {}))
-    _with_progress(spark, lambda: writer.save(output), progress)
+    with _new_directory(spark, output):
+        _with_progress(spark, lambda: writer.save(output), progress)
 
 
 def open_files(
@@ -141,6 +146,39 @@ def write_to_topic(
     """Append the rows of `frame` to `topic`."""
     writer = frame.write.format("kafka08").mode("append").option("topic", topic)
     _with_progress(spark, writer.options(**options).save, progress)
+
+
+@contextmanager
+def _new_directory(spark: SparkSession, name: str) -> Iterator[None]:
+    """The block writes the directory. If it fails or is interrupted, what it has written is
+    removed: an incomplete directory would make the next attempt fail."""
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(name)
+    files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    if files.exists(path):
+        raise ConfigError(f"{name} exists already: name another directory, or remove this one")
+    try:
+        yield
+    except BaseException:
+        try:
+            _cancel_jobs(spark)
+            files.delete(path, True)
+        except (Py4JError, OSError) as error:
+            logger.warning("Cannot remove %s, which is incomplete: %s", name, type(error).__name__)
+        raise
+
+
+def _cancel_jobs(spark: SparkSession) -> None:
+    """Returns when no task runs any more, or after CANCEL_SECONDS: a task that still runs would
+    create its directory again."""
+    context = spark.sparkContext
+    context.cancelAllJobs()
+    tracker = context._jsc.sc().statusTracker()
+    deadline = SYSTEM_CLOCK.monotonic() + CANCEL_SECONDS
+    while SYSTEM_CLOCK.monotonic() < deadline:
+        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+            return
+        SYSTEM_CLOCK.sleep(POLL_SECONDS)
 
 
 def _with_progress(spark: SparkSession, job: Callable[[], None], progress: Progress) -> None:

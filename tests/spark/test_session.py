@@ -81,6 +81,17 @@ def test_an_error_ends_with_the_tail_of_sparks_log(
     assert str(failed.value) == text
 
 
+def test_a_known_cause_is_the_whole_error(tmp_path: Path) -> None:
+    """Neither traces nor the log follow an error of ours, wherever Spark has wrapped it."""
+    log_file = tmp_path / "spark.log"
+    log_file.write_text("last words of Java")
+    text = "Traceback:\n  frame\nkafka08.errors.ConfigError: no such option\n\tat x.Y(Z)"
+    for kind in (AnalysisException, PySparkException):
+        with pytest.raises(SparkFailed) as failed, _as_spark_failed(log_file):
+            raise kind(text)
+        assert str(failed.value) == "no such option"
+
+
 def test_ctrl_c_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """py4j logs a Ctrl-C with a traceback, by the root logger; during a session nobody sees it."""
     text = "KeyboardInterrupt while sending command."

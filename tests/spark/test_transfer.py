@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.ranges import OffsetRange
@@ -14,6 +18,7 @@ from kafka08.errors import ConfigError
 from kafka08.spark.session import properties
 from kafka08.spark.transfer import (
     LONG_READ,
+    _new_directory,
     java_options,
     open_files,
     plan_read,
@@ -22,8 +27,10 @@ from kafka08.spark.transfer import (
 )
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Pair, Topics, rows_of
+from tests.waiting import until
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -98,3 +105,32 @@ def test_there_and_back(
     assert messages == [(key, value) for _, _, key, value in rows_of(0, 24, 30)] + AWKWARD
     with pytest.raises(ConfigError, match="has no column other; it has "):
         open_files(spark, output, file_format, None, "other")
+
+
+def test_an_interrupted_write_leaves_no_directory(spark: SparkSession, tmp_path: Path) -> None:
+    """Ctrl-C half way through a job ends its tasks and removes what they wrote, so that the command
+    can be run again. A directory that was there before stays, and is an error."""
+    output = tmp_path / "files"
+
+    def never_ending(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            time.sleep(600)
+
+    def write() -> None:
+        frame = spark.range(2, numPartitions=2).mapInArrow(never_ending, "id long")
+        frame.write.parquet(str(output))
+
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(KeyboardInterrupt), _new_directory(spark, str(output)):  # noqa: PT012
+            job = pool.submit(write)
+            until(lambda: any(output.glob("_temporary/0/_temporary/*")), "a task that writes")
+            raise KeyboardInterrupt
+        with pytest.raises(Py4JJavaError):
+            job.result()
+    assert not output.exists()
+    output.mkdir()
+    said = pytest.raises(ConfigError, match="files exists already: name another directory")
+    with said, _new_directory(spark, str(output)):
+        pytest.fail("the block does not run")
+    assert output.exists()
