@@ -66,6 +66,7 @@ class RecreatedTopic:
     old_end     last known end of the old log; None: unknown to this process
     earliest, latest   the offsets of the new log
     is_known    ZooKeeper confirms it; else an unclean election may have truncated the log
+    is_start    nothing was read before `position`: it may also be an option that is wrong
     """
 
     topic_partition: TopicPartition
@@ -74,8 +75,15 @@ class RecreatedTopic:
     earliest: int
     latest: int
     is_known: bool
+    is_start: bool = False
 
     def __str__(self) -> str:
+        if self.is_start and not self.is_known:
+            return (
+                f"{self.topic_partition}: the query starts at {self.position}, but the log has "
+                f"[{self.earliest}, {self.latest}): startingOffsets is too high, or the topic was "
+                "deleted and recreated"
+            )
         ended = "" if self.old_end is None else f" and ended at {max(self.old_end, self.position)}"
         cause = "" if self.is_known else ", or cut by an unclean election"
         return (
@@ -86,6 +94,28 @@ class RecreatedTopic:
     @property
     def accepted(self) -> str:
         return f"{self}; it is read from {self.earliest} on"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPartition:
+    """A partition that a stream has read up to `position`, and cannot go on with: it `exists` no
+    longer, or does and the query does not read it any more."""
+
+    topic_partition: TopicPartition
+    position: int
+    exists: bool
+
+    def __str__(self) -> str:
+        why = (
+            "the query does not read it, the checkpoint does"
+            if self.exists
+            else "the partition is gone"
+        )
+        return f"{self.topic_partition} read up to {self.position}: {why}"
+
+    @property
+    def accepted(self) -> str:
+        return f"{self}; the query continues without it"
 
 
 def clamp(
@@ -105,15 +135,15 @@ def clamp(
     return kept, losses
 
 
-def report(losses: Iterable[Loss | RecreatedTopic], *, fail: bool) -> None:
+def report(losses: Iterable[Loss | RecreatedTopic | MissingPartition], *, fail: bool) -> None:
     """Raise DataLost with all of `losses`, or log each; nothing if there are none."""
     listed = list(losses)
     if not listed:
         return
     if fail:
-        raise DataLost(
-            "offsets are missing: " + "; ".join(map(str, listed)),
-            "To read what is there, set failOnDataLoss to false",
-        )
+        advice = "To read what is there, set failOnDataLoss to false"
+        if all(isinstance(loss, MissingPartition) and loss.exists for loss in listed):
+            advice = "Give each query a checkpointLocation of its own, or subscribe to these again"
+        raise DataLost("offsets are missing: " + "; ".join(map(str, listed)), advice)
     for loss in listed:
         logger.warning("%s", loss.accepted)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from kafka08.errors import ConfigError
 from kafka08.spark.stream_offsets import StreamOffset, offsets_between
 
 logger = logging.getLogger(__name__)
@@ -100,5 +101,5 @@ def _offsets(text: str | None) -> StreamOffset | None:
     try:
         position = json.loads(text or "null")
         return StreamOffset.from_json(position) if isinstance(position, dict) else None
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, ConfigError):
         return None

@@ -30,6 +30,7 @@ from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ApiError, ConfigError, error_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.produce import ProduceResponse
+from kafka08.spark.plain_errors import plain_write_errors
 from kafka08.spark.rows import Partitioner, SetQueue, by_partition, counts_text
 from kafka08.spark.write_options import WriteOptions
 from kafka08.structs import TopicPartition
@@ -65,6 +66,7 @@ class RowWriter:
         self._partition_counts: dict[str, int] = {}
         self._counts: dict[str, tuple[int, int]] = {}
 
+    @plain_write_errors
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Write all rows, each acknowledged as `acks` says. Raises the first error that is not
         retriable, naming the partition."""

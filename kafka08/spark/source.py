@@ -14,9 +14,9 @@ from pyspark.sql import datasource
 from pyspark.sql.types import StructType
 
 from kafka08.arrow.option_text import OptionText
-from kafka08.errors import ConfigError
+from kafka08.errors import ConfigError, KafkaError
 from kafka08.spark.collection import leave_modules_to_the_end
-from kafka08.spark.plain_errors import plain_errors
+from kafka08.spark.plain_errors import plain_errors, plain_write_errors
 from kafka08.spark.schema import check_schema, default_schema
 from kafka08.spark.versions import FILTERS, STREAM_LIMITS, STREAM_SINK, require
 
@@ -55,17 +55,20 @@ class DataSource(datasource.DataSource):
             "a stream of the format kafka08",
             "read batches from ranges_until_now, or use kafka08.spark.kafka",
         )
-        from kafka08.spark.stream import StreamReader
+        from kafka08.spark.stream import RefusedStream, StreamReader
 
-        return StreamReader(self._read_options(schema, streaming=True), schema)
+        try:
+            return StreamReader(self._stream_options(schema), schema)
+        except KafkaError as error:
+            return RefusedStream(error)
 
-    @plain_errors
+    @plain_write_errors
     def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
         from kafka08.spark.sink import BatchWriter
 
         return BatchWriter(self._write_options(schema, overwrite))
 
-    @plain_errors
+    @plain_write_errors
     def streamWriter(
         self, schema: StructType, overwrite: bool
     ) -> datasource.DataSourceStreamWriter:
@@ -73,6 +76,10 @@ class DataSource(datasource.DataSource):
         from kafka08.spark.stream_sink import StreamWriter
 
         return StreamWriter(self._write_options(schema, overwrite))
+
+    @plain_errors
+    def _stream_options(self, schema: StructType) -> ReadOptions:
+        return self._read_options(schema, streaming=True)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         """The checked options, with brokers in place of ZooKeeper: Spark sends the reader to the

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from kafka08.arrow.committed import commit_offsets
 from kafka08.arrow.connections import close_all
 from kafka08.arrow.creations import TopicCreations
-from kafka08.arrow.data_loss import Loss, RecreatedTopic, clamp, report
+from kafka08.arrow.data_loss import Loss, MissingPartition, RecreatedTopic, clamp, report
 from kafka08.arrow.options import ReadOptions
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
@@ -41,6 +41,32 @@ from kafka08.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 Position = dict[str, Any]
+
+
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A query that cannot start, because of `error`. Spark must be given a reader to ask: if there
+    is none, its log and its error end with a failure of PySpark's own instead."""
+
+    def __init__(self, error: KafkaError) -> None:
+        self._error = error.with_traceback(None)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        raise self._error
+
+    def initialOffset(self) -> Position:
+        raise self._error
+
+    def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
+        raise self._error
+
+    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._error
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -89,6 +115,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._initial = StreamOffset.initial(offsets, created).to_json()
         return self._initial
 
+    @plain_errors
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._latest()
 
@@ -244,10 +271,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         earliest = self._resolver.log_offsets.earliest([*cut, *again])
         unknown = [tp for tp in cut if tp.topic not in begin.created and not earliest[tp]]
         again += unknown
-        losses: list[Loss | RecreatedTopic] = [
-            Loss(OffsetRange(*tp, offset, offset + 1), None, None)
-            for tp, offset in sorted(begin.ends.items())
-            if tp not in latest
+        missing = {tp: end for tp, end in sorted(begin.ends.items()) if tp not in latest}
+        others = self._resolver.log_offsets.existing(missing)
+        losses: list[Loss | RecreatedTopic | MissingPartition] = [
+            MissingPartition(tp, end, exists=tp in others) for tp, end in missing.items()
         ]
         losses += [
             Loss(OffsetRange(*tp, latest[tp], begin.ends[tp]), earliest[tp], latest[tp])
@@ -258,6 +285,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             RecreatedTopic(
                 *(tp, begin.ends[tp], seen.get(tp), earliest[tp], latest[tp]),
                 is_known=tp.topic in recreated,
+                is_start=begin.starts.get(tp) == begin.ends[tp],
             )
             for tp in again
         ]

@@ -18,13 +18,16 @@ mean other messages.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any, Final
 
 from kafka08.arrow.option_text import numbers_to_json
 from kafka08.arrow.plan import rate_limit
 from kafka08.arrow.ranges import OffsetRange
+from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
 Numbers = Mapping[TopicPartition, int]
@@ -51,9 +54,16 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, position: Mapping[str, Any]) -> StreamOffset:
+        """ConfigError if it is not a position of this source or of Spark's own."""
         topics = {t: numbers for t, numbers in position.items() if t not in (STARTS, CREATED)}
         starts, created = position.get(STARTS, {}), position.get(CREATED, {})
-        return cls(_numbers(topics), _numbers(starts), created)
+        try:
+            return cls(_numbers(topics), _numbers(starts), dict(created))
+        except (AttributeError, TypeError, ValueError):
+            raise ConfigError(
+                f"the checkpoint has {json.dumps(position)}, which are no offsets of topics. Give "
+                "the query a checkpointLocation of its own"
+            ) from None
 
     def to_json(self) -> dict[str, Any]:
         position: dict[str, Any] = numbers_to_json(self.ends)
@@ -114,7 +124,7 @@ def offsets_between(start: StreamOffset, end: StreamOffset) -> int:
 
 def _numbers(topics: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     return {
-        TopicPartition(topic, int(partition)): offset
+        TopicPartition(topic, int(partition)): index(offset)
         for topic, offsets in topics.items()
         for partition, offset in offsets.items()
     }

@@ -12,6 +12,7 @@ from kafka08.arrow.batches import BatchBuilder
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.spark.collection import leave_modules_to_the_end
+from kafka08.spark.plain_errors import plain_errors_of_items
 from kafka08.spark.task_reader import range_reader
 from kafka08.spark.versions import arrow_schema
 from kafka08.structs import Broker
@@ -35,6 +36,7 @@ class RangeTasks:
         self.settings = settings
         self.schema = schema
 
+    @plain_errors_of_items
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The range's batches. For an empty plan Spark makes one task without a range."""
         if isinstance(partition, RangePartition) and partition.wanted.size:

@@ -15,7 +15,7 @@ from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.resolve import Resolver
 from kafka08.client.cluster import ClusterClient
-from kafka08.errors import NO_ERROR
+from kafka08.errors import NO_ERROR, ConfigError
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
@@ -473,3 +473,51 @@ def test_commit_for_a_group(storage: str) -> None:
     code = 12
     stream.reader.commit({"t": {"0": 7}})
     assert len(commits) == 2
+
+
+def test_a_checkpoint_of_other_topics() -> None:
+    """The error says that the query does not read what its checkpoint has, not that it is gone, and
+    what to do; if some of it really is gone, it says so of that."""
+    stream = Stream()
+    end = stream.next(stream.reader.initialOffset())
+    stream.cluster.leaders[TopicPartition("u", 0)] = 1
+    stream.cluster.shapes[TopicPartition("u", 0)] = LogShape()
+    stream.write(TopicPartition("u", 0), 5)
+    other = Stream(subscribe="u")
+    other.cluster = stream.cluster
+    reader = StreamReader(
+        other.options,
+        default_schema(False),
+        stream.cluster.clock,
+        Resolver(other.options, stream.cluster.client, stream.cluster.clock),
+    )
+    said = r"\[t,0\] read up to 10: the query does not read it.*\[t,1\].*checkpointLocation of its"
+    with pytest.raises(DataLost, match=said):
+        reader.latestOffset(end, ALL)
+    del stream.cluster.leaders[T1]
+    said = r"\[t,0\].*does not read it.*\[t,1\] read up to 20: .* gone\. .*failOnDataLoss"
+    with pytest.raises(DataLost, match=said):
+        reader.latestOffset(end, ALL)
+
+
+def test_a_start_behind_the_end() -> None:
+    """A query that has read nothing yet is told where it starts, not what it has read."""
+    stream = Stream(startingOffsets='{"t":{"0":100,"1":0}}')
+    said = (
+        r"\[t,0\]: the query starts at 100, but the log has \[0, 10\): startingOffsets is too high"
+    )
+    with pytest.raises(DataLost, match=said):
+        stream.next(stream.reader.initialOffset())
+    stream.reader.prepareForTriggerAvailableNow()
+    first = stream.next(stream.reader.initialOffset())
+    with pytest.raises(DataLost, match=said):
+        stream.next(first)
+
+
+@pytest.mark.parametrize(
+    "position", [{"t": {"0": "x"}}, {"t": {"p": 1}}, {"t": 5}, {"version": 1}, {"t": {"0": 1.5}}]
+)
+def test_a_checkpoint_of_another_source(position: dict[str, Any]) -> None:
+    """What is no position of ours is an error with its text and what to do."""
+    with pytest.raises(ConfigError, match=r"the checkpoint has .* checkpointLocation of its own"):
+        Stream().reader.latestOffset(position, ALL)
