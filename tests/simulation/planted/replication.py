@@ -74,6 +74,28 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted(
+    "a follower that was refused goes on at its log end",
+    "0.8.2.2; ours",
+    "have different messages",
+    (Fault.CUT, Fault.EXPIRE, Fault.MOVE),
+    seed=23,
+    settings={**LONG, "replication_factor": 3, "partitions": 2},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    take = ReplicaFetcher._take
+
+    def take_and_go_on(
+        self: ReplicaFetcher, tp: TopicPartition, followed: PartitionFetchState, data: Any, to: Any
+    ) -> None:
+        unsettled = followed.unsettled
+        take(self, tp, followed, data, to)
+        if data.error_code:
+            followed.unsettled = unsettled
+
+    patch.setattr(ReplicaFetcher, "_take", take_and_go_on)
+
+
+@planted(
     "the HW waits for no follower",
     "replication",
     "the HW of",
