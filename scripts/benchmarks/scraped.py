@@ -2,9 +2,9 @@
 metrics, one of which is the control: between equal brokers there must be no difference.
 
 Says by how much a request costs more CPU, and by how much the case is slower, with an interval of
-95 % and the verdict on 1 %; then the CPU of one scrape. CPU is what to go by on a machine that has
-other work. paired.py says how. A case takes about 12 s for each start of the brokers, all 16 of
-them 16 minutes.
+95 % and the verdict on 1 %; then the CPU of one scrape. The last row is the mean of all cases,
+whose interval is narrower. CPU is what to go by on a machine that has other work. paired.py says
+how. A case takes about 12 s for each start of the brokers, all 16 of them 16 minutes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafka08.admin import AdminClient
 from kafka08.embedded.ports import free_ports
 from scripts.benchmarks import scratch
 from scripts.benchmarks.broker_cases import CASES, Case, Play
-from scripts.benchmarks.paired import Difference, difference, order, ratio
+from scripts.benchmarks.paired import Difference, difference, order, over_cases, ratio
 from scripts.benchmarks.rounds import await_deletion, touch_memory
 from scripts.benchmarks.subjects import OurSubject, await_leaders, cpu_seconds
 from tests.interop.jvm import JvmZooKeeper
@@ -115,6 +115,12 @@ class Differences:
     def of(self, case: str, figure: str, side: str) -> Difference:
         return difference(self._starts[case, figure, side])
 
+    def of_all(self, figure: str, side: str) -> Difference:
+        """Over all cases."""
+        return over_cases(
+            [found for (_, *key), found in self._starts.items() if key == [figure, side]]
+        )
+
     def print(self, cases: Sequence[Case]) -> bool:
         """One row for each case; whether none has missed by its CPU."""
         met = True
@@ -132,6 +138,12 @@ class Differences:
                 f"{control!s:28} {statistics.median(self.scrape_ms[case.name]):.1f} ms",
                 flush=True,
             )
+        cpu, slower = (self.of_all(figure, SCRAPED) for figure in ("cpu", "time"))
+        print(
+            f"{'all cases':29} {cpu!s:28} {cpu.verdict(LOSS_MAX):9} {slower!s:28} "
+            f"{slower.verdict(LOSS_MAX):9} {self.of_all('cpu', CONTROL)!s:28}",
+            flush=True,
+        )
         return met
 
 
