@@ -68,12 +68,6 @@ def _foreign_isr(snapshot: Snapshot) -> Iterator[Found]:
             )
 
 
-def _twice(snapshot: Snapshot) -> Iterator[Found]:
-    for tp, partition in snapshot.partitions():
-        if len(set(partition.replicas)) < len(partition.replicas):
-            yield Found(str(tp), f"has a replica twice: {list(partition.replicas)}")
-
-
 def _no_replicas(snapshot: Snapshot) -> Iterator[Found]:
     for tp, partition in snapshot.partitions():
         if not partition.replicas:
@@ -134,8 +128,6 @@ CHECKS: Final = (
             f"kafka08 topic describe --under-replicated-partitions {Z}", _under_replicated),
     problem("isr-foreign", "a reassignment was aborted and its request is gone",
             f"kafka08 topic describe {Z}", _foreign_isr),
-    problem("replicas-twice", "the partition has fewer copies than it seems",
-            "kafka08 partition reassign --help", _twice),
     problem("partition-without-replicas", "it cannot have a leader",
             "kafka08 partition reassign --help", _no_replicas),
     problem("partition-gap", "producers count partitions and send to one that does not exist",

@@ -206,7 +206,6 @@ FAULTS: Mapping[str, Callable[[], Snapshot]] = {
     "partition-led-by-dead": lambda: with_t0(replicas=(7, 2), state=state(7, 7, 2)),
     "partition-under-replicated": lambda: with_t0(state=state(1, 1)),
     "isr-foreign": lambda: with_t0(state=state(1, 1, 2, 3)),
-    "replicas-twice": lambda: with_t0(replicas=(1, 1), state=state(1, 1)),
     "partition-without-replicas": lambda: with_topic(
         "v", TopicFacts({0: PartitionFacts((), None)})
     ),
