@@ -16,7 +16,14 @@ from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File, InclusionLevel  # noqa: E402
 
 from scripts.site import commands  # noqa: E402
-from scripts.site.links import Link, indented, line_of, links_of, rewritten  # noqa: E402
+from scripts.site.links import (  # noqa: E402
+    Link,
+    indented,
+    line_of,
+    links_of,
+    rewritten,
+    titled,
+)
 
 OUTSIDE: Final = {
     "README.md": "project/readme.md",
@@ -33,7 +40,14 @@ DIAGRAMS: Final = "KAFKA08_DOCS_DIAGRAMS"
 """The variable that names the library for diagrams; scripts/docs sets it."""
 DIAGRAM: Final = re.compile(r'<pre class="mermaid">.*?</pre>', re.DOTALL)
 LINE_ANCHOR: Final = re.compile(r'id="(__codelineno-0-\d+)"')
+CELL: Final = re.compile(r"<td\b.*?</td>", re.DOTALL)
+CODE: Final = re.compile(r"<code>[^<]*</code>")
+JOINT: Final = re.compile(r"(?<=[A-Za-z][._,:/=])(?=\w)")
+"""Where a name such as log.segment.bytes may break."""
+TITLE: Final = re.compile(r"# (.+)")
 COMMANDS: Final = "<!-- commands -->"
+API: Final = re.compile(r"^::: ", re.MULTILINE)
+"""Docstrings are put in here."""
 LANGUAGES: Final = {".py": "python", ".pyx": "cython", ".pxi": "cython", ".h": "c", ".yml": "yaml"}
 
 
@@ -97,7 +111,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown
     if COMMANDS in markdown:
         markdown = markdown.replace(COMMANDS, commands.page())
-    return indented(rewritten(markdown, repository_path(place), place, _target_of))
+        page.meta.setdefault("search", {"boost": 2})
+    if API.search(markdown):  # names of methods would hide the pages about them
+        page.meta.setdefault("search", {"boost": 0.5})
+    path = repository_path(place)
+    return indented(rewritten(titled(markdown, path, _title_of), path, place, _target_of))
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
@@ -105,6 +123,24 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     its own."""
     page.present_anchor_ids |= set(LINE_ANCHOR.findall(html))
     return DIAGRAM.sub(r'<div class="diagram">\g<0></div>', html)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Long names in tables may break after their dots."""
+    if page.file.src_uri.startswith("source/"):
+        return output
+
+    def breakable(cell: re.Match[str]) -> str:
+        return CODE.sub(lambda code: JOINT.sub("<wbr>", code[0]), cell[0])
+
+    return CELL.sub(breakable, output)
+
+
+def _title_of(path: str) -> str | None:
+    if not path.endswith(".md") or not (ROOT / path).is_file():
+        return None
+    title = TITLE.match((ROOT / path).read_text())
+    return title[1] if title else None
 
 
 def _target_of(link: Link) -> str | None:

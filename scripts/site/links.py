@@ -64,6 +64,20 @@ def rewritten(text: str, page: str, place: str, target_of: Callable[[Link], str 
     return "".join([*parts, text[done:]])
 
 
+def titled(text: str, page: str, title_of: Callable[[str], str | None]) -> str:
+    """The page's text with titles for labels: on a code host a link may show the name of its file,
+    but no page of the site has that name. `title_of` says a file's title, or None: the label
+    stays."""
+    parts, done = [], 0
+    for link in links_of(text, page):
+        title = title_of(link.path) if link.label == posixpath.basename(link.path) else None
+        if title is not None:
+            label = link.start - len(f"{link.label}](")
+            parts += [text[done:label], title]
+            done = label + len(link.label)
+    return "".join([*parts, text[done:]])
+
+
 def indented(text: str) -> str:
     """What stands under `1. ` moved from three columns to four, with an empty line before a list:
     a code host takes both, Python-Markdown only this."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.site.links import definitions, indented, line_of, links_of, rewritten
+from scripts.site.links import definitions, indented, line_of, links_of, rewritten, titled
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))
@@ -37,6 +37,13 @@ def test_targets_are_relative_to_the_page() -> None:
     places = {"docs/other.md": "b/other.md#part"}
     text = rewritten(TEXT, "docs/page.md", "a/page.md", lambda link: places.get(link.path))
     assert text == TEXT.replace("(other.md#part)", "(../b/other.md#part)")
+
+
+def test_a_label_that_is_a_file_name_becomes_a_title() -> None:
+    """Other labels stay, and so does that of a file without a title."""
+    text = "[log.md](../log.md#part), [the log](../log.md), [other.md](other.md)"
+    found = titled(text, "docs/a/page.md", {"docs/log.md": "The log"}.get)
+    assert found == "[The log](../log.md#part), [the log](../log.md), [other.md](other.md)"
 
 
 def test_a_name_is_found_where_it_is_defined() -> None:
