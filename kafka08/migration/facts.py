@@ -12,7 +12,7 @@ from typing import Final
 from kafka08.groups.coordinated import CoordinatedGroup
 from kafka08.groups.facts import PartitionOffsets
 from kafka08.groups.members import Member
-from kafka08.structs import NO_OFFSET, TopicPartition
+from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 
 Offset = int | None
 
@@ -159,8 +159,10 @@ class GroupFacts:
     @property
     def unknown_offsets(self) -> tuple[str, ...]:
         """The part of `unknown` that concerns offsets, not logs."""
-        kafka = () if self.unavailable is None else (f"offsets in Kafka: {self.unavailable}",)
-        return (*self.faults, *kafka)
+        if self.unavailable is None:
+            return self.faults
+        advice = f"see kafka08 topic describe {OFFSETS_TOPIC}"
+        return (*self.faults, f"offsets in Kafka: {self.unavailable}; {advice}")
 
     def owner(self, partition: PartitionFacts) -> Member | None:
         """The live member that owns a partition."""

@@ -1,4 +1,4 @@
-"""What a second look at a group shows."""
+"""A second read of a group shows its changes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ import pytest
 
 from kafka08.migration.facts import GroupFacts, Offset, seen_again
 from tests.migration.group_facts import TP, facts, foreign, group
+
+
+def test_unknown_offsets_in_kafka_come_with_advice() -> None:
+    """The reason alone, such as an error's name and code, does not tell an operator what to do."""
+    facts_of_group = GroupFacts(
+        "g", (), (), unavailable="no coordinator (15)", faults=("/znode: x",)
+    )
+    assert facts_of_group.unknown == (
+        "/znode: x",
+        "offsets in Kafka: no coordinator (15); see kafka08 topic describe __consumer_offsets",
+    )
 
 
 @pytest.mark.parametrize(
