@@ -77,7 +77,7 @@ class Rooms(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
 
 def group_of(nodeid: str) -> str:
-    """What stays together: a room, or a part of one that has a tier of its own."""
+    """The tests that stay together: a room, or a part of one that has a tier of its own."""
     room, _, rest = nodeid.removeprefix("tests/").partition("/")
     if room == "interop":
         # Module by module: none needs what another has started.

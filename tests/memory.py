@@ -1,4 +1,4 @@
-"""What this process holds of the machine's memory."""
+"""The memory of this process."""
 
 from __future__ import annotations
 

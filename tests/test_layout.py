@@ -131,7 +131,7 @@ FILE_METHODS = {
     *("readlink", "rename", "resolve", "rglob", "rmdir", "samefile", "stat", "symlink_to"),
     *("touch", "unlink", "write_bytes", "write_text"),
 }
-"""What a Path does that is not arithmetic."""
+"""Methods of a Path that use the file system."""
 NOT_PATHS = {
     "disk",
     "zk",
@@ -143,7 +143,7 @@ NOT_PATHS = {
     "produce_purgatory",
     "counted_produce_purgatory",
 }
-"""What has methods of these names too: a variable or attribute so called, with or without "_"."""
+"""Others with methods of these names: a variable or attribute so called, with or without "_"."""
 ON_ANY_DISK = ("log", "broker", "network")
 """The rooms that this holds for."""
 GREENLETS = "kafka08.runtime.greenlets"

@@ -14,7 +14,7 @@ logger = logging.getLogger("limited")
 
 
 class Written:
-    """What a handler with a limit has written, and the limit."""
+    """The lines that a handler with a limit has written, and the limit."""
 
     def __init__(self) -> None:
         self.limit = LineLimit(10)
@@ -64,7 +64,7 @@ def test_peers_and_places_have_limits_of_their_own(written: Written) -> None:
 
 
 def test_many_peers_share_a_limit(written: Written) -> None:
-    """Who has a thousand addresses does not get a thousand times the lines, nor memory."""
+    """A peer with a thousand addresses gets neither a thousand times the lines nor the memory."""
     for number in range(20 * KEYS_MAX):
         complain(f"h{number}")
     assert len(written.lines) == KEYS_MAX + LINES_MAX

@@ -1,4 +1,4 @@
-"""What a topic may be called."""
+"""Legal and illegal topic names."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ and wakes the follower once."""
 Complete = Callable[[memoryview, "ServerConnection"], object]
 """Completes a parked request through handlers.fetch."""
 Ends = tuple[list[int], list[int], list[int]]
-"""What `kernel.partitions_to_read` returns."""
+"""The result of `kernel.partitions_to_read`."""
 
 
 class Wanted(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a fetched response says about the messages that a follower has above its HW."""
+"""Compares a follower's messages above its HW with a fetched response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster does when all its brokers start, or stop, at once: it elects no leaders.
+"""A cluster elects no leaders while all its brokers start, or stop, at once.
 
 The first broker that registers becomes the controller, and elects leaders among the brokers that it
 sees. With Kafka's defaults it elects a replica that is not in sync if those in sync are still

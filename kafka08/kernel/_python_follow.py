@@ -44,7 +44,7 @@ class FollowerState:
 
 
 LeftFetched = tuple[FollowerState, int, int, Buffer]
-"""What the caller must look at: a partition, its error code, the leader's HW, and the set."""
+"""A set that the caller must look at: a partition, its error code, the leader's HW, and the set."""
 
 
 def append_fetched(

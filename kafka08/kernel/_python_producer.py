@@ -1,4 +1,4 @@
-"""What the producers do for each message: its tuple, its partition, its place in a batch or queue,
+"""The producers' work for each message: its tuple, its partition, its place in a batch or queue,
 its callback: the Python twin of `_producer.pxi`."""
 
 from __future__ import annotations

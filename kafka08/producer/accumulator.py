@@ -69,7 +69,7 @@ class PartitionQueue(kernel.OpenSet):
 
 @dataclass(slots=True)
 class Readiness:
-    """What the sender can send now.
+    """The brokers to which the sender can send now.
 
     leaders         brokers for which at least one batch is sendable
     unknown_leaders topics with a batch to send, but without a known leader

@@ -76,7 +76,7 @@ class NetworkClient:
         self.wake_up = self._poller.wake_up
         """End the current `poll`, or the next one, at once. Any thread."""
         self._events: list[NetworkEvent] = []
-        """What happened since the last `poll`, in order."""
+        """The events since the last `poll`, in order."""
 
     def is_ready(self, address: Address, now: float) -> bool:
         """Whether a request can be sent there; if not, start to connect once the backoff is
@@ -92,7 +92,7 @@ class NetworkClient:
         return channel is not None and channel.state is State.OPEN
 
     def versions(self, address: Address) -> VersionRanges:
-        """What the broker at an address that was connected served last."""
+        """The versions that the broker at a connected address served last."""
         return self._channels[address].versions
 
     def least_loaded(self, addresses: Iterable[Address], now: float) -> Address | None:

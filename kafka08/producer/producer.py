@@ -114,7 +114,7 @@ class Producer(Closeable):
                 self._handler.handle(batch)
 
     def metrics(self) -> dict[str, dict[str, float]]:
-        """What became of the messages so far, by the names of 0.8 in JMX: `ProducerTopicMetrics`,
+        """The counts of the messages so far, by the names of 0.8 in JMX: `ProducerTopicMetrics`,
         `ProducerStats`, `ProducerRequestMetrics`, each topic's and each broker's as
         `<group>.<topic>` and `<group>.<host>:<port>`; with async `ProducerSendThread`. Rates and
         means are of the last 30 to 60 seconds, times in ms. BytesPerSec counts message sets as they

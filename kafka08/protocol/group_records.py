@@ -34,7 +34,7 @@ class StoredMember:
     rebalance_timeout_ms: Int32
     session_timeout_ms: Int32
     subscription: NotNullBytes
-    """What the member sent for the group's protocol."""
+    """The member's subscription for the group's protocol."""
     assignment: NotNullBytes
 
 

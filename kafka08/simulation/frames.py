@@ -1,4 +1,4 @@
-"""What the bytes of a connection are, as far as their beginning tells."""
+"""Describes the bytes of a connection, as far as their beginning tells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What garbage collection in Spark's Pythons need not look at."""
+"""Objects that garbage collection in Spark's Pythons need not look at."""
 
 from __future__ import annotations
 

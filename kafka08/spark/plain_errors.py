@@ -35,7 +35,7 @@ ADVICE: Final[Advice] = {
     InvalidMessage: "kafka08 log check finds the damage on the broker; offsetRanges reads the "
     "offsets around it.",
 }
-"""What to do about errors of a read that do not say it themselves."""
+"""Advice for errors of a read that have none themselves."""
 WRITE_ADVICE: Final[Advice] = {
     **OF_CLUSTERS,
     UnknownTopicOrPartition: "Correct the topic of the rows, or make it with kafka08 topic create.",

@@ -67,7 +67,7 @@ REPLACED_BY_RANGES: Final = frozenset(
 )
 """Options, in lower case, of which exact ranges are the outcome."""
 READ_SCHEMA: Final = "topic STRING, partition INT, offset BIGINT, key BINARY, value BINARY"
-"""What a read writes. The source does not read other columns: Spark itself prunes none."""
+"""The columns that a read writes. The source reads no others: Spark itself prunes none."""
 
 
 def plan_read(options: Mapping[str, str]) -> list[OffsetRange]:

@@ -1,4 +1,4 @@
-"""What the Python of a Spark worker says about itself.
+"""The report of a Spark worker's Python about itself.
 
 Its text is sent to Pythons that may not have kafka08, so only `describe` imports anything of it.
 """

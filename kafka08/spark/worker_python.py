@@ -41,7 +41,7 @@ MOST_TASKS: Final = 200
 JOB_TAG: Final = "kafka08-workers"
 INSTALL: Final = "install kafka08[spark] there"
 CAUSE: Final = re.compile(r"Cannot run program [^\n]*|\[PYTHON_VERSION_MISMATCH\][^\n]*")
-"""What Spark says of a worker's Python that cannot start, or is not the driver's."""
+"""Spark's errors for a worker's Python that cannot start, or is not the driver's."""
 
 _checked: Final[set[tuple[str, str]]] = set()
 """(id of an application, path of its workers' Python) that were asked."""
@@ -139,7 +139,7 @@ def warn_of_twin_here() -> None:
 
 @cache
 def python_here(executable: str) -> dict[str, str]:
-    """What that Python of this machine says of itself."""
+    """The report of that Python of this machine."""
     found = which(executable)
     if found == sys.executable:
         return worker_probe.describe()
@@ -158,7 +158,7 @@ def python_here(executable: str) -> dict[str, str]:
 
 
 def pythons_of_workers(context: SparkContext) -> list[dict[str, str]]:
-    """What the Pythons of a cluster's workers say of themselves, by a job of one small task for
+    """The reports of the Pythons of a cluster's workers, by a job of one small task for
     each core. Empty, with a log line, if no executor was there within SECONDS. ConfigError if the
     Python does not start there."""
     tasks = min(context.defaultParallelism, MOST_TASKS)

@@ -1,4 +1,4 @@
-"""What is said of brokers, from registrations and descriptions of topics."""
+"""Descriptions of brokers, from registrations and descriptions of topics."""
 
 from __future__ import annotations
 

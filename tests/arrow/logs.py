@@ -104,7 +104,7 @@ class LogCluster(FakeCluster):
 
 
 def rows(reader: RangeReader) -> list[Row]:
-    """What a reader yields of its range, as (offset, key, value)."""
+    """The messages of a reader's range, as (offset, key, value)."""
     return [
         (message.offset, message.key, message.value)
         for fetched in reader

@@ -1,4 +1,4 @@
-"""What is missing of a range, and what is left of it."""
+"""The missing and the remaining part of a range."""
 
 from __future__ import annotations
 

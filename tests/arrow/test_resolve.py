@@ -1,4 +1,4 @@
-"""What options mean in offsets: by time at the grain of segments, committed, and what is lost."""
+"""Options become offsets: by time at the grain of segments, committed, and lost ones."""
 
 from __future__ import annotations
 

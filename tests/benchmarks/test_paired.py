@@ -1,4 +1,4 @@
-"""What paired turns tell of a small difference on a machine that changes."""
+"""Paired turns show a small difference on a machine whose speed changes."""
 
 from __future__ import annotations
 

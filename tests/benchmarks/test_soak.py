@@ -1,4 +1,4 @@
-"""What a soak leaves in its log, however it ends."""
+"""A soak's log is complete, however the soak ends."""
 
 from __future__ import annotations
 

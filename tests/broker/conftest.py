@@ -1,4 +1,4 @@
-"""What tests of the broker share."""
+"""Fixtures of the broker's tests."""
 
 from __future__ import annotations
 

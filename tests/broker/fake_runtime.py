@@ -89,7 +89,7 @@ class FakeRuntime:
         self.native_jobs: list[Callable[[], None]] = []
         self.spawned: list[str] = []
         self.dial: Callable[[Address, Any], Stream] = no_network
-        """What `connect` does; a test may give its own."""
+        """The action of `connect`; a test may give its own."""
         self.timers_set = 0
         """How often a timer was set: what a real broker would have woken up for."""
         self._calls: list[tuple[float, int, FakeHandle]] = []

@@ -111,7 +111,7 @@ class FakeCluster:
         return [(m.key, m.value) for m in message_set.decode(self.logs.get(tp, b""))]
 
     def respond(self, broker_id: int, request: Request) -> Response | None:
-        """What broker `broker_id` says to `request`."""
+        """The response of broker `broker_id` to `request`."""
         match request:
             case MetadataRequest():
                 return self._metadata(request)

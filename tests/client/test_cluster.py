@@ -51,7 +51,7 @@ def client(cluster: FakeCluster) -> ClusterClient:
 def log_ends(
     connection: Connection, wanted: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | ApiError]:
-    """What `ask_leaders` is given here: the log ends of the partitions that one broker leads."""
+    """The request of `ask_leaders` here: the log ends of the partitions that one broker leads."""
     response = connection.send(offsets_request(wanted))
     assert isinstance(response, OffsetsResponse)
     return {
@@ -298,7 +298,7 @@ def test_a_closed_client_says_so(client: ClusterClient) -> None:
 
 
 def test_threads_do_not_share_a_connection(cluster: FakeCluster, client: ClusterClient) -> None:
-    """What one has lent, another does not get."""
+    """A connection that is lent is not lent again."""
     broker = client.leader(T0)
     with client.connection(broker) as one, client.connection(broker) as other:
         assert one is not other

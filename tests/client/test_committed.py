@@ -1,4 +1,4 @@
-"""What the responses about a group's committed offsets mean."""
+"""Responses about a group's committed offsets, and their meaning."""
 
 from __future__ import annotations
 

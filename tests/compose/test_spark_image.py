@@ -25,7 +25,7 @@ POD = {
     "SPARK_DRIVER_BIND_ADDRESS": "10.0.0.8",
     "SPARK_HOME": "/opt/spark",
 }
-"""What Spark sets in its pods (org.apache.spark.deploy.k8s.Constants)."""
+"""Variables that Spark sets in its pods (org.apache.spark.deploy.k8s.Constants)."""
 
 
 def started_by(directory: Path, *arguments: str) -> list[str]:

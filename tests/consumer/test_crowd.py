@@ -8,8 +8,8 @@ from tests.consumer.groups import PaperCluster
 
 MEMBERS = 24
 EVENTS_MAX = 60
-"""What a member may ask besides one read of each registration: a few requests for each round of a
-rebalance, of which there are about as many as moments in which somebody came."""
+"""The requests that a member may send besides one read of each registration: a few for each round
+of a rebalance, of which there are about as many as moments in which a member joined."""
 
 
 def test_guarantee_8_a_crowd_settles_and_so_does_half_of_it(zk: ZkClient, zk_connect: str) -> None:

@@ -1,4 +1,4 @@
-"""What the demo's Spark stages compare, and what they leave behind, without a Spark."""
+"""The demo's Spark stages compare and clean up, tried without Spark."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ GAP = "…"
 
 
 def quoted() -> list[str]:
-    """What stands in backquotes in the first column, but for commands and keys."""
+    """The texts in backquotes in the first column, but for commands and keys."""
     columns = [row.split(" | ")[0] for row in PAGE.splitlines() if row.startswith("| ")]
     texts = [text for column in columns for text in re.findall(r"`([^`]+)`", column)]
     is_command = re.compile(r"kafka08 |--|[a-z.]+=|[a-z]+(\.[a-z]+)+$")
@@ -39,7 +39,7 @@ def templates() -> Iterator[str]:
 
 ALL = list(templates())
 OF_THE_SYSTEM = {"No space left on device", "Leader: -1", "Leader: none", "out of sync"}
-"""What is printed as it is and put together from parts."""
+"""Texts that are printed as they are, and put together from parts."""
 
 
 @pytest.mark.parametrize("text", quoted())

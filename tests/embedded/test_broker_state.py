@@ -1,4 +1,4 @@
-"""What is said of a broker."""
+"""The text about the state of a broker."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NOW_MS = 1_700_000_000_000
 
 
 class History(NamedTuple):
-    """What `verdict_of` takes."""
+    """The arguments of `verdict_of`."""
 
     commits: list[Commit]
     log_ends: list[int]

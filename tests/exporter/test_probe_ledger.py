@@ -1,4 +1,4 @@
-"""What a probe counts of the fate of each message."""
+"""A probe counts the fate of each message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = {
 
 
 def counted(ledger: ProbeLedger, partition: int = 0) -> dict[str, float]:
-    """What is not 0 of a partition, by short names."""
+    """The counts of a partition that are not 0, by short names."""
     values = dict(line.rsplit(" ", 1) for line in text_of(ledger.families()).splitlines())
     found = {
         short: float(values.get(f'kminion_end_to_end_{name}{{partition_id="{partition}"}}', 0))

@@ -1,4 +1,4 @@
-"""What a reader asks of brokers, and which."""
+"""A reader sends the expected requests to the expected brokers."""
 
 from __future__ import annotations
 

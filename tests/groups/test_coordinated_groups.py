@@ -67,7 +67,7 @@ class Kafka08:
         )
 
     def __call__(self, *words: str, zookeeper: bool = False) -> str:
-        """What a command prints that must succeed."""
+        """The output of a command that must succeed."""
         done = self.run(*words, zookeeper=zookeeper)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -287,7 +287,7 @@ def test_a_plan_that_is_no_plan_is_refused(kafka08: Kafka08, tmp_path: Path) -> 
 
 @pytest.fixture
 def live(cluster: EmbeddedCluster) -> Iterator[Live]:
-    """What the console has read of the cluster."""
+    """The console's view of the cluster."""
     connect = cluster.zookeeper.connect_string
     with Live(connect, Watch(connect), THREADS) as live:
         live.look()

@@ -1,4 +1,4 @@
-"""What members of a migrating group were handed, and what its stores held: nothing may be skipped.
+"""Deliveries to members of a migrating group, and its stored offsets: no message may be skipped.
 
     history = OffsetHistory()
     history.handed(tp, offset)                          in the order in which members got them

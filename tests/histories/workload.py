@@ -102,7 +102,7 @@ class Workload:
         return counts
 
     def problems(self) -> list[str]:
-        """What the history breaks, given what can be read now."""
+        """Rules that the history breaks, given the messages that can be read now."""
         assert not self.failures, self.failures
         return self.history.problems({tp: self._read_all(tp) for tp in self._partitions})
 

@@ -26,7 +26,7 @@ CLIENT_KEYS: Final[dict[str, dict[str, str | int | bool]]] = {
     "0.9.0": {"api.version.request": False, "broker.version.fallback": "0.9.0", "log_level": 0},
     "0.10.2": {"log_level": 0},
 }
-"""What librdkafka needs to speak to a broker of a level: nothing, from 0.10 on."""
+"""Settings with which librdkafka speaks to a broker of a level: none from 0.10 on."""
 SESSION_TIMEOUT_S: Final = 6
 FENCED: Final = {
     KafkaError.UNKNOWN_MEMBER_ID,

@@ -1,4 +1,4 @@
-"""What tests of the KafkaConsumer on brokers of ours share: the cluster, and reading from it."""
+"""The cluster of the tests of the KafkaConsumer on our brokers, and reading from it."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def await_coordinator(address: tuple[str, int]) -> None:
 
 
 def check_znodes(store: ClusterStore) -> None:
-    """What version 0 wrote, and the offsets topic's configuration as 0.8.2.2 writes it."""
+    """The offsets of version 0, and the offsets topic's configuration as 0.8.2.2 writes it."""
     assert GroupStore(store.zk).offsets(
         GROUP, [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 99)]
     ) == {

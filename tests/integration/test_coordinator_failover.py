@@ -25,7 +25,7 @@ PART = 300
 OFFSETS_PARTITIONS = 4
 ZOOKEEPER_TIMEOUT_S = 3
 ELECTION_S = 2.0
-"""What the controller and the load of the new coordinator may take on a busy machine."""
+"""Time for the controller and the load of the new coordinator on a busy machine."""
 
 
 @pytest.fixture(scope="module", params=["0.9.0", "0.10.2"])

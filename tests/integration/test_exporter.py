@@ -129,7 +129,7 @@ def write(cluster: EmbeddedCluster, topic: str, data: bytes) -> None:
 
 
 def late_by(cluster: EmbeddedCluster, topic: str, offset: int) -> float | None:
-    """What the first look says of a group that committed `offset`; None: nothing."""
+    """The first view of a group that committed `offset`; None: nothing."""
     connect = cluster.zookeeper.connect_string
     with ZkClient(connect) as zk:
         zk.put(f"/consumers/late/offsets/{topic}/0", str(offset))

@@ -1,4 +1,4 @@
-"""What a KafkaConsumer reads without a group: order, limits, seeks, pauses, lag, interceptors. On
+"""A KafkaConsumer reads without a group: order, limits, seeks, pauses, lag, interceptors. On
 brokers of ours at each level that has groups."""
 
 from __future__ import annotations

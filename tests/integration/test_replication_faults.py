@@ -144,7 +144,7 @@ FAULTS: dict[str, Callable[[EmbeddedCluster, str], object]] = {
     "torn tail": torn_tail,
     "ZooKeeper restarts": restart_zookeeper,
 }
-"""What may happen while two brokers go on: the workload must make progress before it is healed."""
+"""Faults with which two brokers go on: the workload must make progress before it is healed."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -38,7 +38,7 @@ class AssignorOracle(JavaOracle):
     def assignment(
         self, znodes: Mapping[str, str], strategy: str, group: str, members: Iterable[str]
     ) -> Assignment:
-        """What all the members together choose; an assertion that no two choose the same. Refused
+        """The assignment of all members together; an assertion that no two choose the same. Refused
         if any of them throws."""
         asked = list(members)
         self._send(

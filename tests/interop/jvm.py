@@ -53,7 +53,7 @@ JAVA_FLAGS = (
     "-XX:+UseSerialGC",
     f"-Dlog4j.configuration=file:{HERE / 'log4j.properties'}",
 )
-"""What 0.8.2.2 needs on Java 17 (it unmaps index buffers by reflection), and our logger."""
+"""Options that 0.8.2.2 needs on Java 17 (it unmaps index buffers by reflection), and our logger."""
 TOOL_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dkafka08.log.level=WARN")
 SERVER_FLAGS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dkafka08.log.level=INFO")
 """The quick compiler alone: a server of a test lives for seconds. Benchmarks have both."""
@@ -65,7 +65,7 @@ class JvmMissing(Exception):
 
 
 class ToolResult(NamedTuple):
-    """What a finished tool left behind. `rc` is its exit code."""
+    """The output of a finished tool. `rc` is its exit code."""
 
     rc: int
     stdout: str
@@ -226,7 +226,7 @@ class JvmProcess(ManagedProcess):
         assert self.running, self.describe_failure()
 
     def output(self) -> str:
-        """What it has written since its last start."""
+        """Its output since its last start."""
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")

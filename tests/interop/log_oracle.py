@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parent / "LogOracle.java"
 
 
 class Appended(NamedTuple):
-    """What the log says of an append."""
+    """The log's result of an append."""
 
     first_offset: int
     last_offset: int

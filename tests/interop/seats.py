@@ -33,7 +33,7 @@ CONFIG = {
 
 
 class Release(NamedTuple):
-    """What the brokers of a cluster are: the JVM's jars, the level of ours, and keys for all."""
+    """The brokers of a cluster: the JVM's jars, the level of ours, and keys for all."""
 
     pom: Path = POM
     level: str = "0.8.2"
@@ -108,7 +108,7 @@ class Seat:
         until(is_there, f"broker {self.id} to register")
 
     def output(self) -> str:
-        """What the broker has written to its log, all starts together."""
+        """The broker's output to its log, all starts together."""
         process = self._jvm if self._jvm.running else self._ours.process
         return process.log.read_text(errors="replace")
 

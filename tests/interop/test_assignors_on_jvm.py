@@ -78,7 +78,7 @@ def znodes(members: Mapping[str, Subscription], sizes: Mapping[str, int]) -> dic
 def our_assignment(
     members: Mapping[str, Subscription], sizes: Mapping[str, int], strategy: str
 ) -> Assignment:
-    """What all members together choose by our code."""
+    """The assignment of all members together, by our code."""
     partitions = {topic: tuple(range(size)) for topic, size in sizes.items()}
     view = GroupView(dict(members), tuple(sorted(sizes)), partitions)
     chosen: Assignment = {}

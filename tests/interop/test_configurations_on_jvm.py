@@ -1,4 +1,4 @@
-"""What 0.10.2.2's own configuration takes and refuses, ours does at level 0.10.2."""
+"""At level 0.10.2 our configuration accepts and refuses the same values as that of 0.10.2.2."""
 
 from __future__ import annotations
 

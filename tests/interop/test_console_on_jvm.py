@@ -1,4 +1,4 @@
-"""What the console reads of a JVM broker of 0.8.2.2."""
+"""The console reads a JVM broker of 0.8.2.2."""
 
 from __future__ import annotations
 

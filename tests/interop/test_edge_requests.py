@@ -1,4 +1,4 @@
-"""What tests/broker holds our broker to is what the real one does."""
+"""The real broker does what tests/broker expects of ours."""
 
 from __future__ import annotations
 

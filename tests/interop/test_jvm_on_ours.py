@@ -18,7 +18,7 @@ from tests.interop.jvm import run_tool
 
 CODECS = ["none", "gzip", "snappy", "lz4"]
 CONFLUENT = {"broker.version.fallback": "0.8.2.2", "api.version.request": False}
-"""What tells librdkafka to speak as 0.8 does, without asking for versions."""
+"""librdkafka speaks as 0.8 does with these, without asking for versions."""
 
 
 @pytest.fixture(scope="module", params=["0.8.2", "0.10.2"])
@@ -30,7 +30,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
 
 
 def tool(main_class: str, *args: str, stdin: str = "") -> str:
-    """What a tool of 0.8.2.2 prints; it must succeed."""
+    """The output of a tool of 0.8.2.2, which must succeed."""
     result = run_tool(main_class, *args, stdin=stdin)
     assert result.rc == 0, f"{main_class} {args}: {result}"
     return result.stdout

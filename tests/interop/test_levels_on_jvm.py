@@ -198,7 +198,7 @@ CREATIONS = {
 
 
 EXPECTED: dict[str, int] = {}
-"""What the JVM controller answered."""
+"""The response of the JVM controller."""
 
 
 @pytest.mark.parametrize("name", CREATIONS)

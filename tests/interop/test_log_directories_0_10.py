@@ -133,8 +133,8 @@ def stores_magic_1(seat: Seat) -> bool:
 
 
 def complaints_of_the_jvm(directory: Path, pom: Path = POM_0_10_2) -> list[str]:
-    """What DumpLogSegments of a release has against the files of a partition. Later releases expect
-    the last offset of a compressed set in an index; brokers before 0.11 write the first."""
+    """The complaints of a release's DumpLogSegments about the files of a partition. Later ones
+    expect the last offset of a compressed set in an index; brokers before 0.11 write the first."""
     paths = sorted(
         p
         for p in directory.iterdir()

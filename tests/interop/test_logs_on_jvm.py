@@ -39,7 +39,7 @@ ERRORS: dict[type[ApiError], set[str]] = {
     MessageSizeTooLarge: {"RecordTooLargeException"},
     MessageSetSizeTooLarge: {"RecordBatchTooLargeException"},
 }
-"""What 0.10.2.2 throws; anything else is -1 to a producer."""
+"""The errors that 0.10.2.2 throws; any other is -1 to a producer."""
 Message = tuple[bytes | None, bytes | None]
 
 
@@ -154,7 +154,7 @@ class Sets:
         return message_set.encode(messages, codec, 0, magic, times)
 
     def odd(self, now_ms: int) -> bytes:
-        """What no good client sends."""
+        """Sets that no good client sends."""
         magic = self.rng.randrange(2)
         codec = self.rng.choice(CODECS)
         data = bytearray(self.a_set(now_ms, magic, codec, keyed=False))

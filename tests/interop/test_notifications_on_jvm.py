@@ -1,4 +1,4 @@
-"""What brokers leave in ZooKeeper for each other: JVM 0.10.2.2 and ours read each other's."""
+"""JVM 0.10.2.2 and our brokers read each other's notifications in ZooKeeper."""
 
 from __future__ import annotations
 

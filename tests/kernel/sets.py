@@ -56,7 +56,7 @@ def wrapper(
 
 
 def unpack(codec: int, value: Buffer) -> bytes:
-    """What tests pass as `decompress`; ValueError on anything that `wrapper` did not make."""
+    """The `decompress` of the tests; ValueError on anything that `wrapper` did not make."""
     reader = zlib.decompressobj()
     try:
         data = reader.decompress(value, 1 << 20)

@@ -13,7 +13,7 @@ FIELDS = tuple(name for name in SegmentTail.__slots__ if name != "write")
 
 
 class File:
-    """What was written, as (position, bytes); `fails`: nothing is."""
+    """The writes, as (position, bytes); none if it `fails`."""
 
     def __init__(self) -> None:
         self.written: list[tuple[int, bytes]] = []

@@ -29,7 +29,7 @@ def produce(
     acks: int = 1,
     count_max: int = 10,
 ) -> Any:
-    """What `append_produced` says to a request of a set for each of these."""
+    """The result of `append_produced` for a request of a set for each of these."""
     known = {b"t": dict(enumerate(leaders))}
     return kernel.append_produced(request_of(sets, acks), known, now_ms, count_max)
 

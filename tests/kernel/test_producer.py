@@ -1,4 +1,4 @@
-"""What the producers do for each message: tuples, routes, batches, queues and callbacks."""
+"""The producers' work for each message: tuples, routes, batches, queues and callbacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLED = "called"
 
 
 class Pair(NamedTuple):
-    """What a ColumnBuffer takes in these tests."""
+    """The limits of a ColumnBuffer in these tests."""
 
     left: Any
     right: Any = None

@@ -201,7 +201,7 @@ def test_both_kernels_read_broken_requests_alike(
 
 
 def read_produced(kernel: ModuleType, payload: memoryview) -> object:
-    """What is read of a Produce request, with names for the partitions."""
+    """The parts of a Produce request that were read, with names for the partitions."""
     known = without_leaders(kernel)
     names = {id(p): KNOWN[topic][n] for topic, of in known.items() for n, p in of.items()}
     read = kernel.append_produced(payload, known, 0, COUNT_MAX)

@@ -18,7 +18,7 @@ from tests.kernel.conftest import native_or_skip
 from tests.kernel.tails import File, a_leader, a_tail, an_index
 
 BYTES = bytes(number % 251 for number in range(1000))
-"""What is in the segment: base offset 5, LEO 40, the last set from offset 30 on at position 900."""
+"""The segment: base offset 5, LEO 40, the last set from offset 30 on at position 900."""
 ENOUGH = 1 << 20
 
 
@@ -48,7 +48,7 @@ def respond(
     version: int = 0,
     high_watermarks: list[int] | None = None,
 ) -> bytes | None:
-    """What `respond_to_follower` returns to a request for each of these."""
+    """The result of `respond_to_follower` for a request for each of these."""
     positions = [-1] * len(offsets) if positions is None else positions
     limits = [ENOUGH] * len(offsets) if limits is None else limits
     payload = payload_of(offsets, limits, version)

@@ -186,7 +186,7 @@ def budget(kernel: ModuleType, data: bytes) -> Any:
 
 
 def gather(iterator: Any, show: Callable[[Any], Any]) -> list[Any]:
-    """What an iterator gives, its error last."""
+    """The items of an iterator, its error last."""
     found = []
     try:
         for item in iterator:

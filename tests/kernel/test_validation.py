@@ -1,4 +1,4 @@
-"""What a leader from 0.9 on asks of messages, and what it writes into them."""
+"""A leader from 0.9 on validates messages, and writes offsets and timestamps into them."""
 
 from __future__ import annotations
 

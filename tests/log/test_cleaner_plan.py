@@ -1,4 +1,4 @@
-"""What the cleaner decides, from numbers alone."""
+"""The cleaner decides from numbers alone."""
 
 from __future__ import annotations
 

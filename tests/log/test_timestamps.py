@@ -1,4 +1,4 @@
-"""What a log of level 0.10.2 stores for a produced set."""
+"""A log of level 0.10.2 stores produced sets with their timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of this room share."""
+"""Fixtures of the migration's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the way of members with a coordinator, on groups made of values."""
+"""Reasons against members with a coordinator, on groups made of values."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def run(
     *responses: Failures,
     settings: MirrorSettings = MirrorSettings(),
 ) -> tuple[list[object], MirrorCounts]:
-    """What stream and target saw, and the counts."""
+    """The calls of stream and target, and the counts."""
     log: list[object] = []
     stats = MirrorStats()
     stream, target = FakeStream(log, *found), FakeTarget(log, *responses)

@@ -442,7 +442,7 @@ def test_a_client_that_ends_its_side_gets_the_response_of_a_parked_request(serve
 
 
 def test_an_abandoned_request_is_told_from_one_with_others_behind_it(served: Served) -> None:
-    """What a client sent later does not count as its end; the end of its side does."""
+    """Later bytes of a client do not count as its end; the end of its side does."""
     with served.connect() as client, served.connect() as silent:
         client.sendall(frame(b"park") + frame(b"next"))
         until(lambda: len(served.parked) == 1)

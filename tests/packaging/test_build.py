@@ -27,7 +27,7 @@ def test_checksums_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
 
 
 def test_an_sbom_is_about_the_project() -> None:
-    """What it requires is left as components, and no path of the machine that built it."""
+    """It keeps the requirements as components, and no path of the machine that built it."""
     archive = {"type": "distribution", "url": "file:///home/x/kafka08.whl"}
     site = {"type": "website", "url": "https://kazoo.example"}
     components = [

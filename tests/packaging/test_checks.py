@@ -1,4 +1,4 @@
-"""What scripts/release refuses."""
+"""scripts/release refuses a source that is not ready."""
 
 from __future__ import annotations
 

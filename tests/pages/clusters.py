@@ -11,7 +11,7 @@ from kafka08.structs import Broker, TopicPartition
 
 NOW = 1_700_000_000_000
 HOSTILE = """</script><script>document.title = "owned"</script><img src=x onerror="owned()">"""
-"""What somebody may call a group, or put into a message."""
+"""Text that could be a group's name, or in a message."""
 BROKERS = {n: Broker(n, f"kafka{n}", 9092) for n in (1, 2, 3)}
 
 

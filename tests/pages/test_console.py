@@ -75,7 +75,7 @@ def test_too_many_parameters_are_refused() -> None:
 
 
 def test_the_state_is_sent_once() -> None:
-    """Who has it gets nothing until the next look."""
+    """A client that has it gets nothing until the next look."""
     live, app = console(view(1))
     live.look()
     number = Got(app, "/api/state").json()["number"]

@@ -1,4 +1,4 @@
-"""What both pages show, from views alone."""
+"""The content of both pages, from views alone."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class TcpCluster(FakeCluster, Closeable):
         self.is_later = False
         """Brokers of 0.10.2 say that they serve Produce 3, as those from 0.11 on do."""
         self.log_append_time_ms = -1
-        """What brokers of 0.10.2 set as the time of messages."""
+        """The time that brokers of 0.10.2 set in messages."""
         self.cuts: deque[int] = deque()
         self.response_sizes: set[int] = set()
         self.guilty = b""

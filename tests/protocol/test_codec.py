@@ -190,7 +190,7 @@ def test_0_10_reads_by_the_schemas_of_the_java_library() -> None:
 
 
 class TestStrings:
-    """What the JVM does with strings that are not quite strings (kafka.api.ApiUtils)."""
+    """Malformed strings are decoded as by the JVM (kafka.api.ApiUtils)."""
 
     def test_bytes_that_are_not_utf8_become_replacement_characters(self) -> None:
         """Decoding equals `new String(bytes, "UTF-8")`, and the result can be encoded again."""

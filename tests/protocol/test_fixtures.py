@@ -113,7 +113,7 @@ def assert_means(stated: Any, message: Any) -> None:
 
 
 def asked(exchange: Exchange) -> tuple[type[Request], int]:
-    """What class and version the request of an exchange was read as."""
+    """Class and version as which the request of an exchange was read."""
     _, request = decode_request(exchange, exchange.request[SIZE.size :])
     return type(request), request.version
 

@@ -24,7 +24,7 @@ def stream(*payloads: bytes) -> bytes:
 
 
 def receive(reader: FrameReader, data: bytes) -> list[bytes]:
-    """What a server does with bytes that arrived: into the buffer, payloads out, release."""
+    """Treats bytes that arrived as a server does: into the buffer, payloads out, release."""
     payloads = []
     while data:
         room = reader.buffer()

@@ -1,4 +1,4 @@
-"""What each level serves, against what real brokers of that age listed, answered and refused."""
+"""Each level serves and refuses what real brokers of that release listed, answered and refused."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ PRODUCED = list(produced())
 
 
 def rules_of(topic: str) -> Rules:
-    """What the captured topics were made with."""
+    """The configuration of the captured topics."""
     return Rules(
         magic=0 if topic.startswith("b-m0") else 1,
         log_append_time=topic in APPEND_TIME_TOPICS,
@@ -111,7 +111,7 @@ def test_response_is_that_of_0_10_2_2(one: Produced) -> None:
 
 
 def stored(topic: str) -> bytes:
-    """What is in the log after all captured sets of a topic."""
+    """The content of the log after all captured sets of a topic."""
     sets = (one for one in PRODUCED if one.topic == topic and not one.error_code)
     taken = (prepare_produced(one) for one in sets if one.name != REFUSED_BY_US)
     return b"".join(bytes(prepared.data) for prepared in taken)

@@ -1,4 +1,4 @@
-"""What counts as received and committed by a ZooKeeper group."""
+"""Messages that count as received and committed by a ZooKeeper group."""
 
 from __future__ import annotations
 

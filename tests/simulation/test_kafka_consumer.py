@@ -324,7 +324,7 @@ def poll_in_vain(consumer: KafkaConsumer) -> None:
 
 
 def poll_patiently(consumer: KafkaConsumer) -> list[Any]:
-    """What a poll returns; nothing while it fails."""
+    """The messages of a poll; none while it fails."""
     try:
         return consumer.poll(1.0)
     except KafkaError:

@@ -1,4 +1,4 @@
-"""What a power failure leaves on the disk that is kept in memory."""
+"""A power failure on the disk that is kept in memory."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_a_seed_means_one_run(hash_seed: str) -> None:
 
 
 def output_of(program: str, hash_seed: str = "0") -> str:
-    """What a program prints in a process of its own."""
+    """The output of a program in a process of its own."""
     result = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

@@ -1,4 +1,4 @@
-"""Who runs when, and what time it is."""
+"""The order of tasks, and the simulated time."""
 
 from __future__ import annotations
 

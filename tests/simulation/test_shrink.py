@@ -20,7 +20,7 @@ def outcome(verdict: str | None) -> Outcome:
 
 
 def shrunk(plan: Plan, needs: set[int], runs_max: int = 10_000) -> tuple[Plan, int]:
-    """What is left of a plan that fails if it has these faults and a group, and how many runs it
+    """The rest of a plan that fails if it has these faults and a group, and how many runs it
     took."""
     runs: list[Plan] = []
 

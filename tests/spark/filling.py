@@ -34,7 +34,7 @@ def pair(partition: int, offset: int) -> Pair:
 
 
 def rows_of(partition: int, start: int, until: int) -> list[Row]:
-    """What a read of [start, until) must give, as (partition, offset, key, value)."""
+    """The expected result of a read of [start, until), as (partition, offset, key, value)."""
     return [(partition, offset, *pair(partition, offset)) for offset in range(start, until)]
 
 

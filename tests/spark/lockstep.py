@@ -25,7 +25,7 @@ DRIVER: Final = "tests.spark.stream_driver"
 ROOT: Final = Path(__file__).parent.parent.parent
 PIPE_BYTES: Final = 4096
 READ_BYTES: Final = 512
-"""What we look for must be in the first LINE_BYTES - PIPE_BYTES - READ_BYTES bytes of a line."""
+"""The text to find must be in the first LINE_BYTES - PIPE_BYTES - READ_BYTES bytes of a line."""
 assert LINE_BYTES - PIPE_BYTES - READ_BYTES > 1000
 DEADLINE_S: Final = 100.0
 

@@ -42,7 +42,7 @@ def register_points(spark: SparkSession) -> None:
 
 
 def reach(directory: Path, step: str) -> None:
-    """What the test wants at `step` happens, in this process."""
+    """Do what the test wants at `step`, in this process."""
     kill, hold = directory / f"kill-{step}", directory / f"hold-{step}"
     if kill.exists():
         kill.unlink()

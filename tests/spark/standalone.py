@@ -22,7 +22,7 @@ DRIVER = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""What a driver on this machine sets."""
+"""Settings of a driver on this machine."""
 
 
 class StandaloneSpark(Startable):

@@ -1,4 +1,4 @@
-"""What the tasks of one worker share: connections, and what is known of the cluster."""
+"""The tasks of one worker share connections and metadata."""
 
 from __future__ import annotations
 

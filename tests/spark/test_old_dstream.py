@@ -213,7 +213,7 @@ class FakeCluster:
 
 
 class Intervals:
-    """What Spark does with the batches of a stream: interval 0, 1 and so on, of a second each."""
+    """Runs the batches of a stream as Spark does: interval 0, 1 and so on, of a second each."""
 
     def __init__(self) -> None:
         self.cluster = FakeCluster()

@@ -1,4 +1,4 @@
-"""What the sink's tasks send to a JVM broker of 0.10.2.2, without a Spark around them."""
+"""The sink's tasks send to a JVM broker of 0.10.2.2, without Spark around them."""
 
 from __future__ import annotations
 

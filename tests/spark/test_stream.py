@@ -69,7 +69,7 @@ class Job:
         return _numbers(self.checkpoint / "commits")
 
     def end_of(self, batch: int) -> dict[str, Any]:
-        """What the checkpoint says of the end of a batch."""
+        """The end of a batch in the checkpoint."""
         text = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
         end: dict[str, Any] = json.loads(text)
         return end

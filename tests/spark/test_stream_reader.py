@@ -226,7 +226,7 @@ def test_loss_lists_everything() -> None:
 
 
 class Creations(TopicCreations):
-    """What ZooKeeper says, set by the test."""
+    """ZooKeeper's content, set by the test."""
 
     def __init__(self, **transactions: int) -> None:
         super().__init__("z1:2181")

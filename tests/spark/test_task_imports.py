@@ -1,4 +1,4 @@
-"""What a task imports: a worker of a cluster needs no library of brokers, tools or ZooKeeper."""
+"""A worker of a cluster needs no library of brokers, tools or ZooKeeper."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(task(), *sys.modules)
 
 
 def run_in_a_worker(task: Callable[[], int]) -> int:
-    """What `task` returns where it is unpickled into a new Python; fails if that imports too
+    """The result of `task` where it is unpickled into a new Python; fails if that imports too
     much."""
     text = base64.b64encode(cloudpickle.dumps(task)).decode()  # type: ignore[no-untyped-call]
     done = subprocess.run(

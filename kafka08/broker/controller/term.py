@@ -266,7 +266,7 @@ class Term:
         )
 
     def registration(self, broker_id: int) -> nodes.BrokerRegistration | None:
-        """What this term last read in /brokers/ids of the broker. Never switches."""
+        """The broker's registration as this term last read it in /brokers/ids. Never switches."""
         return self._registrations.get(broker_id)
 
     def shut_down(self, broker_id: int) -> set[TopicPartition]:

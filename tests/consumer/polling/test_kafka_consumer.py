@@ -1,4 +1,4 @@
-"""What a KafkaConsumer refuses before it asks any broker."""
+"""A KafkaConsumer refuses wrong calls before it asks any broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a poll, an iteration and a batch take of fetched sets, and which offsets they leave."""
+"""A poll, an iteration and a batch take messages of fetched sets, and leave the right offsets."""
 
 from __future__ import annotations
 
