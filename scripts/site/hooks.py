@@ -45,6 +45,8 @@ CODE: Final = re.compile(r"<code>[^<]*</code>")
 JOINT: Final = re.compile(r"(?<=[A-Za-z][._,:/=])(?=\w)")
 """Where a name such as log.segment.bytes may break."""
 TITLE: Final = re.compile(r"# (.+)")
+ELSEWHERE: Final = re.compile(r" On the site, this page is made from [^.]*\.")
+"""A sentence for readers of a code host."""
 COMMANDS: Final = "<!-- commands -->"
 API: Final = re.compile(r"^::: ", re.MULTILINE)
 """Docstrings are put in here."""
@@ -115,6 +117,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if API.search(markdown):  # names of methods would hide the pages about them
         page.meta.setdefault("search", {"boost": 0.5})
     path = repository_path(place)
+    markdown = ELSEWHERE.sub("", markdown)
     return indented(rewritten(titled(markdown, path, _title_of), path, place, _target_of))
 
 
