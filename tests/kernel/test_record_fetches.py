@@ -84,6 +84,8 @@ def test_a_follower_at_the_log_end_is_caught_up(kernel: ModuleType) -> None:
     ids=["no leader", "an fsync is under way", "nothing above the HW", "a member is missing"],
 )
 def test_the_high_watermark_stays(kernel: ModuleType, fields: dict[str, Any]) -> None:
+    """Fetches of followers raise it only on a leader whose whole maximal ISR is past it, and never
+    beyond the limit of an fsync."""
     if "followers" in fields:
         fields = fields | {"followers": {n: kernel.FollowerReplica(n, 1.0) for n in (2, 3, 4)}}
     leader = a_leader(kernel, **fields)
