@@ -34,6 +34,7 @@ from kafka08.cli.options import (
     zookeeper_option,
 )
 from kafka08.cli.table import show_json
+from kafka08.listing import counted
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def start(
         if alone and not failed:
             show_to_do(connections, groups[0])
     if copied or not failed:
-        click.echo(f"Copied the offsets of {copied} partitions to Kafka", err=True)
+        click.echo(f"Copied the offsets of {counted(copied, 'partition')} to Kafka", err=True)
     sys.exit(1 if failed else 0)
 
 

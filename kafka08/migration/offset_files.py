@@ -5,7 +5,8 @@ Ours is one JSON object:
     {"version":1,"groups":{"<group>":{"<topic>":{"<partition>":[<ZooKeeper's or null>,<Kafka's>]}}}}
 
 The JVM's has a line for each znode, `/consumers/<group>/offsets/<topic>/<partition>:<offset>`, and
-ends at the first empty one. Sources: kafka.tools.ExportZkOffsets, ImportZkOffsets 0.8.2.2.
+ends at the first empty one. A partition with two offsets is refused; the JVM takes the last.
+Sources: kafka.tools.ExportZkOffsets, ImportZkOffsets 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -86,13 +87,18 @@ def _parse_lines(text: str) -> OffsetsByGroup:
         if match is None:
             raise ConfigError(f"line {number}: {line!r} is not {LINE_FORM}")
         group, topic, partition, offset = match.groups()
-        found.setdefault(group, {})[TopicPartition(topic, int(partition))] = int(offset)
+        tp = TopicPartition(topic, int(partition))
+        if (before := found.setdefault(group, {}).setdefault(tp, int(offset))) != int(offset):
+            raise ConfigError(
+                f"line {number}: {tp} of group {group} has offset {offset} here and {before} in a "
+                "line before; leave one of them"
+            )
     return found
 
 
 def _parse_json(text: str) -> OffsetsByGroup:
     try:
-        fields = _object(json.loads(text), "the file")
+        fields = _object(json.loads(text, object_pairs_hook=_unique), "the file")
         if (version := fields.get("version")) != VERSION:
             raise ValueError(f"its version is {_shown(version)}, not {VERSION}")
         groups = _object(fields.get("groups"), "groups")
@@ -101,6 +107,15 @@ def _parse_json(text: str) -> OffsetsByGroup:
         raise ConfigError(
             f"not a file of kafka08 offsets export: {error}; one has the form {FORM}"
         ) from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object; ValueError for one that it has twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+        raise ValueError(f"{_shown(twice)} is twice in one object; leave one of them")
+    return fields
 
 
 def _known_of(group: str, topics: Any) -> Iterator[tuple[TopicPartition, int]]:

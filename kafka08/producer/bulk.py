@@ -12,6 +12,7 @@ from typing import TypeVar
 from kafka08 import kernel
 from kafka08.errors import BufferExhausted, KafkaError, RecordTooLarge, UnknownTopicOrPartition
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
+from kafka08.listing import counted
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import RecordBatch, Times
 from kafka08.producer.future import Stretch
@@ -171,7 +172,8 @@ def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
         if info.partition == partition:
             return queue
     raise UnknownTopicOrPartition(
-        f"{TopicPartition(topic, partition)}: the topic has {len(route.partitions)} partitions"
+        f"{TopicPartition(topic, partition)}: the topic has "
+        f"{counted(len(route.partitions), 'partition')}"
     )
 
 

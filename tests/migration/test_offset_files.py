@@ -50,6 +50,16 @@ def test_an_invalid_offset_is_refused(offset: str) -> None:
         parse(f'{{"version":1,"groups":{{"g":{{"t":{{"0":[{offset},null]}}}}}}}}')
 
 
+def test_two_offsets_of_a_partition_are_refused() -> None:
+    """Whichever is meant: the last one won silently. The same offset twice is no contradiction."""
+    line = "/consumers/g/offsets/t/0:"
+    with pytest.raises(ConfigError, match=r"line 2: \[t,0\] of group g has offset 6 here and 5 in"):
+        parse(f"{line}5\n{line}6\n")
+    assert {"g": {TopicPartition("t", 0): 5}} == parse(f"{line}5\n{line}5\n")
+    with pytest.raises(ConfigError, match='"0" is twice'):
+        parse('{"version":1,"groups":{"g":{"t":{"0":[5,null],"1":[7,7],"0":[6,null]}}}}')
+
+
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     """The error has the first byte that cannot be decoded."""
     path = tmp_path / "offsets.txt"
