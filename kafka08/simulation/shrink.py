@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 WINDOWS: Final = 16
 """The number of parts of a run, for the search of those in which disorder matters."""
-SALTS: Final = 4
-"""The number of tries of a smaller plan."""
+SALTS: Final = 2
+"""The number of tries of a smaller plan, each with other random numbers."""
 END_SECONDS: Final = 1.0
 """The duration of a shortened run after its last fault."""
 
