@@ -23,6 +23,7 @@ from kafka08.errors import (
     NotEnoughReplicas,
     RecordTooLarge,
     RequestTimedOut,
+    RequestTimeout,
     SessionLost,
     UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
@@ -43,9 +44,12 @@ ADVICE: Final[dict[type[Exception], str]] = {
     NoBrokersAvailable: "check that a broker is running at that address, or give other ones with "
     "{bootstrap}",
     LeaderNotAvailable: "find the broker that is down: kafka08 topic describe",
+    RequestTimeout: "check that the brokers run and that each partition has a leader: kafka08 "
+    "topic describe",
     ConsumerCoordinatorNotAvailable: "find the group's partition, which may have no leader: "
     "kafka08 topic describe __consumer_offsets",
-    UnknownTopicOrPartition: "list the existing topics: kafka08 topic list",
+    UnknownTopicOrPartition: "list the existing topics: kafka08 topic list, or a topic's "
+    "partitions: kafka08 topic describe TOPIC",
     UnsupportedForMessageFormat: "give an offset, earliest or latest instead of a time: the topic "
     "stores no timestamps (its message.format.version, or log.message.format.version of the "
     "brokers, is below 0.10)",

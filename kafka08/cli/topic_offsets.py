@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka08.cli.failures import check_topic_exists
+from kafka08.cli.failures import advice_for, check_topic_exists
 from kafka08.cli.options import (
     cluster_addresses,
     cluster_options,
@@ -193,4 +193,6 @@ def report_unknown(results: Mapping[TopicPartition, Sequence[Result]]) -> int:
     failed = {tp: error for tp, error in unknown.items() if error is not None}
     for tp, error in failed.items():
         click.echo(f"Unknown: {tp}: {error}", err=True)
+    for advice in dict.fromkeys(filter(None, map(advice_for, failed.values()))):
+        click.echo(f"Try: {advice}", err=True)
     return 1 if failed else 0

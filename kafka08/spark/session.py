@@ -230,9 +230,11 @@ def _as_spark_failed(log_file: Path) -> Iterator[None]:
     need no log. Logs the whole at level DEBUG."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         logger.debug("Spark failed", exc_info=True)
         text = str(error)
+        if isinstance(error, ConnectionError):
+            text = f"Spark's Java process has ended, or was killed ({text})"
         if (cause := known_cause(text)) is None:
             cause = without_frames(text)
             if not isinstance(error, AnalysisException):

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from kafka08.cli.failures import ADVICE, FAILED, MISUSE, report
+from kafka08.cli.topic_offsets import report_unknown
 from kafka08.errors import (
     ConfigError,
     FailedToSend,
     KafkaError,
+    LeaderNotAvailable,
     MessageSizeTooLarge,
     ZooKeeperUnreachable,
 )
@@ -144,3 +146,13 @@ def test_a_mistyped_name_has_a_near_one(kafka08: Commands, inspect: Inspector) -
         done = kafka08.refused(*line.split())
         assert 1 == done.code
         assert "did you mean nearby-name?" in done.err, line
+
+
+def test_unknown_offsets_have_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    """`topic offsets` names each partition whose offset is unknown, and says once what to do."""
+    down = LeaderNotAvailable("no leader")
+    assert FAILED == report_unknown({TopicPartition("t", n): [[7], down] for n in range(2)})
+    err = capsys.readouterr().err
+    assert [1, 1] == [err.count(f"Unknown: [t,{n}]: {down}") for n in range(2)]
+    assert 1 == err.count(f"Try: {ADVICE[LeaderNotAvailable]}")
+    assert 0 == report_unknown({TopicPartition("t", 0): [[7]]})
