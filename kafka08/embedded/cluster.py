@@ -281,10 +281,9 @@ class EmbeddedCluster(Startable):
         """Stop brokers cleanly, then ZooKeeper, and remove temporary data. Harmless twice.
 
         Leaders and ISRs of kept data stay as they are: see `ended_elections`."""
-        zookeeper = self.zookeeper.process
         several = sum(broker.running for broker in self.brokers) > 1
         with ExitStack() as held:
-            if several and not self._temporary and zookeeper.running and not zookeeper.is_paused:
+            if several and not self._temporary and self._zookeeper_responds():
                 held.enter_context(ended_elections(self.zookeeper.connect_string))
             self._stop_brokers()
         self.zookeeper.stop()
@@ -292,6 +291,10 @@ class EmbeddedCluster(Startable):
         self._guard.close()
         if self._temporary:
             shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def _zookeeper_responds(self) -> bool:
+        process = self.zookeeper.process
+        return process.running and not process.is_paused
 
     def _stop_brokers(self) -> None:
         for broker in self.brokers:

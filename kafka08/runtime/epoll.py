@@ -7,15 +7,13 @@ response. `selectors` takes ten calls more for that, and a socket pair has to be
 from __future__ import annotations
 
 import io
-import logging
 import os
 import select
 import sys
+import threading
 from typing import Any, Final
 
 from kafka08.runtime.transport import Readiness
-
-logger = logging.getLogger(__name__)
 
 _ONE: Final = (1).to_bytes(8, sys.byteorder)
 
@@ -25,9 +23,10 @@ class EpollPoller:
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        # A file object, which knows when it is closed: a number may be another file's by then.
         self._wake_ups = io.FileIO(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC), "wb")
         self._epoll.register(self._wake_ups, select.EPOLLIN | select.EPOLLET)
+        self._writing = threading.RLock()  # a signal's handler may call wake_up in one
+        self._is_closed = False
         self._watched: dict[int, tuple[object, int]] = {}
         """File descriptor → key and events."""
 
@@ -60,14 +59,25 @@ class EpollPoller:
         return ready
 
     def wake_up(self) -> None:
-        try:
-            self._wake_ups.write(_ONE)
-        except ValueError:
-            logger.debug("the poller was closed")
+        with self._writing:
+            if not self._is_closed:
+                self._wake_ups.write(_ONE)
+        if self._is_closed:
+            self._close_wake_ups()
 
     def close(self) -> None:
+        self._is_closed = True
         self._epoll.close()
-        self._wake_ups.close()
+        self._close_wake_ups()
+
+    def _close_wake_ups(self) -> None:
+        """Not while another thread writes, since its descriptor might be another file's by then:
+        that thread does it then."""
+        if self._writing.acquire(blocking=False):
+            try:
+                self._wake_ups.close()
+            finally:
+                self._writing.release()
 
 
 def has_epoll() -> bool:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,10 +58,11 @@ class LogStandIn:
     """The part of an empty log that partitions and checkpoints use."""
 
     log_end_offset = log_start_offset = recovery_point = 0
-    active_segment = SimpleNamespace(end_offset=0)
     is_being_cleaned = False
 
     def __init__(self, path: Path, config: LogConfig) -> None:
+        self.active_segment = kernel.SegmentTail()
+        self.active_segment.end_offset = 0
         self.directory = path
         self.topic_partition = parse_partition_directory(path)
         self.config = config

@@ -16,7 +16,6 @@ import pytest
 from kafka08.doctor import SnapshotReader, findings_of
 from kafka08.zk.client import ZkClient
 
-NOW = int(time.time() * 1000)
 HOUR = 3_600_000
 STATES = "/brokers/topics/{}/partitions/{}/state"
 REASSIGN = "/admin/reassign_partitions"
@@ -25,8 +24,13 @@ Znodes = Mapping[str, Any]
 """Path → JSON, or text as it is; None: there is no such znode."""
 
 
+def ago(ms: int) -> str:
+    """A time in ms since the epoch, as znodes have it."""
+    return str(int(time.time() * 1000) - ms)
+
+
 def broker(port: int, **more: Any) -> Any:
-    registration = {"version": 1, "host": "127.0.0.1", "port": port, "timestamp": str(NOW)}
+    registration = {"version": 1, "host": "127.0.0.1", "port": port, "timestamp": ago(0)}
     return {**registration, "jmx_port": -1, **more}
 
 
@@ -60,74 +64,83 @@ def reassign(name: str, *replicas: int) -> Znodes:
 
 
 def member(**subscription: int) -> Any:
-    return {"version": 1, "subscription": subscription, "pattern": "static", "timestamp": str(NOW)}
+    return {"version": 1, "subscription": subscription, "pattern": "static", "timestamp": ago(0)}
 
 
-HEALTHY: Znodes = {
-    **{f"/brokers/ids/{n}": broker(n) for n in (1, 2, 3)},
-    **topic("t", (1, 2), (2, 3), (3, 1)),
-    "/controller": {"version": 1, "brokerid": 1, "timestamp": str(NOW)},
-    "/controller_epoch": "5",
-}
+def healthy() -> Znodes:
+    return {
+        **{f"/brokers/ids/{n}": broker(n) for n in (1, 2, 3)},
+        **topic("t", (1, 2), (2, 3), (3, 1)),
+        "/controller": {"version": 1, "brokerid": 1, "timestamp": ago(0)},
+        "/controller_epoch": "5",
+    }
+
+
 T0 = STATES.format("t", 0)
 ID = "/consumers/g/ids/g_host-1-aa"
-FAULTS: Mapping[str, Znodes] = {
-    "no-brokers": {f"/brokers/ids/{n}": None for n in (1, 2, 3)},
-    "broker-unreadable": {"/brokers/ids/4": "no JSON"},
-    "broker-same-address": {"/brokers/ids/3": broker(2)},
-    "broker-left-behind": topic("v", (1, 9)),
-    "broker-clock": {"/brokers/ids/1": broker(1, timestamp=str(NOW - 2 * HOUR))},
-    "broker-versions-mixed": {
-        "/brokers/ids/1": broker(1, version=2, endpoints=["PLAINTEXT://127.0.0.1:1"])
-    },
-    "controller-none": {"/controller": None},
-    "controller-dead": {
-        "/controller": {"version": 1, "brokerid": 8, "timestamp": str(NOW)},
-    },
-    "controller-clock": {
-        "/controller": {"version": 1, "brokerid": 1, "timestamp": str(NOW - 2 * HOUR)}
-    },
-    "controller-epoch": {"/controller_epoch": "4"},
-    "partition-unreadable": {T0: "no JSON"},
-    "partition-offline": {T0: state(-1, 2)},
-    "partition-led-by-dead": {T0: state(7, 7, 2)},
-    "partition-under-replicated": {T0: state(1, 1)},
-    "isr-foreign": {T0: state(1, 1, 2, 3)},
-    "partition-without-replicas": topic("v", ()),
-    "partition-gap": topic("v", (1, 2), first=1),
-    "leaders-skewed": {
-        **topic("v", *[(1, 2)] * 5),
-        **{STATES.format("v", n): state(2, 1, 2) for n in range(5)},
-    },
-    "replicas-skewed": topic("v", *[(1, 2)] * 40),
-    "topic-unreadable": {"/brokers/topics/v": {"version": 1, "partitions": {"0": [1, 1]}}},
-    "topic-empty": {"/brokers/topics/v": {"version": 1, "partitions": {}}},
-    "topic-name": topic("v:w", (1, 2)),
-    "topic-names-collide": {**topic("a.b", (1, 2)), **topic("a_b", (1, 2))},
-    "topic-config-unreadable": {**topic("v", (1, 2)), "/config/topics/v": "no JSON"},
-    "topic-config-invalid": configured("v", 1, 2, retention_mss="5"),
-    "min-insync-above-replicas": configured("v", 1, 2, min_insync_replicas="3"),
-    "min-insync-not-met": {
-        **configured("v", 1, 2, min_insync_replicas="2"),
-        STATES.format("v", 0): state(1, 1),
-    },
-    "unclean-election-allowed": configured("v", 1, 2, unclean_leader_election_enable="true"),
-    "retention-below-segment": configured("v", 1, 2, retention_bytes="100", segment_bytes="1000"),
-    "replica-counts-differ": topic("v", (1, 2), (1, 2, 3)),
-    "offsets-topic-one-replica": configured("__consumer_offsets", 1, cleanup_policy="compact"),
-    "offsets-topic-not-compacted": topic("__consumer_offsets", (1, 2, 3)),
-    "request-unreadable": {REASSIGN: "no JSON"},
-    "reassignment-to-dead-broker": reassign("t", 1, 9),
-    "reassignment-of-nothing": reassign("gone", 1, 2),
-    "config-left-behind": {"/config/topics/gone": {"version": 1, "config": {}}},
-    "group-unreadable-member": {ID: "no JSON"},
-    "group-persistent-member": {ID: member(t=1)},
-    "group-absent-topic": {ID: member(gone=1)},
-    "group-unreadable-offset": {"/consumers/g/offsets/t/0": "no number"},
-    "group-blocking-owner": {ID: member(t=1), "/consumers/g/owners/t/0": "g_gone-1-bb-0"},
-    "group-gone-partition": {"/consumers/g/offsets/t/9": "5"},
-    "group-stray-znode": {"/consumers/g/owners/t/x": "y"},
-}
+
+
+def faults() -> Mapping[str, Znodes]:
+    """Check → what it has to find, written over a healthy cluster."""
+    return {
+        "no-brokers": {f"/brokers/ids/{n}": None for n in (1, 2, 3)},
+        "broker-unreadable": {"/brokers/ids/4": "no JSON"},
+        "broker-same-address": {"/brokers/ids/3": broker(2)},
+        "broker-left-behind": topic("v", (1, 9)),
+        "broker-clock": {"/brokers/ids/1": broker(1, timestamp=ago(2 * HOUR))},
+        "broker-versions-mixed": {
+            "/brokers/ids/1": broker(1, version=2, endpoints=["PLAINTEXT://127.0.0.1:1"])
+        },
+        "controller-none": {"/controller": None},
+        "controller-dead": {
+            "/controller": {"version": 1, "brokerid": 8, "timestamp": ago(0)},
+        },
+        "controller-clock": {
+            "/controller": {"version": 1, "brokerid": 1, "timestamp": ago(2 * HOUR)}
+        },
+        "controller-epoch": {"/controller_epoch": "4"},
+        "partition-unreadable": {T0: "no JSON"},
+        "partition-offline": {T0: state(-1, 2)},
+        "partition-led-by-dead": {T0: state(7, 7, 2)},
+        "partition-under-replicated": {T0: state(1, 1)},
+        "isr-foreign": {T0: state(1, 1, 2, 3)},
+        "partition-without-replicas": topic("v", ()),
+        "partition-gap": topic("v", (1, 2), first=1),
+        "leaders-skewed": {
+            **topic("v", *[(1, 2)] * 5),
+            **{STATES.format("v", n): state(2, 1, 2) for n in range(5)},
+        },
+        "replicas-skewed": topic("v", *[(1, 2)] * 40),
+        "topic-unreadable": {"/brokers/topics/v": {"version": 1, "partitions": {"0": [1, 1]}}},
+        "topic-empty": {"/brokers/topics/v": {"version": 1, "partitions": {}}},
+        "topic-name": topic("v:w", (1, 2)),
+        "topic-names-collide": {**topic("a.b", (1, 2)), **topic("a_b", (1, 2))},
+        "topic-config-unreadable": {**topic("v", (1, 2)), "/config/topics/v": "no JSON"},
+        "topic-config-invalid": configured("v", 1, 2, retention_mss="5"),
+        "min-insync-above-replicas": configured("v", 1, 2, min_insync_replicas="3"),
+        "min-insync-not-met": {
+            **configured("v", 1, 2, min_insync_replicas="2"),
+            STATES.format("v", 0): state(1, 1),
+        },
+        "unclean-election-allowed": configured("v", 1, 2, unclean_leader_election_enable="true"),
+        "retention-below-segment": configured(
+            "v", 1, 2, retention_bytes="100", segment_bytes="1000"
+        ),
+        "replica-counts-differ": topic("v", (1, 2), (1, 2, 3)),
+        "offsets-topic-one-replica": configured("__consumer_offsets", 1, cleanup_policy="compact"),
+        "offsets-topic-not-compacted": topic("__consumer_offsets", (1, 2, 3)),
+        "request-unreadable": {REASSIGN: "no JSON"},
+        "reassignment-to-dead-broker": reassign("t", 1, 9),
+        "reassignment-of-nothing": reassign("gone", 1, 2),
+        "config-left-behind": {"/config/topics/gone": {"version": 1, "config": {}}},
+        "group-unreadable-member": {ID: "no JSON"},
+        "group-persistent-member": {ID: member(t=1)},
+        "group-absent-topic": {ID: member(gone=1)},
+        "group-unreadable-offset": {"/consumers/g/offsets/t/0": "no number"},
+        "group-blocking-owner": {ID: member(t=1), "/consumers/g/owners/t/0": "g_gone-1-bb-0"},
+        "group-gone-partition": {"/consumers/g/offsets/t/9": "5"},
+        "group-stray-znode": {"/consumers/g/owners/t/x": "y"},
+    }
 
 
 def names_of(reader: SnapshotReader) -> set[str]:
@@ -142,11 +155,11 @@ def write(zk: ZkClient, znodes: Znodes) -> None:
             zk.put(path, value if isinstance(value, str) else json.dumps(value))
 
 
-@pytest.mark.parametrize("name", sorted(FAULTS))
+@pytest.mark.parametrize("name", sorted(faults()))
 def test_a_fault_in_zookeeper_is_found(name: str, zk: ZkClient, zk_connect: str) -> None:
     """Only after it was written."""
-    write(zk, HEALTHY)
+    write(zk, healthy())
     with SnapshotReader(zk_connect) as reader:
         assert name not in names_of(reader)
-        write(zk, FAULTS[name])
+        write(zk, faults()[name])
         assert name in names_of(reader)

@@ -144,3 +144,26 @@ def test_a_tasks_error_is_logged(
     dead_threads.said.clear()
     assert "'divider'" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_poller_that_is_closed_meanwhile_is_woken_up_in_vain() -> None:
+    """A wake-up of another thread neither fails nor writes into a file that has the descriptor
+    now."""
+    errors: list[OSError] = []
+
+    def wake_up(poller: Poller, begun: threading.Event) -> None:
+        begun.set()
+        try:
+            for _ in range(200):
+                poller.wake_up()
+        except OSError as error:
+            errors.append(error)
+
+    for _ in range(300):
+        made, begun = THREADS.poller(), threading.Event()
+        thread = threading.Thread(target=wake_up, args=(made, begun))
+        thread.start()
+        begun.wait()
+        made.close()
+        thread.join()
+    assert errors == []
