@@ -45,11 +45,17 @@ def interrupt_on_stop_signals() -> None:
     KeyboardInterrupt if a signal came before."""
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        raise Interrupted
 
     handle_stop_signals(interrupt)
     if stop_was_requested():
-        raise KeyboardInterrupt
+        raise Interrupted
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal came. Not KeyboardInterrupt itself: if one passes through an `exec`, as of a module
+    that makes a dataclass, CPython ends the program with SIGINT although it was caught (its
+    _Py_UnhandledKeyboardInterrupt)."""
 
 
 class Stopped(Exception):
@@ -100,7 +106,7 @@ class StopRequest(threading.Event):
 
     def _receive(self, number: int, _: object) -> None:
         if self.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
+            raise Interrupted
         self.set()
         if self._waiting:
             raise Stopped

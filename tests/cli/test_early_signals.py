@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -128,3 +129,20 @@ def test_a_command_ends_though_zookeeper_does_not_answer(
             stream.close()
     assert "Traceback" not in said, said
     assert process.returncode == code, said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_inside_exec_does_not_kill_the_command(number: int, tmp_path: Path) -> None:
+    """A dataclass that is made runs `exec`. After a KeyboardInterrupt through it, `python -m` ends
+    with SIGINT even if the program catches it, so that the exit code is lost."""
+    (tmp_path / "program.py").write_text(
+        "import os\n"
+        "from kafka08.cli.signals import interrupt_on_stop_signals\n"
+        "interrupt_on_stop_signals()\n"
+        "try:\n"
+        f"    exec('os.kill(os.getpid(), {int(number)})\\nwhile True: pass')\n"
+        "except KeyboardInterrupt:\n"
+        "    raise SystemExit(1)\n"
+    )
+    command = [sys.executable, "-m", "program"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 1
