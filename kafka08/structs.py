@@ -12,6 +12,9 @@ INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC})
 
 NO_LEADER: Final = -1
 """`leader` of a partition that has none."""
+NO_CONTROLLER: Final = -1
+"""Broker id of the controller while there is none: in Metadata before a controller has sent an
+UpdateMetadata, and in /controller while no broker may become one (kafka08.embedded.elections)."""
 LEADER_DURING_DELETE: Final = -2
 """`leader` in UpdateMetadata that means: drop this partition from the metadata cache."""
 

@@ -20,8 +20,9 @@ from kafka08.protocol.controlled_shutdown import (
     ControlledShutdownResponse,
 )
 from kafka08.runtime import BrokerRuntime
+from kafka08.structs import NO_CONTROLLER
 from kafka08.zk.client import ZkClient
-from kafka08.zk.nodes import NO_CONTROLLER, ControllerNode
+from kafka08.zk.nodes import ControllerNode
 from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger("kafka.server.KafkaServer")

@@ -13,11 +13,12 @@ from typing import Final
 
 from kafka08.errors import LeaderNotAvailable, ReplicaNotAvailable
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
-from kafka08.protocol.metadata import NO_CONTROLLER, PartitionMetadata, TopicMetadata
+from kafka08.protocol.metadata import PartitionMetadata, TopicMetadata
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import (
     INTERNAL_TOPICS,
     LEADER_DURING_DELETE,
+    NO_CONTROLLER,
     PLAINTEXT,
     Broker,
     TopicPartition,

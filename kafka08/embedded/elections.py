@@ -18,6 +18,7 @@ from typing import Final
 
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import BadVersion, KafkaError, NodeExists, NoNode
+from kafka08.structs import NO_CONTROLLER
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
@@ -91,6 +92,4 @@ def take_controller(zk: ZkClient) -> None:
 
 def holder() -> str:
     """The text of /controller that names no broker."""
-    return nodes.encode_controller(
-        nodes.ControllerNode(nodes.NO_CONTROLLER, SYSTEM_CLOCK.time_ms())
-    )
+    return nodes.encode_controller(nodes.ControllerNode(NO_CONTROLLER, SYSTEM_CLOCK.time_ms()))

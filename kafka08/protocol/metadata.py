@@ -22,8 +22,7 @@ from kafka08.protocol.types import (
     String,
     WireForm,
 )
-
-NO_CONTROLLER = -1
+from kafka08.structs import NO_CONTROLLER
 
 
 @dataclass(slots=True)

@@ -101,10 +101,6 @@ ADDRESS_ALONE: Final = Advertised()
 """A broker of 0.8 advertises nothing else."""
 
 
-NO_CONTROLLER: Final = -1
-"""The broker id in /controller while no broker may be controller (kafka08.embedded.elections)."""
-
-
 @dataclass(frozen=True, slots=True)
 class ControllerNode:
     """/controller: which broker is controller. Ephemeral; each broker watches it.

@@ -121,18 +121,22 @@ class TestWhatIsAboveTheHighWatermark:
         assert original == copy
         assert "Truncating log t-0 to offset 2." in caplog.text
 
-    @pytest.mark.parametrize("others", [(), (b"x",), (b"x", b"y", b"z")])
-    def test_a_leader_that_comes_back_without_its_last_messages(
-        self, pair: Pair, others: tuple[bytes, ...]
-    ) -> None:
-        """A leader that lost power is back in the same leader epoch, and has accepted other
-        messages: after the lost connection, the follower compares from its HW on again."""
+    def follow_above_the_high_watermark(self, pair: Pair) -> None:
+        """The follower has four messages, of which it knows two to be committed."""
         pair.produce(b"a", b"b")
         pair.fetcher.round()
         pair.fetcher.round()
         pair.produce(b"c", b"d")
         pair.fetcher.round()
         assert (4, 2) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+
+    @pytest.mark.parametrize("others", [(), (b"x",), (b"x", b"y", b"z")])
+    def test_a_leader_that_comes_back_without_its_last_messages(
+        self, pair: Pair, others: tuple[bytes, ...]
+    ) -> None:
+        """A leader that lost power is back in the same leader epoch, and has accepted other
+        messages: after the lost connection, the follower compares from its HW on again."""
+        self.follow_above_the_high_watermark(pair)
         pair.original.log.truncate_to(2)
         pair.produce(*others)
         pair.while_fetching = lose_the_connection
@@ -154,12 +158,7 @@ class TestWhatIsAboveTheHighWatermark:
         told of neither. An error of the leader, or a log that ends before the follower's, has it
         compare from its HW on again, and does not halt it."""
         pair.follower.store.configs["t"] = {"unclean.leader.election.enable": "false"}
-        pair.produce(b"a", b"b")
-        pair.fetcher.round()
-        pair.fetcher.round()
-        pair.produce(b"c", b"d")
-        pair.fetcher.round()
-        assert (4, 2) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+        self.follow_above_the_high_watermark(pair)
         if refuses:
             pair.leader.lead("t", leader=3, isr=(1, 2), replicas=(1, 2, 3))
             pair.fetcher.round()
