@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from kafka08.protocol import codec
+from kafka08.protocol import codec, message_set
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.produce import ProduceRequest
@@ -32,6 +32,8 @@ DEEP_BYTES = 4 << 20
 timed is the machine's memory: a loop of C that only receives, checks and writes loses a third."""
 
 PIECE_BYTES = 64 << 10
+FETCH_BYTES = 1 << 20
+FETCHED_BYTES = 100_000_000
 
 
 Figures: TypeAlias = dict[str, float]
@@ -106,24 +108,39 @@ def produce(
     return prepare
 
 
-def fetch(subject: Subject, topic: str) -> Play:
-    """One connection reads a 100 MB partition in 1 MB fetches, two ahead, round and round."""
-    data = load.plain_set(100, 200_000)
-    per_set = len(data) // (100 + load.ENTRY_OVERHEAD)
-    with load.connect(subject.address) as connection:
-        frame = load.produce_frame(topic, 0, data)
-        for _ in range(100_000_000 // len(data)):
-            load.check_response(ProduceRequest, load.exchange(connection, frame))
-        total = per_set * (100_000_000 // len(data))
-        step = (1 << 20) // (100 + load.ENTRY_OVERHEAD)
-        frames = [
-            load.fetch_frame(topic, 0, offset, 1 << 20)
-            for offset in range(0, total - 2 * step, step)
+def fetch(data: bytes, connections: int = 1) -> Callable[[Subject, str], Play]:
+    """Each connection reads a partition of its own in 1 MB fetches, two ahead, round and round;
+    together they have 100 MB, as the broker stores sets of `data`."""
+
+    def prepare(subject: Subject, topic: str) -> Play:
+        streams = [
+            load.Stream(subject.address, *fetch_frames(subject, topic, partition, data, size), 2)
+            for partition in range(connections)
         ]
-        response = load.exchange(connection, frames[0])
-    load.check_response(FetchRequest, response)
-    stream = load.Stream(subject.address, frames, len(response), 2)
-    return partial(driven_megabytes, subject, [stream], len(response))
+        return partial(driven_megabytes, subject, streams, FETCH_BYTES)
+
+    size = FETCHED_BYTES // connections
+    return prepare
+
+
+def fetch_frames(
+    subject: Subject, topic: str, partition: int, data: bytes, size: int
+) -> tuple[list[bytes], int]:
+    """Fill a partition with at least `size` bytes of sets → fetches that begin all over it, each of
+    which finds FETCH_BYTES, and the size of a response."""
+    produce_one = load.produce_frame(topic, partition, data)
+    fetch_first = load.fetch_frame(topic, partition, 0, FETCH_BYTES)
+    with load.connect(subject.address) as connection:
+        load.check_response(ProduceRequest, load.exchange(connection, produce_one))
+        stored = load.fetched_bytes(load.exchange(connection, fetch_first))
+        sets = -(-size // stored)
+        for _ in range(sets - 1):
+            load.check_response(ProduceRequest, load.exchange(connection, produce_one))
+        response_size = len(load.exchange(connection, fetch_first))
+    messages = len(list(message_set.decode(data)))
+    step = FETCH_BYTES * messages // stored
+    begins = range(0, sets * messages - 2 * step, step)
+    return [load.fetch_frame(topic, partition, at, FETCH_BYTES) for at in begins], response_size
 
 
 def wide_produce(subject: Subject, topic: str) -> Play:
@@ -249,7 +266,9 @@ CASES = (
     Case("snappy, 200 KB sets", throughput(2, 0.5), produce(SNAPPY, 200_000)),
     Case("gzip, 200 KB sets", throughput(5, 0.2), produce(GZIP, 200_000)),
     Case("one-message requests", (REQUESTS,), produce(ONE, len(ONE))),
-    Case("fetch, one connection", throughput(1, 1), fetch),
+    Case("fetch, one connection", throughput(1, 1), fetch(LARGE)),
+    Case("fetch, four connections", throughput(1.3, 1), fetch(LARGE, 4)),
+    Case("fetch snappy, four connections", throughput(1.2, 1), fetch(SNAPPY, 4)),
     Case("produce to 200 partitions", request_rate(2, 0.5), wide_produce, partitions=WIDE),
     Case(
         "fetch of 200 partitions",

@@ -120,7 +120,7 @@ def fetch(version: int, codec_id: int = 0) -> Prepare:
         with load.connect(subject.address) as connection:
             first = load.exchange(connection, fetch_frame(topic, 0, version))
             check(FetchRequest, first, version)
-            # Answers must have one size to be counted: of what is compressed, that of one fetch.
+            # Responses must have one size to be counted: of what is compressed, that of one fetch.
             step = end // (LOG_BYTES // FETCH_BYTES)
             offsets = [0] if codec_id else range(0, end - 2 * step, step)
             frames = [fetch_frame(topic, offset, version) for offset in offsets]

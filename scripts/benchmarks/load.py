@@ -99,6 +99,14 @@ def check_response(request: type[ProduceRequest | FetchRequest], response_frame:
                 raise AssertionError(f"the broker answered {partition}")
 
 
+def fetched_bytes(response_frame: bytes) -> int:
+    """Bytes of messages in the response to a fetch of one partition."""
+    _, response = codec.decode_response(FetchRequest, memoryview(response_frame)[4:])
+    [[partition]] = [topic.partitions for topic in response.topics]
+    assert not partition.error_code, f"the broker answered {partition}"
+    return len(partition.message_set)
+
+
 class Stream:
     """One connection that sends the same frames round and round, `window` requests ahead. May be
     opened again."""
