@@ -10,8 +10,8 @@ its names.
 An entry of a set is `offset:i64 size:i32 message[size]`, a message is `crc:u32 magic:i8
 attributes:i8 [timestamp:i64 if magic 1] key:bytes value:bytes`; all integers are big-endian. An
 entry whose value is a compressed set is called a wrapper. Every length is checked against the
-remaining data before it is used to read or to allocate. Only `append_produced`, `append_records`
-and `append_fetched` do I/O: they write to the ends of logs.
+remaining data before it is used to read or to allocate. Only `append_produced`, `append_records`,
+`append_fetched`, `respond_to_follower` and `find_position` do I/O: on the segments of logs.
 """
 
 # ruff: noqa: F405
@@ -82,6 +82,7 @@ __all__ = [
     "end_of_batch",
     "entries",
     "find_offset",
+    "find_position",
     "find_timestamp",
     "group_rows",
     "int_partitions",
@@ -101,7 +102,6 @@ __all__ = [
     "respond_to_follower",
     "run_callbacks",
     "runs",
-    "scan",
     "scan_timestamp",
     "set_constructor",
     "set_wrapper",

@@ -20,7 +20,7 @@ cdef class SegmentTail:
     cdef public bint takes_plain_sets, is_full, index_is_due
     cdef public int descriptor
     cdef public int32_t min_in_sync
-    cdef public object rules, write, index_tail
+    cdef public object rules, read, write, index_tail
 
 
 cdef class LeaderState:

@@ -2,7 +2,7 @@
 # cython: initializedcheck=False, embedsignature=True, freethreading_compatible=True
 """The compiled kernel: the functions of `_python.py`, where the docstrings are.
 
-_sets.pxi      validation, numbering, search and recovery of sets, without decompression
+_sets.pxi      validation, numbering and recovery of sets, without decompression
 _entries.pxi   reads and builds single entries
 _validation.pxi  a leader's rules for messages from 0.9 on; sets timestamps in place
 _conversion.pxi  converts messages between magic 0 and 1
@@ -15,6 +15,7 @@ _fields.pxi    tuples of fields as bytes and back
 _requests.pxi  reads Fetch requests for many partitions; writes Produce and Fetch responses
 _append.pxi    appends the sets of Produce requests to their logs
 _follow.pxi    appends the sets of a Fetch response to a follower's logs
+_search.pxi    finds entries by offset and by timestamp, in sets and in segments
 
 The kernel holds the buffer of all data while it reads it, reads each length once, and checks it
 against the remaining data before use. Loops over large data run without the GIL.
@@ -31,6 +32,7 @@ from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_Resize,
 )
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_SetFromErrno
 from cpython.long cimport PyLong_AsLongLong, PyLong_Check
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -62,7 +64,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 22
+INTERFACE = 23
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -101,6 +103,7 @@ cdef enum:
     INDEX_ENTRY_BYTES = 8
     NOT_AT_THE_END = -2
     UNKNOWN_LOG_END = -1
+    SEARCH_BYTES = 16 << 10
     # Larger data is walked without the GIL. For smaller data, releasing the GIL and taking it again
     # (another thread may keep it for a whole switch interval) would cost more than the walk.
     GIL_RELEASE_BYTES = 256 << 10
@@ -167,3 +170,4 @@ include "_requests.pxi"
 include "_fields.pxi"
 include "_append.pxi"
 include "_follow.pxi"
+include "_search.pxi"

@@ -70,18 +70,16 @@ from kafka08.kernel._python_requests import (
     write_fetched,
     write_produced,
 )
+from kafka08.kernel._python_search import find_offset, find_position, scan_timestamp
 from kafka08.kernel._python_sets import (
     MessageAndOffset,
     SetSummary,
     build_set,
     crc32,
     entries,
-    find_offset,
     new_buffer,
     recover,
     runs,
-    scan,
-    scan_timestamp,
     validate,
     validate_and_assign,
     wrap,

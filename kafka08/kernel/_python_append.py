@@ -91,9 +91,10 @@ class SegmentTail:
     rules                    the topic's rules for messages; None: magic 0, by the rules of 0.8
     index_interval_bytes     an index entry is due once more bytes than this follow the last one
     min_in_sync              in-sync replicas that acks -1 needs; -1: LeaderState.reached_in_sync
+    read                     (size, position) -> bytes: fewer at the end of the file; or OSError
     write                    (data, position): writes all of it, or raises OSError
-    descriptor               the open file of `write`, to which the native kernel writes directly;
-                             -1: there is none
+    descriptor               the open file of both, which the native kernel uses directly; -1: there
+                             is none
     """
 
     base_offset: int
@@ -114,6 +115,7 @@ class SegmentTail:
     is_full: bool
     index_is_due: bool
     rules: Rules | None
+    read: Callable[[int, int], bytes]
     write: Callable[[Buffer, int], object]
     descriptor: int
     min_in_sync: int

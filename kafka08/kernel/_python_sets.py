@@ -28,7 +28,6 @@ from kafka08.kernel.types import (
     NO_TIMESTAMP,
     NO_TIMESTAMP_TYPE,
     OTHER_MAGIC_BIT,
-    TIMESTAMP_BYTES,
     TIMESTAMP_POSITION,
     TIMESTAMP_TYPE_BIT,
     Buffer,
@@ -37,7 +36,6 @@ from kafka08.kernel.types import (
     KeyAndValue,
     RecoverResult,
     Run,
-    ScanResult,
     UnknownCodec,
 )
 
@@ -178,14 +176,15 @@ def timestamp_type_of(view: memoryview, position: int) -> int:
     return int(bool(view[position + ATTRIBUTES_POSITION] & TIMESTAMP_TYPE_BIT))
 
 
-def validate(data: Buffer, max_entry_bytes: int) -> SetSummary:
-    """Check sizes and CRC of every entry, as a leader does before it appends.
+def validate(data: Buffer, max_entry_bytes: int, verify_crc: bool = True) -> SetSummary:
+    """Check sizes and, unless told otherwise, CRC of every entry, as a leader does before it
+    appends.
 
     Raises for the first invalid entry: CorruptMessage (size below 14, CRC), EntryTooLarge (entry
     above `max_entry_bytes`; checked before the CRC), UnknownCodec. Does not check magic, other
     attributes, key and value lengths, and the contents of wrappers.
     """
-    return _check(memoryview(data), max_entry_bytes, None, verify_crc=True)
+    return _check(memoryview(data), max_entry_bytes, None, verify_crc)
 
 
 def validate_and_assign(
@@ -230,47 +229,6 @@ def writable(data: Buffer) -> memoryview:
 def check_base_offset(base_offset: int, size: int) -> None:
     if not 0 <= base_offset <= MAX_OFFSET - size:
         raise OverflowError(f"base offset {base_offset} is out of range")
-
-
-def scan(data: Buffer, target_offset: int) -> ScanResult:
-    """The first entry with an offset >= `target_offset` and a complete header in `data`.
-
-    `data` starts at an entry. Reads only headers: entries may extend beyond the end. CorruptMessage
-    on a size below 14. Source: FileMessageSet.searchFor.
-    """
-    view = memoryview(data)
-    position = 0
-    while len(view) - position >= ENTRY_HEADER_BYTES:
-        offset, size = ENTRY_HEADER.unpack_from(view, position)
-        if offset >= target_offset:
-            return ScanResult(True, position, offset)
-        if size < MIN_MESSAGE_BYTES:
-            raise CorruptMessage(position, offset, f"message with corrupt size {size}")
-        position += ENTRY_HEADER_BYTES + size
-    return ScanResult(False, position, -1)
-
-
-def find_offset(data: Buffer, target_offset: int) -> tuple[int, int] | None:
-    """(position, offset) of the entry that `scan` finds; None if it finds none."""
-    found, position, offset = scan(data, target_offset)
-    return (position, offset) if found else None
-
-
-def scan_timestamp(data: Buffer, target_ms: int) -> ScanResult:
-    """As `scan`, for the first entry with a timestamp >= `target_ms`. Reads the timestamps of
-    wrappers, not those inside. Needs the first 26 bytes of an entry: if none is found, `position`
-    may be that of an entry with fewer. Source: FileRecords.searchForTimestamp 0.10.2.2.
-    """
-    view = memoryview(data)
-    position = 0
-    while len(view) - position >= TIMESTAMP_POSITION + TIMESTAMP_BYTES:
-        offset, size = ENTRY_HEADER.unpack_from(view, position)
-        if size < MIN_MESSAGE_BYTES:
-            raise CorruptMessage(position, offset, f"message with corrupt size {size}")
-        if timestamp_of(view, position) >= target_ms:
-            return ScanResult(True, position, offset)
-        position += ENTRY_HEADER_BYTES + size
-    return ScanResult(False, position, -1)
 
 
 def recover(

@@ -217,11 +217,11 @@ cdef SetSummary summary_of(Walk* walk):
     return summary
 
 
-def validate(data, int64_t max_entry_bytes):
+def validate(data, int64_t max_entry_bytes, bint verify_crc=True):
     cdef Py_buffer view
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        return summarize(&view, max_entry_bytes, True, -1)
+        return summarize(&view, max_entry_bytes, verify_crc, -1)
     finally:
         PyBuffer_Release(&view)
 
@@ -242,71 +242,6 @@ cdef int check_base_offset(int64_t base_offset, int64_t room) except -1:
     if base_offset < 0 or base_offset > INT64_MAX - room:
         raise OverflowError(f"base offset {base_offset} is out of range")
     return 0
-
-
-cdef struct Scan:
-    bint found
-    int64_t position
-    int64_t offset
-
-
-cdef int scan_set(object data, int64_t target_offset, Scan* scan) except -1:
-    cdef Py_buffer view
-    cdef const uint8_t* entry
-    cdef int64_t message_size
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    scan.found = False
-    scan.position = 0
-    try:
-        while view.len - scan.position >= ENTRY_HEADER_BYTES:
-            entry = <const uint8_t*>view.buf + scan.position
-            scan.offset = load64(entry)
-            if scan.offset >= target_offset:
-                scan.found = True
-                return 0
-            message_size = <int32_t>load32(entry + 8)
-            if message_size < MIN_MESSAGE_BYTES:
-                raise CorruptMessage(
-                    scan.position, scan.offset, f"message with corrupt size {message_size}"
-                )
-            scan.position += ENTRY_HEADER_BYTES + message_size
-    finally:
-        PyBuffer_Release(&view)
-    scan.offset = -1
-    return 0
-
-
-def scan(data, int64_t target_offset):
-    cdef Scan found
-    scan_set(data, target_offset, &found)
-    return ScanResult(found.found, found.position, found.offset)
-
-
-def find_offset(data, int64_t target_offset):
-    cdef Scan found
-    scan_set(data, target_offset, &found)
-    return (found.position, found.offset) if found.found else None
-
-
-def scan_timestamp(data, int64_t target_ms):
-    cdef Py_buffer view
-    cdef const uint8_t* entry
-    cdef int64_t message_size, position = 0
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        while view.len - position >= TIMESTAMP_END:
-            entry = <const uint8_t*>view.buf + position
-            message_size = <int32_t>load32(entry + 8)
-            if message_size < MIN_MESSAGE_BYTES:
-                raise CorruptMessage(
-                    position, load64(entry), f"message with corrupt size {message_size}"
-                )
-            if timestamp_of(entry) >= target_ms:
-                return ScanResult(True, position, load64(entry))
-            position += ENTRY_HEADER_BYTES + message_size
-    finally:
-        PyBuffer_Release(&view)
-    return ScanResult(False, position, -1)
 
 
 cdef struct IndexPoint:

@@ -65,7 +65,7 @@ UNKNOWN_LOG_END: Final = -1
 """`log_end_offset` of a follower that has not fetched since this broker became the leader."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
-INTERFACE: Final = 22
+INTERFACE: Final = 23
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20
@@ -179,9 +179,9 @@ class Converted(NamedTuple):
 
 
 class ScanResult(NamedTuple):
-    """The result of a scan for an offset or a timestamp.
+    """The result of a scan for a timestamp.
 
-    found     whether there is an entry with offset (timestamp) >= target
+    found     whether there is an entry with timestamp >= target
     position  first byte of that entry; if not found, where the next entry header would start,
               possibly beyond the data
     offset    offset of that entry; -1 if not found

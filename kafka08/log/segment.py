@@ -8,7 +8,6 @@ org.apache.kafka.common.record.FileRecords 0.10.2.2.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from kafka08 import kernel
 from kafka08.config import INT_MAX, LONG_MAX, LONG_MIN
@@ -40,10 +39,6 @@ from kafka08.log.time_index import TimeIndex, TimestampOffset
 from kafka08.log.time_search import find_timestamp
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
-
-FIRST_SCAN_BYTES: Final = 8 << 10
-"""The first read of a scan: usually reaches the next index entry."""
-NEXT_SCAN_BYTES: Final = 64 << 10
 
 
 class LogSegment(kernel.SegmentTail):
@@ -91,7 +86,8 @@ class LogSegment(kernel.SegmentTail):
         self.jitter_ms = jitter_ms
         self.log_path = log_file(directory, base_offset)
         self.file = open_file(disk, self.log_path, OpenMode.CREATE)
-        self.write, self.descriptor = self.file.pwrite, self.file.descriptor
+        self.read, self.write = self.file.pread, self.file.pwrite
+        self.descriptor = self.file.descriptor
         self.size = file_size(self.file, self.log_path)
         crash(crashpoints.ROLL_LOG_CREATED)
         self.index = OffsetIndex(index_file(directory, base_offset), base_offset, disk)
@@ -219,7 +215,13 @@ class LogSegment(kernel.SegmentTail):
             found_offset, position = self.index.lookup(offset)
         if found_offset == offset and position < self.size:
             return max(position, lower_bound)
-        return self._scan(offset, max(position, lower_bound))
+        try:
+            found = kernel.find_position(self, max(position, lower_bound), offset)
+        except OSError as error:
+            raise storage_error("read", self.log_path, error) from error
+        except kernel.CorruptMessage as error:
+            raise CorruptLog(f"{self.log_path}: {error}") from error
+        return found if found >= 0 else None
 
     def end_before(self, max_offset: int, offset: int, position: int) -> int:
         """The end position of a slice from `offset`, which is at `position`, without `max_offset`
@@ -394,23 +396,6 @@ class LogSegment(kernel.SegmentTail):
         """Delete the files; missing ones are no error."""
         for path in (self.log_path, *(index.path for index in self.indexes)):
             remove(self._disk, path)
-
-    def _scan(self, offset: int, position: int) -> int | None:
-        """Walk entry headers from `position`, an entry boundary."""
-        chunk_bytes = FIRST_SCAN_BYTES
-        while position + ENTRY_HEADER_BYTES < self.size:
-            data = self.read_bytes(position, min(chunk_bytes, self.size - position))
-            try:
-                found, step, _ = kernel.scan(data, offset)
-            except kernel.CorruptMessage as error:
-                raise CorruptLog(f"{self.log_path} at byte {position}: {error}") from error
-            if not found and not step:
-                raise CorruptLog(f"{self.log_path} ends at byte {position}, not at {self.size}")
-            position += step
-            if found:
-                return position
-            chunk_bytes = NEXT_SCAN_BYTES
-        return None
 
     def _cut(self, size: int) -> None:
         if size != self.size:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kafka08 import kernel
 from kafka08.arrow.range_reader import RangeReader
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ReadSettings
@@ -22,7 +21,7 @@ from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchPartition, FetchPartitionResponse
 from kafka08.protocol.offsets import OffsetsPartitionResponse
 from kafka08.structs import EARLIEST_OFFSET, Broker, TopicPartition
-from tests.client.fake_cluster import PORT, FakeCluster
+from tests.client.fake_cluster import PORT, FakeCluster, position_of
 
 Pair = tuple[bytes | None, bytes | None]
 Row = tuple[int, bytes | None, bytes | None]
@@ -65,7 +64,7 @@ class LogCluster(FakeCluster):
     def trim(self, tp: TopicPartition, start: int) -> None:
         """Retention: entries that end before `start` go; the log starts there."""
         log = bytes(self.logs[tp])
-        self.logs[tp] = bytearray(log[kernel.scan(log, start).position :])
+        self.logs[tp] = bytearray(log[position_of(log, start) :])
         self.shapes[tp].start = start
 
     def log_end(self, tp: TopicPartition) -> int:
@@ -92,7 +91,7 @@ class LogCluster(FakeCluster):
         if response.error_code == NO_ERROR and part.offset < shape.start:
             return FetchPartitionResponse(part.partition, OffsetOutOfRange.code, -1, b"")
         if response.error_code == NO_ERROR and shape.visible is not None:
-            start, end = (kernel.scan(log, o).position for o in (part.offset, shape.visible))
+            start, end = (position_of(bytes(log), o) for o in (part.offset, shape.visible))
             return replace(response, message_set=bytes(log[start:end])[: part.max_bytes])
         return response
 

@@ -202,8 +202,8 @@ class FakeCluster:
         if code:
             return FetchPartitionResponse(part.partition, code, -1, b"")
         log = bytes(self.logs.get(tp, b""))
-        found = kernel.scan(log, part.offset)
-        data = log[found.position : found.position + part.max_bytes]
+        position = position_of(log, part.offset)
+        data = log[position : position + part.max_bytes]
         return FetchPartitionResponse(part.partition, NO_ERROR, end, data)
 
     def _offsets(self, broker_id: int, request: OffsetsRequest) -> OffsetsResponse:
@@ -226,3 +226,9 @@ class FakeCluster:
             return OffsetsPartitionResponse(tp.partition, code, [])
         offset = 0 if time_ms == EARLIEST_OFFSET else self.log_end(tp)
         return OffsetsPartitionResponse(tp.partition, NO_ERROR, [offset])
+
+
+def position_of(log: bytes, offset: int) -> int:
+    """The position of the first entry at or above `offset`; the end if there is none."""
+    position, _ = kernel.find_offset(log, offset) or (len(log), -1)
+    return position

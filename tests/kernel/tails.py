@@ -9,7 +9,7 @@ from kafka08.kernel._python_append import SegmentTail
 from kafka08.kernel.types import Buffer
 
 NOW_MS = 5000
-FIELDS = tuple(name for name in SegmentTail.__slots__ if name != "write")
+FIELDS = tuple(name for name in SegmentTail.__slots__ if name not in ("read", "write"))
 
 
 class File:
@@ -18,6 +18,9 @@ class File:
     def __init__(self) -> None:
         self.written: list[tuple[int, bytes]] = []
         self.fails = False
+
+    def read(self, size: int, position: int) -> bytes:
+        raise AssertionError("nothing is read")
 
     def write(self, data: Buffer, position: int) -> None:
         if self.fails:
@@ -46,6 +49,7 @@ def a_tail(kernel: ModuleType, file: File, **fields: Any) -> Any:
         "is_full": False,
         "index_is_due": False,
         "rules": None,
+        "read": file.read,
         "write": file.write,
         "descriptor": -1,
         "min_in_sync": -1,

@@ -182,35 +182,6 @@ def test_large_sets_without_the_gil(kernel: ModuleType) -> None:
         kernel.validate_and_assign(data, 10, NO_LIMIT)
 
 
-# ---- search ----
-
-
-def test_scan_finds_the_first_offset_at_or_above(kernel: ModuleType) -> None:
-    """Offsets may have gaps, as after compaction."""
-    data = entry(10, None, b"a") + entry(12, None, b"b") + entry(20, None, b"c")
-    assert kernel.scan(data, 0) == (True, 0, 10)
-    assert kernel.scan(data, 11) == (True, 27, 12)
-    assert kernel.scan(data, 20) == (True, 54, 20)
-    assert kernel.scan(data, 21) == (False, 81, -1)
-    assert kernel.find_offset(data, 13) == (54, 20)
-    assert kernel.find_offset(data, 21) is None
-
-
-def test_scan_returns_the_next_position(kernel: ModuleType) -> None:
-    """A chunk that ends inside an entry gives the position behind that entry."""
-    data = entry(10, None, b"a" * 100) + entry(11, None, b"b")
-    for size in range(12, 126):
-        assert kernel.scan(data[:size], 11) == (False, 126, -1)
-    assert kernel.scan(data[: 126 + 11], 11) == (False, 126, -1)
-    assert kernel.scan(data[: 126 + 12], 11) == (True, 126, 11)
-
-
-def test_scan_refuses_an_impossible_size(kernel: ModuleType) -> None:
-    """An entry whose size is less than a header's is CorruptMessage."""
-    with pytest.raises(CorruptMessage):
-        kernel.scan(pack(">qi", 3, 5), 10)
-
-
 def test_runs(kernel: ModuleType) -> None:
     """Adjacent plain entries form one run, each wrapper its own, and a partial entry none."""
     first, second = plain(THREE), wrapper(9, b"inner")

@@ -51,8 +51,8 @@ def number(kernel: ModuleType, data: bytes) -> Any:
     return found.codec or (repr(found), target)
 
 
-def scan(kernel: ModuleType, data: bytes) -> Any:
-    return [kernel.scan(data, target) for target in (0, 6, 9, 1 << 62)]
+def find_offset(kernel: ModuleType, data: bytes) -> Any:
+    return [kernel.find_offset(data, target) for target in (0, 6, 9, 1 << 62)]
 
 
 def recover(kernel: ModuleType, data: bytes) -> Any:
@@ -199,7 +199,7 @@ def gather(iterator: Any, show: Callable[[Any], Any]) -> list[Any]:
 CALLS = [
     validate,
     number,
-    scan,
+    find_offset,
     recover,
     runs,
     entries,
