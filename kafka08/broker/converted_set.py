@@ -252,7 +252,7 @@ def converted_at_once(found: LogSlice) -> DownConvertedBytes | LogSlice | None:
     """The whole messages of a slice in magic 0, up to a broken one; the slice itself if that
     changes nothing. None for compressed messages, and if the first one is broken."""
     data = found.file.pread(found.size, found.position)
-    output = bytearray(len(data))
+    output = kernel.new_buffer(len(data))
     try:
         done = kernel.convert(data, output, OLD_MAGIC)
     except ValueError:

@@ -134,15 +134,21 @@ def test_a_cut_entry_waits() -> None:
     assert converter.pending == 0
 
 
+def wrapper_around(inner: bytearray) -> bytes:
+    return bytes(wrap(compression.compress(GZIP, inner), 3, GZIP, 1))
+
+
 @pytest.mark.parametrize(
     "broken",
     [
         bytes(wrap(b"not gzip", 3, GZIP, 1)),
-        bytes(wrap(compression.compress(GZIP, wrap(b"", 0, GZIP, 1)), 3, GZIP, 1)),
+        wrapper_around(wrap(b"", 0, GZIP, 1)),
         bytes(build_set(THREE[:1], magic=1))[:-1] + b"x",
+        wrapper_around(build_set(THREE[:2], magic=1)[:-1] + b"y"),
+        wrapper_around(build_set(THREE[:2])[:-1] + b"y"),
         bytes(12),
     ],
-    ids=["undecodable", "nested", "crc", "size"],
+    ids=["undecodable", "nested", "crc", "crc inside", "crc inside of magic 0", "size"],
 )
 def test_broken_entry(broken: bytes) -> None:
     """The entries before it are converted, and the next call raises."""
