@@ -131,7 +131,7 @@ class Pool:
 
 
 def run(consumer: KafkaConsumer, pool: Pool, *, once: bool) -> None:
-    """Until `wakeup`, or with `once` to the ends of the logs."""
+    """Read until `wakeup`, or with `once` to the ends of the logs."""
     committed: dict[TopicPartition, int] = {}
     commit_at = 0.0
     while not (once and pool.has_finished()):

@@ -75,7 +75,7 @@ class Endpoint(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, protocols: Mapping[str, str] | None = None) -> Endpoint:
-        """From `LISTENER://host:port`; an empty host is None, an IPv6 address may be in brackets.
+        """Read `LISTENER://host:port`; an empty host is None, an IPv6 address may be in brackets.
         `protocols` is listener → security protocol; without it both have the same name. ValueError
         for another form, KeyError for a listener that is not in `protocols`."""
         match = _ENDPOINT.fullmatch(text)

@@ -81,7 +81,7 @@ def sections() -> Iterator[str]:
 
 
 def levels_of(facts: Key) -> str:
-    """Which levels have the key, if not all."""
+    """The levels that have the key, if not all."""
     since = "" if facts.since is Level.V0_8_2 else f" *From {facts.since}.*"
     return since if facts.until is None else f"{since} *Below {facts.until}.*"
 
@@ -108,7 +108,7 @@ def default_text(default: Any) -> str:
 
 
 def values_of(facts: Key, kind: Any) -> str:
-    """What values are accepted: choices, or type and bounds."""
+    """The values that are accepted: choices, or type and bounds."""
     if facts.choices is not None:
         return ", ".join(f"`{choice}`" for choice in facts.choices)
     name = next((t for t in (bool, int, float, str) if kind in (t, t | None)), None)

@@ -1,4 +1,4 @@
-"""Print what scripts/coverage has measured: by package, then the files with the largest gaps."""
+"""Print the figures of scripts/coverage: by package, then the files with the largest gaps."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def tried(version: str, bootstrap: str, text: Path) -> dict[str, str]:
 
 
 def main(versions: list[str]) -> int:
-    """A row for each release and thing; 1 if one is not as WORKS_SINCE says."""
+    """Print a row for each release and thing. Returns 1 if one is not as WORKS_SINCE says."""
     wrong = 0
     text = ROOT / ".spark-versions" / "text"
     text.mkdir(exist_ok=True)

@@ -23,14 +23,13 @@ from xdist.scheduler import LoadScopeScheduling
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError
 from kafka08.zk.client import ZkClient
+from tests.tiers import FAULTS, PAGES
 
 TESTS = Path(__file__).parent
 SAME_WORKER = {"docs": "cli"}
 """Both run `kafka08 up`, which takes 2181 and 9092 where they are free."""
 LONGEST_FIRST = ("interop", "cli", "integration", "compose", "embedded", "migration")
 """The rooms that take longest, so that neither worker is left with one at the end."""
-PAGES = ("tests/docs/test_pages.py", "tests/compose/", "tests/demo/test_demo.py")
-"""Tests of what a reader runs: a tier of their own, `scripts/test-pages`."""
 MOST_RERUNS = 3
 _numbers = itertools.count(1)
 
@@ -68,6 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(PAGES):
             item.add_marker(pytest.mark.pages)
+        if item.nodeid.startswith(FAULTS):
+            item.add_marker(pytest.mark.faults)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -85,7 +86,7 @@ class Rooms(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 def group_of(nodeid: str) -> str:
     """The tests that stay together: a room, or a part of one that has a tier of its own."""
     room, _, rest = nodeid.removeprefix("tests/").partition("/")
-    if room == "interop":
+    if room == "interop" or (room != "cli" and nodeid.startswith(FAULTS)):
         # Module by module: none needs what another has started.
         return f"{room}/{rest.partition('::')[0]}"
     if room == "spark":

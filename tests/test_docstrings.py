@@ -17,6 +17,9 @@ LISTED = re.compile(r"\s+([a-z_]\w*(?:, [a-z_]\w*)*) {2,}\S")
 """`    name   what it is`, or `    one, other   what they are`."""
 PAGE = re.compile(r"[\w/.-]+\.md\b")
 
+HEADLESS = re.compile(r"(What|Who|Of|Until|By|From|That|It)\b")
+"""A sentence that begins so lacks its noun or its verb: "Until all have it" for "Wait until …"."""
+
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -55,6 +58,18 @@ def test_pages_that_are_cited_exist(path: Path) -> None:
     for _, text in docstrings(path):
         for page in PAGE.findall(text):
             assert (ROOT / page).is_file(), f"{path} cites {page}, which is not there"
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    """A reader need not guess what a docstring is about."""
+    others = (path for room in ("scripts", "examples") for path in (ROOT / room).rglob("*.py"))
+    headless = [
+        f"{path}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"
+        for path in (*sources(), *others)
+        for node, text in docstrings(path)
+        if HEADLESS.match(text)
+    ]
+    assert not headless, "\n".join(headless)
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class TimeoutQueue:
         return len(self._due)
 
     def add(self, operation: DelayedOperation) -> None:
-        """It is due in `delay_ms`."""
+        """Add an operation that is due in `delay_ms`."""
         self._due[operation] = math.ceil(self._monotonic() * 1000 + self.delay_ms)
         if self._alarm is None:
             self._alarm = self._timer.add(self.delay_ms, self._ring)

@@ -173,7 +173,7 @@ class PeriodicReader(Closeable):
         self._watch.add(view)
 
     def seconds_left(self) -> float:
-        """Until `turn` has something to do; during a read, until `ended` is readable."""
+        """Seconds to wait before the next `turn`, or, during a read, until `ended` is readable."""
         return IDLE_SECONDS if self._look is not None else max(0.0, self._next - time.monotonic())
 
     def turn(self, *, paused: bool) -> bool:

@@ -74,14 +74,15 @@ class ProbeLedger:
             del self._sent[number]
 
     def fail(self, number: int) -> None:
-        """It was not acknowledged and will not be retried. It may be stored nevertheless."""
+        """Count a message that was not acknowledged and will not be retried. It may be stored
+        nevertheless."""
         sent = self._sent.pop(number, None)
         if sent is not None:
             self._counts["produced"][sent.partition] += 1
             self._counts["failed"][sent.partition] += 1
 
     def read(self, number: int, now: float) -> None:
-        """It was read, perhaps before its acknowledgement, perhaps a second time."""
+        """Count a message that was read, perhaps before its acknowledgement, perhaps again."""
         sent = self._sent.get(number)
         if sent is None:
             self._read_late(number)

@@ -36,12 +36,12 @@ class PartitionFacts(PartitionOffsets):
 
     @property
     def is_idle(self) -> bool:
-        """It has no owner that commits again, so Kafka will forget its offset."""
+        """Whether it has no owner that commits again, so that Kafka will forget its offset."""
         return self.owner is None and self.kafka is not None
 
     def seconds_left(self, now_ms: int, retention_ms: int) -> int | None:
-        """Until Kafka may forget an idle partition's offset, not below 0; None if it is not idle or
-        the time of its commit is not known."""
+        """Seconds until Kafka may forget an idle partition's offset, not below 0; None if it is not
+        idle or the time of its commit is not known."""
         if not self.is_idle or self.committed_ms is None:
             return None
         return max(0, (self.committed_ms + retention_ms - now_ms) // 1000)

@@ -15,7 +15,7 @@ POLL_S: Final = 0.05
 
 
 def wait_for(condition: Callable[[], bool], clock: Clock, timeout_s: float) -> bool:
-    """Until the condition holds; False if it does not within the timeout. Looks at least once."""
+    """Wait for the condition; False if it does not hold within the timeout. Looks at least once."""
     give_up_at = clock.monotonic() + timeout_s
     while not condition():
         if clock.monotonic() >= give_up_at:
@@ -27,8 +27,8 @@ def wait_for(condition: Callable[[], bool], clock: Clock, timeout_s: float) -> b
 def await_confirmations(
     connections: Connections, orders: Mapping[str, Order], timeout_s: float
 ) -> dict[str, list[str]]:
-    """Until every live member of ours follows its group's order, or the timeout is over. Groups
-    with members that have not confirmed by then → these members."""
+    """Wait until every live member of ours follows its group's order, or until the timeout. Returns
+    groups with members that have not confirmed by then → these members."""
     left: dict[str, list[str]] = {group: [] for group in orders}
 
     def all_have() -> bool:

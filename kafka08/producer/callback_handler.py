@@ -23,7 +23,8 @@ class CallbackHandler:
         return message
 
     def after_enqueue(self, message: KeyedMessage, added: bool) -> None:
-        """It was enqueued, or (`added` False) the queue was full and `send` raises QueueFull."""
+        """Called after a message was enqueued, or (`added` False) when the queue was full and
+        `send` raises QueueFull."""
 
     def after_dequeue(self, messages: list[KeyedMessage]) -> list[KeyedMessage]:
         """The messages to continue with in place of `messages`, which left the queue together."""

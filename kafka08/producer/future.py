@@ -86,7 +86,7 @@ class BatchFuture:
         return all(stretch.batch.is_done for stretch in self._stretches)
 
     def result(self, timeout: float | None = None) -> list[Stored]:
-        """Where they were stored. When all are done, raises the first error if there is one;
+        """The places where they were stored. When all are done, raises the first error if any;
         TimeoutError if they are not done within `timeout` seconds."""
         error = self.exception(timeout)
         if error is not None:

@@ -19,7 +19,7 @@ REQUEST_GROUP: Final = "ProducerRequestMetrics"
 
 
 class TopicStats:
-    """Of one topic, or of all."""
+    """Counters of one topic, or of all."""
 
     __slots__ = ("bytes", "dropped", "messages")
 
@@ -94,7 +94,7 @@ class ProducerStats:
         return self._all, self._topics.setdefault(topic, TopicStats())
 
     def values(self) -> dict[str, Values]:
-        """By group of metrics and name; `<group>.<topic>` and `<group>.<host>:<port>` too."""
+        """Values by group and name; groups are also `<group>.<topic>`, `<group>.<host>:<port>`."""
         now = self.now()
         found = {
             TOPIC_GROUP: self._all.values(now),

@@ -41,7 +41,7 @@ def frame_size(prefix: Buffer | GrowingBuffer, max_size: int, position: int = 0)
 
 
 def foreign(first: bytes) -> str:
-    """What a frame that begins with these four bytes rather is, for the end of an error."""
+    """The protocol of a frame that begins with these four bytes, for the end of an error."""
     if first[:2] in TLS_RECORDS:
         return ". It looks like TLS: here is PLAINTEXT (security.protocol)"
     if first in HTTP_WORDS:

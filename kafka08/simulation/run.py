@@ -122,7 +122,7 @@ def simulate(
 
 
 def _outcome(seed: int, plan: Plan, trace: Trace, until: float | None) -> Outcome:
-    """Of a run, which nothing refers to any more when this returns: it is one large cycle."""
+    """The outcome of a run. Nothing refers to the run after this returns: it is one large cycle."""
     started = time.perf_counter()
     run = Run(seed, plan, trace)
     if until is not None:

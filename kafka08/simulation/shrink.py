@@ -140,8 +140,8 @@ class Shrinker:
             size = max(1, min(size, len(kept)) // 2)
 
     def _until(self) -> float | None:
-        """When a run may end: if a violation ended the original run, it would happen before
-        then."""
+        """The time at which a run may end: if a violation ended the original run, it would happen
+        before then."""
         found = self.found.outcome
         return found.simulated_seconds * 1.2 + END_SECONDS if found.is_early else None
 

@@ -23,7 +23,7 @@ ADDRESS: Final = "zookeeper:2181"
 
 
 class AtNextWrite(enum.Enum):
-    """When a fault happens at the next write of a connection."""
+    """The moment of a fault at the next write of a connection."""
 
     BEFORE = "before the server processes it"
     AFTER = "after the server has processed it"

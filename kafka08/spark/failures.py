@@ -1,4 +1,4 @@
-"""What a failure of Spark comes from. Spark's own errors are pages of Java's and Python's traces;
+"""The cause of a failure of Spark. Spark's own errors are pages of Java's and Python's traces;
 the cause is a line or two in the middle. Pure."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ CALL: Final = re.compile(r"\AAn error occurred while calling \S+\n: ")
 
 
 def known_cause(text: str) -> str | None:
-    """What the text of one of Spark's errors comes from, without any trace: an error of ours, or
-    the end of a Python worker. None if it is something else."""
+    """The cause in the text of one of Spark's errors, without any trace: an error of ours, or the
+    end of a Python worker. None if it is something else."""
     if ours := OURS.search(text):
         return ours[1]
     if DEAD_WORKER.search(text) is None:

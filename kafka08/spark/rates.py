@@ -42,7 +42,7 @@ class PidRate:
 
     @classmethod
     def configured(cls, get: Get, interval_ms: int) -> Self:
-        """From spark.streaming.backpressure.*. ConfigError for an estimator other than `pid`."""
+        """The rate by spark.streaming.backpressure.*. ConfigError if the estimator is not `pid`."""
         estimator = get(f"{BACKPRESSURE}rateEstimator", "pid")
         if estimator != "pid":
             raise ConfigError(f"{BACKPRESSURE}rateEstimator: {estimator} does not exist; use pid")

@@ -88,7 +88,7 @@ class Latency(threading.Thread):
                 self.worst = max(self.worst, time.perf_counter() - began)
 
     def end(self) -> float:
-        """Its last figure."""
+        """Wait until it ends, and return the longest response."""
         self._ended.set()
         self.join()
         return self.worst

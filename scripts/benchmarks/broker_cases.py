@@ -1,5 +1,5 @@
-"""What is measured on a broker. Each case runs on both brokers in turn, several rounds, and gives
-figures by name; `__main__` takes medians and ratios."""
+"""The cases that measure a broker. Each case runs on both brokers in turn, several rounds, and
+gives figures by name; `__main__` takes medians and ratios."""
 
 from __future__ import annotations
 

@@ -185,7 +185,8 @@ def rebalance_rows(
 
 
 def crowd_case(connect: str) -> None:
-    """Nothing to compare with: the JVM connector does not settle such a group reliably."""
+    """A group of very many members. The JVM has no figure: its connector does not settle such a
+    group reliably."""
     with ZkClient(connect, make_chroot=True) as zk:
         cluster = PaperCluster(zk, connect)
         cluster.create_topic("tt", 2 * MEMBERS)

@@ -1,4 +1,4 @@
-"""What `kafka08 metrics` costs on a cluster of many groups: a thousand of a hundred partitions.
+"""The cost of `kafka08 metrics` on a cluster of many groups: a thousand of a hundred partitions.
 
 Half of the groups commit to ZooKeeper, half to Kafka. A read is quiet if no group has committed
 since the one before, busy if each has in each partition. Another process scrapes all the time.
@@ -152,7 +152,7 @@ def fill(connect: str, broker: OurSubject, partitions: int) -> None:
 
 
 class Row:
-    """What one read costs: seconds, CPU seconds here and in the servers, requests."""
+    """The cost of one read: seconds, CPU seconds here and in the servers, requests."""
 
     def __init__(self, reader: ClusterReader, pids: dict[str, int | None]) -> None:
         self._reader = reader

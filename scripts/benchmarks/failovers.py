@@ -1,4 +1,4 @@
-"""What a broker that stops costs: the gap of a producer, and new leaders for 1,000 partitions.
+"""The cost of a broker that stops: the gap of a producer, and new leaders for 1,000 partitions.
 
 Each kind runs alone while it is measured. Nothing is polled that would make the cluster slower: the
 session's end is a watch, elections are timed by the state znodes' own modification times, read
@@ -128,7 +128,7 @@ def one_gap(cluster: Cluster, tp: TopicPartition, signal: str) -> Figures:
 
 
 class SessionEnd:
-    """When a broker's znode goes, seen by a watch that is set now."""
+    """The end of a broker's session: when its znode goes, by a watch that is set now."""
 
     def __init__(self, zk: ZkClient, broker_id: int) -> None:
         self._at = 0.0
@@ -138,7 +138,7 @@ class SessionEnd:
         self._at = time.time()
 
     def wait(self) -> float:
-        """The time of it."""
+        """Wait for the end of the session and return its time."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while not self._at:
             assert time.monotonic() < deadline, "the session does not end"
@@ -181,7 +181,7 @@ class Producer:
                 time.sleep(POLL_SECONDS)
 
     def _send(self, broker: Broker, until: float) -> None:
-        """Until the time is over or something goes wrong (OSError; AssertionError: a code)."""
+        """Send until the time is over. OSError or, for an error code, AssertionError ends it."""
         with load.connect(broker.address) as connection:
             while time.time() < until:
                 load.check_response(ProduceRequest, load.exchange(connection, self._frame))
@@ -211,7 +211,7 @@ def leaders_known_to(broker: Broker, topic: str) -> list[int]:
 def await_other_leaders(
     survivors: Sequence[Broker], topic: str, victim: int, timeout_s: float = TIMEOUT_SECONDS
 ) -> None:
-    """Until they all name leaders for all partitions of the topic, none of which is the victim."""
+    """Wait until all brokers name a leader for each partition of the topic, never the victim."""
     deadline = time.monotonic() + timeout_s
     for broker in survivors:
         while not {-1, victim}.isdisjoint(leaders_known_to(broker, topic)):
@@ -238,7 +238,8 @@ def a_follower_of_the_controller(store: ClusterStore) -> int:
 
 
 def last_modified(zk: ZkClient, partitions: Sequence[TopicPartition]) -> float:
-    """When the last of these partitions' states was written, by ZooKeeper's clock (the same)."""
+    """The time of the last write to these partitions' states, by ZooKeeper's clock, which is this
+    machine's."""
     stats = zk.pipeline([Exists(paths.partition_state(*tp)) for tp in partitions])
     return max(stat.modified_ms for stat in stats if isinstance(stat, Stat)) / 1000
 

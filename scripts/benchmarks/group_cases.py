@@ -1,4 +1,4 @@
-"""What the group coordinator of 0.10.2 does a second, beside that of a JVM 0.10.2.2.
+"""The group coordinator of 0.10.2 beside that of a JVM 0.10.2.2: heartbeats and rounds a second.
 
 group heartbeats   members in groups of their own send Heartbeat after Heartbeat
 group rounds       such members rebalance again and again: JoinGroup, SyncGroup and Heartbeat
@@ -189,7 +189,8 @@ def large_rebalance(subject: Subject, group: str, seconds: float) -> Figures:
 
 
 def _large_group(address: str, group: str) -> list[Member]:
-    """All in one generation: the first one joins again when all others wait for it."""
+    """A group with all members in one generation: the first one joins again when all others wait
+    for it."""
     members = [Member(address, group) for _ in range(MEMBERS)]
     first, *others = members
     first.settle()
@@ -214,7 +215,7 @@ def _rebalance(members: Sequence[Member]) -> None:
 
 
 def _finish_rebalance(members: Sequence[Member]) -> None:
-    """All have sent their JoinGroup; they get an assignment."""
+    """Read the JoinGroup responses of all members, and give each an assignment."""
     for member in members:
         member.joined(load.receive(member.connection))
     [leader] = [member for member in members if member.leader]
@@ -273,7 +274,7 @@ def leave(members: Sequence[Member]) -> None:
 
 
 def await_coordinator(subject: Subject, timeout_s: float = 60) -> None:
-    """Until the offsets topic is made and groups can join."""
+    """Wait until the offsets topic exists and groups can join."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with load.connect(subject.address) as connection:

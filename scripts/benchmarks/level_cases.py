@@ -1,4 +1,4 @@
-"""What brokers of level 0.10.2 do beside a JVM 0.10.2.2: messages with timestamps (magic 1).
+"""Brokers of level 0.10.2 beside a JVM 0.10.2.2: messages with timestamps (magic 1).
 
 magic 1 …        Produce 2: plain sets, and sets that the client compressed, which neither
                  broker packs again

@@ -1,4 +1,4 @@
-"""How long a member takes to join a group of one, and to leave it: our KafkaConsumer beside Java's.
+"""Seconds that a member takes to join and to leave a group of one: our KafkaConsumer beside Java's.
 
     .venv/bin/python -m scripts.benchmarks.memberships [--rounds 20]
 
@@ -56,7 +56,7 @@ class Member:
         self._process.stdin.write(f"{word}\n")
 
     def await_event(self, what: str) -> float:
-        """When it said so; what it said before is passed over."""
+        """Wait until it says so, and return the time. Skips what it said before."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             at, _, said = line.strip().partition(" ")
@@ -101,7 +101,7 @@ class Group:
 
 
 def starter(kind: str, address: str) -> Callable[[], Member]:
-    """Of members of kind `jvm` or `ours`, all in one group."""
+    """A function that starts members of kind `jvm` or `ours`, all in one group."""
     words = [
         TOPIC,
         f"bootstrap.servers={address}",

@@ -1,4 +1,4 @@
-"""How long the steps of a migration of many groups take, by the command itself.
+"""Seconds that the steps of a migration of many groups take, by the command itself.
 
     .venv/bin/python -m scripts.benchmarks.migration [--groups 10000] [--partitions 8]
     scripts/bench --only migration                                   # a few groups
@@ -68,7 +68,7 @@ def timed(*words: str) -> tuple[float, float]:
 
 
 def processor_seconds() -> float:
-    """Of all children that have ended."""
+    """Processor time of all children that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

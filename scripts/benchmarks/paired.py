@@ -37,7 +37,7 @@ def ratio(block: Mapping[str, Sequence[float]], side: str, others: Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """By how much a figure is larger, as a part of it, with the bounds of its interval of 95 %."""
+    """The relative difference of a figure, with the bounds of its 95 % interval."""
 
     mean: float
     low: float
@@ -54,7 +54,7 @@ class Difference:
 
 
 def difference(starts: Sequence[Sequence[float]]) -> Difference:
-    """Of the ratios of several starts' blocks. One start alone shows nothing."""
+    """The difference from the ratios of several starts' blocks. One start alone shows nothing."""
     values = [statistics.median(blocks) for blocks in starts]
     mean = statistics.fmean(values)
     if len(values) < 2:

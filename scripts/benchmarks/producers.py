@@ -212,7 +212,7 @@ def measure(address: str, name: str, count: int) -> dict[str, float]:
 
 
 def measure_jvm(address: str, options: Sequence[str], count: int) -> dict[str, float]:
-    """By its own perf tool, whose clock starts before its connections do."""
+    """Run the JVM's own perf tool, whose clock starts before its connections do."""
     line = command(
         "kafka.tools.ProducerPerformance",
         *("--broker-list", address, "--topics", TOPIC, "--messages", str(count)),
@@ -247,7 +247,7 @@ def main(bootstrap: str, name: str, count: int) -> None:
 
 
 def status_mb(name: str) -> float:
-    """Of this process: resident size now (VmRSS) or at its largest (VmHWM), in 10^6 bytes."""
+    """The memory of this process: resident now (VmRSS) or at its largest (VmHWM), in 10^6 bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024 / 1e6

@@ -189,7 +189,7 @@ def polled_batches(
 def bare_fetches(
     address: str, _: str, topic: str, partitions: int, count: int
 ) -> Callable[[], int]:
-    """What one connection brings if nothing is done to the messages: the sizes and offsets of
+    """Fetches on one connection without any work on the messages: the sizes and offsets of
     `polled_batches`, one request after the other. Entries have one size each, as the benchmark
     writes them, so that the next offset is known without a look at them."""
     from kafka08.client.requests import fetch_request, fetch_results

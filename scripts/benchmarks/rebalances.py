@@ -1,4 +1,4 @@
-"""How long a group of two takes to share its partitions anew, of either kind."""
+"""Seconds that a group of two takes to rebalance, of either kind."""
 
 from __future__ import annotations
 

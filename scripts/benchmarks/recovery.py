@@ -53,7 +53,7 @@ def recovery_case(directory: Path, zookeeper: str, only: str) -> list[dict[str, 
 
 
 def timed_recovery(subject: Subject) -> float:
-    """The session's end is waited for first, so that only the recovery is timed."""
+    """Time the recovery alone: it waits for the end of the session first."""
     subject.start()
     try:
         await_leaders(subject, "recovery", 1)

@@ -33,7 +33,7 @@ class Side:
 def report(
     case: str, goal: Goal, *, jvm: float | Side, ours: float | Side, other: str = "jvm"
 ) -> dict[str, object]:
-    """Print one row and return it. `other`: whose figure `jvm` is, if not the JVM's."""
+    """Print one row and return it. `other`: the side of the figure `jvm`, if not the JVM."""
     sides = [side if isinstance(side, Side) else Side(side, side, side) for side in (jvm, ours)]
     theirs, mine = (side.median for side in sides)
     ratio = mine / theirs if theirs else float("inf")

@@ -1,4 +1,4 @@
-"""What metrics cost: our broker that is scraped each second of its load beside two of ours without
+"""The cost of metrics: our broker that is scraped each second of its load beside two without
 metrics, one of which is the control: between equal brokers there must be no difference.
 
 Says by how much a request costs more CPU, and by how much the case is slower, with an interval of
@@ -116,7 +116,7 @@ class Differences:
         return difference(self._starts[case, figure, side])
 
     def of_all(self, figure: str, side: str) -> Difference:
-        """Over all cases."""
+        """The ratios of all cases together."""
         return over_cases(
             [found for (_, *key), found in self._starts.items() if key == [figure, side]]
         )

@@ -1,5 +1,5 @@
-"""Where a run keeps its logs: in memory, so that a disk's own work does not come into the figures,
-or on a file system of one's choice."""
+"""The directory of a run's logs: in memory, so that the figures leave out the disk, or on a file
+system of one's choice."""
 
 from __future__ import annotations
 

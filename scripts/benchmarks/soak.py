@@ -1,4 +1,4 @@
-"""What the soaks share: rounds from one seed until the time is over, and what each of them says.
+"""Code that the soaks share: rounds from one seed until the time is over, and a line for each.
 
 Each line has its time (UTC). The first one names the process and the seed, the last one says why it
 ended, also after a signal. A log without that last line is one of a process that was killed with
@@ -24,7 +24,7 @@ RoundOf = Callable[[int, random.Random], "Outcome"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a round says in one line, what must not have happened, and what is known to happen."""
+    """The outcome of a round: its line, its defects, and the defects of 0.8.2.2 that it met."""
 
     summary: str
     problems: Sequence[str]
@@ -45,7 +45,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def announced(options: argparse.Namespace) -> Iterator[None]:
-    """Says who begins and why it ends; a signal that asks it to stop raises SystemExit."""
+    """Print what begins, and why it ends. A signal that asks it to stop raises SystemExit."""
     what = " ".join(f"{name}={value}" for name, value in vars(options).items())
     say(f"begins: pid {os.getpid()}, {what}")
     faulthandler.enable()

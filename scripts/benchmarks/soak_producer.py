@@ -167,7 +167,7 @@ class Round:
         self._cluster.heal()
 
     def _await_replicas(self) -> None:
-        """Until a further fault may be borne: all replicas of the topic are in sync."""
+        """Wait until all replicas of the topic are in sync: one more fault may come then."""
         deadline = time.monotonic() + TIMEOUT_S
         with AdminClient(zookeeper=self._cluster.zookeeper.connect_string) as admin:
             while True:
@@ -218,18 +218,18 @@ def drawn_config(bootstrap: str, rng: random.Random) -> KafkaProducerConfig:
 
 
 def repetitions(final: Mapping[TopicPartition, Mapping[int, bytes]]) -> int:
-    """How many messages are second copies."""
+    """The number of messages that are second copies."""
     return sum(len(log) - len(set(log.values())) for log in final.values())
 
 
 class Leaks:
-    """What this process holds after a round, against what it held after the first one."""
+    """Resources that this process holds after a round, against those after the first one."""
 
     def __init__(self) -> None:
         self._first: tuple[float, int] | None = None
 
     def problems(self) -> tuple[str, list[str]]:
-        """(what it holds now, what is too much of it)."""
+        """(the resources that it holds now, those that are too many)."""
         gc.collect()
         batches = sum(isinstance(thing, RecordBatch) for thing in gc.get_objects()) - 1
         megabytes, files = (

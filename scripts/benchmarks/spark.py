@@ -102,7 +102,7 @@ class Side:
         self.fillings[size] = spark_load.fill(self.broker.address, topic, SIZES[size], count)
 
     def frame(self, spark: SparkSession, topic: str) -> DataFrame:
-        """A new one for each action, as Spark plans ours once for all."""
+        """A new data frame for each action: Spark plans ours once for all."""
         options = {"kafka.bootstrap.servers": self.broker.address, "subscribe": topic}
         return (
             spark.read.format(self._source)

@@ -141,7 +141,7 @@ def tree(root: int) -> Iterator[Path]:
 
 
 def stat_fields(directory: Path) -> list[str] | None:
-    """What follows the name in `stat`; None if the process is gone."""
+    """The fields behind the name in `stat`; None if the process is gone."""
     try:
         return (directory / "stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -174,7 +174,7 @@ def other_work(address: str, zookeeper: str, logs: Path, topic: str) -> None:
 
 
 def read_cold(address: str, logs: Path) -> None:
-    """From the first to the last offset of the topic, a fetch of 1 MB after the other."""
+    """Read the topic from its first to its last offset, in fetches of 1 MB."""
     for path in (logs / "cold-0").glob("*.log"):
         descriptor = os.open(path, os.O_RDONLY)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -224,7 +224,7 @@ def count_led(response_frame: bytes) -> int:
 
 
 def ask_at_once(address: str) -> None:
-    """Each member sends its request before the first response is read."""
+    """Send the request of each member before the first response is read."""
     frame = codec.encode_request(MetadataRequest([]), 1, load.CLIENT_ID)
     connections = [load.connect(address) for _ in range(MEMBERS)]
     for connection in connections:

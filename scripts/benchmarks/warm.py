@@ -27,7 +27,7 @@ Play = Callable[[str, int], Figures]
 
 @dataclass(slots=True)
 class WarmUp:
-    """How one side got warm, by its main figure.
+    """The warm-up of one side, by its main figure.
 
     first     the first round
     rounds    how many it took
@@ -53,7 +53,7 @@ class WarmUp:
         self.seconds += seconds
 
     def _rise(self, value: float) -> float:
-        """How much better than the best round so far, as a part of it."""
+        """The relative gain over the best round so far."""
         if not (self.best and value):
             return 0.0
         return (value / self.best if self.goal.higher else self.best / value) - 1

@@ -25,7 +25,7 @@ PYTHONS: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 
 
 def main() -> int:
-    """0: every file is built and tried."""
+    """Build and try every file. Returns 0 if all of it worked."""
     options = parser().parse_args()
     if found := list(problems(source())):
         print(*found, sep="\n", file=sys.stderr)
@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def source() -> Source:
-    """What is checked out."""
+    """The source that is checked out."""
     return Source(
         version=__version__,
         changes=git("status", "--porcelain"),
@@ -88,7 +88,7 @@ def git(*arguments: str) -> str:
 
 
 def works(python: str) -> bool:
-    """A shim of pyenv may be on the PATH and run nothing."""
+    """Whether this Python runs: a shim of pyenv on the PATH may run nothing."""
     try:
         output([python, "-c", "import venv, ensurepip"])
     except (OSError, subprocess.CalledProcessError):

@@ -21,9 +21,9 @@ class Builder:
     """Builds one release.
 
     root       the checkout
-    work       where the tools and what is half done are kept
+    work       the directory of the tools and of unfinished files
     dist       where the files go; must be empty
-    variables  KAFKA08_REPOSITORY, SOURCE_DATE_EPOCH: what the build reads, besides the environment
+    variables  KAFKA08_REPOSITORY and SOURCE_DATE_EPOCH, which the build reads
     """
 
     def __init__(self, root: Path, work: Path, dist: Path, variables: Mapping[str, str]) -> None:
@@ -68,12 +68,12 @@ class Builder:
         return repaired
 
     def check_pages(self) -> None:
-        """What an index would show is rendered without a warning."""
+        """Check that an index would render the description without a warning."""
         files = sorted([*self._dist.glob("*.whl"), *self._dist.glob("*.tar.gz")])
         self._run([self._tool("twine"), "check", "--strict", *files])
 
     def sbom(self, environment: Path, version: str) -> Path:
-        """What the plain install brings, as CycloneDX: the packages of an environment with it."""
+        """The SBOM of the plain install in CycloneDX: the packages of an environment with it."""
         bom = self._dist / f"kafka08-{version}.cdx.json"
         self._run(
             [

@@ -1,4 +1,4 @@
-"""What must hold before a release is built. Decisions on texts; no I/O."""
+"""The checks before a release is built. Decisions on texts; no I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IMAGE: Final = re.compile(r"^\s*image: kafka08:(\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Source:
-    """What a release would be built from.
+    """The source that a release would be built from.
 
     version     of kafka08/__init__.py
     changes     git's list of files that are not as committed, a line each
@@ -32,7 +32,7 @@ class Source:
 
 
 def problems(source: Source) -> Iterator[str]:
-    """Why this cannot be released as it stands, each with what to do."""
+    """The reasons why this cannot be released as it stands, each with its cure."""
     if source.changes:
         names = some_of([line[3:] for line in source.changes.splitlines()])
         yield f"the working tree is not clean ({names}): commit or remove that"
@@ -46,7 +46,7 @@ def problems(source: Source) -> Iterator[str]:
 
 
 def sdist_problems(tracked: Iterable[str], archived: Iterable[str]) -> Iterator[str]:
-    """What the sdist lacks of the source.
+    """The files of the source that the sdist lacks.
 
     tracked    the files that git knows, as paths below the root
     archived   the members of the archive, whose first directory is the release's name
@@ -57,7 +57,7 @@ def sdist_problems(tracked: Iterable[str], archived: Iterable[str]) -> Iterator[
 
 
 def wheel_problems(name: str, size: int, *, linux: bool) -> Iterator[str]:
-    """Why this wheel should not be published.
+    """The reasons why this wheel should not be published.
 
     name   of the file
     size   of the file in bytes

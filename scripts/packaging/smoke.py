@@ -48,10 +48,10 @@ class Environment:
 
 @dataclass(frozen=True)
 class Smoke:
-    """What was seen of a wheel.
+    """The figures of one wheel.
 
     clients, cluster   the two environments
-    kernel             what `python -m kafka08.kernel` says
+    kernel             the output of `python -m kafka08.kernel`
     up_s               from `kafka08 up` to a cluster that is ready
     first_message_s    from the start of the consuming program to its end
     """
@@ -123,7 +123,7 @@ def run(
     native: bool = False,
     seconds: float = COMMAND_SECONDS,
 ) -> str:
-    """What a command prints, far from the checkout.
+    """Run a command outside the checkout and return its standard output.
 
     given    its standard input
     native   whether the compiled kernel is demanded

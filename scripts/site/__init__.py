@@ -1,1 +1,1 @@
-"""What mkdocs.yml needs beyond its plugins. Start in `hooks`; `links` and `commands` are pure."""
+"""Hooks of mkdocs.yml beyond its plugins. Start in `hooks`; `links` and `commands` are pure."""

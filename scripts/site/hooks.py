@@ -1,4 +1,4 @@
-"""mkdocs calls these while it builds the site: see mkdocs.yml."""
+"""Hooks that mkdocs calls while it builds the site: see mkdocs.yml."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:
-    """Long names in tables may break after their dots."""
+    """Let long names in tables break after their dots."""
     if page.file.src_uri.startswith("source/"):
         return output
 

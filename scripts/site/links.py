@@ -33,7 +33,7 @@ class Link(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """What the label names, if it is one name in backquotes."""
+        """The name in the label, if it is one name in backquotes."""
         match = NAME.fullmatch(self.label)
         return match[1] if match else None
 
@@ -79,8 +79,8 @@ def titled(text: str, page: str, title_of: Callable[[str], str | None]) -> str:
 
 
 def indented(text: str) -> str:
-    """What stands under `1. ` moved from three columns to four, with an empty line before a list:
-    a code host takes both, Python-Markdown only this."""
+    """The text with the bodies of `1. ` moved from three columns to four, and an empty line before
+    a list: a code host takes both, Python-Markdown only this."""
     fences = [match.span() for match in FENCE.finditer(text)]
     lines: list[str] = []
     position = 0
@@ -101,7 +101,7 @@ def indented(text: str) -> str:
 
 
 def definitions(source: str) -> Mapping[str, int]:
-    """Of a Python file: Class, Class.method, function and CONSTANT → line, from 1."""
+    """The names in a Python file: Class, Class.method, function and CONSTANT → line, from 1."""
     found: dict[str, int] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:

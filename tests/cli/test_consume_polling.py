@@ -111,7 +111,6 @@ def test_silence_of_dead_brokers_is_a_failure(commands: Commands) -> None:
     assert "Consumed 0 messages" in commands(*read).err
 
 
-@pytest.mark.releases  # for its ten seconds
 def test_a_signal_ends_it_although_no_broker_answers(commands: Commands) -> None:
     """With an error, for what it printed is not committed. It took a minute and a half."""
     slow = ("--override", "auto.commit.interval.ms=600000")

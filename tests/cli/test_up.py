@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -268,9 +267,8 @@ def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path
         env={**os.environ, "KAFKA08_DATA_DIR": str(directory.path)},
         stderr=subprocess.DEVNULL,
     )
-    while not directory.path.exists() or directory.running() is None:
-        assert starting.poll() is None
-        time.sleep(0.02)
+    until(lambda: starting.poll() is not None or (directory.path.exists() and directory.running()))
+    assert starting.poll() is None
     starting.send_signal(signal.SIGINT)
     assert starting.wait(60) == 1
     assert directory.running() is None

@@ -22,6 +22,7 @@ from kafka08.errors import (
     ConsumerTimeout,
     KafkaError,
     MessageStreamsExist,
+    NodeExists,
     SessionLost,
 )
 from kafka08.structs import Broker
@@ -252,18 +253,31 @@ def test_without_brokers_it_waits_for_one(
 
 
 def test_a_restarted_member_waits_for_its_own_old_node(
-    cluster: PaperCluster, member: MakeMember, zk_connect: str
+    cluster: PaperCluster, member: MakeMember, zk_connect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a configured consumer.id the member waits until its earlier session has ended."""
     cluster.create_topic("tt", 1)
+    refusals = threading.Semaphore(0)
+    create_ephemeral = ZkClient.create_ephemeral
+
+    def create_noted(zk: ZkClient, path: str, data: str) -> None:
+        try:
+            create_ephemeral(zk, path, data)
+        except NodeExists:
+            refusals.release()
+            raise
+
     with ZkClient(zk_connect) as old:
         old.create(paths.consumer_id("g", "g_a"), "{}", ephemeral=True)
         old.create(paths.owner("g", "tt", 0), "g_a-0", ephemeral=True)
+        monkeypatch.setattr(ZkClient, "create_ephemeral", create_noted)
         a = member("a", zookeeper_session_timeout_ms=1000)
         creator = threading.Thread(target=a.create_message_streams, args=({"tt": 1},), daemon=True)
         creator.start()
-        time.sleep(0.2)
+        for _ in range(2):
+            assert refusals.acquire(timeout=60), "it tries again, and takes nothing by force"
         assert not owned(a)
+        assert cluster.zk.get(paths.consumer_id("g", "g_a")).data == "{}"
     until(lambda: settled(a) and len(owned(a)) == 1, "its turn")
     creator.join(60)
 
