@@ -114,7 +114,8 @@ def in_zookeeper(connect: str, ask: Callable[[AdminClient], Values]) -> Callable
     from kafka08.admin import AdminClient
     from kafka08.zk.client import ZkClient
 
-    zk = ZkClient(connect, name="completion")  # its library is imported here
+    # Made here, connected there: making it imports its library, which has no time limit.
+    zk = ZkClient(connect, name="completion")
 
     def run() -> Values:
         with zk:

@@ -27,13 +27,20 @@ from kafka08.cli.options import (
 from kafka08.cli.progress import Progress
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
-from kafka08.errors import ApiError, ConfigError, FailedToSend, KafkaError, RequestTimeout
+from kafka08.errors import (
+    ApiError,
+    ConfigError,
+    FailedToSend,
+    KafkaError,
+    QueueFull,
+    RequestTimeout,
+)
 from kafka08.listing import counted
 from kafka08.producer.record import ProducerRecord
 from kafka08.rate_limiter import RateLimiter
 
 if TYPE_CHECKING:
-    from kafka08.producer import KafkaProducer, Producer
+    from kafka08.producer import KafkaProducer, KeyedMessage, Producer
 
 SLICES_PER_SECOND: Final = 20
 """The number of parts of a second over which a limited rate is spread."""
@@ -133,37 +140,50 @@ def produce(
                 takes_new = not chooses_old_producer()
         except Stopped:
             raise stopped_early() from None
-    sender: LineSender | RecordSender
-    if takes_new:
-        sender = record_sender(topic, splitter, form, stop)
-    else:
-        sender = line_sender(topic, splitter, stop)
-    limiter, shown = RateLimiter(rate, slices=SLICES_PER_SECOND), Progress(progress)
-    with closing(sender), closing(open_input(path)) as source:
-        batches = line_batches(source)
+    with closing(open_input(path)) as source:
+        sender: LineSender | RecordSender
+        if takes_new:
+            sender = record_sender(topic, splitter, form, stop)
+        else:
+            sender = line_sender(topic, splitter, stop)
+        limiter, shown = RateLimiter(rate, slices=SLICES_PER_SECOND), Progress(progress)
         try:
-            while True:
-                with stop.waiting():
-                    lines = next(batches, None)
-                if lines is None:
-                    if not sender.count:
-                        with stop.waiting():
-                            await_broker(sender.bootstrap)
-                    break
-                while lines:
-                    some = limiter.slice_of(len(lines))
-                    with stop.waiting():
-                        time.sleep(limiter.wait_s(some))
-                    started = time.monotonic()
-                    sender.send(lines[:some])
-                    shown.add(some, time.monotonic() - started)
-                    del lines[:some]
+            with closing(sender):
+                send_lines(source, sender, limiter, shown, stop)
+            sender.check_all_sent()
         except Stopped:
             raise stopped_early() from None
         finally:
             if as_json:
                 show_json({"topic": topic, "sent": sender.count})
             click.echo(f"Sent {counted(sender.count, 'message')} to {topic}", err=True)
+
+
+def send_lines(
+    source: BufferedReader,
+    sender: LineSender | RecordSender,
+    limiter: RateLimiter,
+    shown: Progress,
+    stop: StopRequest,
+) -> None:
+    """Send all lines. Stopped if a signal comes while it waits."""
+    batches = line_batches(source)
+    while True:
+        with stop.waiting():
+            lines = next(batches, None)
+        if lines is None:
+            break
+        while lines:
+            some = limiter.slice_of(len(lines))
+            with stop.waiting():
+                time.sleep(limiter.wait_s(some))
+            started = time.monotonic()
+            sender.send(lines[:some])
+            shown.add(some, time.monotonic() - started)
+            del lines[:some]
+    if not sender.taken:
+        with stop.waiting():
+            await_broker(sender.bootstrap)
 
 
 def stopped_early() -> LinesNotSent:
@@ -213,7 +233,9 @@ def line_sender(topic: str, splitter: KeySplitter, stop: StopRequest) -> LineSen
     ):
         if isinstance(encoder, StringEncoder):
             raise takes_text(key)
-    return LineSender(Producer(config), topic, splitter, stop)
+    producer = Producer(config)
+    kind = LineSender if config.producer_type == "sync" else QueueingLineSender
+    return kind(producer, topic, splitter, stop)
 
 
 def takes_text(key: str) -> ConfigError:
@@ -246,7 +268,7 @@ def open_input(path: str) -> BufferedReader:
 
 class LineSender:
     """Sends lines to `topic`, split into key and value at the first separator, and counts the
-    acknowledged ones."""
+    acknowledged ones; `taken` counts all."""
 
     def __init__(
         self, producer: Producer, topic: str, splitter: KeySplitter, stop: StopRequest
@@ -257,7 +279,7 @@ class LineSender:
         self._topic = topic
         self._splitter = splitter
         self._stop = stop
-        self._taken = 0
+        self.taken = 0
 
     def send(self, lines: list[bytes]) -> None:
         """LinesNotSent, with line numbers of the input, if some were not acknowledged or cannot be
@@ -265,10 +287,15 @@ class LineSender:
         seconds."""
         from kafka08.producer import KeyedMessage
 
-        first = self._taken + 1
-        self._taken += len(lines)
+        first = self.taken + 1
+        self.taken += len(lines)
         pairs, bad = self._splitter.split_up_to_error(lines)
-        messages = [KeyedMessage(self._topic, value, key) for key, value in pairs]
+        self._send_messages(first, [KeyedMessage(self._topic, value, key) for key, value in pairs])
+        if bad is not None:
+            raise LinesNotSent(f"line {first + len(pairs)}: {bad}") from bad
+
+    def _send_messages(self, first: int, messages: list[KeyedMessage]) -> None:
+        """Send them and wait; `first` is the number of the first line."""
         last = first + len(messages) - 1
         where = f"line {first}" if last == first else f"lines {first} to {last}"
         try:
@@ -283,16 +310,50 @@ class LineSender:
             self.count += len(messages) - len(error.messages)
             raise LinesNotSent(f"{where}: {error}") from error
         self.count += len(messages)
-        if bad is not None:
-            raise LinesNotSent(f"line {first + len(messages)}: {bad}") from bad
+
+    def check_all_sent(self) -> None:
+        """After `close`: LinesNotSent if a line was lost that `send` accepted."""
 
     def close(self) -> None:
-        """Waits for the queue of producer.type=async, after a signal CLOSE_S seconds at most."""
+        self._producer.close()
+
+
+class QueueingLineSender(LineSender):
+    """With producer.type=async: `send` puts lines into the producer's queue, and `count` is known
+    after `close`. LinesNotSent at the first line for which the queue has no room."""
+
+    _queued = 0
+
+    def _send_messages(self, first: int, messages: list[KeyedMessage]) -> None:
+        before = self._queued - first
+        try:
+            with self._stop.limited(CLOSE_S):
+                for message in messages:
+                    self._producer.send(message)
+                    self._queued += 1
+        except Stopped:
+            where = f"line {self._queued - before}"
+            raise LinesNotSent(f"{where}: stopped by a signal; the queue was full") from None
+        except QueueFull as error:
+            raise LinesNotSent(f"line {self._queued - before}: {error}") from error
+
+    def check_all_sent(self) -> None:
+        _, lost, error = self._producer.outcome
+        if lost:
+            raise LinesNotSent(f"{counted(lost, 'queued line')} not sent: {error}") from error
+
+    def close(self) -> None:
+        """Waits for the queue, after a signal CLOSE_S seconds at most."""
         try:
             with self._stop.limited(CLOSE_S):
                 self._producer.close()
         except Stopped:
-            raise LinesNotSent("stopped by a signal before the queued lines were sent") from None
+            left = self._queued - sum(self._producer.outcome[:2])
+            raise LinesNotSent(
+                f"stopped by a signal before {counted(left, 'queued line')} were sent"
+            ) from None
+        finally:
+            self.count = self._producer.outcome.sent
 
 
 class RecordSender:
@@ -313,15 +374,15 @@ class RecordSender:
         self._splitter = splitter
         self._is_json = form == "json"
         self._stop = stop
-        self._taken = 0
+        self.taken = 0
 
     def send(self, lines: list[bytes]) -> None:
         """LinesNotSent, with the number of the first line that was not stored; those before it
         were, and some after it may have been. Stopped while the topic's metadata is missing; a
         signal later gives the lines in flight CLOSE_S seconds."""
-        first = self._taken + 1
+        first = self.taken + 1
         self._await_metadata(first)
-        self._taken += len(lines)
+        self.taken += len(lines)
         futures = []
         bad: KafkaError | None = None
         for line in lines:
@@ -348,6 +409,9 @@ class RecordSender:
                 self._producer.partitions_for(self._topic)
         except (RequestTimeout, ApiError) as error:
             raise LinesNotSent(f"line {line}: {error}") from error
+
+    def check_all_sent(self) -> None:
+        """`send` has waited for all."""
 
     def close(self) -> None:
         """Waits CLOSE_S seconds at most for lines in flight. Their futures have the errors."""

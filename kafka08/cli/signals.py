@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import click
@@ -68,15 +68,41 @@ class StopRequest(threading.Event):
 
     A second SIGINT raises KeyboardInterrupt at once, wherever the program is: for a stop that
     hangs.
+
+    A handler runs between any two instructions of the main thread, so also where that thread has
+    the lock of a threading.Event for its `wait`: its `set` would then wait for itself. This one
+    waits for a latch instead, a lock that is held until the first `set` and free ever after.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self._is_requested = False
+        self._latch = threading.Lock()
+        self._latch.acquire()
         self._waiting = False
         self._patience_s: float | None = None
         handle_stop_signals(self._receive)
         if stop_was_requested():
             self.set()
+
+    def is_set(self) -> bool:
+        return self._is_requested
+
+    def set(self) -> None:
+        """Callable in a signal handler and in any thread; never waits."""
+        self._is_requested = True
+        with suppress(RuntimeError):  # it is free
+            self._latch.release()
+
+    def clear(self) -> None:
+        raise NotImplementedError("a stop is not taken back")
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._is_requested:
+            limit = -1 if timeout is None else max(0.0, timeout)
+            if self._latch.acquire(timeout=limit):
+                self.set()  # the next thread gets it
+        return self._is_requested
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -105,9 +131,10 @@ class StopRequest(threading.Event):
             signal.signal(signal.SIGALRM, before)
 
     def _receive(self, number: int, _: object) -> None:
-        if self.is_set() and number == signal.SIGINT:
+        is_second = self.is_set()
+        self.set()  # again: this thread may have the latch
+        if is_second and number == signal.SIGINT:
             raise Interrupted
-        self.set()
         if self._waiting:
             raise Stopped
         if self._patience_s is not None:

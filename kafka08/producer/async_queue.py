@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import FailedToSend, ProducerClosed, QueueFull
@@ -22,6 +22,19 @@ logger = logging.getLogger(__name__)
 
 BACKLOG_BYTES: Final = 1 << 20
 Handle = Callable[[Sequence[KeyedMessage]], None]
+
+
+class QueueOutcome(NamedTuple):
+    """Counts of the messages that have left the queue: those that were sent, and those that were
+    given up; `error` is the first reason for that."""
+
+    sent: int = 0
+    lost: int = 0
+    error: Exception | None = None
+
+    def and_batch(self, count: int, lost: int = 0, error: Exception | None = None) -> QueueOutcome:
+        """With one more batch."""
+        return QueueOutcome(self.sent + count - lost, self.lost + lost, self.error or error)
 
 
 class AsyncQueue:
@@ -71,6 +84,7 @@ class AsyncQueue:
         self._room = runtime.condition(self._lock)
         self._waiting = 0
         self._closed = False
+        self.outcome = QueueOutcome()
         if hooks is None:
             # Saves a call per message.
             self.put = self._filling.put  # type: ignore[method-assign,assignment]
@@ -193,8 +207,10 @@ class AsyncQueue:
             return
         try:
             self._handle(batch)
-        except Exception:  # the thread's root: an encoder's error must not end it
-            logger.exception("Error in handling batch of %d events", len(batch))
+        except Exception as error:  # noqa: BLE001 - the thread's root: an encoder's error must not end it
+            self._give_up(batch, error)
+        else:
+            self.outcome = self.outcome.and_batch(len(batch))
 
     def _send_with_hooks(self, batch: list[KeyedMessage], hooks: CallbackHandler) -> None:
         batch = self._hooked("after_dequeue", hooks.after_dequeue, batch)
@@ -202,11 +218,18 @@ class AsyncQueue:
         try:
             if batch:
                 self._handle(batch)
-        except Exception as error:  # the thread's root, as above
-            logger.exception("Error in handling batch of %d events", len(batch))
+        except Exception as error:  # noqa: BLE001 - the thread's root, as above
+            self._give_up(batch, error)
             self._hooked("on_error", partial(hooks.on_error, error=error), lost(batch, error))
             return
+        self.outcome = self.outcome.and_batch(len(batch))
         self._hooked("after_sending", hooks.after_sending, batch)
+
+    def _give_up(self, batch: Sequence[KeyedMessage], error: Exception) -> None:
+        expected = isinstance(error, FailedToSend)  # its text says all
+        text = "Error in handling batch of %d events: %s"
+        logger.error(text, len(batch), error, exc_info=None if expected else error)
+        self.outcome = self.outcome.and_batch(len(batch), lost_count(batch, error), error)
 
     def _hooked(
         self,
@@ -236,6 +259,11 @@ def checked(message: object) -> KeyedMessage:
     if not isinstance(message, KeyedMessage):
         raise refused(type(message))
     return message
+
+
+def lost_count(batch: Sequence[KeyedMessage], error: Exception) -> int:
+    """How many messages of the batch were not sent."""
+    return len(error.messages) if isinstance(error, FailedToSend) else len(batch)
 
 
 def lost(messages: list[KeyedMessage], error: Exception) -> list[KeyedMessage]:

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import ProducerClosed
 from kafka08.lifecycle import Closeable
-from kafka08.producer.async_queue import AsyncQueue
+from kafka08.producer.async_queue import AsyncQueue, QueueOutcome
 from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.config import ProducerConfig
 from kafka08.producer.encoders import Encoder
@@ -112,6 +112,11 @@ class Producer(Closeable):
                 raise ProducerClosed("the producer is closed")
             if batch:
                 self._handler.handle(batch)
+
+    @property
+    def outcome(self) -> QueueOutcome:
+        """Async: what became of the messages that have left the queue; of all after `close`."""
+        return QueueOutcome() if self._queue is None else self._queue.outcome
 
     def metrics(self) -> dict[str, dict[str, float]]:
         """The counts of the messages so far, by the names of 0.8 in JMX: `ProducerTopicMetrics`,

@@ -306,6 +306,45 @@ def test_bootstrap_servers_of_a_file_select_the_new_producer(
     assert (0, "Sent 1 message to by-file\n") == (done.code, done.err)
 
 
+ASYNC = ("--override", "producer.type=async", "--override", "queue.buffering.max.ms=10")
+
+
+def test_queued_lines_count_when_they_are_stored(kafka08: Commands, inspect: Inspector) -> None:
+    """With producer.type=async the summary has what the brokers acknowledged, and a lost line is a
+    failure. (Every queued line used to count as sent.)"""
+    topic = inspect.create_topic("queued")
+    done = kafka08("produce", topic, *ASYNC, stdin=b"a\nb\n")
+    assert f"Sent 2 messages to {topic}\n" == done.err
+    large = b"x" * 2_000_000
+    done = kafka08("produce", topic, *ASYNC, "--json", stdin=b"c\n" + large + b"\n", code=1)
+    assert "not sent: Failed to send messages after 1 tries: " in done.err
+    assert "MessageSizeTooLarge (10)" in done.err
+    assert 2 + json.loads(done.out)["sent"] == len(inspect.messages(topic)) < 4
+
+
+@pytest.mark.parametrize(
+    ("keys", "lines", "said"),
+    [
+        ("", 2, "Error: 2 queued lines not sent: "),
+        (
+            "batch.num.messages=1 queue.buffering.max.messages=1 queue.enqueue.timeout.ms=0",
+            200,
+            "queue is full of 1 unsent messages",
+        ),
+    ],
+    ids=["lost", "full"],
+)
+def test_queued_lines_that_no_broker_gets_are_not_sent(
+    kafka08: Commands, keys: str, lines: int, said: str
+) -> None:
+    """Neither those in the queue nor the one that finds no room there count as sent."""
+    overrides = [word for key in keys.split() for word in ("--override", key)]
+    dead = ("--bootstrap", "127.0.0.1:1", "--override", "retry.backoff.ms=100")
+    done = kafka08("produce", "t", *dead, *ASYNC, *overrides, stdin=b"a\n" * lines, code=1)
+    assert "Sent 0 messages to t\n" in done.err
+    assert said in done.err
+
+
 def test_brokers_of_0_8_get_lines_of_the_old_producer(
     kafka08: Commands, inspect: Inspector
 ) -> None:

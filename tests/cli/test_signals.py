@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -91,3 +94,70 @@ def test_limited_work_that_ends_in_time_is_done() -> None:
         done = True
     assert done
     assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_REAL)
+
+
+def test_a_signal_at_any_instruction_of_a_wait_sets_the_event() -> None:
+    """A handler runs between two instructions of the wait that it ends, and never waits for a lock
+    that this wait has. It may come before each instruction in turn; a SIGALRM ends a deadlock."""
+
+    def give_up(*_: object) -> None:
+        raise AssertionError("the handler waits for the thread that it runs in")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    try:
+        place = 0
+        while True:
+            stop = StopRequest()
+            signal.setitimer(signal.ITIMER_REAL, 60)
+            if not signal_arrives_at(place, lambda stop=stop: stop.wait(0)):
+                break
+            assert stop.is_set()
+            assert stop.wait(0)
+            place += 1
+        assert place > 20, "that is a wait's number of instructions at least"
+        assert not stop.is_set()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def signal_arrives_at(place: int, call: Any) -> bool:
+    """Call, and send SIGTERM before its instruction `place`. False if it has fewer."""
+    left = place
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == -1:
+                send(signal.SIGTERM)
+        return trace
+
+    outer = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(outer)
+    return left < 0
+
+
+def test_every_thread_that_waits_is_woken() -> None:
+    """One `set` ends the waits of all threads, and those that begin later."""
+    stop = StopRequest()
+    woken = threading.Semaphore(0)
+
+    def wait() -> None:
+        if stop.wait(60):
+            woken.release()
+
+    threads = [threading.Thread(target=wait, name="waits") for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    assert not stop.wait(0.01)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert all(woken.acquire(blocking=False) for _ in threads)
+    assert stop.wait()

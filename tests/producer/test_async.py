@@ -176,6 +176,29 @@ def test_large_messages_go_batch_by_batch() -> None:
     assert list(map(len, handler.batches)) == [2, 2, 2, 2]
 
 
+class Losing(Recorder):
+    """Fails for a batch with m1 as a whole, and for m3 alone."""
+
+    def handle(self, batch: Sequence[KeyedMessage]) -> None:
+        super().handle(batch)
+        if any(m.message == "m1" for m in batch):
+            raise OSError("no disk")
+        if lost := tuple(m for m in batch if m.message == "m3"):
+            raise FailedToSend("one of them", lost)
+
+
+@pytest.mark.parametrize("hooks", [None, CallbackHandler()], ids=["plain", "hooks"])
+def test_the_outcome_counts_what_left_the_queue(hooks: CallbackHandler | None) -> None:
+    """Messages that were sent and lost are counted, each once; the first error stays."""
+    producer = async_producer(Losing(), hooks, batch_num_messages=2, queue_buffering_max_ms=1)
+    for first in (0, 2, 4):
+        producer.send(messages(2, first))
+        until(lambda first=first: first + 2 == sum(producer.outcome[:2]))  # type: ignore[misc]
+    producer.close()
+    sent, lost, error = producer.outcome
+    assert (3, 3, "no disk") == (sent, lost, str(error))
+
+
 @pytest.mark.parametrize("timeout_ms", [0, 20])
 def test_a_full_queue_refuses(timeout_ms: int) -> None:
     """send() raises QueueFull after queue.enqueue.timeout.ms. Messages enqueued before are still
