@@ -253,7 +253,7 @@ def test_the_tool_is_killed_at_every_write(world: World) -> None:
                     cwd=ROOT,
                     capture_output=True,
                     text=True,
-                    timeout=60,
+                    timeout=120,
                     check=False,
                 )
                 if done.returncode == 0:
