@@ -12,7 +12,6 @@ import logging
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.inter_broker import inter_broker
-from kafka08.clock import Clock
 from kafka08.errors import ClientError, KafkaError, SessionLost
 from kafka08.network.connection import Connection
 from kafka08.protocol.controlled_shutdown import (
@@ -21,7 +20,6 @@ from kafka08.protocol.controlled_shutdown import (
 )
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import NO_CONTROLLER
-from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import ControllerNode
 from kafka08.zk.store import ClusterStore
 
@@ -38,7 +36,7 @@ def request_controlled_shutdown(
     """
     logger.info("[Kafka Server %d], Starting controlled shutdown", config.broker_id)
     for attempt in range(config.controlled_shutdown_max_retries):
-        if not has_session(store.zk, runtime):
+        if not store.zk.may_have_session:
             logger.warning("The ZooKeeper session has expired: leaders cannot be moved")
             break
         if attempt:
@@ -75,11 +73,6 @@ def request_controlled_shutdown(
         "Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed"
     )
     return False
-
-
-def has_session(zk: ZkClient, clock: Clock) -> bool:
-    """Whether the server may still keep the session: its last contact is recent enough."""
-    return clock.monotonic() - zk.last_contact < zk.granted_timeout_ms / 1000
 
 
 def _ask(

@@ -3,9 +3,11 @@ ZooKeeper."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from kafka08.client import ClusterClient
+from kafka08.structs import TopicPartition
 
 
 class Brokers(Protocol):
@@ -15,6 +17,16 @@ class Brokers(Protocol):
 
     def renew(self, stale: ClusterClient) -> None:
         """Called when none of the brokers of `stale` could be reached."""
+
+
+class FetchedBrokers(Brokers, Protocol):
+    """Brokers from which partitions are fetched."""
+
+    def led_by(
+        self, broker_id: int, partitions: Collection[TopicPartition]
+    ) -> Collection[TopicPartition]:
+        """Those that the broker, which has responded for all of them, really leads, as far as
+        anybody else knows. A former leader that was suspended does not know it yet."""
 
 
 class BootstrapBrokers:
@@ -28,6 +40,12 @@ class BootstrapBrokers:
 
     def renew(self, stale: ClusterClient) -> None:
         """There is no other source of addresses."""
+
+    def led_by(
+        self, broker_id: int, partitions: Collection[TopicPartition]
+    ) -> Collection[TopicPartition]:
+        """All: another broker's metadata are no newer for certain."""
+        return partitions
 
     def close(self) -> None:
         self._client.close()

@@ -9,7 +9,8 @@ broker may hold such a request for a moment only.
 Each stream buffers at most max(two responses, one response + queued.max.message.chunks) sets; a
 response has one set of each partition.
 
-    OffsetOutOfRange                   auto.offset.reset decides the new position; logs a warning
+    OffsetOutOfRange                   auto.offset.reset decides the new position, if the broker
+                                       leads by ZooKeeper too; logs a warning
     a message larger than the fetch    fetched again with its size, up to FETCH_BYTES_MAX
     a damaged or larger message        handed over; the stream raises it; fetching pauses
     any other error, a lost connection the partition goes back to the leader finder
@@ -40,6 +41,7 @@ from kafka08.errors import (
     InvalidMessage,
     KafkaError,
     MessageTooLarge,
+    NotLeaderForPartition,
     OffsetOutOfRange,
     ProtocolError,
     UnsupportedForMessageFormat,
@@ -124,6 +126,8 @@ class PartitionFetcher:
     """A named daemon thread. `add` assigns partitions to it, `stop` ends it.
 
     on_lost   receives the partitions that this broker no longer serves, each with its error
+    led_by    those of the partitions that this broker leads by another source than itself; may
+              raise a KafkaError
     """
 
     def __init__(
@@ -133,12 +137,14 @@ class PartitionFetcher:
         config: FetchOptions,
         on_lost: Callable[[Collection[OwnedPartition]], None],
         runtime: ClientRuntime,
+        led_by: Callable[[Collection[TopicPartition]], Collection[TopicPartition]],
     ) -> None:
         self._name = name
         self._runtime = runtime
         self._connection = connection
         self._config = config
         self._on_lost = on_lost
+        self._led_by = led_by
         self._bytes_max = max(FETCH_BYTES_MAX, config.fetch_message_max_bytes)
         self._condition = runtime.condition()
         self._partitions: dict[TopicPartition, OwnedPartition] = {}
@@ -337,7 +343,7 @@ class PartitionFetcher:
         self._to_the_end(chunks)
         self._lose(lost)
         if out_of_range:
-            self._find_starts(out_of_range)
+            self._reset(out_of_range)
         else:
             self._ask(self._choose_ahead(chunks))
         for chunk in chunks.values():
@@ -391,6 +397,28 @@ class PartitionFetcher:
             logger.error("[%s] %s", self._name, behind)
             return Chunk(partition, b"", offset, offset, error=behind, hold=True)
         return Chunk(partition, data, offset, next_offset, verified=summary.codec == 0)
+
+    def _reset(self, partitions: Collection[OwnedPartition]) -> None:
+        """Move partitions that have passed their log's end, or whose position was deleted. A former
+        leader that does not know its successor yet has a shorter log: it may not decide, for the
+        group would consume and commit from the log start again. 0.8.2.2 lets it."""
+        try:
+            led = self._led_by([partition.topic_partition for partition in partitions])
+        except KafkaError as error:
+            self._lose(dict.fromkeys(partitions, error))
+            return
+        lost = [p for p in partitions if p.topic_partition not in led]
+        for partition in lost:
+            logger.warning(
+                "[%s] %s: %s has no offset %d, but does not lead in ZooKeeper",
+                self._name,
+                partition.topic_partition,
+                self._connection,
+                partition.fetch_offset,
+            )
+        former = NotLeaderForPartition(f"{self._connection} is a former leader")
+        self._lose(dict.fromkeys(lost, former))
+        self._find_starts([p for p in partitions if p not in lost])
 
     def _find_starts(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions without a valid position to the log's start or end."""

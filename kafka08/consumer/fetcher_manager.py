@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
-from kafka08.consumer.brokers import Brokers
+from kafka08.consumer.brokers import FetchedBrokers
 from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import FetchOptions
 from kafka08.consumer.fetcher import PartitionFetcher
@@ -37,7 +38,7 @@ class FetcherManager:
         self,
         consumer_id: str,
         config: FetchOptions,
-        brokers: Brokers,
+        brokers: FetchedBrokers,
         runtime: ClientRuntime,
         connect_to: Callable[[Broker], Connection],
     ) -> None:
@@ -188,7 +189,12 @@ class FetcherManager:
         broker, number = key
         name = f"ConsumerFetcherThread-{self._consumer_id}-{number}-{broker.id}"
         fetcher = PartitionFetcher(
-            name, self._connect_to(broker), self._config, self.add, self._runtime
+            name,
+            self._connect_to(broker),
+            self._config,
+            self.add,
+            self._runtime,
+            partial(self._brokers.led_by, broker.id),
         )
         fetcher.metrics = self.metrics
         fetcher.start()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from kafka08.client import ClusterClient
 from kafka08.errors import Closed
 from kafka08.runtime import ClientRuntime
+from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -49,6 +50,13 @@ class BrokersFromZooKeeper:
             if self._client is stale:
                 self._client = None
                 stale.close()
+
+    def led_by(
+        self, broker_id: int, partitions: Collection[TopicPartition]
+    ) -> Collection[TopicPartition]:
+        """Those that it leads by their states in ZooKeeper. Raises ZooKeeperError."""
+        states = ClusterStore(self._zk).leader_and_isr(partitions)
+        return [tp for tp, state in states.items() if state.leader == broker_id]
 
     def close(self) -> None:
         """Close it; a thread that waits for a response gets ConnectionFailed."""

@@ -434,6 +434,8 @@ class Run:
         self._await(
             "readers to end", RECOVERY_SECONDS, lambda: all(one.has_ended for one in self.readers)
         )
+        if self.observed.leftovers:
+            raise Violation(self.observed.leftovers[0])
         self._await_late_requests()
         for process in self.hosts.processes:
             is_broker = process.name.startswith("broker-")

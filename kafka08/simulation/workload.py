@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,11 +33,13 @@ class Observed:
     """The sends and reads of all clients.
 
     stored       values whose `send` of the old producer returned, which has no offsets
+    leftovers    a sentence for each buffer that a closed producer had not emptied
     is_ending    whether writers must stop
     """
 
     history: History
     stored: list[bytes] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)
     is_ending: bool = False
     writers: int = 0
     """The number of writers that have not ended."""
@@ -81,22 +84,31 @@ def new_producer(
     name = runtime.process.name
     producer = KafkaProducer(config, runtime=runtime)
     number = 0
+    completed: Counter[bytes] = Counter()
     while not observed.is_ending:
         tp = runtime.random.choice(target.partitions)
         value = f"{name}/{number}".encode()
         number += 1
-        note = _noted(observed.history, name, tp, value)
+        note = _noted(observed.history, name, tp, value, completed)
         observed.history.unknown(tp, value)
         producer.send(ProducerRecord(tp.topic, value, partition=tp.partition), note)
         runtime.sleep(runtime.random.random() * 2 * pause)
     producer.close()
+    if reserved := config.buffer_memory - producer.free_bytes:
+        observed.leftovers.append(f"{name} has closed, but reserves {reserved} bytes of its buffer")
+    if completed.total() != number or len(completed) != number:
+        observed.leftovers.append(
+            f"{name} has closed and called the callbacks of {len(completed)} of {number} messages, "
+            f"{completed.total()} times"
+        )
     observed.writers -= 1
 
 
 def _noted(
-    history: History, name: str, tp: TopicPartition, value: bytes
+    history: History, name: str, tp: TopicPartition, value: bytes, completed: Counter[bytes]
 ) -> Callable[[RecordMetadata | None, KafkaError | None], None]:
     def note(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        completed[value] += 1
         if metadata is not None:
             history.acknowledged(name, tp, metadata.offset, value)
 
@@ -163,6 +175,8 @@ def async_producer(
             producer.send(KeyedMessage(TOPIC, value, partition_key=number))
         runtime.sleep(runtime.random.random() * 2 * pause)
     producer.close()
+    if waiting := producer.metrics()["ProducerSendThread"]["ProducerQueueSize"]:
+        observed.leftovers.append(f"{name} has closed, but its queue has {waiting:.0f} messages")
     observed.writers -= 1
 
 

@@ -177,6 +177,11 @@ class ZkClient:
         return self._zookeeper.last_heard
 
     @property
+    def may_have_session(self) -> bool:
+        """Whether the last contact is recent enough for the server to keep the session."""
+        return self.clock.monotonic() - self.last_contact < self.granted_timeout_ms / 1000
+
+    @property
     def granted_timeout_ms(self) -> int:
         """The session timeout that the server granted; before a connection, the requested one."""
         return self._zookeeper.granted_timeout_ms

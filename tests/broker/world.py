@@ -56,6 +56,7 @@ class FakeStore:
         self.live = [BROKER_ID]
         self.racks: dict[int, str] = {}
         self.configs: dict[str, dict[str, str]] = {}
+        self.may_have_session = True
         self._groups: ZkClient | None = None
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         """State znodes; one that is not there has the version that its first writer expects."""

@@ -4,7 +4,7 @@ streams."""
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -24,6 +24,7 @@ from kafka08.errors import (
     LeaderNotAvailable,
     MessageTooLarge,
     NotLeaderForPartition,
+    SessionLost,
     UnsupportedForMessageFormat,
 )
 from kafka08.kernel.types import ENTRY_HEADER
@@ -48,6 +49,7 @@ from tests.client.fake_cluster import PORT, FakeCluster
 
 ENTRY_BYTES = len(message_set.encode([(None, b"a")]))
 TP0, TP1 = TopicPartition("t", 0), TopicPartition("t", 1)
+LedBy = Callable[[Collection[TopicPartition]], Collection[TopicPartition]]
 
 
 class Supervisor:
@@ -81,7 +83,10 @@ class Bench:
         self.lost: list[OwnedPartition] = []
         self.stream = self.new_stream()
         connection = Connection("b1", PORT, runtime=self.cluster.network.runtime())
-        self.fetcher = PartitionFetcher("f", connection, self.config, self._lose, THREADS)
+        self.led_by: LedBy = list
+        self.fetcher = PartitionFetcher(
+            "f", connection, self.config, self._lose, THREADS, self._led_by
+        )
 
     def new_stream(self) -> PaperStream:
         return PaperStream(
@@ -93,6 +98,9 @@ class Bench:
 
     def _lose(self, partitions: Collection[OwnedPartition]) -> None:
         self.lost.extend(partitions)
+
+    def _led_by(self, asked: Collection[TopicPartition]) -> Collection[TopicPartition]:
+        return self.led_by(asked)
 
     def own(
         self, tp: TopicPartition, offset: int = NO_OFFSET, stream: MemberStream | None = None
@@ -170,6 +178,34 @@ def test_out_of_range_resets_with_a_warning(caplog: pytest.LogCaptureFixture) ->
     assert partition.fetch_offset == 1
 
 
+def test_a_former_leader_does_not_reset_a_position() -> None:
+    """A broker that does not lead in ZooKeeper and has no such offset was suspended, and does not
+    know its successor: the partition goes back to the leader finder, and keeps its position."""
+    bench = Bench()
+    bench.cluster.append(TP0, b"a")
+    bench.led_by = lambda asked: [tp for tp in asked if tp != TP0]
+    partition = bench.own(TP0, 50)
+    bench.rounds(1)
+    assert bench.lost == [partition]
+    assert partition.fetch_offset == 50
+    assert not bench.cluster.network.requests(OffsetsRequest)
+
+
+def test_without_zookeeper_no_position_is_reset() -> None:
+    """If ZooKeeper cannot say who leads, the partition is tried again later."""
+    bench = Bench()
+    partition = bench.own(TP0, 50)
+
+    def unreachable(_: Collection[TopicPartition]) -> Collection[TopicPartition]:
+        raise SessionLost("ZooKeeper cannot be reached")
+
+    bench.led_by = unreachable
+    bench.rounds(1)
+    assert bench.lost == [partition]
+    assert isinstance(partition.outage.error, SessionLost)
+    assert partition.fetch_offset == 50
+
+
 def test_a_full_stream_is_left_out() -> None:
     """A stream with more sets than queued.max.message.chunks is left out of requests until it has
     read some."""
@@ -204,7 +240,7 @@ def test_a_thread_without_partitions_does_not_connect() -> None:
 
     runtime = ThreadRuntime(connect=refuse)
     connection = Connection("b1", PORT, negotiates=True, runtime=runtime)
-    bench.fetcher = PartitionFetcher("f", connection, settings, bench._lose, THREADS)
+    bench.fetcher = PartitionFetcher("f", connection, settings, bench._lose, THREADS, list)
     partition = bench.own(TP0, 0)
     bench.rounds(5)
     assert bench.lost == [partition]

@@ -31,6 +31,9 @@ class OneBroker:
     def leader(self, tp: TopicPartition) -> Broker:
         return Broker(1, "b1", 9092)
 
+    def led_by(self, _: int, asked: Collection[TopicPartition]) -> Collection[TopicPartition]:
+        return asked
+
 
 class NoConnection:
     """The connection of a fetcher that never runs."""

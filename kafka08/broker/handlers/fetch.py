@@ -24,6 +24,7 @@ from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches_if_many
 from kafka08.errors import (
     ApiError,
     NotLeaderForPartition,
+    OffsetOutOfRange,
     StorageError,
     UnknownError,
     UnknownTopicOrPartition,
@@ -235,14 +236,15 @@ def read_all(
             halt_on(error, broker.runtime)
             raise
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
-            if isinstance(error, NotLeaderForPartition | UnknownTopicOrPartition):
-                refused.add(topic_partition, error)
+            failure = certain(error, broker, request)
+            if isinstance(failure, NotLeaderForPartition | UnknownTopicOrPartition):
+                refused.add(topic_partition, failure)
             else:
-                report(error, topic_partition, partition.offset, call)
+                report(failure, topic_partition, partition.offset, call)
             if (known := broker.replica_manager.find(topic_partition)) is not None:
-                known.count_unread(error)
+                known.count_unread(failure)
             reads[topic_partition] = PartitionData(
-                topic_partition.partition, code_of(error), NO_HIGH_WATERMARK, None
+                topic_partition.partition, code_of(failure), NO_HIGH_WATERMARK, None
             )
         else:
             reads[topic_partition] = PartitionData(
@@ -258,6 +260,19 @@ def read_all(
             extra=call.cause,
         )
     return reads
+
+
+def certain(error: Exception, broker: BrokerContext, request: FetchRequest) -> Exception:
+    """The error for the response. OffsetOutOfRange makes a consumer forget its position, so only
+    the leader may send it to one. A broker that was suspended for longer than its session does not
+    know its successors yet, whose logs may be longer. 0.8.2.2 sends it all the same."""
+    is_consumer = request.replica_id < 0
+    if isinstance(error, OffsetOutOfRange) and is_consumer and not broker.store.zk.may_have_session:
+        return NotLeaderForPartition(
+            f"{error} The ZooKeeper session of broker {broker.config.broker_id} may have expired: "
+            "another broker may lead"
+        )
+    return error
 
 
 def report(error: Exception, topic_partition: TopicPartition, offset: int, call: Call) -> None:

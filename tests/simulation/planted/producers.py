@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from kafka08.client.cluster import ClusterClient
+from kafka08.errors import KafkaError
 from kafka08.producer.accumulator import RecordAccumulator
+from kafka08.producer.batch import RecordBatch
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.sender import Sender
 from kafka08.simulation import workload
 from kafka08.simulation.plan import Fault
+from kafka08.structs import NO_OFFSET
 from tests.simulation.planted.defect import planted
 
 
@@ -56,6 +60,34 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RecordAccumulator, "take_overdue", lambda *_: [])
     patch.setattr(RecordAccumulator, "put_back", lambda *_: None)
+
+
+@planted(
+    "the memory of a batch that failed is not freed",
+    "producers",
+    "bytes of its buffer",
+    (Fault.KILL,),
+    seed=2,
+    needs=lambda plan: plan.new_producers > 0,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    complete = RecordAccumulator.complete
+
+    def leaking(
+        self: RecordAccumulator,
+        batches: Iterable[RecordBatch],
+        base_offset: int = NO_OFFSET,
+        error: KafkaError | None = None,
+        *rest: Any,
+        **options: Any,
+    ) -> None:
+        batches = list(batches)
+        if error is not None:
+            for batch in batches:
+                batch.reserved = 0
+        complete(self, batches, base_offset, error, *rest, **options)
+
+    patch.setattr(RecordAccumulator, "complete", leaking)
 
 
 @planted(

@@ -123,7 +123,21 @@ def test_an_idle_session_lives_by_its_heartbeats(world: InProcessWorld, zk: ZkCl
     assert zk.session_id == session_id
     assert zk.state is SessionState.CONNECTED
     assert world.monotonic() - zk.last_contact <= TIMEOUT_MS / 1000 / 3
+    assert zk.may_have_session
     assert zk.requests_sent == sent
+
+
+def test_a_session_is_in_doubt_once_its_timeout_has_passed(
+    world: InProcessWorld, zk: ZkClient
+) -> None:
+    """Cut off for the session timeout, a client no longer counts on its session; a reply restores
+    that."""
+    world.cut()
+    world.sleep(TIMEOUT_MS / 1000)
+    assert not zk.may_have_session
+    world.heal()
+    assert zk.exists("/")
+    assert zk.may_have_session
 
 
 def test_a_half_open_connection_is_given_up(world: InProcessWorld, zk: ZkClient) -> None:

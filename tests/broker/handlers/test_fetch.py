@@ -1,0 +1,41 @@
+"""Which errors a Fetch brings to consumers and to followers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange
+from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.broker.world import World
+
+CONSUMER, FOLLOWER = -1, 2
+
+
+@pytest.mark.parametrize("wait_ms", [0, 1000])
+@pytest.mark.parametrize(
+    ("replica_id", "may_have_session", "error"),
+    [
+        (CONSUMER, True, OffsetOutOfRange),
+        (CONSUMER, False, NotLeaderForPartition),
+        (FOLLOWER, True, OffsetOutOfRange),
+        (FOLLOWER, False, OffsetOutOfRange),
+    ],
+)
+def test_a_broker_without_a_session_resets_no_consumer(
+    tmp_path: Path,
+    replica_id: int,
+    may_have_session: bool,
+    error: type[OffsetOutOfRange | NotLeaderForPartition],
+    wait_ms: int,
+) -> None:
+    """A broker whose ZooKeeper session may have expired may have successors with longer logs. It
+    does not tell a consumer that an offset is out of range, since the consumer would then begin at
+    the log start; a follower must know, to truncate its log."""
+    world = World(tmp_path)
+    world.lead("t", isr=[1, 2], replicas=[1, 2])
+    world.store.may_have_session = may_have_session
+    wanted = [FetchTopic("t", [FetchPartition(0, 7, 1000)])]
+    response = world.client.call(FetchRequest(replica_id, wait_ms, 1, wanted))
+    assert error.code == response.topics[0].partitions[0].error_code
