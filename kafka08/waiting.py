@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 Announce = Callable[[object], AbstractContextManager[object]]
 
 _NOTHING: AbstractContextManager[object] = nullcontext()
-_announce: Announce = lambda _: _NOTHING  # noqa: E731 - replaced as a whole
+_announce_nothing: Announce = lambda _: _NOTHING  # noqa: E731 - a hook, as those that replace it
+_announce = _announce_nothing
 
 
 def announce_with(announce: Announce) -> None:
@@ -16,6 +17,11 @@ def announce_with(announce: Announce) -> None:
     for people."""
     global _announce
     _announce = announce
+
+
+def is_announced() -> bool:
+    """Whether waits are shown, for those who wait so often that a context manager counts."""
+    return _announce is not _announce_nothing
 
 
 def waiting_for(who: object) -> AbstractContextManager[object]:

@@ -13,14 +13,16 @@ kafka.server.DelayedFetch 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from kafka08 import kernel
 from kafka08.broker.purgatory import DelayedOperation
 from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange, UnknownTopicOrPartition
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
+    from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import LogOffset
 
@@ -113,29 +115,45 @@ class DelayedFetch(DelayedOperation):
 class DelayedFollowerFetch(DelayedOperation):
     """The same for a follower that has everything and waits for any number of bytes.
 
-    offsets   its partitions and their LEOs; any other number for what may be read already
+    follower              its broker id
+    partitions, offsets   of the request, in its order; a partition that was deleted leads no more
+    complete              responds, in the hub
+    has_news              whether some of them may be read already
     """
 
-    __slots__ = ("_done", "_offsets", "_replica_manager")
+    __slots__ = (
+        "_find", "_follower", "_has_news", "_names", "_offsets", "_partitions", "complete",
+    )  # fmt: skip
 
     def __init__(
         self,
         replica_manager: ReplicaManager,
-        offsets: Mapping[TopicPartition, int],
-        done: Callable[[], object],
+        follower: int,
+        partitions: list[Partition],
+        offsets: list[int],
+        complete: Callable[[], None],
+        *,
+        has_news: bool,
     ) -> None:
-        self._replica_manager = replica_manager
+        self._find = replica_manager.find
+        self._follower = follower
+        self._partitions = partitions
         self._offsets = offsets
-        self._done = done
+        self.complete = complete  # type: ignore[method-assign]  # a call less
+        self._has_news = has_news
+        self._names: set[TopicPartition] | None = None
+
+    def watches(self, key: TopicPartition) -> bool:
+        if self._names is None:
+            self._names = {partition.topic_partition for partition in self._partitions}
+        return key in self._names
 
     def is_satisfied(self) -> bool:
-        return any(map(self.is_satisfied_by, self._offsets))
+        return self._has_news or kernel.has_news(self._partitions, self._offsets)  # A to D
 
-    def is_satisfied_by(self, key: TopicPartition) -> bool:
-        partition = self._replica_manager.find(key)
-        if partition is None or not partition.is_leader or partition.log is None:
-            return True  # A, B
-        return partition.log.active_segment.end_offset != self._offsets[key]  # C, D
-
-    def complete(self) -> None:
-        self._done()
+    def is_satisfied_by_any(self, keys: Iterable[TopicPartition]) -> bool:
+        for key in keys:
+            partition = self._find(key)
+            if partition is None or self._follower in partition.followers:
+                return self.is_satisfied()
+        return self._has_news

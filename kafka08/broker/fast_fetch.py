@@ -33,7 +33,7 @@ from kafka08.errors import ApiError
 from kafka08.kernel.types import NOT_AT_THE_END
 from kafka08.levels import Level
 from kafka08.protocol.fetch import LIMITED_VERSION, MAGIC_1_VERSION
-from kafka08.structs import NO_OFFSET, ORDINARY_CONSUMER
+from kafka08.structs import ORDINARY_CONSUMER
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
@@ -93,6 +93,7 @@ class FastFetch:
         self._has_magic_1 = broker.config.level >= Level.V0_10_2
         self._replica_manager = broker.replica_manager
         self._partitions = broker.replica_manager.by_topic_name
+        self._record = broker.replica_manager.record_follower_fetches
         self._complete = complete
         self.count = 0
 
@@ -115,7 +116,9 @@ class FastFetch:
                     return FALL_BACK
         elif wanted.replica_id != ORDINARY_CONSUMER:
             return FALL_BACK
-        ends = find_ends(wanted)
+        ends = kernel.partitions_to_read(
+            wanted.partitions, wanted.offsets, wanted.limits, wanted.follows
+        )
         if ends is None:
             return FALL_BACK
         if (
@@ -129,7 +132,7 @@ class FastFetch:
         if reads is None:
             return FALL_BACK
         if wanted.follows:
-            self._record(wanted)
+            self._record(wanted.partitions, wanted.offsets, wanted.replica_id)
         if wanted.max_wait_ms <= 0 or sum(reads.sizes) >= wanted.min_bytes:
             return self._respond(payload, wanted, reads) or FALL_BACK
         self._park(bytes(payload), link, wanted, reads)
@@ -151,7 +154,7 @@ class FastFetch:
             reads = read(wanted, ends)
             if reads is None:
                 return FALL_BACK
-        acknowledges = self._record(wanted)
+        acknowledges = self._record(wanted.partitions, wanted.offsets, wanted.replica_id)
         if not to_read or acknowledges:
             self._park_follower(bytes(payload), link, wanted, ends)
             return None
@@ -166,12 +169,6 @@ class FastFetch:
             return None
         return self._respond(payload, wanted, reads) or FALL_BACK
 
-    def _record(self, wanted: Wanted) -> bool:
-        """Whether that completes a delayed produce."""
-        return self._replica_manager.record_follower_fetches(
-            wanted.partitions, wanted.offsets, wanted.replica_id
-        )
-
     def _park_follower(
         self,
         payload: bytes,
@@ -184,22 +181,23 @@ class FastFetch:
         high_watermarks, to_read, positions = ends
         marks = high_watermarks if to_read else None
 
-        def done() -> None:
+        def respond() -> None:
             response = respond_to_follower(memoryview(payload), wanted, positions, marks)
             if response is None:
                 self._respond_later(payload, link, wanted, marks)
             else:
                 link.send_response(response)
 
-        offsets = {
-            partition.topic_partition: offset
-            for partition, offset in zip(wanted.partitions, wanted.offsets, strict=True)
-        }
-        for number in to_read:
-            offsets[wanted.partitions[number].topic_partition] = NO_OFFSET
         waits = self._replica_manager.follower_fetch_purgatory
-        wait = DelayedFollowerFetch(self._replica_manager, offsets, done)
-        waits.watch(wait, offsets, wanted.max_wait_ms)
+        wait = DelayedFollowerFetch(
+            self._replica_manager,
+            wanted.replica_id,
+            wanted.partitions,
+            wanted.offsets,
+            respond,
+            has_news=bool(to_read),
+        )
+        waits.watch(wait, (), wanted.max_wait_ms)
         link.on_close = partial(waits.abandon, wait)
         if to_read:
             self._replica_manager.wake_followers(
@@ -215,7 +213,9 @@ class FastFetch:
     ) -> None:
         """Respond to a parked request: read everything again. It has these HWs, if given."""
         view = memoryview(payload)
-        ends = find_ends(wanted)
+        ends = kernel.partitions_to_read(
+            wanted.partitions, wanted.offsets, wanted.limits, wanted.follows
+        )
         found = None if ends is None else read(wanted, ends)
         if found is not None and high_watermarks is not None:
             found = found._replace(high_watermarks=high_watermarks)
@@ -281,13 +281,6 @@ class FastFetch:
                 return None
             reads.sizes[place] = converted.size
         return sets
-
-
-def find_ends(wanted: Wanted) -> Ends | None:
-    """None if this broker does not lead one of the partitions."""
-    return kernel.partitions_to_read(
-        wanted.partitions, wanted.offsets, wanted.limits, wanted.follows
-    )
 
 
 def respond_to_follower(

@@ -40,6 +40,14 @@ class DelayedOperation:
         an operation with many keys need not check all of them again."""
         return self.is_satisfied()
 
+    def watches(self, key: Any) -> bool:
+        """Whether an event of this key concerns it."""
+        return key in self.keys
+
+    def is_satisfied_by_any(self, keys: Iterable[Any]) -> bool:
+        """`is_satisfied_by` for those of these keys that it watches."""
+        return any(self.watches(key) and self.is_satisfied_by(key) for key in keys)
+
     def complete(self) -> None:
         """Send the response: it is satisfied, or timed out. Called at most once; never switches."""
         raise NotImplementedError
@@ -49,7 +57,7 @@ class TimeoutQueue:
     """Operations that wait equally long, so that the first one added is the first to time out: they
     need one task of the timer, not one each. `time_out` is called with each that is due."""
 
-    __slots__ = ("_alarm", "_due", "_monotonic", "_time_out", "_timer", "delay_ms")
+    __slots__ = ("_monotonic", "_time_out", "_timer", "alarm", "delay_ms", "due")
 
     def __init__(
         self, timer: Timer, delay_ms: float, time_out: Callable[[DelayedOperation], object]
@@ -58,37 +66,31 @@ class TimeoutQueue:
         self._timer = timer
         self._monotonic = timer.monotonic
         self._time_out = time_out
-        self._due: dict[DelayedOperation, int] = {}
+        self.due: dict[DelayedOperation, int] = {}
         """When each is due, as Timer counts. In this order."""
-        self._alarm: TimerTask | None = None
+        self.alarm: TimerTask | None = None
 
     def __len__(self) -> int:
-        return len(self._due)
+        return len(self.due)
 
-    def add(self, operation: DelayedOperation) -> None:
-        """Add an operation that is due in `delay_ms`."""
-        self._due[operation] = math.ceil(self._monotonic() * 1000 + self.delay_ms)
-        if self._alarm is None:
-            self._alarm = self._timer.add(self.delay_ms, self._ring)
-
-    def remove(self, operation: DelayedOperation) -> None:
-        """The alarm stays: the operations of a busy broker come and go faster than it rings."""
-        del self._due[operation]
+    def set_alarm(self) -> None:
+        """Set the alarm for the first operation since it was empty."""
+        self.alarm = self._timer.add(self.delay_ms, self._ring)
 
     def cancel(self) -> None:
         """Give up the alarm of an empty queue."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
 
     def _ring(self) -> None:
-        self._alarm = None
+        self.alarm = None
         now = self._monotonic() * 1000
-        while self._due and next(iter(self._due.values())) <= now:
-            self._time_out(next(iter(self._due)))
-        if self._due and self._alarm is None:
-            first = next(iter(self._due.values()))
-            self._alarm = self._timer.add(max(0.0, first - now), self._ring)
+        while self.due and next(iter(self.due.values())) <= now:
+            self._time_out(next(iter(self.due)))
+        if self.due and self.alarm is None:
+            first = next(iter(self.due.values()))
+            self.alarm = self._timer.add(max(0.0, first - now), self._ring)
 
 
 class Purgatory:
@@ -100,6 +102,7 @@ class Purgatory:
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
+        self._monotonic = timer.monotonic
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._queues: dict[float, TimeoutQueue] = {}
         """By timeout in ms."""
@@ -141,7 +144,9 @@ class Purgatory:
             queue = TimeoutQueue(self._timer, timeout_ms, self._time_out)
             self._queues[timeout_ms] = queue
         operation.queue = queue
-        queue.add(operation)
+        queue.due[operation] = math.ceil(self._monotonic() * 1000 + timeout_ms)
+        if queue.alarm is None:
+            queue.set_alarm()
         self.count += 1
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -185,25 +190,18 @@ class Purgatory:
     def abandon(self, operation: DelayedOperation) -> None:
         """Remove it without completing it. Harmless if it is over."""
         if operation.queue is not None:
-            self._forget(operation)
+            self._end(operation, completes=False)
 
     def _time_out(self, operation: DelayedOperation) -> None:
         self.expired += 1
         self._end(operation)
 
-    def _end(self, operation: DelayedOperation) -> None:
-        self._forget(operation)
-        try:
-            operation.complete()
-        except Exception:
-            # Our caller changed the key and has nothing to do with this response.
-            logger.exception("Uncaught exception while completing a delayed operation")
-
-    def _forget(self, operation: DelayedOperation) -> None:
+    def _end(self, operation: DelayedOperation, *, completes: bool = True) -> None:
         queue = operation.queue
         assert queue is not None
         operation.queue = None
-        queue.remove(operation)
+        # The alarm stays: the operations of a busy broker come and go faster than it rings.
+        del queue.due[operation]
         if len(self._queues) > EMPTY_QUEUES_MAX and not queue:
             queue.cancel()
             del self._queues[queue.delay_ms]
@@ -214,3 +212,44 @@ class Purgatory:
                 watchers.pop(operation, None)
                 if not watchers:
                     del self._watchers[key]
+        if completes:
+            try:
+                operation.complete()
+            except Exception:
+                # Our caller changed the key and has nothing to do with this response.
+                logger.exception("Uncaught exception while completing a delayed operation")
+
+
+class SmallPurgatory(Purgatory):
+    """For few operations with many keys each, as followers' fetches: it has no watch lists, which
+    would be made anew for each of them, but asks all operations after an event."""
+
+    def __contains__(self, key: Hashable) -> bool:
+        return any(
+            operation.watches(key) for queue in self._queues.values() for operation in queue.due
+        )
+
+    def check_and_complete(self, key: Hashable) -> int:
+        return self.check_and_complete_all((key,))
+
+    def check_and_complete_all(self, keys: Iterable[Hashable]) -> int:
+        completed = 0
+        operations: list[DelayedOperation] = []
+        for queue in self._queues.values():
+            operations += queue.due
+        for operation in operations:
+            try:
+                satisfied = operation.is_satisfied_by_any(keys)
+            except Exception:
+                logger.exception("Uncaught exception while checking a delayed operation")
+                satisfied = True
+            if satisfied and operation.queue is not None:
+                self._end(operation)
+                completed += 1
+        return completed
+
+    def expire(self, key: Hashable) -> None:
+        for queue in list(self._queues.values()):
+            for operation in list(queue.due):
+                if operation.watches(key) and operation.queue is not None:
+                    self._end(operation)

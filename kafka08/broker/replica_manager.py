@@ -27,7 +27,7 @@ from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
-from kafka08.broker.purgatory import Purgatory
+from kafka08.broker.purgatory import Purgatory, SmallPurgatory
 from kafka08.broker.replica_fetcher_manager import Followers
 from kafka08.broker.timer import Timer
 from kafka08.broker.traffic import Traffic, traffic_of
@@ -113,7 +113,7 @@ class ReplicaManager:
         self.controller_epoch = 0
         self.log_manager = log_manager
         self.fetch_purgatory: Purgatory = Purgatory(timer)
-        self.follower_fetch_purgatory: Purgatory = Purgatory(timer)
+        self.follower_fetch_purgatory: Purgatory = SmallPurgatory(timer)
         self.produce_purgatory: Purgatory = Purgatory(timer)
         self.counted_produce_purgatory: Purgatory = Purgatory(timer)
         self.appender = Appender(self, runtime)
@@ -237,7 +237,8 @@ class ReplicaManager:
                 self._isr_changes.begin(partition, (*partition.isr, broker_id))
         acknowledged = 0
         if raised:
-            self.fetch_purgatory.check_and_complete_all(raised)
+            if self.fetch_purgatory.count:
+                self.fetch_purgatory.check_and_complete_all(raised)
             acknowledged = self.produce_purgatory.check_and_complete_all(raised)
         if moved and self.counted_produce_purgatory.count:
             acknowledged += self.counted_produce_purgatory.check_and_complete_all(moved)

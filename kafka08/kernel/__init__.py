@@ -85,6 +85,7 @@ __all__ = [
     "find_position",
     "find_timestamp",
     "group_rows",
+    "has_news",
     "int_partitions",
     "key_partitions",
     "messages",

@@ -278,6 +278,22 @@ def partitions_to_read(list partitions, list offsets, list limits, bint is_follo
     return high_watermarks, to_read, positions
 
 
+def has_news(list partitions, list offsets):
+    cdef Py_ssize_t i
+    cdef LeaderState partition
+    if len(offsets) != len(partitions):
+        raise ValueError("as many offsets as partitions")
+    for i in range(len(partitions)):
+        partition = <LeaderState?>partitions[i]
+        if (
+            not partition.is_leader
+            or partition.log is None
+            or (<SegmentTail?>partition.log.active_segment).end_offset != <int64_t>offsets[i]
+        ):
+            return True
+    return False
+
+
 def respond_to_follower(
     payload, list partitions, list offsets, list limits, list positions, int64_t bytes_max,
     list high_watermarks=None,

@@ -390,6 +390,7 @@ class FollowerState:
     lag: int
     frame_position: int
 
+def has_news(partitions: list[L], offsets: list[int]) -> bool: ...
 def respond_to_follower(
     payload: memoryview,
     partitions: list[L],

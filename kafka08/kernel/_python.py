@@ -29,6 +29,7 @@ from kafka08.kernel._python_append import (
     SegmentTail,
     append_produced,
     append_records,
+    has_news,
     partitions_to_read,
     record_fetches,
     respond_to_follower,

@@ -348,6 +348,17 @@ def partitions_to_read(
     return high_watermarks, to_read, positions
 
 
+def has_news(partitions: list[Any], offsets: list[int]) -> bool:
+    """Whether a follower that has these partitions up to these offsets must hear of one of them: it
+    is longer, or shorter, or no more led by this broker."""
+    return any(
+        not partition.is_leader
+        or partition.log is None
+        or partition.log.active_segment.end_offset != offset
+        for partition, offset in zip(partitions, offsets, strict=True)
+    )
+
+
 def respond_to_follower(
     payload: memoryview,
     partitions: list[Any],

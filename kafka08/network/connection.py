@@ -31,7 +31,7 @@ from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
 from kafka08.runtime.transport import BOTH_WAYS, PEEK
-from kafka08.waiting import waiting_for
+from kafka08.waiting import is_announced, waiting_for
 
 logger = logging.getLogger(__name__)
 
@@ -222,7 +222,10 @@ class Connection(Closeable):
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         correlation_id, request_class, _ = self._in_flight[0]
         try:
-            with waiting_for(self._server):
+            if is_announced():
+                with waiting_for(self._server):
+                    payload = self._receive_frame(timeout_ms)
+            else:
                 payload = self._receive_frame(timeout_ms)
             response_id = codec.correlation_id_of(payload)
             if response_id != correlation_id:
@@ -308,11 +311,17 @@ class Connection(Closeable):
         """The payload of the next frame; OSError, TimeoutError or ProtocolError."""
         deadline = self.runtime.monotonic() + timeout_ms / 1000
         room = self._room
+        assert self._stream is not None
         if not room:
             size = frame_size(self._receive(SIZE.size, deadline), self._max_response_bytes)
             return self._receive(size, deadline)
-        received = self._fill(room, deadline, SIZE.size)
-        size = frame_size(room, self._max_response_bytes)
+        self._stream.settimeout(timeout_ms / 1000)
+        received = self._stream.recv_into(room)  # mostly the whole response
+        if received < SIZE.size:
+            received += self._fill(room[received:], deadline, SIZE.size - received)
+        (size,) = SIZE.unpack_from(room)
+        if not 0 < size <= self._max_response_bytes:
+            frame_size(room, self._max_response_bytes)  # which raises
         end = SIZE.size + size
         if received > end:
             raise ProtocolError(f"{received - end} bytes follow the response")

@@ -108,7 +108,8 @@ class AcceptedConnection(ServerConnection):
             more = self.handle_frames(self._server.runtime.monotonic)
             if more or self.parked or self.ending or count < len(room):
                 break
-        self._send_or_wait(more)
+        if not self.parked or self.outbox:
+            self._send_or_wait(more)
 
     def _hold_reading(self) -> None:
         """Bytes, or the end of the stream, arrived while a request waits for its response: leave
@@ -180,10 +181,8 @@ class AcceptedConnection(ServerConnection):
         except OSError as error:
             self._fail(error)
             return
-        if not self.ending and (self.reader.pending_bytes or not self._reading.active):
+        if not self.ending and not (self._reading.active and self.reader.release()):
             self._schedule()
-        else:
-            self.reader.release()
 
     def _flush(self) -> None:
         """Send the outbox until the socket's buffer is full, or, where pieces are made while they
@@ -193,7 +192,16 @@ class AcceptedConnection(ServerConnection):
         deadline = 0.0
         while outbox and not self._making:
             first = outbox[0]
-            if isinstance(first, BYTES):
+            if type(first) is bytes and len(outbox) == 1:  # as mostly
+                try:
+                    sent = self._stream.send(first)
+                except BlockingIOError:
+                    break
+                if sent < len(first):
+                    outbox[0] = first[sent:]
+                    break
+                outbox.clear()
+            elif isinstance(first, BYTES):
                 if not self._send_bytes():
                     break
             elif isinstance(first, GeneratedBytes):

@@ -153,13 +153,17 @@ class FrameReader:
         self._start = end
         return memoryview(buffer)[start:end]
 
-    def release(self) -> None:
-        """Return the buffer to the pool if all its bytes were returned as payloads."""
+    def release(self) -> bool:
+        """Return the buffer to the pool if all its bytes were returned as payloads; whether they
+        were."""
+        if self._start != self._end:
+            return False
         buffer = self._buffer
-        if buffer is not None and self._start == self._end:
+        if buffer is not None:
             if isinstance(buffer, bytearray):
                 self._pool.give(buffer)
             self._buffer = self._room = None
+        return True
 
     def close(self) -> None:
         """Drop the received bytes. The buffer does not return to the pool, since a request in

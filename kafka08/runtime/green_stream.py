@@ -73,7 +73,10 @@ class GreenStream:
                 self._wait(self._writable)
 
     def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
-        sent = self.send(data)
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
         self._has_sent = True
         if sent < len(data):
             rest = memoryview(data)[sent:]

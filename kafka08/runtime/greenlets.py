@@ -47,6 +47,7 @@ class GeventRuntime:
         self.monotonic = time.monotonic
         """The function itself: each request asks for the time."""
         self._loop: Any = gevent.get_hub().loop
+        self.call_soon: Callable[..., object] = self._loop.run_callback
         self._native = NativePool(self._loop, native_threads or max(2, os.cpu_count() or 1))
 
     def time_ms(self) -> int:
@@ -72,9 +73,6 @@ class GeventRuntime:
     ) -> Greenlet:
         series = partial(repeat, call, seconds, first, name=name, sleep=self.sleep)
         return self.spawn(series, name=name)
-
-    def call_soon(self, call: Callable[..., object], *args: object) -> object:
-        return self._loop.run_callback(call, *args)
 
     def spawn(self, call: Callable[..., object], *args: object, name: str) -> Greenlet:
         def run() -> None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from kafka08.broker.purgatory import EMPTY_QUEUES_MAX, DelayedOperation, Purgatory
+from collections.abc import Iterable
+
+import pytest
+
+from kafka08.broker.purgatory import (
+    EMPTY_QUEUES_MAX,
+    DelayedOperation,
+    Purgatory,
+    SmallPurgatory,
+)
 from kafka08.broker.timer import Timer
 from tests.broker.fake_runtime import FakeRuntime
 
@@ -182,3 +191,55 @@ def test_timeouts_that_nothing_waits_for_are_forgotten() -> None:
         purgatory.abandon(wait)
     assert len(purgatory._queues) <= EMPTY_QUEUES_MAX
     assert runtime.pending_calls <= 1
+
+
+def test_a_small_purgatory_asks_its_operations_after_an_event() -> None:
+    """It completes those that are satisfied and concerned, each once, whatever their timeouts."""
+    purgatory = SmallPurgatory(Timer(FakeRuntime()))
+    waits = [Note(), Note(), Note()]
+    purgatory.add(waits[0], ["a"], 50)
+    purgatory.add(waits[1], ["a", "b"], 100)
+    purgatory.add(waits[2], ["b"], 50)
+    assert 0 == purgatory.check_and_complete_all(["a", "b"])
+    for wait in waits:
+        wait.satisfied = True
+    assert "b" in purgatory
+    assert 0 == purgatory.check_and_complete("c")
+    assert 2 == purgatory.check_and_complete("a")
+    assert [1, 1, 0] == [wait.finished for wait in waits]
+    assert "a" not in purgatory
+    assert 1 == purgatory.check_and_complete_all(["c", "b"])
+    assert 0 == len(purgatory)
+
+
+def test_a_small_purgatory_expires_a_key_and_times_out() -> None:
+    """Operations of that key end at once, others at their timeouts."""
+    runtime = FakeRuntime()
+    purgatory = SmallPurgatory(Timer(runtime))
+    first, second = Note(), Note()
+    purgatory.add(first, ["a"], 50)
+    purgatory.add(second, ["b"], 50)
+    purgatory.expire("a")
+    assert [1, 0] == [first.finished, second.finished]
+    runtime.advance(0.06)
+    assert [1, 1] == [first.finished, second.finished]
+    assert 1 == purgatory.expired
+
+
+def test_a_check_that_fails_completes_its_operation_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its error does not reach the one who changed the key."""
+
+    class Broken(Note):
+        def is_satisfied_by_any(self, keys: Iterable[object]) -> bool:
+            raise ValueError("broken")
+
+    purgatory = SmallPurgatory(Timer(FakeRuntime()))
+    broken, other = Broken(), Note()
+    for wait in (broken, other):
+        purgatory.add(wait, ["a"], 50)
+    other.satisfied = True
+    assert 2 == purgatory.check_and_complete_all(["a"])
+    assert [1, 1] == [broken.finished, other.finished]
+    assert "while checking a delayed operation" in caplog.text

@@ -14,9 +14,10 @@ from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.types import Request
 from kafka08.structs import TopicPartition
-from tests.broker.world import Client, World
+from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
 BIG = 1 << 20
 
@@ -211,6 +212,32 @@ def test_a_follower_is_answered_after_later_turns_too(replicated: World) -> None
         ask(replicated, produce(1, 0))
         replicated.runtime.advance(0)
         assert 1 == len(follower.frames())
+
+
+def test_a_follower_hears_at_once_that_leadership_is_lost(replicated: World) -> None:
+    """Its parked Fetch gets 6 for these partitions. An append to a topic that it does not follow is
+    none of its business."""
+    follower = ask(replicated, fetch(0, 0, replica_id=2))
+    replicated.lead("alone")
+    data = message_set.encode([(None, b"m")])
+    alone = ProduceRequest(1, 1000, [ProduceTopic("alone", [ProducePartition(0, data)])])
+    ask(replicated, alone)
+    replicated.runtime.advance(0)
+    assert follower.parked
+    replicated.lead("t", 2, leader=2, isr=(2,), replicas=(1, 2))
+    replicated.runtime.advance(0)
+    parts = answered(follower, FetchRequest).topics[0].partitions
+    assert [6, 6] == [part.error_code for part in parts]
+
+
+def test_a_follower_hears_at_once_that_a_partition_was_deleted(replicated: World) -> None:
+    """Its parked Fetch gets 3 for it."""
+    follower = ask(replicated, fetch(0, 0, replica_id=2))
+    stopped = [StopReplicaPartition("t", 1)]
+    Client(replicated).call(StopReplicaRequest(9, CONTROLLER_EPOCH, 1, stopped))
+    replicated.runtime.advance(0)
+    parts = answered(follower, FetchRequest).topics[0].partitions
+    assert [0, 3] == [part.error_code for part in parts]
 
 
 def test_consumers_never_see_above_the_high_watermark(replicated: World) -> None:

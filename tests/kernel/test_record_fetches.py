@@ -136,3 +136,16 @@ def test_both_kernels_record_the_same() -> None:
             state = [(one.high_watermark, follower(one, 2), follower(one, 3)) for one in pair]
             results.append((moved, raised, [one.topic_partition for one in outside], state))
         assert results[0] == results[1]
+
+
+def test_a_parked_follower_hears_of_any_change(kernel: ModuleType) -> None:
+    """Of a longer or shorter log, the end of the leadership, and the loss of the log."""
+    same, other = a_leader(kernel), a_leader(kernel)
+    assert not kernel.has_news([same, other], [40, 40])
+    assert not kernel.has_news([], [])
+    assert kernel.has_news([same, other], [40, 39])
+    assert kernel.has_news([same, other], [41, 40])
+    assert kernel.has_news([same, a_leader(kernel, is_leader=False)], [40, 40])
+    assert kernel.has_news([a_leader(kernel, log=None), same], [40, 40])
+    with pytest.raises(ValueError):
+        kernel.has_news([same, other], [40])
