@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from kafka08 import kernel
 from kafka08.arrow.checked_set import CheckedSet
+from kafka08.arrow.large_message import large_value
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ConfigError, InvalidMessage
 from kafka08.protocol.message_set import fetched_unpacker
@@ -50,13 +53,26 @@ class BatchBuilder:
                 ) from damage
 
     def _columns(self, fetched: CheckedSet) -> Iterator[kernel.Columns]:
+        value = None
+        if self._values and not fetched.has_wrappers:
+            value = large_value(fetched.data)
+        if value is None:
+            return self._copied(fetched, self._values)
+        # A single message: one batch, of one row at most.
+        offsets = array("i", [0, len(value)]).tobytes()
+        return (
+            replace(columns, value_offsets=offsets, value_data=value)
+            for columns in self._copied(fetched, values=False)
+        )
+
+    def _copied(self, fetched: CheckedSet, values: bool) -> Iterator[kernel.Columns]:
         return kernel.column_batches(
             fetched.data,
             fetched.offset,
             self._wanted.until_offset,
             fetched_unpacker(fetched.max_bytes),
             self._keys,
-            self._values,
+            values,
             verify_crc=fetched.has_wrappers,  # the others are checked
             max_bytes=BATCH_BYTES,
             timestamps=self._timestamps,

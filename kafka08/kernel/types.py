@@ -266,7 +266,7 @@ class Columns:
     key_data: bytes | bytearray | None
     key_validity: bytes | bytearray | None
     value_offsets: bytes | bytearray | None
-    value_data: bytes | bytearray | None
+    value_data: Buffer | None
     value_validity: bytes | bytearray | None
     next_offset: int
     more: bool

@@ -116,7 +116,8 @@ def session(
                 if spark is not None:
                     _stop(spark)
     finally:
-        _stop_java()
+        with _quiet_gateway():
+            _stop_java()
 
 
 def properties(
@@ -206,21 +207,21 @@ def _deferred_signals() -> Iterator[None]:
 @contextmanager
 def _quiet_gateway() -> Iterator[None]:
     """Silence the gateway to Java: it also logs, with a traceback, each error that it raises, and
-    Ctrl-C, that by the root logger."""
+    Ctrl-C and a lost Java process, those by the root logger."""
     root, gateway = logging.getLogger(), logging.getLogger("py4j")
     before = gateway.level
     gateway.setLevel(logging.CRITICAL + 1)
-    root.addFilter(_is_not_ctrl_c)
+    root.addFilter(_is_not_of_gateway)
     try:
         yield
     finally:
-        root.removeFilter(_is_not_ctrl_c)
+        root.removeFilter(_is_not_of_gateway)
         gateway.setLevel(before)
 
 
-def _is_not_ctrl_c(record: logging.LogRecord) -> bool:
-    """Whether a log record is anything but py4j's about a Ctrl-C, which the caller sees itself."""
-    return not (record.module == "java_gateway" and record.levelno == logging.ERROR)
+def _is_not_of_gateway(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger is not py4j's about an error that the caller sees."""
+    return record.module != "java_gateway"
 
 
 @contextmanager

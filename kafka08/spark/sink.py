@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -25,9 +26,9 @@ from pyspark.sql.types import (
 
 from kafka08.arrow.connections import cluster_at
 from kafka08.client.requests import produce_request, produce_results, produce_version
-from kafka08.client.retry import retry
+from kafka08.client.retry import is_retriable, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import ApiError, ConfigError, error_of
+from kafka08.errors import ApiError, ConfigError, KafkaError, UnknownTopicOrPartition, error_of
 from kafka08.network.connection import Connection
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.spark.plain_errors import plain_write_errors
@@ -37,6 +38,9 @@ from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+UNKNOWN_TOPIC_SECONDS: Final = 3
+"""A topic that was created a moment ago is unknown to a broker until the controller tells it. Where
+brokers create topics themselves, a new one has no leader at first, which is another error."""
 COLUMN_TYPES = {
     "key": (StringType, BinaryType),
     "value": (StringType, BinaryType),
@@ -119,13 +123,23 @@ class RowWriter:
         }
 
     def _partition_count(self, topic: str) -> int:
-        """Number of partitions of `topic`; waits for a topic that is being created."""
+        """Number of partitions of `topic`; waits for a topic that is being created, but not as long
+        as `retries` say for one that no broker knows."""
         if topic not in self._partition_counts:
+            deadline = self._clock.monotonic() + UNKNOWN_TOPIC_SECONDS
+
+            def passes(error: KafkaError) -> bool:
+                is_late = self._clock.monotonic() >= deadline
+                return is_retriable(error) and not (
+                    is_late and isinstance(error, UnknownTopicOrPartition)
+                )
+
             found = retry(
                 lambda: self._cluster.partitions(topic),
                 self._policy,
-                SYSTEM_CLOCK,
+                self._clock,
                 what=f"looking up the partitions of {topic}",
+                passes=passes,
             )
             self._partition_counts[topic] = len(found)
         return self._partition_counts[topic]

@@ -1,13 +1,14 @@
 """Reads by Spark on two cores: ours beside Spark's own connector, which reads a Kafka 3.9 broker.
 
     scripts/bench spark [--rows 3000000] [--rounds 3] [--only "100 B"] [--broker jvm]
-        [--cluster] [--conf KEY=VALUE]...
+        [--cluster] [--ready-made] [--conf KEY=VALUE]...
 
 Spark is local[2], or with --cluster a standalone master and two workers of one core. Both sources
 run in one Spark, in turns; the first round of each only warms it up. Each topic has four partitions
 and every read takes all its columns. There are two Sparks, one after the other: in the first, Java
 and Python exchange rows by TCP, as by default; in the second by a Unix socket, as in `kafka08
-spark` (cases "..., Unix"). Needs Java (a JDK), Maven and PySpark 4.1 or later.
+spark` (cases "..., Unix"). --ready-made adds a third source, which yields ready-made batches
+without Kafka: no source in Python costs less. Needs Java (a JDK), Maven and PySpark 4.1 or later.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from kafka08.embedded.spark_java import make_java_home
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.spark.session import session
 from kafka08.spark.versions import UNIX_SOCKET
-from scripts.benchmarks import scratch, spark_load
+from scripts.benchmarks import scratch, spark_load, spark_ready
 from scripts.benchmarks.report import Goal, report
 from scripts.benchmarks.spark_load import PARTITIONS, Filling
 from scripts.benchmarks.spark_peer.broker import ModernBroker
@@ -101,6 +102,12 @@ class Side:
         await_leaders(self.broker, topic, PARTITIONS)
         self.fillings[size] = spark_load.fill(self.broker.address, topic, SIZES[size], count)
 
+    def ready_made(self) -> Side:
+        """The same topics, read by the source without Kafka."""
+        side = Side(spark_ready.NAME, spark_ready.NAME, self.broker)
+        side.fillings = self.fillings
+        return side
+
     def frame(self, spark: SparkSession, topic: str) -> DataFrame:
         """A new data frame for each action: Spark plans ours once for all."""
         options = {"kafka.bootstrap.servers": self.broker.address, "subscribe": topic}
@@ -121,6 +128,7 @@ def main() -> int:
         "--broker", choices=["ours", "jvm"], default="ours", help="whose 0.8 broker ours reads"
     )
     parser.add_argument("--cluster", action="store_true", help="a master and two workers")
+    parser.add_argument("--ready-made", action="store_true", help="also a source without Kafka")
     parser.add_argument("--conf", action="append", default=[], help="KEY=VALUE of Spark's")
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")
     scratch.add_option(parser)
@@ -132,6 +140,7 @@ def main() -> int:
         for size in dict.fromkeys(case.size for case in cases):
             for side in both:
                 side.fill(size, counts[size])
+        compared = [*both, both[1].ready_made()] if options.ready_made else both
         cluster = StandaloneSpark(directory / "standalone") if options.cluster else None
         with cluster or nullcontext():
             for unix in (False, True):
@@ -140,7 +149,7 @@ def main() -> int:
                 if of_spark or memory:
                     rows += spark_rows(
                         *(directory / f"spark-{unix}", options.conf, cluster),
-                        *(both, of_spark, options.rounds),
+                        *(compared, of_spark, options.rounds),
                         memory=memory,
                     )
     if options.json_file:
@@ -175,7 +184,7 @@ def spark_rows(
     directory: Path,
     given: Sequence[str],
     cluster: StandaloneSpark | None,
-    both: tuple[Side, Side],
+    sides: Sequence[Side],
     cases: Sequence[Case],
     rounds: int,
     *,
@@ -187,13 +196,14 @@ def spark_rows(
     rows: list[dict[str, object]] = []
     with started(directory, conf, cluster) as (spark, roots):
         print(
-            f"kernel: {kernel.NAME}; {rounds} rounds; ours reads {both[1].broker.name}; "
+            f"kernel: {kernel.NAME}; {rounds} rounds; ours reads {sides[1].broker.name}; "
             f"{spark.sparkContext.master}; {UNIX_SOCKET}={conf[UNIX_SOCKET]}"
         )
+        spark_ready.register(spark)
         for case in cases:
-            rows += case_rows(spark, roots, both, case, rounds, directory)
+            rows += case_rows(spark, roots, sides, case, rounds, directory)
         if memory:
-            rows.append(memory_row(spark, roots, both[1], directory))
+            rows.append(memory_row(spark, roots, sides[1], directory))
     return rows
 
 
@@ -225,15 +235,15 @@ def started(
 def case_rows(
     spark: SparkSession,
     roots: Sequence[int],
-    both: tuple[Side, Side],
+    sides: Sequence[Side],
     case: Case,
     rounds: int,
     directory: Path,
 ) -> list[dict[str, object]]:
-    """A row for each goal of a case."""
-    found: dict[str, list[dict[str, float]]] = {side.name: [] for side in both}
+    """A row for each goal of a case; with a third side also the rows about what bounds it."""
+    found: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
     for number in range(rounds + 1):
-        for side in both:
+        for side in sides:
             assert side.broker.pid is not None
             figures = spark_load.measured(
                 *(side.frame(spark, case.topic), case.action, side.fillings[case.size]),
@@ -244,10 +254,11 @@ def case_rows(
     rows = []
     for goal in case.goals:
         theirs, ours = (
-            statistics.median(figures[goal.figure] for figures in found[side.name]) for side in both
+            statistics.median(figures[goal.figure] for figures in found[side.name])
+            for side in sides[:2]
         )
         rows.append(report(case.name, goal, jvm=theirs, ours=ours, other="connector"))
-    return rows
+    return rows + (spark_ready.bound_rows(case.name, found) if len(sides) > 2 else [])
 
 
 def memory_row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from kafka08 import kernel
 from kafka08.arrow.batches import BATCH_BYTES, BatchBuilder
 from kafka08.arrow.checked_set import CheckedSet
+from kafka08.arrow.large_message import LARGE_BYTES
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.errors import ConfigError, InvalidMessage
 from kafka08.kernel.types import CREATE_TIME, NO_TIMESTAMP_TYPE
@@ -93,6 +95,37 @@ def test_a_timestamp_that_no_column_holds() -> None:
         InvalidMessage, match=r"\[t,0\], at offset 5 or behind it: .*1500000000123000"
     ):
         built(SCHEMA, OffsetRange("t", 0, 5, 7), fetched(data, 5))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("key", [None, b"key"])
+def test_a_large_message_is_not_copied(magic: int, key: bytes | None) -> None:
+    """Its value is a column where it was received. The row is that of any message; below the
+    range's start there is none."""
+    value = bytes(range(256)) * (LARGE_BYTES // 256) + b"!"
+    data = message_set.encode([(key, value)], 0, 7, magic)
+    checked = replace(fetched(data, 7), has_wrappers=False)
+    [batch] = BatchBuilder(SCHEMA, OffsetRange("t", 0, 7, 8)).batches([checked])
+    [row] = batch.to_pylist()
+    assert (row["key"], row["offset"], row["partition"]) == (key, 7, 0)
+    assert row["value"] == value
+    start = pa.py_buffer(data).address
+    assert start < batch["value"].buffers()[2].address < start + len(data)
+    for other in (replace(checked, offset=8), replace(checked, has_wrappers=True)):
+        rows = built(SCHEMA, OffsetRange("t", 0, other.offset, 9), other)
+        assert [found["value"] for found in rows] == [value] * (8 - other.offset)
+
+
+def test_large_messages_among_others() -> None:
+    """With a null value, a second message, or a rest that was cut off, it is copied as any."""
+    large = bytes(LARGE_BYTES + 1)
+    for messages in ([(large, None)], [(None, large), (None, b"v")], [(None, b"v"), (None, large)]):
+        data = message_set.encode(messages)
+        for cut in (data, data + data[:99]):
+            rows = built(
+                SCHEMA, OffsetRange("t", 0, 0, 2), replace(fetched(cut), has_wrappers=False)
+            )
+            assert [(row["key"], row["value"]) for row in rows] == messages
 
 
 @pytest.mark.parametrize("columns", [["value"], ["offset", "key"], ["topic"], ["partition"]])

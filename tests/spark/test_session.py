@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,29 @@ from kafka08.spark.versions import UNIX_SOCKET
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+LOSES_JAVA = """
+import logging, sys
+from pathlib import Path
+from pyspark import SparkContext
+from kafka08.embedded.java import find_java
+from kafka08.embedded.spark_java import make_java_home
+from kafka08.spark.session import SparkFailed, local_session
+
+logging.basicConfig(level=logging.INFO)
+directory = Path(sys.argv[1])
+log_file = directory / "spark.log"
+home = make_java_home(directory / "java", find_java(), log_file)
+try:
+    with local_session("killed", home, log_file) as spark:
+        java = SparkContext._gateway.proc
+        java.kill()
+        java.wait()
+        spark.range(1).count()
+except SparkFailed as error:
+    print(str(error).splitlines()[0])
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +127,21 @@ def test_ctrl_c_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
         assert not caplog.records
     logging.getLogger().handle(record)
     assert caplog.messages == [text]
+
+
+@pytest.mark.spark
+def test_a_killed_java_is_one_error(tmp_path: Path) -> None:
+    """Its error says so. py4j logs no traceback, also at level INFO: neither about the command that
+    fails, nor about Java that it cannot end."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES_JAVA, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=115,
+        check=True,
+    )
+    assert done.stdout.startswith("Spark's Java process has ended, or was killed ("), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_unreachable_master_is_an_error_at_once() -> None:
