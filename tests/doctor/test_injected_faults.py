@@ -2,6 +2,7 @@
 
 test_checks.py has every check on a snapshot. Here the reader has to find the fault: a znode that it
 does not read, or reads as something else, would hide it. No broker runs behind the registrations.
+test_injected_files.py has faults in files, test_injected_brokers.py those of brokers and times.
 """
 
 from __future__ import annotations

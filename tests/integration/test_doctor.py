@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from kafka08.client.requests import commit_request
 from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaConsumer, KafkaConsumerConfig
 from kafka08.doctor import Finding, SnapshotReader, findings_of
 from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import WokenUp
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from kafka08.zk.client import ZkClient
@@ -83,6 +85,24 @@ def test_offsets_that_expire_are_noted(cluster: EmbeddedCluster) -> None:
     assert "in 4.0 h" in found.what
 
 
+def test_offsets_that_logs_and_stores_contradict_are_found(cluster: EmbeddedCluster) -> None:
+    """One above the log's end, none at all for messages that there are, and two that differ."""
+    t0 = TopicPartition("t", 0)
+    with closing(ClusterClient(parse_bootstrap(cluster.bootstrap))) as client:
+        request = commit_request("twice", {t0: OffsetAndMetadata(5)}, "kafka")
+        client.send(client.coordinator("twice"), request)
+    with ZkClient(cluster.zookeeper.connect_string) as zk:
+        for group, offset in (("ahead", "999"), ("one", "1"), ("twice", "4")):
+            zk.put(f"/consumers/{group}/offsets/t/0", offset)
+        found = {(f.check, f.where) for f in examine(cluster)}
+        assert ("group-outside-log", "group ahead, [t,0]") in found
+        assert ("group-stores-disagree", "group twice, [t,0]") in found
+        [never] = [f for f in examine(cluster) if f.check == "group-never-committed"]
+        assert "group one, [t,1], [t,2], [t,3]" in never.where
+        for group in ("ahead", "one", "twice"):
+            zk.delete_recursive(f"/consumers/{group}")
+
+
 def test_a_group_of_a_coordinator_is_checked() -> None:
     """It is healthy while a KafkaConsumer reads. A commit behind the log's end and one that is
     about to expire are found, also of a group that never had members."""
@@ -98,6 +118,14 @@ def test_a_group_of_a_coordinator_is_checked() -> None:
             until(lambda: consumer.poll(1.0))
             consumer.commit()
             assert [] == [f for f in examine(cluster) if f.check != "offsets-topic-one-replica"]
+            with KafkaConsumer(config) as second:
+                second.subscribe(["t"])
+                joining = threading.Thread(target=poll_until_woken, args=(second,), name="joins")
+                joining.start()
+                until(lambda: "group-rebalancing" in {f.check for f in examine(cluster)})
+                second.wakeup()
+                joining.join()
+            until(lambda: not consumer.poll(0.1) and t0 in consumer.assignment())
             consumer.commit({t0: 999})
             assert "group-outside-log" in {finding.check for finding in examine(cluster)}
         day_old = OffsetAndMetadata(1, "", int((time.time() - 20 * 3600) * 1000))
@@ -107,6 +135,11 @@ def test_a_group_of_a_coordinator_is_checked() -> None:
         assert [("offsets-expiring", "group lonely, [t,0]")] == [
             (f.check, f.where) for f in examine(cluster) if "lonely" in f.where
         ]
+
+
+def poll_until_woken(consumer: KafkaConsumer) -> None:
+    with suppress(WokenUp):
+        consumer.poll(60.0)
 
 
 def test_each_fault_is_found_by_name(cluster: EmbeddedCluster, tmp_path: Path) -> None:
