@@ -60,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
+        if item.nodeid.startswith(FAULTS):
+            return next(n for n, path in enumerate(FAULTS, -len(FAULTS)) if path in item.nodeid)
         group = group_of(item.nodeid).partition("/")[0]
         return LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
 
