@@ -403,7 +403,7 @@ class PartitionFetcher:
         leader that does not know its successor yet has a shorter log: it may not decide, for the
         group would consume and commit from the log start again. 0.8.2.2 lets it."""
         try:
-            led = self._led_by([partition.topic_partition for partition in partitions])
+            led = set(self._led_by([partition.topic_partition for partition in partitions]))
         except KafkaError as error:
             self._lose(dict.fromkeys(partitions, error))
             return

@@ -3,13 +3,15 @@
 Each run is a process of its own, so that memory and CPU are its own: `python -m
 scripts.benchmarks.producers HOST:PORT SUBJECT COUNT` prints one line of JSON. The time runs from
 the creation of the producer to the last acknowledgement. Ours are compared with confluent-kafka,
-with and without delivery callbacks, and with the JVM's two producers in the same run.
+with and without delivery callbacks, and with the JVM's two producers in the same run. `ready-made
+requests` bounds them all: it is no producer, and waits for the broker alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -30,6 +32,8 @@ COUNT = 1_500_000
 MESSAGE_BYTES = 100
 BULK = 10_000
 LINGER_MS = 5
+IN_FLIGHT = 5
+"""Requests: max.in.flight.requests.per.connection of the new producer."""
 OLD_BATCH = 200
 BUFFER_MEMORY = 32 << 20
 EXTRA_MB_MAX = 30.0
@@ -137,6 +141,41 @@ def confluent(bootstrap: str, values: Sequence[bytes], *, callback: bool) -> Non
         raise SystemExit(f"{told[0]} callbacks for {len(values)} messages")
 
 
+def ready_made(bootstrap: str, values: Sequence[bytes]) -> None:
+    """No producer: one request, as `send` makes it of messages of this size, again and again over
+    one connection. What the broker takes from any producer that sends the same requests."""
+    from kafka08.producer import KafkaProducerConfig
+    from kafka08.protocol import message_set
+    from kafka08.protocol.produce import ProduceRequest
+    from scripts.benchmarks import load
+
+    data = load.plain_set(
+        MESSAGE_BYTES, KafkaProducerConfig(bootstrap_servers=bootstrap).batch_size
+    )
+    each = PARTITIONS * len(list(message_set.decode(data)))
+    frame = load.wide_produce_frame(TOPIC, [(number, data) for number in range(PARTITIONS)])
+    with load.connect(bootstrap) as connection:
+        response = load.exchange(connection, frame)
+        load.check_response(ProduceRequest, response)
+        in_flight = 0
+        for _ in range(len(values) // each):
+            connection.sendall(frame)
+            in_flight += 1
+            if in_flight == IN_FLIGHT:
+                receive_exactly(connection, len(response))
+                in_flight -= 1
+        receive_exactly(connection, in_flight * len(response))
+
+
+def receive_exactly(connection: socket.socket, size: int) -> None:
+    """Receive so many bytes; ConnectionError if the broker closes the connection before."""
+    while size:
+        received = len(connection.recv(size))
+        if not received:
+            raise ConnectionError("the broker closed the connection")
+        size -= received
+
+
 SUBJECTS: dict[str, Run] = {
     "confluent": lambda bootstrap, values: confluent(bootstrap, values, callback=False),
     "confluent, callback": lambda bootstrap, values: confluent(bootstrap, values, callback=True),
@@ -148,6 +187,7 @@ SUBJECTS: dict[str, Run] = {
     ),
     "old async": lambda bootstrap, values: old(bootstrap, values, spread=False),
     "old async, keys": lambda bootstrap, values: old(bootstrap, values, spread=True),
+    "ready-made requests": ready_made,
 }
 JVM = {"jvm new": ["--new-producer"], "jvm old async": ["--batch-size", str(OLD_BATCH)]}
 CASES: tuple[tuple[str, str, Goal], ...] = (
