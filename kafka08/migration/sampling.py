@@ -2,10 +2,10 @@
 
 Members with dual commit write Kafka first, then ZooKeeper; a sample reads ZooKeeper first, then
 Kafka. So within a commit interval each store must reach what the other one had, neither may go
-back, and if one moves the other must. Two effects of 0.8.2.2 brokers are only notes: Kafka's offset
-may vanish for a moment (the coordinator is loading, or a member without a position has committed
--1), or go back once and recover (a load has overwritten a commit with an older one). They are
-problems if they last until the end.
+back, and if one moves the other must, unless it was ahead. Two effects of 0.8.2.2 brokers are only
+notes: Kafka's offset may vanish for a moment (the coordinator is loading, or a member without a
+position has committed -1), or go back once and recover (a load has overwritten a commit with an
+older one). They are problems if they last until the end.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _judge_one(
     elif rules.storage is OffsetStorage.DUAL:
         problems += _disagreements(pairs, rules.interval_ms)
         if whole:
-            problems += _one_store_only(moved)
+            problems += _one_store_only(moved, pairs[-1])
     elif moved[0]:
         problems.append(f"ZooKeeper's offset still moves, by {moved[0]}")
     elif whole and owner is not None and not moved[1]:
@@ -172,10 +172,13 @@ def _disagreements(pairs: Sequence[Pair], interval_ms: int) -> Iterator[str]:
             return
 
 
-def _one_store_only(moved: tuple[int, int]) -> Iterator[str]:
-    if moved[0] and not moved[1]:
+def _one_store_only(moved: tuple[int, int], last: Pair) -> Iterator[str]:
+    """One store moved, and the other did not and is behind now. One that does not move but is level
+    was ahead at first: the first sample lay within a commit."""
+    _, zookeeper, kafka = last
+    if moved[0] and not moved[1] and (kafka is None or zookeeper is None or kafka < zookeeper):
         yield f"ZooKeeper's offset moved by {moved[0]}, Kafka's did not move"
-    if moved[1] and not moved[0]:
+    if moved[1] and not moved[0] and (zookeeper is None or kafka is None or zookeeper < kafka):
         yield f"Kafka's offset moved by {moved[1]}, ZooKeeper's did not move"
 
 

@@ -61,8 +61,9 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def script(page: str, text: str, replacements: Mapping[str, str]) -> str:
-    """A bash script that runs the page's blocks and stops at the first that fails."""
-    lines = ["set -euo pipefail"]
+    """A bash script that runs the page's blocks and stops at the first that fails. What they have
+    started in the background ends with it: it would keep the output open."""
+    lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
     for block in blocks(text):
         if not block.is_run:
             continue

@@ -41,6 +41,7 @@ def verdict(
         [(1, 1), (2, 2), (3, 3), (4, 4)],
         [(1, 2), (2, 3), (3, 4), (4, 4)],  # Kafka first, ZooKeeper soon after
         [(1, 1), (1, 5), (1, 5), (5, 5)],  # within the interval
+        [(1, 5), (5, 5), (5, 5), (5, 5)],  # the first sample lies within a commit
         [(5, 5)] * 4,
         [(0, 0)] * 4,
     ],
