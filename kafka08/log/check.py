@@ -4,9 +4,7 @@ Used by `kafka08 log check` and after every test that changes a log. The rules:
 
 1. Files are named after base offsets; no files of an interrupted compaction are left.
 2. Every entry is whole, its size and CRC are right, its codec is known.
-3. Offsets ascend through a segment, from its base offset on, and from segment to segment. The
-   next segment begins where one ends, unless compaction may have removed the rest: it has not been
-   in a segment with a message without a key, or with two of one key.
+3. Offsets ascend through a segment, from its base offset on, and from segment to segment.
 4. Messages inside a wrapper ascend, and the last has the wrapper's offset (in magic 1, where they
    are relative to it: the first is not below 0). A wrapper of magic 1 with CreateTime has the
    largest timestamp of its messages.
@@ -60,7 +58,6 @@ _ENTRY_HEADER: Final = struct.Struct(">qi")
 """Offset and size of an entry."""
 _STAMP: Final = struct.Struct(">5xbq")
 """Attributes and timestamp of a message of magic 1, after CRC and magic."""
-KEYS_MAX: Final = 100_000
 
 
 class Problem(NamedTuple):
@@ -83,7 +80,6 @@ def check_log(directory: Path, disk: Disk = SYSTEM_DISK) -> list[Problem]:
 
 def _problems(directory: Path, disk: Disk) -> Iterator[Problem]:
     next_offset = 0
-    before: _SegmentCheck | None = None
     for path in files_in(disk, directory):
         if path.name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
             yield Problem(path, -1, "left over from an interrupted compaction")
@@ -91,12 +87,7 @@ def _problems(directory: Path, disk: Disk) -> Iterator[Problem]:
             yield Problem(path, -1, "an index without messages")
         elif path.suffix == LOG_SUFFIX and not path.name.endswith(DELETED_SUFFIX):
             segment = _SegmentCheck(path, next_offset, disk)
-            problems = list(segment.problems())
-            if before is not None and not problems and before.was_cut_off_from(segment):
-                missing = f"{before.next_offset} to {segment.base_offset - 1}"
-                yield Problem(path, -1, f"offsets {missing}, before this segment, are missing")
-            yield from problems
-            before = None if problems else segment
+            yield from segment.problems()
             next_offset = segment.next_offset
 
 
@@ -109,7 +100,6 @@ class _SegmentCheck:
         self.index_path = path.with_suffix(INDEX_SUFFIX)
         self.time_path = path.with_suffix(TIME_INDEX_SUFFIX)
         self.next_offset = next_offset
-        self.base_offset = next_offset
 
     def problems(self) -> Iterator[Problem]:
         try:
@@ -121,7 +111,6 @@ class _SegmentCheck:
             yield Problem(
                 self.path, -1, f"its base offset is not above offset {self.next_offset - 1} before"
             )
-        self.base_offset = base_offset
         self.next_offset = max(self.next_offset, base_offset)
         self._file = open_file(self._disk, self.path, OpenMode.READ)
         self._size = file_size(self._file, self.path)
@@ -132,34 +121,6 @@ class _SegmentCheck:
             yield Problem(self.index_path, -1, "is missing")
         if exists(self._disk, self.time_path):
             yield from self._check_time_index(base_offset)
-
-    def was_cut_off_from(self, after: _SegmentCheck) -> bool:
-        """Whether a segment between this one and `after` is certainly missing; both are sound."""
-        if not self._size or after.base_offset <= self.next_offset:
-            return False
-        # A set whose last offset is too far from this base begins a segment as late as it can.
-        reaches_furthest = after.next_offset - 1 == after.base_offset + INT_MAX
-        return not reaches_furthest and self._was_never_compacted()
-
-    def _was_never_compacted(self) -> bool:
-        """Compaction removes messages without a key, and all but one of a key. False where the
-        first KEYS_MAX messages do not tell."""
-        keys: set[bytes] = set()
-        position, chunk_bytes = 0, CHUNK_BYTES
-        while position < self._size:
-            chunk = memoryview(self._read(position, chunk_bytes))
-            whole = kernel.validate(chunk, INT_MAX).size
-            if not whole:
-                chunk_bytes = entry_bytes(chunk) or self._size
-                continue
-            for message in message_set.decode(chunk[:whole]):
-                if message.key is None or message.key in keys:
-                    return True
-                if len(keys) == KEYS_MAX:
-                    return False
-                keys.add(message.key)
-            position += whole
-        return False
 
     def _check_messages(self) -> Iterator[Problem]:
         position, chunk_bytes = 0, CHUNK_BYTES

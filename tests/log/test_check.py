@@ -7,7 +7,6 @@ import pytest
 from kafka08 import kernel
 from kafka08.log import Log
 from kafka08.log.check import check_log
-from kafka08.protocol import message_set
 from tests.log.conftest import OpenLog, a_set
 
 pytestmark = pytest.mark.usefixtures("broken_logs")
@@ -136,38 +135,3 @@ def test_half_an_index_entry_is_found(log: Log) -> None:
     with segment(log, 0, "index").open("ab") as file:
         file.write(b"\0")
     assert ["not a multiple of 8 bytes"] == texts(log)
-
-
-def append(log: Log, *keys: bytes | None, codec: int = 0) -> None:
-    """A segment with one message for each key."""
-    if log.active_segment.size:
-        log.roll()
-    for key in keys:
-        log.append(bytearray(message_set.encode([(key, b"v")], codec)))
-
-
-@pytest.mark.parametrize("codec", [0, 1])
-@pytest.mark.parametrize(
-    ("keys", "is_certain"),
-    [((None, b"k"), True), ((b"k", b"k"), True), ((b"k", b"j"), False)],
-    ids=["no key", "one key twice", "keys that compaction leaves"],
-)
-def test_segments_that_are_gone_are_found(
-    open_log: OpenLog, keys: tuple[bytes | None, ...], is_certain: bool, codec: int
-) -> None:
-    """With the files of a middle segment all gone its offsets are missing, unless a compaction may
-    have removed its messages: that leaves no message without a key, and no key twice."""
-    log = open_log()
-    for _ in range(4):
-        append(log, *keys, codec=codec)
-    log.close()
-    assert [] == check_log(log.directory)
-    for suffix in ("log", "index"):
-        segment(log, 2, suffix).unlink()
-    found = [str(problem) for problem in check_log(log.directory)]
-    path = segment(log, 4)
-    said = f"{path}: offsets 2 to 3, before this segment, are missing"
-    assert ([said] if is_certain else []) == found
-    segment(log, 0).unlink()
-    segment(log, 0, "index").unlink()
-    assert [] == check_log(log.directory), "the start of a log is deleted by retention"

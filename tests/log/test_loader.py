@@ -108,7 +108,6 @@ def test_recovery_begins_with_the_segment_of_the_recovery_point(open_log: OpenLo
     assert not path_of(log, 4).exists()
 
 
-@pytest.mark.usefixtures("broken_logs")
 @pytest.mark.parametrize(("policy", "end"), [("delete", 3), ("compact", 6)])
 def test_an_unflushed_segment_that_lost_its_end_is_the_last(
     open_log: OpenLog, policy: str, end: int
@@ -133,7 +132,6 @@ def test_recovery_syncs_its_truncation_and_deletions(open_log: OpenLog, synced: 
     assert [f"{2:020d}.index", f"{2:020d}.log", "t-0"] == synced
 
 
-@pytest.mark.usefixtures("broken_logs")
 def test_a_log_that_was_cleaned_once_keeps_its_gaps(tmp_path: Path, open_log: OpenLog) -> None:
     """A log keeps its gaps if the cleaner's checkpoint knows it, although its topic is no longer
     compacted."""
@@ -147,7 +145,6 @@ def test_a_log_that_was_cleaned_once_keeps_its_gaps(tmp_path: Path, open_log: Op
     manager.shutdown()
 
 
-@pytest.mark.usefixtures("broken_logs")
 def test_a_gap_below_the_recovery_point_stays(open_log: OpenLog) -> None:
     """Recovery does not read flushed messages, so a gap below the recovery point stays. The topic
     may have been compacted once."""
