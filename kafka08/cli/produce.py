@@ -350,7 +350,7 @@ class QueueingLineSender(LineSender):
         except Stopped:
             left = self._queued - sum(self._producer.outcome[:2])
             raise LinesNotSent(
-                f"stopped by a signal before {counted(left, 'queued line')} were sent"
+                f"{counted(left, 'queued line')} not sent: stopped by a signal"
             ) from None
         finally:
             self.count = self._producer.outcome.sent

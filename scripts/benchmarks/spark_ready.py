@@ -32,7 +32,7 @@ class ReadyMade(CheckedDataSource):
 
 
 class Repeated(datasource.DataSourceReader):
-    """Of each range the first batch of `reader`, until there are as many rows as offsets."""
+    """The first batch of each range of `reader`, again and again for as many rows as offsets."""
 
     def __init__(self, reader: datasource.DataSourceReader) -> None:
         self._reader = reader

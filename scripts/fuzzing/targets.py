@@ -199,7 +199,7 @@ def _convert(one: ModuleType | Any, data: bytes) -> Any:
 
 
 def _search(one: ModuleType | Any, data: bytes) -> Any:
-    return one.scan(data, 9), one.scan_timestamp(data, 5), one.runs(data)
+    return one.find_offset(data, 9), one.scan_timestamp(data, 5), one.runs(data)
 
 
 SET_USES: Final = (
