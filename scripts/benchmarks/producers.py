@@ -4,7 +4,7 @@ Each run is a process of its own, so that memory and CPU are its own: `python -m
 scripts.benchmarks.producers HOST:PORT SUBJECT COUNT` prints one line of JSON. The time runs from
 the creation of the producer to the last acknowledgement. Ours are compared with confluent-kafka,
 with and without delivery callbacks, and with the JVM's two producers in the same run. `ready-made
-requests` bounds them all: it is no producer, and waits for the broker alone.
+requests` is no producer: it shows how many such requests the broker takes on one connection.
 """
 
 from __future__ import annotations
