@@ -5,15 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka08.kernel.types import (
-    ENTRY_HEADER,
-    ENTRY_HEADER_BYTES,
-    LENGTH,
-    MAGIC_POSITION,
-    TIMESTAMP_BYTES,
-    TIMESTAMP_POSITION,
-    Buffer,
-)
+from kafka08.kernel.types import ENTRY_HEADER, ENTRY_HEADER_BYTES, MAGIC_POSITION, Buffer
+from kafka08.protocol.message_set import wrapper_value
 
 LARGE_BYTES: Final = 2 << 20
 """Smaller values are cheaper to copy than to treat apart."""
@@ -29,11 +22,8 @@ def large_value(data: Buffer) -> memoryview | None:
     _, size = ENTRY_HEADER.unpack_from(view)
     if ENTRY_HEADER_BYTES + size != len(view):
         return None
-    key_at = TIMESTAMP_POSITION + view[MAGIC_POSITION] * TIMESTAMP_BYTES
-    (key_length,) = LENGTH.unpack_from(view, key_at)
-    value_at = key_at + LENGTH.size + max(0, key_length)
-    (value_length,) = LENGTH.unpack_from(view, value_at)
-    if value_length <= LARGE_BYTES:
-        return None
-    start = value_at + LENGTH.size
-    return view[start : start + value_length]
+    try:
+        value = wrapper_value(view, view[MAGIC_POSITION])
+    except ValueError:
+        return None  # it has none
+    return value if len(value) > LARGE_BYTES else None

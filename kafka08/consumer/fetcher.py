@@ -418,7 +418,7 @@ class PartitionFetcher:
             )
         former = NotLeaderForPartition(f"{self._connection} is a former leader")
         self._lose(dict.fromkeys(lost, former))
-        self._find_starts([p for p in partitions if p not in lost])
+        self._find_starts([p for p in partitions if p.topic_partition in led])
 
     def _find_starts(self, partitions: Collection[OwnedPartition]) -> None:
         """Move partitions without a valid position to the log's start or end."""

@@ -192,16 +192,7 @@ class AcceptedConnection(ServerConnection):
         deadline = 0.0
         while outbox and not self._making:
             first = outbox[0]
-            if type(first) is bytes and len(outbox) == 1:  # as mostly
-                try:
-                    sent = self._stream.send(first)
-                except BlockingIOError:
-                    break
-                if sent < len(first):
-                    outbox[0] = first[sent:]
-                    break
-                outbox.clear()
-            elif isinstance(first, BYTES):
+            if isinstance(first, BYTES):
                 if not self._send_bytes():
                     break
             elif isinstance(first, GeneratedBytes):

@@ -220,7 +220,7 @@ class AsyncQueue:
                 self._handle(batch)
         except Exception as error:  # noqa: BLE001 - the thread's root, as above
             self._give_up(batch, error)
-            self._hooked("on_error", partial(hooks.on_error, error=error), lost(batch, error))
+            self._hooked("on_error", partial(hooks.on_error, error=error), [*lost(batch, error)])
             return
         self.outcome = self.outcome.and_batch(len(batch))
         self._hooked("after_sending", hooks.after_sending, batch)
@@ -229,7 +229,7 @@ class AsyncQueue:
         expected = isinstance(error, FailedToSend)  # its text says all
         text = "Error in handling batch of %d events: %s"
         logger.error(text, len(batch), error, exc_info=None if expected else error)
-        self.outcome = self.outcome.and_batch(len(batch), lost_count(batch, error), error)
+        self.outcome = self.outcome.and_batch(len(batch), len(lost(batch, error)), error)
 
     def _hooked(
         self,
@@ -261,12 +261,7 @@ def checked(message: object) -> KeyedMessage:
     return message
 
 
-def lost_count(batch: Sequence[KeyedMessage], error: Exception) -> int:
-    """How many messages of the batch were not sent."""
-    return len(error.messages) if isinstance(error, FailedToSend) else len(batch)
-
-
-def lost(messages: list[KeyedMessage], error: Exception) -> list[KeyedMessage]:
+def lost(messages: Sequence[KeyedMessage], error: Exception) -> Sequence[KeyedMessage]:
     """The messages that were not sent."""
     if not isinstance(error, FailedToSend):
         return messages

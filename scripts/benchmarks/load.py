@@ -44,6 +44,17 @@ def receive(connection: socket.socket) -> bytes:
     return bytes(response)
 
 
+def receive_exactly(connection: socket.socket, size: int) -> bytes:
+    """The next bytes; ConnectionError if the broker closes the connection before."""
+    data = bytearray()  # MSG_WAITALL does not wait on a socket with a timeout
+    while len(data) < size:
+        received = connection.recv(size - len(data))
+        if not received:
+            raise ConnectionError("the broker closed the connection")
+        data += received
+    return bytes(data)
+
+
 def plain_set(value_size: int, set_size: int) -> bytes:
     """A message set of about `set_size` bytes, of messages of `value_size` bytes each."""
     count = max(1, set_size // (value_size + ENTRY_OVERHEAD))

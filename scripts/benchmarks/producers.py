@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -162,18 +161,9 @@ def ready_made(bootstrap: str, values: Sequence[bytes]) -> None:
             connection.sendall(frame)
             in_flight += 1
             if in_flight == IN_FLIGHT:
-                receive_exactly(connection, len(response))
+                load.receive_exactly(connection, len(response))
                 in_flight -= 1
-        receive_exactly(connection, in_flight * len(response))
-
-
-def receive_exactly(connection: socket.socket, size: int) -> None:
-    """Receive so many bytes; ConnectionError if the broker closes the connection before."""
-    while size:
-        received = len(connection.recv(size))
-        if not received:
-            raise ConnectionError("the broker closed the connection")
-        size -= received
+        load.receive_exactly(connection, in_flight * len(response))
 
 
 SUBJECTS: dict[str, Run] = {

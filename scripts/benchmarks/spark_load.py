@@ -72,14 +72,7 @@ def send_all(
         numbers = range(at, min(at + SETS_AHEAD, count))
         connection.sendall(b"".join(frames[number % len(frames)] for number in numbers))
         for _ in numbers:
-            load.check_response(ProduceRequest, receive_exactly(connection, len(first)))
-
-
-def receive_exactly(connection: socket.socket, size: int) -> bytes:
-    data = connection.recv(size, socket.MSG_WAITALL)
-    if len(data) < size:
-        raise ConnectionError("the broker closed the connection")
-    return data
+            load.check_response(ProduceRequest, load.receive_exactly(connection, len(first)))
 
 
 def fill_large(address: str, topic: str, value_bytes: int) -> Filling:
