@@ -15,7 +15,7 @@ from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.produce import ProduceRequest
 from scripts.benchmarks import load
-from scripts.benchmarks.report import Goal
+from scripts.benchmarks.report import GENERATOR, Goal
 from scripts.benchmarks.subjects import Subject, cpu_seconds, resident_megabytes
 
 PARTITIONS = 4
@@ -64,26 +64,30 @@ def request_rate(speed: float, cpu: float) -> tuple[Goal, ...]:
 def driven_megabytes(
     subject: Subject, streams: Sequence[load.Stream], size: int, seconds: float
 ) -> Figures:
-    """The figures of `throughput`, a request counted as `size` bytes, and requests a second."""
-    before = cpu_seconds(subject.pid)
-    requests, elapsed = load.drive(streams, seconds)
-    megabytes = requests * size / 1e6
-    return {
-        "rate": megabytes / elapsed,
-        "cpu": (cpu_seconds(subject.pid) - before) / megabytes * 1000,
-        "requests": requests / elapsed,
-        "done": requests,
-    }
+    """The figures of `throughput`, a request counted as `size` bytes, and those of `driven`."""
+    figures = driven(subject, streams, seconds)
+    figures["rate"] = figures["requests"] * size / 1e6
+    figures["cpu"] = figures["broker"] / figures["done"] / size * 1e9
+    return figures
 
 
 def driven_requests(subject: Subject, streams: Sequence[load.Stream], seconds: float) -> Figures:
-    """The figures of `request_rate`."""
-    before = cpu_seconds(subject.pid)
+    """The figures of `request_rate`, and those of `driven`."""
+    figures = driven(subject, streams, seconds)
+    figures["cpu"] = figures["broker"] / figures["done"] * 1000
+    return figures
+
+
+def driven(subject: Subject, streams: Sequence[load.Stream], seconds: float) -> Figures:
+    """`requests` a second and `done` in all; CPU seconds of the `broker`; and GENERATOR, the part
+    of one core that this process took to send them."""
+    broker, generator = cpu_seconds(subject.pid), time.process_time()
     requests, elapsed = load.drive(streams, seconds)
     return {
         "requests": requests / elapsed,
-        "cpu": (cpu_seconds(subject.pid) - before) / requests * 1000,
         "done": requests,
+        "broker": cpu_seconds(subject.pid) - broker,
+        GENERATOR: (time.process_time() - generator) / elapsed,
     }
 
 

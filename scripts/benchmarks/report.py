@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+GENERATOR: Final = "generator"
+"""A figure of a side that has no goal: the part of one core that the load generator took. It has
+one thread, so near 1 it is the generator that is measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scripts.benchmarks.report import Goal, Side, report
+from scripts.benchmarks.report import GENERATOR, Goal, Side, report
 
 RISE_MAX: Final = 0.03
 STEADY_ROUNDS: Final = 3
@@ -79,6 +79,12 @@ class Measured:
         values = [figures[figure] for figures in self.rounds]
         return Side(statistics.median(values), min(values), max(values))
 
+    def generator(self) -> str:
+        """The end of a line: the load generator's CPU. Nothing if it was not measured."""
+        if GENERATOR not in self.rounds[0]:
+            return ""
+        return f", load generator {self.side(GENERATOR).median:.2f} of a core"
+
 
 def fair_rounds(
     sides: Sequence[str],
@@ -123,7 +129,8 @@ def report_case(
         print(
             f"{name:24} {'warm-up':>9} {warm_up.goal.unit:>5}  {side}: first {warm_up.first:.2f}, "
             f"best {warm_up.best:.2f} after {warm_up.rounds} rounds, {warm_up.seconds:.0f} s"
-            + ("" if warm_up.is_warm else ", STILL RISING"),
+            + ("" if warm_up.is_warm else ", STILL RISING")
+            + found.generator(),
             flush=True,
         )
     rows[0]["warm_up"] = {
