@@ -266,7 +266,9 @@ class AdminClient(Closeable):
         try:
             self._zk.set(paths.topic(name), nodes.encode_assignment(assignment), version)
         except (BadVersion, NoNode):
-            raise AdminError(f"The assignment of {name} was changed meanwhile; try again") from None
+            raise AdminError(
+                f"The assignment of {name} changed after it was read; try again"
+            ) from None
 
     def _partitions_to_add(
         self,

@@ -73,7 +73,7 @@ def of_event_loop(monitor: EventLoopMonitor) -> Iterator[Family]:
     yield gauge("kafka_network_socketserver_networkprocessoravgidlepercent", says, 1 - monitor.busy)
     yield Family(
         "kafka08_event_loop_lag_ms",
-        "By how much the timer of each second was late; nothing else runs meanwhile.",
+        "How late the timer of each second was, because other work held the event loop.",
         monitor.late_ms.samples(NO_LABELS),
         "summary",
     )

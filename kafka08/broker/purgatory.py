@@ -222,7 +222,7 @@ class Purgatory:
 
 class SmallPurgatory(Purgatory):
     """For few operations with many keys each, as followers' fetches: it has no watch lists, which
-    would be made anew for each of them, but asks all operations after an event."""
+    would be created again for each of them, but asks all operations after an event."""
 
     def __contains__(self, key: Hashable) -> bool:
         return any(

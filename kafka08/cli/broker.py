@@ -72,7 +72,7 @@ def start_broker(
 @json_option("One JSON list.")
 def ping(bootstrap: str, as_json: bool) -> None:
     """Ask each broker of the list (default: KAFKA08_BOOTSTRAP) for metadata; exits 1 unless all
-    response.
+    respond.
 
     Prints its host:port and the numbers of brokers and topics that it knows: 0 and 0 before the
     first topic of a cluster, since a broker of 0.8 does not know the others until then.

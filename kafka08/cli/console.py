@@ -32,14 +32,14 @@ TOKEN_CHARACTERS_MIN = 16
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address that it is bound to. Any but loopback asks for a token.",
+    help="Address to listen on. Any but loopback requires a token.",
 )
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="NAME",
-    help="A name of this machine that browsers use. Addresses and localhost need none.",
+    help="A host name under which browsers reach it. IP addresses and localhost need none.",
 )
 @click.option(
     "--allow-changes", is_flag=True, help="Create, alter and delete topics, elect leaders."
@@ -57,8 +57,8 @@ def console(
 ) -> None:
     """Serve a cluster to browsers: brokers, topics, groups with their lag, messages, the doctor.
 
-    It serves until it is stopped, on this machine alone, and only reads. Bound to another address
-    it asks for a token: the one in KAFKA08_CONSOLE_TOKEN, or one that it draws and prints. There is
+    It serves until it is stopped, on this machine alone, and only reads. On another address it
+    requires a token: the one in KAFKA08_CONSOLE_TOKEN, or one that it draws and prints. There is
     no TLS: put a proxy before it, or reach it through ssh.
     """
     stopping = StopRequest()

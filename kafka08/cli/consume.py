@@ -86,9 +86,13 @@ def stopped_at_start() -> Iterator[None]:
 @click.option("--whitelist", metavar="RE", help="Every topic whose whole name matches.")
 @click.option("--blacklist", metavar="RE", help="Every topic whose whole name does not match.")
 @click.option("--group", metavar="G", help="The group; default: a temporary one.")
-@click.option("--from-beginning", is_flag=True, help="Without committed offset: from the earliest.")
+@click.option(
+    "--from-beginning", is_flag=True, help="Without a committed offset: start at the earliest."
+)
 @click.option("--max-messages", type=click.IntRange(1), help="Stop after this many messages.")
-@click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
+@click.option(
+    "--threads", default=1, show_default=True, type=click.IntRange(1), help="Number of streams."
+)
 @click.option("--assignor", metavar="NAME", help="The strategy: range, roundrobin, sticky.")
 @click.option(
     "--format",
@@ -102,7 +106,8 @@ def stopped_at_start() -> Iterator[None]:
 @click.option(
     "--print-timestamp",
     is_flag=True,
-    help="Print the time in ms and a tab before it; with --partition JSON has it only so.",
+    help="Print the timestamp in ms and a tab before key and value. With --partition, JSON has "
+    "timestamps with this option only.",
 )
 @json_option("The same as --format json.")
 @click.option(

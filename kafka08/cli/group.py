@@ -163,7 +163,7 @@ def reset(
     zookeeper: str | None,
 ) -> None:
     """Plan new offsets for GROUP, of either kind, in all partitions of its topics; --execute
-    commits them. Refused while the group has members, which would overwrite them.
+    commits them. Refuses a group with live members, which would overwrite them.
 
     A time selects the first message of that time or later where messages have timestamps (brokers
     from 0.10.1 on), else the start of the segment last written before it, as in 0.8.

@@ -64,7 +64,8 @@ def metrics(
 
     The names are those of kafka_exporter; added are the lag of a group in seconds, and Burrow's
     verdict. With --listen it serves them to Prometheus until it is stopped. With --probe it
-    measures latency and losses end to end, under kminion's names; without --listen by one message.
+    measures latency and losses end to end, under kminion's names; without --listen it sends one
+    message to each partition.
     """
     stopping = StopRequest()
 

@@ -70,7 +70,7 @@ seconds_option = click.option(
 allow_idle_option = click.option(
     "--allow-idle",
     is_flag=True,
-    help="Trust other members than kafka08's even if no offset moved.",
+    help="Accept members other than kafka08's although none of their offsets moved.",
 )
 retention_option = click.option(
     "--retention-minutes",
@@ -359,8 +359,10 @@ def mirror(
     bootstrap: str | None,
     zookeeper: str,
 ) -> None:
-    """Copy to Kafka the offsets that members of GROUP other than kafka08's commit to ZooKeeper,
-    until the migration continues with finish or rollback. Ctrl-C stops it.
+    """Keep copying the offsets of GROUP from ZooKeeper to Kafka, for members other than kafka08's.
+
+    Those go on committing to ZooKeeper. The copying ends when the migration continues with finish
+    or rollback, or by Ctrl-C.
 
     To copy topics to another cluster use `kafka08 mirror`.
     """

@@ -79,10 +79,16 @@ ON_FAILURE: Final = ("abort", "skip")
     help="A .properties file for the producer at the target, with the new producer's keys.",
 )
 @click.option(
-    "--consumer-override", multiple=True, metavar="KEY=VALUE", help="Overrides option and file."
+    "--consumer-override",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one key of the consumer; overrides options and file.",
 )
 @click.option(
-    "--producer-override", multiple=True, metavar="KEY=VALUE", help="Overrides option and file."
+    "--producer-override",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one key of the producer; overrides options and file.",
 )
 @json_option("One JSON object at the end: messages, bytes, skipped, resent.")
 @click.option("--progress", is_flag=True, help="Print the progress each second, on stderr.")

@@ -39,8 +39,9 @@ execute_option = click.option(
 store_option = click.option(
     "--store",
     type=click.Choice(list(STORES)),
-    help="Members that read both stores continue from the larger offset: a rewind needs both. "
-    "Default: both; kafka without --zookeeper, and for a group that only a coordinator knows.",
+    help="The store to change. Members that read both continue from the larger offset, so a rewind "
+    "needs both. Default: both; kafka without --zookeeper, or for a group that only a coordinator "
+    "knows.",
 )
 OTHER_TARGETS: Final = "Use --to with earliest, an offset or -N instead"
 TARGETS: Final = "earliest|latest|TIME|OFFSET|+N|-N"

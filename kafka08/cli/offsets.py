@@ -145,7 +145,7 @@ def set_(
     bootstrap: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Set offsets of the stopped GROUP: of the next message that it reads in each partition."""
+    """Set committed offsets of the stopped GROUP. OFFSET is that of the next message to read."""
     from kafka08.migration.group_offsets import GroupOffsets
 
     wanted = dict(parse_position(text) for text in positions)
@@ -196,7 +196,11 @@ def reset(
 
 @offsets.command(epilog=example("kafka08 offsets export readers --format jvm --output offsets.txt"))
 @click.argument("groups", nargs=-1, metavar="[GROUP]...")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Not stdout.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; default: stdout.",
+)
 @click.option(
     "--format",
     "form",

@@ -58,13 +58,16 @@ LOOK_EVERY: Final = 1000
 @click.option("--socket-buffer-size", default=2 * MEGABYTE, show_default=True,
               type=click.IntRange(0))  # fmt: skip
 @click.option("--num-fetch-threads", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--threads", default=1, show_default=True, type=click.IntRange(1), help="Streams.")
-@click.option("--from-latest", is_flag=True, help="Without committed offset: new messages only.")
+@click.option(
+    "--threads", default=1, show_default=True, type=click.IntRange(1), help="Number of streams."
+)
+@click.option("--from-latest", is_flag=True, help="Without a committed offset: new messages only.")
 @figure_options
 def consume(**options: Any) -> None:
     """Read a topic as a group's only member, as fast as possible, and discard the messages.
 
-    Ends after --messages or after 5 s without one (consumer.timeout.ms), which do not count.
+    Ends after --messages, or after 5 s without a message (consumer.timeout.ms), which the figures
+    leave out.
     """
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 

@@ -49,14 +49,14 @@ def figure_options(function: Function) -> Function:
         click.option(
             "--show-detailed-stats",
             is_flag=True,
-            help="A line of figures per thread and --reporting-interval while it runs.",
+            help="Print a line of figures for each thread, every --reporting-interval messages.",
         ),
         click.option(
             "--reporting-interval",
             default=5000,
             show_default=True,
             type=click.IntRange(1),
-            help="Messages per thread between two such lines.",
+            help="Messages between two lines of --show-detailed-stats.",
         ),
     ):
         function = option(function)

@@ -53,7 +53,9 @@ ID_DIGITS: Final = 10
 )
 @client_bootstrap_option
 @config_options
-@click.option("--topics", required=True, help="Comma list of topics; messages go to them in turn.")
+@click.option(
+    "--topics", required=True, help="Topics, separated by commas; messages go to them in turn."
+)
 @click.option("--messages", required=True, type=click.IntRange(1), help="Messages per topic.")
 @click.option("--message-size", default=100, show_default=True, type=click.IntRange(1))
 @click.option("--vary-message-size", is_flag=True, help="Sizes from 1 to --message-size.")
@@ -74,7 +76,7 @@ ID_DIGITS: Final = 10
 @click.option("--message-send-gap-ms", default=0, show_default=True, type=click.IntRange(0))
 @figure_options
 def produce(**options: Any) -> None:
-    """Send messages as fast as possible, in each of --threads with a producer of its own.
+    """Send messages as fast as possible; each of --threads has its own producer.
 
     The last line has kafka-producer-perf-test's figures. With --new-producer a line on stderr adds
     the latency from send to acknowledgement.

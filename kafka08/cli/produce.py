@@ -69,10 +69,12 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
     "path",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     default="-",
-    help="A file; default stdin.",
+    help="The file to send; default: stdin.",
 )
 @click.option(
-    "--key-separator", callback=not_empty, help="Split each line at its first one: key and value."
+    "--key-separator",
+    callback=not_empty,
+    help="Split each line into key and value, at the first separator.",
 )
 @click.option(
     "--ignore-error",
@@ -97,7 +99,7 @@ def not_empty(_: click.Context, parameter: click.Parameter, value: str | None) -
     is_flag=True,
     help="Use 0.8's Producer and its keys: messages have no timestamps.",
 )
-@click.option("--rate", type=RATE, help="The most messages per second.")
+@click.option("--rate", type=RATE, help="Send at most this many messages per second.")
 @json_option("One JSON object at the end: topic, sent.")
 @click.option("--progress", is_flag=True, help="Print the progress each second, on stderr.")
 @handles_stop_signals
@@ -116,13 +118,13 @@ def produce(
 ) -> None:
     """Send each line of the input as one message to TOPIC, as soon as it arrives.
 
-    As in Kafka's console producers, brokers from 0.9 on get the lines from KafkaProducer and those
-    of 0.8 from the old Producer. A key that only the old one has (request.required.acks) selects
-    it, and so do --old-producer and, in a list of brokers of both ages, one of 0.8.
+    Like Kafka's console producers, it uses KafkaProducer for brokers from 0.9 on and the old
+    Producer for those of 0.8. It also uses the old one with --old-producer, with a key that only
+    the old one has (request.required.acks), and if one of several brokers is of 0.8.
 
-    Unlike 0.8's producers it waits for the leader's acknowledgement (request.required.acks=1): with
-    0.8's default of 0 a message that no broker accepted is lost silently. It stops at the first
-    line that is refused. SIGTERM and Ctrl-C wait for the lines in flight only.
+    Unlike 0.8's producers, it waits for the leader's acknowledgement (request.required.acks=1):
+    with 0.8's default of 0 a message that no broker accepted is lost silently. It stops at the
+    first line that is refused. SIGTERM and Ctrl-C wait for the lines in flight only.
     """
     stop = StopRequest()
     if form == "json" and key_separator is not None:

@@ -30,7 +30,7 @@ LOOK_SECONDS = 1.0
     type=click.Path(dir_okay=False, allow_dash=True),
     default="report.html",
     show_default=True,
-    help="The HTML file. An existing report is compared with, then replaced. '-' is stdout.",
+    help="The HTML file, which replaces an earlier report; '-' is stdout.",
 )
 @click.option(
     "--seconds",
@@ -46,8 +46,8 @@ LOOK_SECONDS = 1.0
 def report(output: str, seconds: float, log_dirs: tuple[str, ...], zookeeper: str) -> None:
     """Write one HTML page about a cluster: brokers, topics, groups, and what the doctor finds.
 
-    Rates count from the report that --output replaces, and its charts continue; in a first report
-    they count from its own first read. The page needs no network.
+    Rates are those since the report that --output replaces, and its charts continue. A first report
+    has rates over --seconds. The page needs no network.
     """
     from kafka08.pages import page_of
 

@@ -96,7 +96,9 @@ def spark_options(function: Function) -> Function:
     type=click.Choice(("zookeeper", "kafka")),
     help="The store of the group's offsets.",
 )
-@click.option("--max-records", type=click.IntRange(1), help="The most offsets per task.")
+@click.option(
+    "--max-records", type=click.IntRange(1), help="Read at most this many offsets per task."
+)
 @click.option(
     "--text/--binary", default=None, help="Key and value as UTF-8; default except for parquet."
 )

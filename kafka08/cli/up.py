@@ -91,11 +91,11 @@ def up(
     config_file: str | None,
     overrides: tuple[str, ...],
 ) -> None:
-    """Run ZooKeeper and some brokers until SIGTERM or Ctrl-C, or, detached, until `kafka08 down`.
+    """Run ZooKeeper and brokers until SIGTERM or Ctrl-C; with --detach, until `kafka08 down`.
 
     The given keys apply to every broker, except broker.id, port, advertised.port and
-    zookeeper.connect, which each broker has for itself. If a cluster runs in the directory already,
-    it prints its addresses and starts nothing. When a broker dies, the others continue; the
+    zookeeper.connect, which differ between them. If a cluster already runs in the directory, the
+    command prints its addresses and starts nothing. When a broker dies, the others continue; the
     commands below stop or start a broker of a running cluster.
     """
     if ctx.invoked_subcommand is not None:

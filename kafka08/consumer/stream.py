@@ -477,7 +477,7 @@ class MemberStream:
         while self._busy:
             if self._monotonic() > give_up_at:
                 logger.error(
-                    "A decoder runs for more than %d s. Its partition is released meanwhile, and "
+                    "A decoder runs for more than %d s. Its partition is released now, and "
                     "another member may read the same message",
                     FENCE_TIMEOUT_S,
                 )

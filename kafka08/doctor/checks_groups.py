@@ -20,7 +20,7 @@ KINDS: Final = {
     "absent-topic": "members wait for a topic that does not exist",
     "outside-log": "members begin at auto.offset.reset: messages are read again or skipped",
     "never-committed": "auto.offset.reset decides where members begin",
-    "rebalancing": "no messages are read meanwhile",
+    "rebalancing": "no messages are read until it ends",
 }
 NOTED_KINDS: Final = {
     "gone-partition": "its znodes are of a topic that was deleted",

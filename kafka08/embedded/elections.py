@@ -59,8 +59,8 @@ def held_elections(connect: str) -> Iterator[None]:
 @contextmanager
 def ended_elections(connect: str) -> Iterator[None]:
     """Around the stop of all brokers: /controller is taken from the broker that has it, and the
-    next controller epoch fences its last writes. Without ZooKeeper it only logs that: then nobody
-    elects either."""
+    next controller epoch fences its last writes. Without ZooKeeper it only logs that: no broker can
+    elect then either."""
     with ExitStack() as held:
         try:
             zk = held.enter_context(ZkClient(connect, connection_timeout_ms=TAKE_MS))

@@ -53,7 +53,7 @@ def _rebalancing(facts: CoordinatedFacts) -> Iterator[Finding]:
             "rebalancing",
             group.name,
             f"the group is in state {group.state}: its coordinator waits for {missing}, and no "
-            "member reads meanwhile",
+            "member reads until then",
             "check again in a few seconds; if it remains, find the member that processes messages "
             "for longer than max.poll.interval.ms (before 0.10.1: session.timeout.ms)",
         )

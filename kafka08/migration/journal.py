@@ -142,7 +142,7 @@ class Journal:
             self._zk.multi(deletes)
         except (NoNode, BadVersion) as error:
             raise MigrationError(
-                f"the migration of {self._group} changed meanwhile; check its status again: {error}"
+                f"the migration of {self._group} has changed; check its status again: {error}"
             ) from error
 
 

@@ -89,7 +89,7 @@ def _lines(found: Verification) -> Iterator[str]:
     for row in rows(found):
         yield "| " + " | ".join("-" if cell is None else str(cell) for cell in row) + " |"
     yield ""
-    yield "moved: messages by which ZooKeeper's and Kafka's offset advanced meanwhile."
+    yield "moved: messages by which ZooKeeper's and Kafka's offset advanced while it watched."
     sections = (("Problems", found.problems), ("Notes", found.notes), ("To do", found.to_do))
     for title, texts in sections:
         if texts:

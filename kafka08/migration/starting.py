@@ -174,7 +174,9 @@ class Starting:
             known = {member.consumer_id for member in start.facts.members}
             new = [m for m in members[start.plan.group] if m.consumer_id not in known]
             if unsafe := [str(m) for m in new if _has_read_kafka(m)]:
-                text = f"members joined meanwhile, stop them and repeat it: {', '.join(unsafe)}"
+                text = (
+                    f"members joined during this step, stop them and repeat it: {', '.join(unsafe)}"
+                )
                 start.error = refusal("start", start.plan.group, [text])
 
     def _order_dual(self) -> None:

@@ -53,7 +53,7 @@ class EpollPoller:
         for descriptor, events in self._epoll.poll(timeout, len(self._watched) + 1):
             known = self._watched.get(descriptor)
             if known is not None:
-                # An error or a hang-up is told by the next read or write.
+                # The next read or write raises an error or sees a hang-up.
                 readable, writable = events & ~select.EPOLLOUT, events & ~select.EPOLLIN
                 ready.append(Readiness(known[0], bool(readable), bool(writable)))
         return ready

@@ -37,7 +37,7 @@ OLD_BATCH = 200
 BUFFER_MEMORY = 32 << 20
 EXTRA_MB_MAX = 30.0
 FORGET_PEAK = "5"
-"""Written to clear_refs: VmHWM begins anew (proc(5))."""
+"""Written to clear_refs: VmHWM starts again (proc(5))."""
 
 Run = Callable[[str, Sequence[Any]], None]
 

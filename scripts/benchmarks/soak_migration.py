@@ -1,6 +1,6 @@
 """Migrates a group under load there and back, round after round, while members and brokers die.
 
-Members are ours, the JVM's, or both; those of the JVM are started anew before each step with the
+Members are ours, the JVM's, or both; those of the JVM are restarted before each step with the
 properties that it asks for. A checker (tests/histories/offsets.py) shows at the end of each round
 what was skipped, read twice, or went back. On brokers of 0.8.2.2 it tells apart what is known of
 them: offsets that vanish while a coordinator loads, and older ones that a load has put over newer
@@ -165,7 +165,7 @@ class Round:
         return MemberProcess(self.group, keys, self.history, program)
 
     def _configure(self, storage: OffsetStorage) -> None:
-        """Start the JVM's members anew with the properties of a step, one after the other."""
+        """Restart the JVM's members with the properties of a step, one after the other."""
         if storage is self._storage:
             return
         self._storage = storage

@@ -1,6 +1,6 @@
 """KafkaProducer under load while leaders are killed, frozen and cut off, at random from a seed.
 
-Each round has a topic and a producer of its own, with settings drawn anew. At its end every send
+Each round has a topic and a producer of its own, with new random settings. At its end every send
 must have been answered once, all of buffer.memory be free, no batch be left, and the logs hold each
 acknowledged record exactly where its metadata says, per sender and partition in order where
 max.in.flight.requests.per.connection=1 promises it. Second copies by retries are counted. From

@@ -69,7 +69,7 @@ def live(
         driver = LockstepDriver(topics.bootstrap, topic, directory, os.environ)
         killed = driver.run(lines_max=rng.randrange(10, LINES_MAX))
         print(f"life {number}: {'killed at' if killed else 'ended with'} {driver.steps[-1][:110]}")
-        # Until the first offsets are in the checkpoint, `latest` is asked for anew.
+        # Until the first offsets are in the checkpoint, `latest` is looked up again.
         began = began or (directory / "checkpoint" / "offsets" / "0").exists()
         if began:
             more = rng.randrange(20)

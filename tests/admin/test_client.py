@@ -395,7 +395,7 @@ def test_partitions_are_not_added_to_a_changed_assignment(
         return [0, 1]
 
     monkeypatch.setattr(ClusterStore, "broker_ids", broker_ids)
-    with pytest.raises(AdminError, match="tt was changed meanwhile; try again"):
+    with pytest.raises(AdminError, match="tt changed after it was read; try again"):
         admin.alter_topic("tt", partitions=2, config={"retention.ms": 1})
     assert moved == store.zk.get(paths.topic("tt")).data
     assert {} == store.topic_config("tt")

@@ -5,7 +5,7 @@
 
 Each host is a network namespace with one interface; a bridge in one more joins them, and us: we are
 `hosts.here`, with a second address for ZooKeeper. A cut gives the other side a hardware address
-that nobody has, so packets vanish without a word, as on a broken network. The namespaces have no
+that nobody has, so packets are lost silently, as on a broken network. The namespaces have no
 names: each is that of a process that waits for the end of its stdin, so they go when we do, however
 that is. Needs Linux, the rights to make a namespace, and the tools of iproute2 and util-linux.
 """

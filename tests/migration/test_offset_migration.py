@@ -291,7 +291,7 @@ def test_members_that_join_during_the_copy_are_noticed(
         return commit(self, *args)
 
     monkeypatch.setattr(Coordinators, "commit", join_and_commit)
-    with pytest.raises(MigrationError, match="joined meanwhile"):
+    with pytest.raises(MigrationError, match="joined during this step"):
         migration.start()
     assert state_of(migration.journal()) is State.COPYING
     with pytest.raises(MigrationError, match="interrupted"):
