@@ -94,7 +94,8 @@ class TimeoutQueue:
 
 
 class Purgatory:
-    """All operations of one kind, by key. Nothing here switches.
+    """Operations of one kind that wait. Subclasses find those that an event concerns. Nothing here
+    switches.
 
     count     operations that wait
     expired   operations that timed out
@@ -103,15 +104,14 @@ class Purgatory:
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self._monotonic = timer.monotonic
-        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._queues: dict[float, TimeoutQueue] = {}
         """By timeout in ms."""
         self.count = 0
         self.expired = 0
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether an operation watches the key: a cheap check, mostly False."""
-        return key in self._watchers
+        """Whether an operation watches the key."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
         """The number of operations."""
@@ -133,12 +133,7 @@ class Purgatory:
     ) -> None:
         """`add` an operation of which the caller knows that it is not satisfied."""
         operation.keys = keys
-        for key in keys:
-            watchers = self._watchers.get(key)
-            if watchers is None:
-                self._watchers[key] = {operation: None}
-            else:
-                watchers[operation] = None
+        self._list(operation)
         queue = self._queues.get(timeout_ms)
         if queue is None:
             queue = TimeoutQueue(self._timer, timeout_ms, self._time_out)
@@ -152,40 +147,15 @@ class Purgatory:
     def check_and_complete(self, key: Hashable) -> int:
         """After an event of `key`: complete the operations that it satisfies; returns their number.
         One whose check raises is completed too: its error must not reach our caller."""
-        watchers = self._watchers.get(key)
-        if watchers is None:
-            return 0
-        satisfied = []
-        for operation in watchers:
-            try:
-                if operation.is_satisfied_by(key):
-                    satisfied.append(operation)
-            except Exception:
-                logger.exception("Uncaught exception while checking a delayed operation")
-                satisfied.append(operation)
-        completed = 0
-        for operation in satisfied:
-            # Completing one may send a response and so, in the end, complete another.
-            if operation.queue is not None:
-                self._end(operation)
-                completed += 1
-        return completed
+        raise NotImplementedError
 
     def check_and_complete_all(self, keys: Iterable[Hashable]) -> int:
         """`check_and_complete` for all of these keys."""
-        watchers = self._watchers
-        completed = 0
-        if watchers:
-            for key in keys:
-                if key in watchers:
-                    completed += self.check_and_complete(key)
-        return completed
+        raise NotImplementedError
 
     def expire(self, key: Hashable) -> None:
         """Complete every operation for `key` now, as if it had timed out."""
-        for operation in list(self._watchers.get(key, ())):
-            if operation.queue is not None:
-                self._end(operation)
+        raise NotImplementedError
 
     def abandon(self, operation: DelayedOperation) -> None:
         """Remove it without completing it. Harmless if it is over."""
@@ -206,18 +176,81 @@ class Purgatory:
             queue.cancel()
             del self._queues[queue.delay_ms]
         self.count -= 1
-        for key in operation.keys:
-            watchers = self._watchers.get(key)
-            if watchers is not None:
-                watchers.pop(operation, None)
-                if not watchers:
-                    del self._watchers[key]
+        self._unlist(operation)
         if completes:
             try:
                 operation.complete()
             except Exception:
                 # Our caller changed the key and has nothing to do with this response.
                 logger.exception("Uncaught exception while completing a delayed operation")
+
+    def _list(self, operation: DelayedOperation) -> None:
+        """Note that an operation begins to wait."""
+
+    def _unlist(self, operation: DelayedOperation) -> None:
+        """Note that it no longer waits."""
+
+
+class KeyedPurgatory(Purgatory):
+    """Keeps the operations of each key in a list, so that an event checks those of its key alone,
+    mostly none."""
+
+    def __init__(self, timer: Timer) -> None:
+        super().__init__(timer)
+        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._watchers
+
+    def check_and_complete(self, key: Hashable) -> int:
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            return 0
+        satisfied = []
+        for operation in watchers:
+            try:
+                if operation.is_satisfied_by(key):
+                    satisfied.append(operation)
+            except Exception:
+                logger.exception("Uncaught exception while checking a delayed operation")
+                satisfied.append(operation)
+        completed = 0
+        for operation in satisfied:
+            # Completing one may send a response and so, in the end, complete another.
+            if operation.queue is not None:
+                self._end(operation)
+                completed += 1
+        return completed
+
+    def check_and_complete_all(self, keys: Iterable[Hashable]) -> int:
+        watchers = self._watchers
+        completed = 0
+        if watchers:
+            for key in keys:
+                if key in watchers:
+                    completed += self.check_and_complete(key)
+        return completed
+
+    def expire(self, key: Hashable) -> None:
+        for operation in list(self._watchers.get(key, ())):
+            if operation.queue is not None:
+                self._end(operation)
+
+    def _list(self, operation: DelayedOperation) -> None:
+        for key in operation.keys:
+            watchers = self._watchers.get(key)
+            if watchers is None:
+                self._watchers[key] = {operation: None}
+            else:
+                watchers[operation] = None
+
+    def _unlist(self, operation: DelayedOperation) -> None:
+        for key in operation.keys:
+            watchers = self._watchers.get(key)
+            if watchers is not None:
+                watchers.pop(operation, None)
+                if not watchers:
+                    del self._watchers[key]
 
 
 class SmallPurgatory(Purgatory):

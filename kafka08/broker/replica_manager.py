@@ -27,7 +27,7 @@ from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
-from kafka08.broker.purgatory import Purgatory, SmallPurgatory
+from kafka08.broker.purgatory import KeyedPurgatory, Purgatory, SmallPurgatory
 from kafka08.broker.replica_fetcher_manager import Followers
 from kafka08.broker.timer import Timer
 from kafka08.broker.traffic import Traffic, traffic_of
@@ -112,10 +112,10 @@ class ReplicaManager:
         self.broker_id = config.broker_id
         self.controller_epoch = 0
         self.log_manager = log_manager
-        self.fetch_purgatory: Purgatory = Purgatory(timer)
+        self.fetch_purgatory: Purgatory = KeyedPurgatory(timer)
         self.follower_fetch_purgatory: Purgatory = SmallPurgatory(timer)
-        self.produce_purgatory: Purgatory = Purgatory(timer)
-        self.counted_produce_purgatory: Purgatory = Purgatory(timer)
+        self.produce_purgatory: Purgatory = KeyedPurgatory(timer)
+        self.counted_produce_purgatory: Purgatory = KeyedPurgatory(timer)
         self.appender = Appender(self, runtime)
         self._config = config
         self._runtime = runtime

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kafka08.broker.metadata_cache import MetadataCache
-from kafka08.broker.purgatory import DelayedOperation, Purgatory
+from kafka08.broker.purgatory import DelayedOperation, KeyedPurgatory
 from kafka08.broker.timer import Timer
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import TopicPartition
@@ -38,7 +38,7 @@ class TopicWaits:
 
     def __init__(self, runtime: BrokerRuntime, timer: Timer, cache: MetadataCache) -> None:
         self._runtime = runtime
-        self._waits = Purgatory(timer)
+        self._waits = KeyedPurgatory(timer)
         self._cache = cache
 
     def topic_updated(self, topic: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kafka08.broker.purgatory import (
     EMPTY_QUEUES_MAX,
     DelayedOperation,
-    Purgatory,
+    KeyedPurgatory,
     SmallPurgatory,
 )
 from kafka08.broker.timer import Timer
@@ -30,9 +30,9 @@ class Note(DelayedOperation):
         self.finished += 1
 
 
-def setup() -> tuple[FakeRuntime, Purgatory]:
+def setup() -> tuple[FakeRuntime, KeyedPurgatory]:
     runtime = FakeRuntime()
-    return runtime, Purgatory(Timer(runtime))
+    return runtime, KeyedPurgatory(Timer(runtime))
 
 
 def test_a_wait_that_is_satisfied_at_once_is_never_watched() -> None:
