@@ -71,6 +71,10 @@ class Wanted(NamedTuple):
     offsets: list[int]
     limits: list[int]
 
+    def find_ends(self) -> Ends | None:
+        """Ends and positions of the partitions now; None if one of them needs the handler."""
+        return kernel.partitions_to_read(self.partitions, self.offsets, self.limits, self.follows)
+
 
 class Reads(NamedTuple):
     """The contents of a response: HW and bytes of every partition, and, by the partition's index,
@@ -116,9 +120,7 @@ class FastFetch:
                     return FALL_BACK
         elif wanted.replica_id != ORDINARY_CONSUMER:
             return FALL_BACK
-        ends = kernel.partitions_to_read(
-            wanted.partitions, wanted.offsets, wanted.limits, wanted.follows
-        )
+        ends = wanted.find_ends()
         if ends is None:
             return FALL_BACK
         if (
@@ -213,9 +215,7 @@ class FastFetch:
     ) -> None:
         """Respond to a parked request: read everything again. It has these HWs, if given."""
         view = memoryview(payload)
-        ends = kernel.partitions_to_read(
-            wanted.partitions, wanted.offsets, wanted.limits, wanted.follows
-        )
+        ends = wanted.find_ends()
         found = None if ends is None else read(wanted, ends)
         if found is not None and high_watermarks is not None:
             found = found._replace(high_watermarks=high_watermarks)
