@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kafka08 import kernel
 from kafka08.broker.appender import Appender
@@ -25,6 +25,7 @@ from kafka08.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
 from kafka08.broker.isr_change_notifications import IsrChangeNotifications
 from kafka08.broker.isr_changes import IsrChanges, without
 from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
+from kafka08.broker.log_creator import LogCreator
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
 from kafka08.broker.purgatory import KeyedPurgatory, Purgatory, SmallPurgatory
@@ -35,12 +36,10 @@ from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     Closed,
     ReplicaNotAvailable,
-    SessionLost,
     StaleControllerEpoch,
     UnknownTopicOrPartition,
 )
 from kafka08.levels import Level
-from kafka08.log.files import make_directories
 from kafka08.log.manager import LogManager
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
@@ -61,7 +60,6 @@ from kafka08.structs import (
 )
 
 if TYPE_CHECKING:
-    from kafka08.log.log import Log
     from kafka08.log.slices import LogSlice
     from kafka08.protocol.fetch import PartitionData
     from kafka08.zk.store import ClusterStore
@@ -70,9 +68,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
-
-ZOOKEEPER_RETRY_SECONDS: Final = 1.0
-"""Pause before topic configurations for a LeaderAndIsr are read again."""
 
 
 class LeadershipListener(Protocol):
@@ -119,7 +114,7 @@ class ReplicaManager:
         self.appender = Appender(self, runtime)
         self._config = config
         self._runtime = runtime
-        self._store = store
+        self._log_creator = LogCreator(self.broker_id, runtime, log_manager, store)
         self._metadata_cache = metadata_cache
         self._followers = followers
         self.isr_change_notifications = (
@@ -346,18 +341,19 @@ class ReplicaManager:
         return False
 
     def _ensure_logs(self, states: Sequence[PartitionStateInfo]) -> None:
-        """Ensure that every accepted state has a partition with a log. Switches: all topic
-        configurations are read in one burst, and other tasks run while logs are created."""
+        """Ensure that every accepted state has a partition with a log. Switches."""
         wanted = [
             partition
             for turn in self._turns(states)
             for partition in map(self._known, turn)
             if partition is not None
         ]
-        self._configure(sorted({partition.topic_partition.topic for partition in wanted}))
+        self._log_creator.configure(
+            sorted({partition.topic_partition.topic for partition in wanted})
+        )
         for partition in chain.from_iterable(self._turns(wanted)):
             topic_partition = partition.topic_partition
-            created = self._create_log(topic_partition)
+            created = self._log_creator.get_or_create(topic_partition)
             if created.log_end_offset and topic_partition not in self._checkpoints.loaded:
                 logger.warning(
                     "No checkpointed highwatermark is found for partition %s", topic_partition
@@ -365,17 +361,6 @@ class ReplicaManager:
             partition.attach_log(created, self._checkpoints.loaded.get(topic_partition, 0))
             of_topic = self.by_topic_name.setdefault(topic_partition.topic.encode(), {})
             of_topic[topic_partition.partition] = partition
-
-    def _create_log(self, topic_partition: TopicPartition) -> Log:
-        """Create the log if there is none. Switches: of all calls to the disk the one that makes
-        the directory takes longest, often some milliseconds."""
-        manager = self.log_manager
-        if manager.get(topic_partition) is None:
-            path = manager.new_path(topic_partition)
-            self._runtime.run_native(make_directories, manager.disk, path)
-            if self._stopping:
-                raise Closed(f"broker {self.broker_id} is stopping and creates no logs")
-        return manager.get_or_create(topic_partition)
 
     def _known(self, state: PartitionStateInfo) -> Partition | None:
         """Ensure that the partition exists; returns it if it needs a log."""
@@ -385,29 +370,6 @@ class ReplicaManager:
             known = Partition(topic_partition, self.broker_id, self._config.least_in_sync)
             self._partitions[topic_partition] = known
         return known if self.broker_id in state.replicas and known.log is None else None
-
-    def _configure(self, topics: Sequence[str]) -> None:
-        """Apply the overrides in ZooKeeper to topics. A topic whose change arrives while they are
-        read has newer ones already, and keeps them. Switches."""
-        before = {topic: self.log_manager.config_of(topic) for topic in topics}
-        configs = self._topic_configs(topics) if topics else {}
-        for turn in self._turns(topics):
-            for topic in turn:
-                if self.log_manager.config_of(topic) is before[topic]:
-                    self.log_manager.update_topic_config(topic, configs.get(topic, {}))
-
-    def _topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Their overrides, however long ZooKeeper is unavailable: a controller sends a state once,
-        and does not check the result. Closed if the broker stops meanwhile. Switches."""
-        while not self._stopping:
-            try:
-                return self._store.topic_configs(topics)
-            except SessionLost as error:
-                logger.warning(
-                    "Broker %d continues once ZooKeeper is back: %s", self.broker_id, error
-                )
-                self._runtime.sleep(ZOOKEEPER_RETRY_SECONDS)
-        raise Closed(f"broker {self.broker_id} is stopping and creates no logs")
 
     def _accepts(
         self,
@@ -588,6 +550,7 @@ class ReplicaManager:
         """Stop appending, since the logs are about to be closed: the append of a set that is still
         being compressed finds a follower. Then write the HWs. Switches."""
         self._stopping = True
+        self._log_creator.stop()
         for partition in self:
             partition.is_leader = False
         self.checkpoint_high_watermarks()
