@@ -81,9 +81,11 @@ ROOTS = {
     "consumer/rebalancer.py Rebalancer.start spawn": "the attempt is made again",
     "consumer/unread_streams.py UnreadStreams.start spawn": "no more warnings",
     "exporter/probe.py Probe._follow_partitions spawn": "reads again after a pause",
-    "network/server.py AcceptedConnection.__init__ when_readable": "ends that connection",
-    "network/server.py AcceptedConnection._schedule call_soon": "ends that connection",
-    "network/server.py AcceptedConnection._flush when_writable": "ends that connection",
+    "network/accepted_connection.py AcceptedConnection.__init__ when_readable": "ends that "
+    "connection",
+    "network/accepted_connection.py AcceptedConnection._schedule call_soon": "ends that connection",
+    "network/accepted_connection.py AcceptedConnection._flush when_writable": "ends that "
+    "connection",
     "network/server.py SocketServer.start when_acceptable": "ends that one, accepts the next",
     "network/server.py SocketServer._pause_accepting _call_later": "it only starts a watcher",
     "network/server.py SocketServer._take _call_later": "the next connection sets the check anew",

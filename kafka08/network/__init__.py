@@ -1,3 +1,3 @@
-"""Frames over sockets. `connection` is the client's side: plain blocking sockets, importable
-anywhere. `server` is the broker's side, on gevent, around `server_connection`, which uses no
-socket. This file imports neither, so that a client never imports gevent."""
+"""Frames over streams. `connection` is the client's side, which blocks. `server` accepts
+connections on a broker's event loop; an `accepted_connection` is the stream around a
+`server_connection`, which uses none. This file imports neither side."""

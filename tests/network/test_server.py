@@ -20,8 +20,9 @@ from gevent.event import Event
 
 from kafka08.errors import ProtocolError
 from kafka08.log.slices import LogSlice
-from kafka08.network import server
-from kafka08.network.server import COPIED_BYTES_MAX, SocketServer
+from kafka08.network import accepted_connection
+from kafka08.network.accepted_connection import COPIED_BYTES_MAX
+from kafka08.network.server import SocketServer
 from kafka08.network.server_connection import (
     REQUESTS_MAX,
     FileSlice,
@@ -347,13 +348,13 @@ def test_few_slices_are_in_memory(served: Served, monkeypatch: pytest.MonkeyPatc
     copied."""
     count = 2000
     reads: list[FileSlice] = []
-    read_slice = server.read_slice
+    read_slice = accepted_connection.read_slice
 
     def counted(piece: FileSlice) -> bytes:
         reads.append(piece)
         return read_slice(piece)
 
-    monkeypatch.setattr(server, "read_slice", counted)
+    monkeypatch.setattr(accepted_connection, "read_slice", counted)
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         client.connect(("127.0.0.1", served.port))
