@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from kafka08.errors import KafkaError
@@ -30,6 +32,20 @@ def missing_extra(error: ModuleNotFoundError) -> KafkaError | None:
     return KafkaError(
         f"this needs {library}, which is not installed: {install_command(EXTRAS[library])}"
     )
+
+
+@contextmanager
+def naming_extra(user: str, extra: str = "") -> Iterator[None]:
+    """Around imports: the ModuleNotFoundError of a library of the extras names `user`, which needs
+    it, and the command; by default that of the library's own extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS:
+            raise
+        command = install_command(extra or EXTRAS[library])
+        raise ModuleNotFoundError(f"{user} needs {library}: {command}", name=error.name) from error
 
 
 def install_command(extra: str) -> str:

@@ -7,9 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
+from kafka08.extras import naming_extra
 
-def lazy_exports(package: str, names: Mapping[str, Collection[str]]) -> Callable[[str], Any]:
-    """A `__getattr__` for the package: module, relative to it → the names that it exports.
+
+def lazy_exports(
+    package: str, names: Mapping[str, Collection[str]], extra: str = ""
+) -> Callable[[str], Any]:
+    """A `__getattr__` for the package: module, relative to it → the names that it exports. `extra`
+    is the one to install if a library is missing.
 
     Type checkers read the same imports under TYPE_CHECKING; tests/test_exports.py compares the two.
     """
@@ -18,7 +23,8 @@ def lazy_exports(package: str, names: Mapping[str, Collection[str]]) -> Callable
     def __getattr__(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        with naming_extra(f"{package}.{name}", extra):
+            value = getattr(import_module(f"{package}.{modules[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

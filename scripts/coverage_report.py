@@ -1,7 +1,11 @@
-"""Print the figures of scripts/coverage: by package, then the files with the largest gaps."""
+"""Print the figures of scripts/coverage: by package, then the files with the largest gaps.
+
+python -m scripts.coverage_report [--minimum PERCENT]     exits 1 if all packages together have less
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -12,6 +16,25 @@ from pathlib import Path
 from typing import Any, Final
 
 GAPS_SHOWN: Final = 15
+MINIMUM: Final = {
+    "protocol": 95,
+    "kernel": 95,
+    "producer": 95,
+    "zk": 95,
+    "log": 92,
+    "client": 92,
+    "arrow": 92,
+    "broker": 86,
+    "network": 86,
+    "runtime": 86,
+    "doctor": 77,
+    "admin": 77,
+    "groups": 77,
+    "consumer": 73,
+    "exporter": 58,
+}
+"""Package → percent of lines and branches, two less than measured (docs/understand/proof.md), since
+threads do not run the same lines every time. Raise it with the figure."""
 
 
 def measured() -> Mapping[str, Any]:
@@ -24,20 +47,22 @@ def measured() -> Mapping[str, Any]:
     return {name: facts["summary"] for name, facts in files.items()}
 
 
-def report(files: Mapping[str, Any]) -> list[str]:
-    """The lines of the report. A share counts lines and branches together."""
+def counted(files: Mapping[str, Any]) -> tuple[Counter[str], Counter[str]]:
+    """Lines and branches of each package and of "all": how many there are, and how many ran."""
     wanted: Counter[str] = Counter()
     hit: Counter[str] = Counter()
-    gaps: Counter[str] = Counter()
     for name, summary in files.items():
         parts = Path(name).parts
-        package = parts[1] if len(parts) > 2 else "(modules)"
-        count = summary["num_statements"] + summary["num_branches"]
-        covered = summary["covered_lines"] + summary["covered_branches"]
-        for row in (package, "all"):
-            wanted[row] += count
-            hit[row] += covered
-        gaps[name] = summary["missing_lines"]
+        for row in (parts[1] if len(parts) > 2 else "(modules)", "all"):
+            wanted[row] += summary["num_statements"] + summary["num_branches"]
+            hit[row] += summary["covered_lines"] + summary["covered_branches"]
+    return wanted, hit
+
+
+def report(files: Mapping[str, Any]) -> list[str]:
+    """The lines of the report. A share counts lines and branches together."""
+    wanted, hit = counted(files)
+    gaps = Counter({name: summary["missing_lines"] for name, summary in files.items()})
     lines = [
         f"{row:12} {100 * hit[row] / wanted[row]:6.1f} %  of {wanted[row]:6,}"
         for row in sorted(wanted, key=lambda row: (row != "all", row))
@@ -48,5 +73,28 @@ def report(files: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def shortfalls(files: Mapping[str, Any], minimum: Mapping[str, int]) -> list[str]:
+    """A line for each package of which less than its minimum ran, or nothing was counted."""
+    wanted, hit = counted(files)
+    shares = {row: 100 * hit[row] / max(1, wanted[row]) for row in minimum}
+    return [
+        f"{row}: {shares[row]:.1f} % of lines and branches ran, less than {least} %: add tests"
+        for row, least in minimum.items()
+        if shares[row] < least
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts.coverage_report")
+    parser.add_argument("--enforce", action="store_true")
+    enforce = parser.parse_args().enforce
+    files = measured()
+    print(*report(files), sep="\n")
+    found = shortfalls(files, MINIMUM) if enforce else []
+    for line in found:
+        print(line, file=sys.stderr)
+    return int(bool(found))
+
+
 if __name__ == "__main__":
-    print(*report(measured()), sep="\n")
+    sys.exit(main())

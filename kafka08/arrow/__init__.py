@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
-from kafka08.extras import install_command
+from kafka08.extras import naming_extra
 
 if TYPE_CHECKING:
     from kafka08.arrow.topic_scan import Scan, scan
@@ -29,13 +29,7 @@ __all__ = ["OffsetRange", "Scan", "ranges_from_json", "ranges_to_json", "scan"]
 def __getattr__(name: str) -> object:
     """`scan` and `Scan` import pyarrow; ranges work without it."""
     if name in {"Scan", "scan"}:
-        try:
+        with naming_extra("kafka08.arrow.scan"):
             from kafka08.arrow import topic_scan
-        except ModuleNotFoundError as error:
-            if error.name != "pyarrow":
-                raise
-            raise ModuleNotFoundError(
-                f"kafka08.arrow.scan needs pyarrow: {install_command('arrow')}", name="pyarrow"
-            ) from error
         return getattr(topic_scan, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka08.extras import naming_extra
 from kafka08.kernel import Columns
 from kafka08.kernel.types import DEFAULT_MAX_COLUMN_BYTES, DEFAULT_MAX_ROWS
 from kafka08.protocol.types import Buffer
@@ -83,9 +84,10 @@ class MessageBatch:
 
     def to_arrow(self) -> pa.RecordBatch:
         """A record batch with the columns offset (int64), key and value (binary), and timestamp
-        (int64) if there are timestamps. It shares this batch's memory. ImportError without
-        pyarrow."""
-        import pyarrow as pa
+        (int64) if there are timestamps. It shares this batch's memory. Without
+        pyarrow ModuleNotFoundError, with the extra that has it."""
+        with naming_extra("MessageBatch.to_arrow"):
+            import pyarrow as pa
 
         columns, count = self.columns, len(self)
         keys = (columns.key_validity, columns.key_offsets, columns.key_data)

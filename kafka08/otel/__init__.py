@@ -9,7 +9,10 @@ to say. A trace ends at the broker: messages of 0.8 to 0.10 have no headers, so 
 its context to the consumer, whose spans begin traces of their own.
 """
 
-from kafka08.otel.metering import observe
-from kafka08.otel.tracing import TracedProducer, TracingInterceptor
+from kafka08.extras import naming_extra
+
+with naming_extra("kafka08.otel"):
+    from kafka08.otel.metering import observe
+    from kafka08.otel.tracing import TracedProducer, TracingInterceptor
 
 __all__ = ["TracedProducer", "TracingInterceptor", "observe"]

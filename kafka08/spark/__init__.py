@@ -32,6 +32,7 @@ else:  # ranges and options work without pyspark
             "progress": ("BehindListener", "offsets_behind_latest", "offsets_without_rows"),
             "source": ("DataSource",),
         },
+        extra="spark",
     )
 
 __all__ = [

@@ -13,23 +13,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark import SparkContext, StorageLevel
+from kafka08.extras import naming_extra
 
-from kafka08.kernel import MessageAndMetadata
-from kafka08.spark.dstream import direct_stream, group_stream
-from kafka08.spark.old_cluster import OldCluster
-from kafka08.spark.old_values import (
-    Broker,
-    Decoder,
-    KafkaMessageAndMetadata,
-    OffsetRange,
-    TopicAndPartition,
-    utf8_decoder,
-)
-from kafka08.spark.rdd import Handle, KafkaRDD
-from kafka08.spark.worker_python import check_workers
-from kafka08.structs import Broker as Endpoint
-from kafka08.structs import TopicPartition
+with naming_extra("kafka08.spark.kafka", "spark"):
+    from pyspark import SparkContext, StorageLevel
+
+    from kafka08.kernel import MessageAndMetadata
+    from kafka08.spark.dstream import direct_stream, group_stream
+    from kafka08.spark.old_cluster import OldCluster
+    from kafka08.spark.old_values import (
+        Broker,
+        Decoder,
+        KafkaMessageAndMetadata,
+        OffsetRange,
+        TopicAndPartition,
+        utf8_decoder,
+    )
+    from kafka08.spark.rdd import Handle, KafkaRDD
+    from kafka08.spark.worker_python import check_workers
+    from kafka08.structs import Broker as Endpoint
+    from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.streaming import DStream, StreamingContext

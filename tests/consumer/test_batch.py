@@ -3,6 +3,7 @@ message."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -162,6 +163,20 @@ def test_impossible_limits_are_refused(stream: MemberStream, limits: tuple[int, 
     """An illegal limit is an error of the call of batches(), not of the first batch."""
     with pytest.raises(ValueError, match="at least one message"):
         stream.batches(*limits)
+
+
+def test_arrow_without_pyarrow_names_the_extra(
+    stream: MemberStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plain install has no pyarrow; the other columns need none."""
+    stream.offer(chunk_of(partition_of(stream), b"x"))
+    batch = next(stream.batches())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"to_arrow needs pyarrow: pip install 'kafka08\[arrow\]'"
+    ):
+        batch.to_arrow()
+    assert [b"x"] == batch.values()
 
 
 def test_a_batch_as_arrow(stream: MemberStream) -> None:

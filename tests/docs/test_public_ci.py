@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent.parent
 WORKFLOWS = {path.stem: path for path in (ROOT / ".github" / "workflows").glob("*.yml")}
 TEXTS = {name: path.read_text() for name, path in WORKFLOWS.items()}
 EXPECTED_SCRIPTS = {
-    "ci": {"scripts/test", "scripts/docs"},
+    "audit": {"scripts/audit"},
+    "ci": {"scripts/test", "scripts/docs", "scripts/coverage"},
     "publish": {"scripts/release", "scripts/docs"},
 }
 
