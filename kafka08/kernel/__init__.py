@@ -1,5 +1,5 @@
 """The inner loops over message sets (validation, numbering, search, conversion, CRC-32) and over
-requests for many partitions; small requests as tuples of fields.
+requests for many partitions; small requests as tuples of fields; the unpacking of snappy.
 
 Two implementations of one interface: `_native` (Cython), and `_python`, its twin for installs
 without a compiler. `NAME` says which one runs; the environment variable KAFKA08_KERNEL=python or
@@ -108,6 +108,7 @@ __all__ = [
     "set_wrapper",
     "total_length",
     "unpack_fields",
+    "unpack_snappy",
     "validate",
     "validate_and_assign",
     "validate_and_stamp",

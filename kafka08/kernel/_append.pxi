@@ -565,6 +565,7 @@ cdef int64_t raise_magic(
     cdef const uint8_t* entry = data
     cdef uint8_t* at
     cdef int64_t left = size, message_size
+    cdef uint32_t head_crc = crc_of_head(rules.magic, 0, NO_TIMESTAMP)
     cdef Fields fields
     begin_walk(walk)
     if room > scratch.size:
@@ -589,7 +590,9 @@ cdef int64_t raise_magic(
         ):
             return -1
         walk.last_offset = tail.end_offset + walk.count
-        at = put_converted(at, &fields, walk.last_offset, rules.magic, 0, NO_TIMESTAMP)
+        at = put_converted(
+            at, &fields, walk.last_offset, rules.magic, 0, NO_TIMESTAMP, head_crc
+        )
         walk.count += 1
         left -= ENTRY_HEADER_BYTES + message_size
         entry += ENTRY_HEADER_BYTES + message_size

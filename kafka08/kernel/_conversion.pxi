@@ -8,16 +8,35 @@ cdef struct Conversion:
     FieldsFault fields_fault
 
 
+cdef uint32_t crc_of_head(int magic, int attributes, int64_t timestamp_ms) noexcept nogil:
+    # The CRC of a message so far, before its key.
+    cdef uint8_t entry[TIMESTAMP_END]
+    cdef const uint8_t* end = put_header(entry, 0, 0, magic, attributes, timestamp_ms)
+    return kafka08_crc32(0, entry + CRC_END, end - entry - CRC_END)
+
+
 cdef inline uint8_t* put_converted(
     uint8_t* entry, const Fields* fields, int64_t offset, int magic, int attributes,
-    int64_t timestamp_ms,
+    int64_t timestamp_ms, uint32_t head_crc,
 ) noexcept nogil:
-    # A new entry of these fields; returns its end.
+    # A new entry of these fields, which read_fields has found; returns its end. `head_crc` is that of
+    # crc_of_head.
     cdef int64_t message_size = size_of_message(magic, fields.key_length, fields.value_length)
     cdef uint8_t* at = put_header(entry, offset, message_size, magic, attributes, timestamp_ms)
+    cdef const uint8_t* body = fields.key - 4
     at = put_field(at, fields.key, fields.key_length)
     at = put_field(at, fields.value, fields.value_length)
-    put_crc(entry, message_size)
+    if (
+        load32(body) == <uint32_t>fields.key_length
+        and load32(fields.value - 4) == <uint32_t>fields.value_length
+    ):
+        # Of the bytes that were copied: to load new ones again waits until they are stored.
+        store32(
+            entry + ENTRY_HEADER_BYTES,
+            kafka08_crc32(head_crc, body, fields.value + max(0, fields.value_length) - body),
+        )
+    else:
+        put_crc(entry, message_size)
     return at
 
 
@@ -29,6 +48,7 @@ cdef void convert_set(
     cdef const uint8_t* entry
     cdef uint8_t* at
     cdef int64_t offset, message_size
+    cdef uint32_t head_crc = crc_of_head(magic, attributes, timestamp_ms)
     cdef Fields fields
     while next_entry(data, size, walk):
         entry = data + walk.size
@@ -52,7 +72,9 @@ cdef void convert_set(
             memcpy(at, entry, ENTRY_HEADER_BYTES + message_size)
             store64(at, offset)
         else:
-            put_converted(at, &fields, offset, magic, attributes, timestamp_ms)
+            put_converted(
+                at, &fields, offset, magic, attributes, timestamp_ms, head_crc
+            )
         walk.size += ENTRY_HEADER_BYTES + walk.message_size
         done.written += ENTRY_HEADER_BYTES + message_size
         done.count += 1

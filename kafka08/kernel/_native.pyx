@@ -16,6 +16,7 @@ _requests.pxi  reads Fetch requests for many partitions; writes Produce and Fetc
 _append.pxi    appends the sets of Produce requests to their logs
 _follow.pxi    appends the sets of a Fetch response to a follower's logs
 _search.pxi    finds entries by offset and by timestamp, in sets and in segments
+_snappy.pxi    unpacks snappy
 
 The kernel holds the buffer of all data while it reads it, reads each length once, and checks it
 against the remaining data before use. Loops over large data run without the GIL.
@@ -64,7 +65,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 24
+INTERFACE = 25
 NAME = "native"
 
 kafka08_crc32_select(NULL)
@@ -171,3 +172,4 @@ include "_fields.pxi"
 include "_append.pxi"
 include "_follow.pxi"
 include "_search.pxi"
+include "_snappy.pxi"

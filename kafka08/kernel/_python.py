@@ -12,6 +12,7 @@ _python_fields    tuples of fields as bytes and back
 _python_requests  reads Produce and Fetch requests for many partitions; writes their responses
 _python_append    appends the sets of Produce requests to their logs
 _python_follow    appends the sets of a Fetch response to a follower's logs
+_python_snappy    unpacks snappy
 
 `__all__` of kafka08.kernel, which exports the names, is their list.
 """
@@ -85,6 +86,7 @@ from kafka08.kernel._python_sets import (
     validate_and_assign,
     wrap,
 )
+from kafka08.kernel._python_snappy import unpack_snappy
 from kafka08.kernel._python_validation import check_messages, set_wrapper, validate_and_stamp
 from kafka08.kernel.types import INTERFACE
 

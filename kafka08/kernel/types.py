@@ -65,7 +65,13 @@ UNKNOWN_LOG_END: Final = -1
 """`log_end_offset` of a follower that has not fetched since this broker became the leader."""
 ANY_DIFFERENCE_MS: Final = (1 << 63) - 1
 """The default of message.timestamp.difference.max.ms: no limit."""
-INTERFACE: Final = 24
+XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
+XERIAL_HEADER: Final = Struct(">8sii")
+"""Of the stream that snappy-java writes: magic, version, lowest version that can read it."""
+XERIAL_VERSION: Final = 1
+XERIAL_BLOCK_SIZE: Final = Struct(">i")
+"""Before each raw block of that stream."""
+INTERFACE: Final = 25
 """Increases with every change of a name, signature or meaning; `_native` has the same number."""
 DEFAULT_MAX_ROWS: Final = 65536
 DEFAULT_MAX_COLUMN_BYTES: Final = 8 << 20

@@ -7,7 +7,8 @@
               wrapper of magic 0 its header checksum is computed over the wrong bytes, see
               `kafka_header_checksum`
 
-Every function is pure and thread-safe; the codec itself runs with the GIL released. Source:
+Every function is pure and thread-safe; the codec itself runs with the GIL released
+(snappy's unpacking only from 64 KB on). Source:
 kafka.message.CompressionFactory, org.apache.kafka.common.message.KafkaLZ4Block*Stream 0.8.2.2,
 snappy-java 1.1.1.7; magic 1 as KafkaLZ4Block*Stream 0.10.2.2.
 """
@@ -23,6 +24,12 @@ from isal import isal_zlib
 
 from kafka08 import kernel
 from kafka08.kernel import UnknownCodec
+from kafka08.kernel.types import (
+    XERIAL_BLOCK_SIZE,
+    XERIAL_HEADER,
+    XERIAL_MAGIC,
+    XERIAL_VERSION,
+)
 from kafka08.protocol.types import Buffer
 
 NONE: Final = 0
@@ -37,16 +44,10 @@ GZIP_WINDOW_BITS: Final = 31
 """zlib's wbits: 32 KiB window, gzip header and trailer."""
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 
-XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
-XERIAL_HEADER: Final = Struct(">8sii")
-"""magic, version, lowest version that can read it."""
-XERIAL_VERSION: Final = 1
 XERIAL_BLOCK_BYTES: Final = 32 << 10
-BLOCK_SIZE: Final = Struct(">i")
 SNAPPY_BLOCK_MAX: Final = cramjam.snappy.compress_raw_max_len(bytes(XERIAL_BLOCK_BYTES))
 """Bytes that such a block takes at most."""
-SNAPPY_MAX_RATIO: Final = 22
-"""A raw block expands at most 64 bytes for 3, so a larger declared size is false."""
+NO_LIMIT: Final = (1 << 63) - 1
 
 LZ4_HEADER_BYTES: Final = 7
 """magic, FLG, BD, header checksum."""
@@ -108,7 +109,7 @@ def decompress(
     if codec == GZIP:
         return _decompress_gzip(data, max_size)
     if codec == SNAPPY:
-        return _decompress_blocks(_snappy_blocks(memoryview(data)), max_size)
+        return _decompress_snappy(data, max_size)
     if codec == LZ4:
         return _decompress_lz4(_standard_lz4(data, strict, magic), max_size)
     raise UnknownCodec(codec)
@@ -122,8 +123,7 @@ def decompress_start(codec: int, data: Buffer, size: int) -> Buffer:
     if codec == GZIP:
         return _read_gzip(isal_zlib.decompressobj(GZIP_WINDOW_BITS), data, size)
     if codec == SNAPPY:
-        blocks = _snappy_blocks(memoryview(data))
-        return _decompress_blocks(blocks[:1], SNAPPY_MAX_RATIO * len(data))[:size]
+        return _decompress_snappy(data, NO_LIMIT, first_only=True)[:size]
     if codec == LZ4:
         return _read_lz4(lz4.frame.LZ4FrameDecompressor(), _standard_lz4(data, False, None), size)
     raise UnknownCodec(codec)
@@ -169,69 +169,32 @@ def _compress_snappy(data: Buffer) -> bytearray:
         return bytearray(header)
     if len(view) <= XERIAL_BLOCK_BYTES:
         block = memoryview(cramjam.snappy.compress_raw(view))
-        return bytearray().join((header, BLOCK_SIZE.pack(len(block)), block))
+        return bytearray().join((header, XERIAL_BLOCK_SIZE.pack(len(block)), block))
     blocks = -(-len(view) // XERIAL_BLOCK_BYTES)
-    packed = kernel.new_buffer(len(header) + blocks * (BLOCK_SIZE.size + SNAPPY_BLOCK_MAX))
+    packed = kernel.new_buffer(len(header) + blocks * (XERIAL_BLOCK_SIZE.size + SNAPPY_BLOCK_MAX))
     packed[: len(header)] = header
     position = len(header)
     with memoryview(packed) as target:
         for start in range(0, len(view), XERIAL_BLOCK_BYTES):
             size = cramjam.snappy.compress_raw_into(
-                view[start : start + XERIAL_BLOCK_BYTES], target[position + BLOCK_SIZE.size :]
+                view[start : start + XERIAL_BLOCK_BYTES],
+                target[position + XERIAL_BLOCK_SIZE.size :],
             )
-            BLOCK_SIZE.pack_into(packed, position, size)
-            position += BLOCK_SIZE.size + size
+            XERIAL_BLOCK_SIZE.pack_into(packed, position, size)
+            position += XERIAL_BLOCK_SIZE.size + size
     del packed[position:]
     return packed
 
 
-def _decompress_blocks(blocks: list[memoryview], max_size: int) -> bytearray:
-    sizes = [_snappy_size(block) for block in blocks]
-    if sum(sizes) > max_size:
+def _decompress_snappy(data: Buffer, max_size: int, first_only: bool = False) -> bytearray:
+    """`first_only`: the first block of a stream alone."""
+    try:
+        unpacked = kernel.unpack_snappy(data, max_size, first_only)
+    except ValueError as cause:
+        raise DecompressionError(f"snappy: {cause}") from cause
+    if unpacked is None:
         raise _too_large(max_size)
-    unpacked = kernel.new_buffer(sum(sizes))
-    target = memoryview(unpacked)
-    position = 0
-    for block, size in zip(blocks, sizes, strict=True):
-        try:
-            written = cramjam.snappy.decompress_raw_into(block, target[position : position + size])
-        except cramjam.DecompressionError as cause:
-            raise DecompressionError(f"snappy: {cause}") from cause
-        if written != size:
-            raise DecompressionError(f"snappy: block of {size} bytes unpacks to {written}")
-        position += size
     return unpacked
-
-
-def _snappy_blocks(data: memoryview) -> list[memoryview]:
-    """The raw blocks of xerial's stream; anything without its magic is one raw block."""
-    if len(data) < XERIAL_HEADER.size or bytes(data[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
-        return [data]
-    _, version, _ = XERIAL_HEADER.unpack_from(data)
-    if version < XERIAL_VERSION:
-        raise DecompressionError(f"snappy: stream of version {version}")
-    blocks = []
-    position = XERIAL_HEADER.size
-    while len(data) - position >= BLOCK_SIZE.size:
-        (size,) = BLOCK_SIZE.unpack_from(data, position)
-        position += BLOCK_SIZE.size
-        if not 0 < size <= len(data) - position:
-            raise DecompressionError(f"snappy: block of {size} bytes leaves the stream")
-        blocks.append(data[position : position + size])
-        position += size
-    return blocks
-
-
-def _snappy_size(block: memoryview) -> int:
-    """Unpacked size that a raw block declares: a little-endian base-128 number of 32 bits."""
-    size = 0
-    for place, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            if size <= len(block) * SNAPPY_MAX_RATIO:
-                return size
-            break
-    raise DecompressionError("snappy: block does not begin with its size")
 
 
 def _compress_lz4(data: Buffer, magic: int) -> bytearray:

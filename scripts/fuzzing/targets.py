@@ -126,8 +126,11 @@ def _frames(pieces: Iterable[bytes]) -> tuple[list[bytes], str]:
 
 
 def decompressed(data: bytes) -> None:
-    """The value of a wrapper; the first byte chooses codec and rules. Never more than the limit."""
+    """The value of a wrapper; the first byte chooses codec and rules. Never more than the limit.
+    Both kernels unpack snappy to the same."""
     if data:
+        native, python = (_unpacked_snappy(one, data[1:]) for one in (kernel, twin))
+        assert native == python, (native, python)
         codec, strict, magic = data[0] & 3, bool(data[0] & 4), (None, 0, 1)[(data[0] >> 3) % 3]
         try:
             found = compression.decompress(
@@ -138,6 +141,14 @@ def decompressed(data: bytes) -> None:
             assert bytes(start) == bytes(found[:100])
         except compression.DecompressionError:
             pass
+
+
+def _unpacked_snappy(one: Any, data: bytes) -> bytearray | str | None:
+    try:
+        found: bytearray | None = one.unpack_snappy(data, UNPACKED_BYTES)
+    except ValueError as error:
+        return str(error)
+    return found
 
 
 def message_set(data: bytes) -> None:

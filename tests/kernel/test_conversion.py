@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import pack
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka08.kernel.types import CorruptMessage
 from tests import strategies
-from tests.kernel.sets import entry, plain, wrapper
+from tests.kernel.sets import entry, plain, raw_entry, wrapper
 
 THREE = [(b"k", b"value"), (None, b"x" * 10), (b"", None)]
 
@@ -43,6 +44,17 @@ def test_messages_of_the_wanted_magic_keep_every_byte(kernel: ModuleType) -> Non
     assert odd + entry(7, None, b"", magic=1) == converted(
         kernel, odd + entry(7, None, b"", attributes=0xF0), 1
     )
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("position", [18, 22])
+def test_a_length_below_0_is_null(kernel: ModuleType, magic: int, position: int) -> None:
+    """Any negative length means null, and becomes -1, with the CRC of what is written."""
+    odd = bytearray(entry(5, None, None, magic=1 - magic))
+    position += 8 * (1 - magic)
+    odd[position : position + 4] = pack(">i", -7)
+    data = raw_entry(5, bytes(odd[16:]))
+    assert entry(5, None, None, magic=magic) == converted(kernel, data, magic)
 
 
 @given(pairs=strategies.pairs, magic=st.integers(0, 1), shift=st.integers(-5, 1 << 40))
