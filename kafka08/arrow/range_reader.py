@@ -23,14 +23,13 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.pool import ConnectionPool
 from kafka08.client.requests import (
     fetch_request,
-    fetch_results,
     offsets_request,
     offsets_results,
 )
 from kafka08.client.retry import is_retriable_at_leader
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.config import INT_MAX
-from kafka08.consumer.fetched import FetchedSet
+from kafka08.consumer.fetched import FetchedSet, fetched_set
 from kafka08.errors import (
     ClientError,
     InvalidMessage,
@@ -142,20 +141,12 @@ class RangeReader:
             self._send(connection, self.position)
         response = connection.read_response()
         assert isinstance(response, FetchResponse)
-        source = str(connection)
-        result = fetch_results(response).get(self._tp)
-        if result is None:
-            raise ProtocolError(f"{source} left {self._tp} out of its response")
-        detail = f"{self._tp} at {source}, offset {self.position}"
-        if (error := error_of(result.error_code, detail)) is not None:
-            raise error
-        return FetchedSet(
+        return fetched_set(
+            response,
             self._tp,
             self.position,
-            result.message_set,
-            self._fetch_bytes,
-            source,
-            result.high_watermark,
+            max_bytes=self._fetch_bytes,
+            source=str(connection),
         )
 
     def _send_ahead(self, offset: int) -> None:

@@ -64,7 +64,7 @@ def format_text(_: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 def until_text(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuses a text that `consume_polling.end_of` cannot parse."""
+    """Refuses a text that `consume_polling.find_end` cannot parse."""
     if value is None or value == "end" or value.isdecimal() or is_time(value):
         return value
     raise click.BadParameter(

@@ -24,6 +24,11 @@ class BatchLimits(NamedTuple):
     max_messages: int = DEFAULT_MAX_ROWS
     max_bytes: int = DEFAULT_MAX_COLUMN_BYTES
 
+    def check(self) -> None:
+        """ValueError for limits that no batch can keep."""
+        if self.max_messages < 1 or self.max_bytes < 0:
+            raise ValueError(f"{self}: at least one message, and no less than 0 bytes")
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MessageBatch:

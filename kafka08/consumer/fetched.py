@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka08 import kernel
+from kafka08.client.requests import fetch_results
 from kafka08.consumer.batch import BatchLimits, MessageBatch
-from kafka08.errors import ApiError, InvalidMessage, MessageTooLarge
+from kafka08.errors import (
+    ApiError,
+    InvalidMessage,
+    MessageTooLarge,
+    ProtocolError,
+    error_of,
+)
 from kafka08.kernel import MessageAndMetadata, MessageIterator
 from kafka08.kernel.types import ENTRY_HEADER, MIN_MESSAGE_BYTES
 from kafka08.protocol import message_set
+from kafka08.protocol.fetch import FetchResponse
 from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
@@ -163,3 +171,24 @@ class FetchedSet:
         return InvalidMessage(
             f"{self.topic_partition} at {self.source}, fetched from offset {self.offset}: {damage}"
         )
+
+
+def fetched_set(
+    response: FetchResponse,
+    topic_partition: TopicPartition,
+    offset: int,
+    *,
+    max_bytes: int,
+    source: str,
+) -> FetchedSet:
+    """The part of a partition that was requested alone, from `offset` on. Raises its error, and
+    ProtocolError if the response leaves it out."""
+    result = fetch_results(response).get(topic_partition)
+    if result is None:
+        raise ProtocolError(f"{source} left out {topic_partition} in its response")
+    detail = f"{topic_partition} at {source}, offset {offset}"
+    if (error := error_of(result.error_code, detail)) is not None:
+        raise error
+    return FetchedSet(
+        topic_partition, offset, result.message_set, max_bytes, source, result.high_watermark
+    )

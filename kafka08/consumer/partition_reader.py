@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
-from kafka08.client.requests import fetch_request, fetch_results
+from kafka08.client.requests import fetch_request
 from kafka08.client.retry import RetryPolicy, is_retriable_at_leader, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.consumer.batch import BatchLimits, MessageBatch
-from kafka08.consumer.fetched import FetchedSet, offset_behind
-from kafka08.errors import InvalidMessage, KafkaError, ProtocolError, error_of
+from kafka08.consumer.fetched import FetchedSet, fetched_set, offset_behind
+from kafka08.errors import InvalidMessage, KafkaError
 from kafka08.protocol.fetch import MAGIC_1_VERSION, FetchRequest, FetchResponse
 from kafka08.structs import TopicPartition
 
@@ -136,12 +136,4 @@ class PartitionReader:
             response = connection.send(request)
             source = str(connection)
         assert isinstance(response, FetchResponse)
-        result = fetch_results(response).get(self._tp)
-        if result is None:
-            raise ProtocolError(f"{source} left out {self._tp} in its response")
-        detail = f"{self._tp} at {source}, offset {self.position}"
-        if (error := error_of(result.error_code, detail)) is not None:
-            raise error
-        return FetchedSet(
-            self._tp, self.position, result.message_set, size, source, result.high_watermark
-        )
+        return fetched_set(response, self._tp, self.position, max_bytes=size, source=source)

@@ -149,8 +149,7 @@ class MemberStream:
     ) -> Batches:
         """The messages in batches, each of one partition, instead of one by one."""
         limits = BatchLimits(max_messages, max_bytes)
-        if max_messages < 1 or max_bytes < 0:
-            raise ValueError(f"{limits}: at least one message, and no less than 0 bytes")
+        limits.check()
         return Batches(partial(self._next_batch, limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:

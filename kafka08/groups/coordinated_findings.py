@@ -17,6 +17,7 @@ from kafka08.groups.findings import (
     no_members,
     ordered,
     outside_the_log,
+    unread_topics,
 )
 from kafka08.listing import some_of
 from kafka08.protocol.consumer_protocol import PROTOCOL_TYPE
@@ -35,7 +36,7 @@ def explain_coordinated(facts: CoordinatedFacts) -> list[Finding]:
         *_never_committed(facts),
         *failed_requests(group.name, facts.failed_requests),
         *_idle(facts),
-        *_unread_topics(facts),
+        *(unread_topics(facts.partitions, _subscribed(facts)) if group.members else ()),
         *gone_partitions(facts.partitions),
     ]
     return ordered(found)
@@ -112,22 +113,6 @@ def _idle(facts: CoordinatedFacts) -> Iterator[Finding]:
             some_of(idle),
             f"{len(idle)} of {len(group.members)} members own no partition",
             "add partitions, or run fewer members",
-            problem=False,
-        )
-
-
-def _unread_topics(facts: CoordinatedFacts) -> Iterator[Finding]:
-    if not facts.group.members:
-        return
-    committed = {
-        p.topic_partition.topic for p in facts.partitions if p.exists and p.newest is not None
-    }
-    for topic in sorted(committed - set(_subscribed(facts))):
-        yield Finding(
-            "unread-topic",
-            topic,
-            "the group has offsets of it, but no member subscribes to it",
-            "nothing to do if that is intended; otherwise check what the members subscribe to",
             problem=False,
         )
 

@@ -328,13 +328,12 @@ def gone_partitions(partitions: Iterable[PartitionFacts]) -> Iterator[Finding]:
             )
 
 
-def _unread_topics(facts: GroupFacts, expected: Expected) -> Iterator[Finding]:
-    if not facts.members:
-        return
-    topics = {
-        p.topic_partition.topic for p in facts.partitions if p.exists and p.newest is not None
-    }
-    for topic in sorted(topics - set(expected.threads)):
+def unread_topics(
+    partitions: Iterable[PartitionFacts], subscribed: Iterable[str]
+) -> Iterator[Finding]:
+    """Topics of which the group has offsets, and to which none of its members subscribes."""
+    committed = {p.topic_partition.topic for p in partitions if p.exists and p.newest is not None}
+    for topic in sorted(committed.difference(subscribed)):
         yield Finding(
             "unread-topic",
             topic,
@@ -476,7 +475,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     _never_committed,
     lambda facts, _: failed_requests(facts.group, facts.failed_requests),
     _idle,
-    _unread_topics,
+    lambda facts, expected: (
+        unread_topics(facts.partitions, expected.threads) if facts.members else ()
+    ),
     lambda facts, _: gone_partitions(facts.partitions),
     _strays,
     _disagreements,

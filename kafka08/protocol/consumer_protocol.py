@@ -10,12 +10,15 @@ Source: org.apache.kafka.clients.consumer.internals.ConsumerProtocol 0.10.2.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from kafka08.errors import ProtocolError
 from kafka08.protocol.codec import VERSION, decode_body, encode_body
+from kafka08.protocol.grouping import by_topic
 from kafka08.protocol.types import Buffer, Bytes, Int32, String
+from kafka08.structs import TopicPartition
 
 PROTOCOL_TYPE: Final = "consumer"
 WRITTEN_VERSION: Final = 0
@@ -45,6 +48,14 @@ class Assignment:
 
 
 M = TypeVar("M", Subscription, Assignment)
+
+
+def assigned_topics(partitions: Iterable[TopicPartition]) -> list[AssignedTopic]:
+    """The partitions by topic, in their order."""
+    return [
+        AssignedTopic(topic, [number for number, _ in items])
+        for topic, items in by_topic(dict.fromkeys(partitions)).items()
+    ]
 
 
 def encode(message: Subscription | Assignment) -> bytes:

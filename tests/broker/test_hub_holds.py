@@ -374,7 +374,7 @@ def test_produce_lets_other_greenlets_run(leading: Hub) -> None:
 
 def test_acks_of_produce(leading: Hub) -> None:
     """acks -1 for partitions with a second replica, until the follower has fetched everything. The
-    best of several runs counts, as in `answer_at_best`."""
+    best of several runs counts, as in `best_response`."""
     for number in range(TOPICS):
         leading.world.lead(f"topic-{number}", EACH, isr=(1, 2), replicas=(1, 2))
     producer, follower = Client(leading.world), Client(leading.world)

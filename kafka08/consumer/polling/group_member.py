@@ -49,8 +49,7 @@ from kafka08.errors import (
 from kafka08.listing import some_of
 from kafka08.network.connection import Connection
 from kafka08.protocol import consumer_protocol
-from kafka08.protocol.consumer_protocol import AssignedTopic
-from kafka08.protocol.grouping import by_topic
+from kafka08.protocol.consumer_protocol import assigned_topics
 from kafka08.protocol.heartbeat import HeartbeatResponse
 from kafka08.protocol.join_group import (
     JoinGroupMember,
@@ -520,8 +519,5 @@ def encode_shares(
 
 
 def encode_assignment(assignment: MemberAssignment) -> bytes:
-    topics = [
-        AssignedTopic(topic, [number for number, _ in items])
-        for topic, items in by_topic(dict.fromkeys(assignment.partitions)).items()
-    ]
+    topics = assigned_topics(assignment.partitions)
     return consumer_protocol.encode(consumer_protocol.Assignment(topics, assignment.user_data))

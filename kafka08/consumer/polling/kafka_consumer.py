@@ -208,8 +208,7 @@ class KafkaConsumer(Closeable):
         Does not call deserializers and interceptors. A batch is finished when the next one is
         requested, or at `commit`. Raises like `poll`; iterate again after that."""
         limits = BatchLimits(max_messages, max_bytes)
-        if max_messages < 1 or max_bytes < 0:
-            raise ValueError(f"{limits}: at least one message, and no less than 0 bytes")
+        limits.check()
         return Batches(partial(self._next_batch, limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:

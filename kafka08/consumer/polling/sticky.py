@@ -24,8 +24,7 @@ from kafka08.consumer.polling.assignors import (
 )
 from kafka08.errors import ProtocolError
 from kafka08.protocol.codec import decode_body, encode_body
-from kafka08.protocol.consumer_protocol import AssignedTopic
-from kafka08.protocol.grouping import by_topic
+from kafka08.protocol.consumer_protocol import AssignedTopic, assigned_topics
 from kafka08.protocol.types import Int32
 from kafka08.structs import TopicPartition
 
@@ -76,11 +75,7 @@ class StickyAssignor:
 
 
 def encode_previous(partitions: Iterable[TopicPartition]) -> bytes:
-    topics = [
-        AssignedTopic(topic, [number for number, _ in items])
-        for topic, items in by_topic(dict.fromkeys(partitions)).items()
-    ]
-    return encode_body(Previous(topics))
+    return encode_body(Previous(assigned_topics(partitions)))
 
 
 def decode_previous(data: bytes | None) -> tuple[int, list[TopicPartition]]:
