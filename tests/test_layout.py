@@ -7,12 +7,14 @@ ARCHITECTURE.md, and with a reason.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+NAME = re.compile(r"`(\w+)`")
 COMMON = {
     "errors",
     "log_limit",
@@ -132,17 +134,7 @@ FILE_METHODS = {
     *("touch", "unlink", "write_bytes", "write_text"),
 }
 """Methods of a Path that use the file system."""
-NOT_PATHS = {
-    "disk",
-    "zk",
-    "runtime",
-    "connection",
-    "self",
-    "waits",
-    "fetch_purgatory",
-    "produce_purgatory",
-    "counted_produce_purgatory",
-}
+NOT_PATHS = {"disk", "zk", "runtime", "connection", "self"}
 """Others with methods of these names: a variable or attribute so called, with or without "_"."""
 ON_ANY_DISK = ("log", "broker", "network")
 """The rooms that this holds for."""
@@ -235,6 +227,15 @@ def test_no_unused_permission(room: str) -> None:
         entry for path in sources() if room_of(path) == room for *_, entry in rooms_imported(path)
     }
     assert not MAY_IMPORT[room] - used - {"*"}, f"{room} may import what it does not"
+
+
+def test_the_page_lists_every_module_for_all() -> None:
+    """The table of ARCHITECTURE.md, COMMON and the directory name the same modules."""
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    table = page.partition("Every package may use these modules:")[2].partition("\n\nTwo rules")[0]
+    listed = {name for row in table.splitlines() for name in NAME.findall(row[: row.find(" | ")])}
+    assert {path.stem for path in (ROOT / "kafka08").glob("*.py")} - {"__init__"} == listed
+    assert COMMON - {"runtime"} == listed
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))

@@ -3,17 +3,15 @@ without a group."""
 
 from __future__ import annotations
 
-import logging
-import random
 import re
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from kafka08.cli.message_output import output_descriptor
 from kafka08.cli.options import (
     client_bootstrap_option,
     client_zookeeper_option,
@@ -21,22 +19,16 @@ from kafka08.cli.options import (
     example,
     json_option,
     legal_topic,
-    read_client_config,
     read_config,
 )
 from kafka08.cli.rendering import FORMATS, by_template, check_template, with_columns
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.times import is_time
-from kafka08.errors import KafkaError
-from kafka08.listing import counted
-from kafka08.nearest import did_you_mean
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.consumer import ConsumerConfig, ConsumerConnector, KafkaStream, MessageBatch
+    from kafka08.consumer import MessageBatch
     from kafka08.consumer.subscription import TopicFilter
-
-logger = logging.getLogger(__name__)
 
 
 def offset_text(_: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -223,38 +215,18 @@ def consume(
             stopping=stopping,
         )
         return
-    from kafka08.cli.printer import POLL_MS, Printer
-    from kafka08.consumer import ConsumerConfig, ConsumerConnector
+    from kafka08.cli.consume_streams import consume_streams
 
-    source = read_source(topic, whitelist, blacklist)
-    options = {} if group is None else {"group.id": group}
-    if from_beginning:
-        options["auto.offset.reset"] = "smallest"
-    properties = read_client_config("zookeeper", "zookeeper.connect", options=options)
-    temporary = "group.id" not in properties
-    properties.setdefault("group.id", f"console-consumer-{random.randrange(10**9)}")
-    config = ConsumerConfig(properties)
-    printer = Printer(
-        output_descriptor(),
+    consume_streams(
+        read_source(topic, whitelist, blacklist),
         render,
-        max_messages,
-        idle_limit_ms=config.consumer_timeout_ms,
+        group=group,
+        from_beginning=from_beginning,
+        max_messages=max_messages,
+        threads=threads,
         skip_damaged=skip_message_on_error,
         stopping=stopping,
     )
-    with stopping.waiting():
-        connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))
-    with ExitStack() as leaving:
-        if temporary:
-            leaving.callback(remove_group, connector)
-        leaving.callback(connector.shutdown)
-        streams = open_streams(connector, source, threads)
-        if not connector.assignment and connector.stall_cause is None:
-            click.echo(f"Waiting: {reason_to_wait(source, config)}", err=True)
-        printer.run(connector, streams)
-    click.echo(f"Consumed {counted(printer.count, 'message')}", err=True)
-    if printer.failure is not None:
-        raise printer.failure
 
 
 def render_of(form: str, *, key: bool, timestamp: bool) -> Callable[[MessageBatch], bytes]:
@@ -326,42 +298,3 @@ def read_source(
     if topic is not None:
         return topic
     return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)
-
-
-def open_streams(
-    connector: ConsumerConnector, source: str | TopicFilter, threads: int
-) -> list[KafkaStream[bytes, bytes]]:
-    if isinstance(source, str):
-        return connector.create_message_streams({source: threads})[source]
-    return connector.create_message_streams_by_filter(source, threads)
-
-
-def reason_to_wait(source: str | TopicFilter, config: ConsumerConfig) -> str:
-    """Why a member that has joined owns no partition, and how that can change."""
-    from kafka08.admin import AdminClient
-
-    with AdminClient(config.zookeeper_connect) as admin:
-        topics = admin.list_topics()
-    if isinstance(source, str) and source not in topics:
-        near = did_you_mean(source, topics)
-        return f"topic {source} does not exist; messages are printed once it is created{near}"
-    if not isinstance(source, str) and not any(source.allows(topic) for topic in topics):
-        return f"no topic matches {source!r}; messages are printed once one is created"
-    wanted = f"topic {source}" if isinstance(source, str) else f"the topics of {source!r}"
-    return (
-        f"other members of group {config.group_id} own every partition of {wanted}; "
-        f"kafka08 group describe {config.group_id} shows them"
-    )
-
-
-def output_descriptor() -> int:
-    """The descriptor of stdout, without Python's buffers. Raises OSError if it is closed."""
-    return sys.stdout.fileno()
-
-
-def remove_group(connector: ConsumerConnector) -> None:
-    """Remove a temporary group from ZooKeeper. A failure is only a warning."""
-    try:
-        connector.delete_group()
-    except KafkaError as error:
-        logger.warning("%s was left in ZooKeeper: %s", connector.config.group_id, error)

@@ -8,6 +8,7 @@ import os
 import select
 import stat
 import struct
+import sys
 import termios
 import threading
 from typing import Final
@@ -68,6 +69,11 @@ class MessageOutput:
         """The number of unread bytes in the pipe."""
         found = fcntl.ioctl(self._descriptor, termios.FIONREAD, struct.pack("i", 0))
         return int(struct.unpack("i", found)[0])
+
+
+def output_descriptor() -> int:
+    """The descriptor of stdout, without Python's buffers. Raises OSError if it is closed."""
+    return sys.stdout.fileno()
 
 
 def check_reader(descriptor: int, timeout_ms: int = 0) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafka08.cli.consume import remove_group
 from kafka08.cli.options import (
     client_zookeeper_option,
     config_options,
@@ -69,6 +68,7 @@ def consume(**options: Any) -> None:
     Ends after --messages, or after 5 s without a message (consumer.timeout.ms), which the figures
     leave out.
     """
+    from kafka08.cli.consume_streams import remove_group
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
     group = options["group"] or f"perf-consumer-{random.randrange(100_000)}"

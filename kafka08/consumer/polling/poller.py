@@ -107,14 +107,7 @@ class Poller:
             value_deserializer=deserializers[1],
             on_room=self._notify_fetchers,
         )
-        settings = FetchSettings(
-            auto_offset_reset=FETCH_RESETS.get(config.auto_offset_reset, NO_RESET),
-            fetch_message_max_bytes=config.max_partition_fetch_bytes,
-            fetch_min_bytes=config.fetch_min_bytes,
-            fetch_wait_max_ms=config.fetch_max_wait_ms,
-            fetch_max_bytes=config.fetch_max_bytes,
-            refresh_leader_backoff_ms=config.retry_backoff_ms,
-        )
+        settings = fetch_settings(config)
         self._response_bytes_max = response_bytes_max(settings)
         self._fetchers = FetcherManager(
             config.group_id or "kafka08-consumer",
@@ -130,15 +123,7 @@ class Poller:
         self._on_assigned: RebalanceCallback | None = None
         self._on_revoked: RebalanceCallback | None = None
         self._member = GroupMember(
-            Membership(
-                config.group_id,
-                Timeouts(
-                    session=config.session_timeout_ms / 1000,
-                    heartbeat=config.heartbeat_interval_ms / 1000,
-                    poll=config.max_poll_interval_ms / 1000,
-                    backoff=self._backoff_s,
-                ),
-            ),
+            Membership(config.group_id, member_timeouts(config)),
             self.cluster,
             assignors,
             wanted=self._wanted,
@@ -557,3 +542,25 @@ def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition])
             raise TypeError(f"{tp!r} is not a TopicPartition: pass partitions one by one")
         if tp not in partitions:
             raise ValueError(f"{tp} is not assigned to this consumer")
+
+
+def fetch_settings(config: KafkaConsumerConfig) -> FetchSettings:
+    """The settings of its fetchers."""
+    return FetchSettings(
+        auto_offset_reset=FETCH_RESETS.get(config.auto_offset_reset, NO_RESET),
+        fetch_message_max_bytes=config.max_partition_fetch_bytes,
+        fetch_min_bytes=config.fetch_min_bytes,
+        fetch_wait_max_ms=config.fetch_max_wait_ms,
+        fetch_max_bytes=config.fetch_max_bytes,
+        refresh_leader_backoff_ms=config.retry_backoff_ms,
+    )
+
+
+def member_timeouts(config: KafkaConsumerConfig) -> Timeouts:
+    """The times of its membership, in seconds."""
+    return Timeouts(
+        session=config.session_timeout_ms / 1000,
+        heartbeat=config.heartbeat_interval_ms / 1000,
+        poll=config.max_poll_interval_ms / 1000,
+        backoff=config.retry_backoff_ms / 1000,
+    )
