@@ -20,6 +20,7 @@ from kafka08.cli.options import (
     json_option,
     legal_topic,
     read_config,
+    topic_filter,
 )
 from kafka08.cli.rendering import FORMATS, by_template, check_template, with_columns
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
@@ -289,12 +290,6 @@ def read_source(
     topic: str | None, whitelist: str | None, blacklist: str | None
 ) -> str | TopicFilter:
     """The topic, or the pattern of topics. Raises UsageError, ConfigError (a bad pattern)."""
-    from kafka08.consumer import Blacklist, Whitelist
-
     if sum(choice is not None for choice in (topic, whitelist, blacklist)) != 1:
         raise click.UsageError("Give one of TOPIC, --whitelist and --blacklist.")
-    if whitelist == "":
-        raise click.UsageError("--whitelist '' matches no topic")
-    if topic is not None:
-        return topic
-    return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)
+    return topic if topic is not None else topic_filter(whitelist, blacklist)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kafka08.client import ClusterClient
     from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig, MessageBatch
     from kafka08.consumer.subscription import TopicFilter
+    from kafka08.runtime import Event
 
 Render = Callable[["MessageBatch"], bytes]
 IDLE_KEY = "consumer.timeout.ms"
@@ -46,7 +47,7 @@ def consume_group(
     from_beginning: bool,
     max_messages: int | None,
     skip_damaged: bool,
-    stopping: threading.Event,
+    stopping: Event,
 ) -> None:
     """Print the messages of `source` as a member of a group, and commit printed messages."""
     from kafka08.consumer import KafkaConsumer
@@ -182,7 +183,7 @@ class PollingPrinter:
         descriptor: int,
         render: Render,
         max_messages: int | None,
-        stopping: threading.Event,
+        stopping: Event,
         *,
         idle_limit_ms: int,
         skip_damaged: bool,

@@ -10,8 +10,10 @@ import stat
 import struct
 import sys
 import termios
-import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafka08.runtime import Event
 
 SHORTEST_PAUSE_S: Final = 0.0001
 LONGEST_PAUSE_S: Final = 0.05
@@ -40,7 +42,7 @@ class MessageOutput:
         self.at_once = 1 if self._is_pipe else at_once
         """The number of messages for the next write: single ones first, then doubled each time."""
 
-    def write(self, data: bytes, count: int, stopping: threading.Event) -> None:
+    def write(self, data: bytes, count: int, stopping: Event) -> None:
         """Write every byte of `count` messages, without buffering. To a pipe: return when its
         reader has read them or `stopping` is set. BrokenPipeError if it ended before; OSError."""
         write_all(self._descriptor, data)
@@ -54,7 +56,7 @@ class MessageOutput:
         """BrokenPipeError if the reader is gone, so that `| head` ends also in a quiet topic."""
         check_reader(self._descriptor, timeout_ms)
 
-    def _await_reader(self, stopping: threading.Event) -> None:
+    def _await_reader(self, stopping: Event) -> None:
         pause_s = SHORTEST_PAUSE_S
         while self._unread():
             self.check_reader()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafka08.cli.failures import own_options
-from kafka08.cli.options import example, json_option, read_config
+from kafka08.cli.options import example, json_option, read_config, topic_filter
 from kafka08.cli.progress import REPORT_SECONDS
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.table import show_json
@@ -17,6 +17,7 @@ from kafka08.listing import counted
 if TYPE_CHECKING:
     from kafka08.consumer.subscription import TopicFilter
     from kafka08.mirror import Mirror
+    from kafka08.runtime import Event
 
 ON_FAILURE: Final = ("abort", "skip")
 
@@ -162,13 +163,9 @@ def mirror(
 
 def read_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
     """Raises UsageError, ConfigError (a bad pattern)."""
-    from kafka08.consumer import Blacklist, Whitelist
-
     if (whitelist is None) == (blacklist is None):
         raise click.UsageError("Give one of --whitelist and --blacklist.")
-    if whitelist == "":
-        raise click.UsageError("--whitelist '' matches no topic")
-    return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)
+    return topic_filter(whitelist, blacklist)
 
 
 def given(options: dict[str, str | None]) -> dict[str, str]:
@@ -181,7 +178,7 @@ def require(properties: dict[str, str], key: str, option: str, file: str) -> Non
         raise click.UsageError(f"Missing option '{option}', or {key} in {file}.")
 
 
-def report(mirror: Mirror, stopping: threading.Event) -> None:
+def report(mirror: Mirror, stopping: Event) -> None:
     """Print a line each second until it stops."""
     before = 0
     while not stopping.wait(REPORT_SECONDS):

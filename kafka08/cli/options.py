@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -13,6 +13,9 @@ from kafka08.config import load_properties, parse_overrides
 from kafka08.levels import LEVELS, Level
 from kafka08.profile import PROFILES
 from kafka08.topic_name import fault_of
+
+if TYPE_CHECKING:
+    from kafka08.consumer.subscription import TopicFilter
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Names = TypeVar("Names", str, tuple[str, ...], None)
@@ -303,6 +306,15 @@ def legal_topic(_: click.Context, parameter: click.Parameter, value: Names) -> N
         if fault := fault_of(name):
             raise click.BadParameter(fault, param=parameter)
     return value
+
+
+def topic_filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
+    """The filter of the one that is given. Raises UsageError, ConfigError (a bad pattern)."""
+    from kafka08.consumer import Blacklist, Whitelist
+
+    if whitelist == "":
+        raise click.UsageError("--whitelist '' matches no topic")
+    return Blacklist(blacklist or "") if whitelist is None else Whitelist(whitelist)
 
 
 def example(text: str) -> str:

@@ -14,6 +14,7 @@ from kafka08.errors import ConsumerTimeout, InvalidMessage
 
 if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConnector, KafkaStream, MessageBatch
+    from kafka08.runtime import Event
 
 POLL_MS: Final = 100
 """How often a stream without messages checks for a stop; the consumer.timeout.ms that the streams
@@ -46,7 +47,7 @@ class Printer:
         *,
         idle_limit_ms: int,
         skip_damaged: bool,
-        stopping: threading.Event,
+        stopping: Event,
     ) -> None:
         self.count = 0
         self.failure: Exception | None = None

@@ -62,8 +62,8 @@ class Stopped(Exception):
     """A signal came."""
 
 
-class StopRequest(threading.Event):
-    """An event that the signals set; it is set at once if a signal came before. They interrupt
+class StopRequest:
+    """An Event that the signals set; it is set at once if a signal came before. They interrupt
     waits, but not the work between two waits.
 
     A second SIGINT raises KeyboardInterrupt at once, wherever the program is: for a stop that
@@ -75,7 +75,6 @@ class StopRequest(threading.Event):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._is_requested = False
         self._latch = threading.Lock()
         self._latch.acquire()

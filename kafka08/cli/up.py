@@ -33,12 +33,11 @@ from kafka08.errors import KafkaError
 from kafka08.levels import NEWEST
 
 if TYPE_CHECKING:
-    import threading
-
     from kafka08.embedded import EmbeddedCluster
     from kafka08.embedded.broker_state import BrokerState
     from kafka08.embedded.control import Verb
     from kafka08.embedded.detached import ClusterDirectory, ClusterState
+    from kafka08.runtime import Event
 
 BROKERS = 3
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
@@ -246,7 +245,7 @@ def broker_count(given: int | None, directory: ClusterDirectory | None) -> int:
 
 
 def run(
-    brokers: int | None, config: dict[str, str], data_dir: Path | None, stopping: threading.Event
+    brokers: int | None, config: dict[str, str], data_dir: Path | None, stopping: Event
 ) -> None:
     """Run the cluster in this process. A signal during its start takes effect after the start."""
     from kafka08.embedded import EmbeddedCluster
@@ -280,9 +279,7 @@ def run(
         directory.release()
 
 
-def supervise(
-    cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: threading.Event
-) -> None:
+def supervise(cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: Event) -> None:
     """Watch a started cluster, and report the ends of its brokers."""
     from kafka08.embedded.control import ControlServer
     from kafka08.embedded.supervisor import Supervisor

@@ -51,7 +51,7 @@ from kafka08.errors import (
     MessageStreamsExist,
 )
 from kafka08.network.connection import Connection
-from kafka08.runtime import ClientRuntime, Task
+from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
@@ -119,7 +119,6 @@ class ConsumerConnector:
         self._storage: MemberStorage | None = None
         self._ownership: Ownership | None = None
         self._rebalancer: Rebalancer | None = None
-        self._committer: Task | None = None
         self._lock = runtime.lock()
         self._closing = runtime.event()
         self._zk.start()
@@ -359,7 +358,7 @@ class ConsumerConnector:
         self._rebalancer.start()
         if self.config.auto_commit_enable:
             name = f"{self.consumer_id}-autocommit"
-            self._committer = self._runtime.spawn(self._auto_commit, name=name)
+            self._runtime.spawn(self._auto_commit, name=name)
         if len(streams) > 1:
             self._unread = UnreadStreams(self.consumer_id, streams, lambda: self.assignment)
             self._unread.start(self._runtime, self._closing)

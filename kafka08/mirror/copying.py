@@ -8,7 +8,6 @@ kill -9 at any moment some messages are copied again and none is lost.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -19,6 +18,7 @@ from kafka08.listing import some_of
 from kafka08.mirror.outcome import Failures, MirrorFailed, Outcome, judge
 from kafka08.mirror.settings import MirrorSettings, OnFailure
 from kafka08.mirror.stats import MirrorStats
+from kafka08.runtime import Event
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class StreamCopier:
         target: Target,
         settings: MirrorSettings,
         stats: MirrorStats,
-        stopping: threading.Event,
+        stopping: Event,
         owns: Callable[[TopicPartition], bool],
     ) -> None:
         self._stream = stream

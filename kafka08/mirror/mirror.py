@@ -1,7 +1,7 @@
 """Mirror: copies topics of a source cluster to a target cluster until it is stopped.
 
     mirror = Mirror(source, target, Whitelist("page.*"))
-    mirror.run(stopping)        # a threading.Event
+    mirror.run(stopping)        # an Event, as of threading
 
 It is one member of the group `group.id` at the source, so several mirrors of one group share the
 work. Its guarantees:
@@ -38,6 +38,7 @@ from kafka08.mirror.settings import Address, MirrorSettings, check_apart, check_
 from kafka08.mirror.stats import MirrorCounts, MirrorStats
 from kafka08.producer.kafka_producer import KafkaProducer
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
+from kafka08.runtime import Event
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -77,7 +78,7 @@ class Mirror:
 
     def run(
         self,
-        stopping: threading.Event,
+        stopping: Event,
         *,
         starting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
@@ -110,7 +111,7 @@ class Mirror:
         connector: ConsumerConnector,
         streams: list[KafkaStream[bytes, bytes]],
         producers: list[KafkaProducer],
-        stopping: threading.Event,
+        stopping: Event,
     ) -> None:
         threads = [
             threading.Thread(
@@ -137,7 +138,7 @@ class Mirror:
         connector: ConsumerConnector,
         stream: KafkaStream[bytes, bytes],
         producer: KafkaProducer,
-        stopping: threading.Event,
+        stopping: Event,
     ) -> None:
         def owns(tp: TopicPartition) -> bool:
             return connector.assignment.get(tp) == stream.thread_id

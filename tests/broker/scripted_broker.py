@@ -8,13 +8,10 @@ success.
 
 from __future__ import annotations
 
-import socket
-import struct
 import threading
 import time
 from typing import Any, NamedTuple
 
-from kafka08.lifecycle import Closeable
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
@@ -27,10 +24,10 @@ from kafka08.protocol.update_metadata import UpdateMetadataRequest, UpdateMetada
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
+from tests.network.frame_server import FrameServer
 
 DEADLINE_SECONDS = 20.0
 QUIET_SECONDS = 0.3
-SIZE = struct.Struct(">i")
 
 
 class Received(NamedTuple):
@@ -38,7 +35,7 @@ class Received(NamedTuple):
     request: Any
 
 
-class ScriptedBroker(Closeable):
+class ScriptedBroker(FrameServer):
     """Listens on a free port from the start; is in ZooKeeper only while registered."""
 
     def __init__(self, broker_id: int, zk_connect: str) -> None:
@@ -48,22 +45,16 @@ class ScriptedBroker(Closeable):
         """While set, connections are closed without a response."""
         self._zk_connect = zk_connect
         self._session: ZkClient | None = None
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._connections: list[socket.socket] = []
         self._arrived = threading.Condition()
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
+        super().__init__()
 
     @property
     def address(self) -> Broker:
-        return Broker(self.id, "127.0.0.1", self._listener.getsockname()[1])
+        return Broker(self.id, "127.0.0.1", self.port)
 
     def close(self) -> None:
         self.leave()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for connection in self._connections:
-            connection.close()
+        super().close()
 
     def register(self) -> None:
         """Creates its znode in /brokers/ids, in a session of its own."""
@@ -98,31 +89,14 @@ class ScriptedBroker(Closeable):
                 )
         return self.take()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self._connections.append(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        try:
-            with connection, connection.makefile("rb") as stream:
-                while len(prefix := stream.read(SIZE.size)) == SIZE.size:
-                    payload = stream.read(SIZE.unpack(prefix)[0])
-                    if self.silent.is_set():
-                        return
-                    header, request = decode_request(payload)
-                    with self._arrived:
-                        self.received.append(Received(header, request))
-                        self._arrived.notify_all()
-                    connection.sendall(
-                        encode_response(agree(request), header.correlation_id, request.version)
-                    )
-        except OSError:
-            return
+    def respond(self, payload: bytes) -> bytes | None:
+        if self.silent.is_set():
+            return None
+        header, request = decode_request(payload)
+        with self._arrived:
+            self.received.append(Received(header, request))
+            self._arrived.notify_all()
+        return encode_response(agree(request), header.correlation_id, request.version)
 
 
 def agree(request: Any) -> Response:

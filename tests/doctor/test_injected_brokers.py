@@ -6,12 +6,8 @@ A MetadataServer is a broker that responds to Metadata requests, as slow and as 
 from __future__ import annotations
 
 import json
-import socket
-import struct
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 
 import pytest
 
@@ -19,7 +15,6 @@ from kafka08.clock import SYSTEM_CLOCK, SystemClock
 from kafka08.doctor import CHECKS, SnapshotReader, checks_brokers, findings_of, reader
 from kafka08.errors import ZooKeeperError
 from kafka08.groups import GroupFacts, GroupReader
-from kafka08.lifecycle import Closeable
 from kafka08.protocol.codec import decode_request, encode_response
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
@@ -42,10 +37,10 @@ from tests.doctor.test_injected_faults import (
     write,
 )
 from tests.doctor.test_injected_files import FAULTS as FILE_FAULTS
+from tests.network.frame_server import FrameServer
 
 HOUR_S = 3600.0
 MANY = 1001
-SIZE = struct.Struct(">i")
 
 
 class ShiftedClock(SystemClock):
@@ -58,42 +53,19 @@ class ShiftedClock(SystemClock):
         return SYSTEM_CLOCK.time_ms() + self._ms
 
 
-class MetadataServer(Closeable):
-    """Listens on a free port; responds with `brokers` and `leader` of topic t, `delay_s` later."""
+class MetadataServer(FrameServer):
+    """Responds with `brokers` and `leader` of topic t, `delay_s` later."""
 
     def __init__(self) -> None:
         self.brokers = [1, 2]
         self.leader = 1
         self.delay_s = 0.0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, name="metadata", daemon=True).start()
+        super().__init__()
 
-    def close(self) -> None:
-        with suppress(OSError):  # closed before
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(
-                target=self._serve, args=(connection,), name="metadata", daemon=True
-            ).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as stream:
-            while len(prefix := stream.read(SIZE.size)) == SIZE.size:
-                header, request = decode_request(stream.read(SIZE.unpack(prefix)[0]))
-                time.sleep(self.delay_s)
-                response = encode_response(self._metadata(), header.correlation_id, request.version)
-                try:
-                    connection.sendall(response)
-                except OSError:
-                    return
+    def respond(self, payload: bytes) -> bytes:
+        header, request = decode_request(payload)
+        time.sleep(self.delay_s)
+        return encode_response(self._metadata(), header.correlation_id, request.version)
 
     def _metadata(self) -> MetadataResponse:
         partition = PartitionMetadata(0, 0, self.leader, [1, 2], [1, 2])
