@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -11,13 +12,14 @@ from kafka08.cli.options import RenamedOption
 from kafka08.consumer import SimpleConsumer
 from kafka08.doctor import SnapshotReader
 from kafka08.errors import ConfigError
-from kafka08.exporter import ClusterReader
+from kafka08.exporter import ClusterReader, Watch
 from kafka08.groups import Member
 from kafka08.log import OffsetCheckpoint
 from kafka08.migration import OffsetMigration
 from kafka08.producer import partitioners
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage, Order
+from tests.test_layout import ROOT
 
 
 def test_the_former_name_works_and_warns(tmp_path: Path) -> None:
@@ -29,7 +31,9 @@ def test_the_former_name_works_and_warns(tmp_path: Path) -> None:
     assert warned[0].filename == __file__
 
 
-@pytest.mark.parametrize("owner", [ClusterReader, OffsetCheckpoint, SimpleConsumer, SnapshotReader])
+@pytest.mark.parametrize(
+    "owner", [ClusterReader, OffsetCheckpoint, SimpleConsumer, SnapshotReader, Watch]
+)
 def test_former_read_methods_have_distinct_names(owner: type) -> None:
     """The former name works for one release."""
     alias = owner.read  # type: ignore[attr-defined]
@@ -39,6 +43,24 @@ def test_former_read_methods_have_distinct_names(owner: type) -> None:
         "read_range",
         "read_snapshot",
     }
+
+
+def former_reads(text: str) -> list[str]:
+    """Calls of `read` of an object that the module makes of one of these classes."""
+    owners = "ClusterReader|OffsetCheckpoint|SimpleConsumer|SnapshotReader|Watch"
+    made = re.findall(rf"\b(\w+) = (?:{owners})\(", text)
+    made += re.findall(rf"\b(?:{owners})\(.*\) as (\w+)", text)
+    names = "|".join(sorted(set(made)))
+    return re.findall(rf"\b(?:{names})\.read\(", text) if made else []
+
+
+def test_the_package_itself_uses_the_new_names() -> None:
+    """The alias goes in the next release, and what calls it would break then."""
+    assert ["r.read("] == former_reads("with Watch(a, b=None) as r:\n    r.read()")
+    files = [
+        path for room in ("kafka08", "scripts", "examples") for path in (ROOT / room).rglob("*.py")
+    ]
+    assert {} == {str(path): found for path in files if (found := former_reads(path.read_text()))}
 
 
 def test_the_former_module_of_the_new_producers_partitioning() -> None:

@@ -102,7 +102,7 @@ def read_overview(
         first = watch.view
         ends = time.monotonic() + seconds
         while True:
-            view = watch.read()
+            view = watch.read_view()
             watch.add(view)
             first = first or view
             if earlier is None:

@@ -166,7 +166,7 @@ class PeriodicReader(Closeable):
         self._add(Background(self._read, name="look").result())
 
     def _read(self) -> tuple[ClusterView, list[LogRow]]:
-        return self._watch.read(), logs_of(self._log_dirs)
+        return self._watch.read_view(), logs_of(self._log_dirs)
 
     def _add(self, found: tuple[ClusterView, list[LogRow]]) -> None:
         view, self.logs = found

@@ -239,4 +239,4 @@ class Probe(Closeable):
                 if value is not None and value.startswith(self._mark):
                     number = value[len(self._mark) :]
                     if number.isdigit() and len(number) <= DIGITS_MAX:
-                        self._ledger.read(int(number), now)
+                        self._ledger.receive(int(number), now)

@@ -81,7 +81,7 @@ class ProbeLedger:
             self._counts["produced"][sent.partition] += 1
             self._counts["failed"][sent.partition] += 1
 
-    def read(self, number: int, now: float) -> None:
+    def receive(self, number: int, now: float) -> None:
         """Count a message that was read, perhaps before its acknowledgement, perhaps again."""
         sent = self._sent.get(number)
         if sent is None:

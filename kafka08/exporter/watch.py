@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka08.deprecation import renamed
 from kafka08.exporter.histories import Histories
 from kafka08.exporter.reader import ClusterReader
 from kafka08.exporter.summary import GroupPartitionRow, Summary, group_partitions, summary_of
@@ -12,7 +13,7 @@ from kafka08.runtime.threads import THREADS
 
 
 class Watch(Closeable):
-    """Connects at the first read. One thread may `read` while another uses the views.
+    """Connects at the first read. One thread may `read_view` while another uses the views.
 
     earlier   a stored view that serves as the previous one
     """
@@ -37,17 +38,19 @@ class Watch(Closeable):
         if self._reader is not None:
             self._reader.close()
 
-    def read(self) -> ClusterView:
+    def read_view(self) -> ClusterView:
         """A view of now. In one thread at a time; raises ZooKeeperError."""
         if self._reader is None:
             self._reader = ClusterReader(self._zookeeper, runtime=self._runtime)
         return self._reader.read_view()
 
+    read = renamed("Watch.read", read_view)
+
     def read_twice(self) -> list[ClusterView]:
         """Two views a second apart, for rates."""
-        first = self.read()
+        first = self.read_view()
         self._runtime.sleep(1.0)
-        return [first, self.read()]
+        return [first, self.read_view()]
 
     def add(self, view: ClusterView) -> None:
         """Take a view as the latest."""

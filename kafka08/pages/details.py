@@ -30,7 +30,7 @@ def topic_details(zookeeper: str, name: str, runtime: ClientRuntime) -> dict[str
 
 def doctor_details(zookeeper: str, runtime: ClientRuntime) -> dict[str, Any]:
     with SnapshotReader(zookeeper, runtime=runtime) as reader:
-        snapshot = reader.read()
+        snapshot = reader.read_snapshot()
     return {
         "now_ms": snapshot.now_ms,
         "checks": len(CHECKS),

@@ -75,7 +75,7 @@ class Live(Closeable):
         pages say so, and keep showing the latest state."""
         began = self.runtime.monotonic()
         try:
-            view = self._watch.read()
+            view = self._watch.read_view()
         except KafkaError as error:
             if self._fault is None:
                 self._fault_ms = self.runtime.time_ms()

@@ -108,7 +108,7 @@ class PollingMember:
             use = Use(self, f"{self._name}.{self._consumers}")
             self._consumer = use.consumer
             try:
-                use.read()
+                use.run()
             finally:
                 use.close()
                 self._consumer = None
@@ -128,7 +128,7 @@ class Use:
         self._topic = member._topic
         self.consumer = KafkaConsumer(member._config, interceptors=[self], runtime=member.runtime)
 
-    def read(self) -> None:
+    def run(self) -> None:
         """Read until the member must end, or until an error after which it makes another
         consumer."""
         self._subscribe()

@@ -36,7 +36,7 @@ def sent(ledger: ProbeLedger, partition: int = 0) -> int:
 
 def test_acknowledgement_and_reading_come_in_either_order() -> None:
     """A consumer may have a message before the producer has its response."""
-    for order in ("acknowledge", "read"), ("read", "acknowledge"):
+    for order in ("acknowledge", "receive"), ("receive", "acknowledge"):
         ledger = ProbeLedger(TIMEOUT)
         number = sent(ledger)
         assert {"in_flight": 1} == counted(ledger)
@@ -56,8 +56,8 @@ def test_acknowledged_and_unread_is_lost_after_the_timeout() -> None:
     assert "lost" not in counted(ledger)
     ledger.expire(TIMEOUT + 0.1)
     assert {"produced": 1, "produce": 1, "lost": 1} == counted(ledger)
-    ledger.read(number, 7.0)
-    ledger.read(number, 8.0)
+    ledger.receive(number, 7.0)
+    ledger.receive(number, 8.0)
     assert {"produced": 1, "produce": 1, "lost": 1, "late": 1} == counted(ledger)
 
 
@@ -68,7 +68,7 @@ def test_an_unacknowledged_message_is_failed_and_not_lost() -> None:
     ledger.expire(100.0)
     assert {"in_flight": 1} == counted(ledger)
     ledger.fail(number)
-    ledger.read(number, 101.0)
+    ledger.receive(number, 101.0)
     assert {"produced": 1, "failed": 1} == counted(ledger)
 
 
@@ -77,9 +77,9 @@ def test_a_message_that_comes_twice_counts_once() -> None:
     ledger = ProbeLedger(TIMEOUT)
     number = sent(ledger, partition=3)
     for _ in range(2):
-        ledger.read(number, 0.5)
+        ledger.receive(number, 0.5)
     ledger.acknowledge(number, 1.0)
-    ledger.read(number, 1.5)
+    ledger.receive(number, 1.5)
     expected = {"produced": 1, "received": 1, "produce": 1, "roundtrip": 1}
     assert expected == counted(ledger, partition=3)
 

@@ -31,7 +31,7 @@ class Canned(Watch):
         super().__init__("localhost:2181")
         self._views = list(views)
 
-    def read(self) -> ClusterView:
+    def read_view(self) -> ClusterView:
         if not self._views:
             raise ZooKeeperUnreachable("cannot connect to ZooKeeper at localhost:2181")
         return self._views.pop(0)
