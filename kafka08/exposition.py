@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from kafka08.errors import ConfigError
 from kafka08.extras import install_command
-from kafka08.metrics import Family, Labels
+from kafka08.metrics import Batch, Family, Labels
 
 Collect: TypeAlias = Callable[[], Iterable[Family]]
 WsgiApp: TypeAlias = Callable[..., Any]
@@ -64,7 +64,22 @@ def text_of(families: Iterable[Family]) -> str:
                 lines.append(f"{family.name}{suffix}{{{inner}}} {_number(value)}\n")
             else:
                 lines.append(f"{family.name}{suffix} {_number(value)}\n")
+        for batch in family.batches:
+            lines += _lines_of_batch(family.name, batch)
     return "".join(lines)
+
+
+def _lines_of_batch(family: str, batch: Batch) -> Iterable[str]:
+    suffix, labels, values = batch
+    name = f"{family}{suffix}"
+    try:
+        texts = [of_sample.text for of_sample in labels]
+    except AttributeError:  # the first time
+        texts = [_text_of_labels(of_sample) for of_sample in labels]
+    pairs = zip(texts, values, strict=True)
+    if max(values, default=0) < EXACT_MAX and min(values, default=0) > -EXACT_MAX:
+        return [f"{name}{{{inner}}} {value}.0\n" for inner, value in pairs]
+    return [f"{name}{{{inner}}} {_number(value)}\n" for inner, value in pairs]
 
 
 def _text_of_labels(labels: Mapping[str, str]) -> str:

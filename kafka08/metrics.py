@@ -12,7 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 RECENT_MAX: Final = 512
 """The number of recent values for quantiles."""
@@ -27,8 +29,8 @@ RATE_WINDOW_SECONDS: Final = 30.0
 """metrics.sample.window.ms of Java's clients."""
 RATE_WINDOWS: Final = 2
 """metrics.num.samples of Java's clients."""
-SAMPLES_PER_TURN: Final = 200
-"""The number of samples between two pauses."""
+SAMPLES_PER_TURN: Final = 2000
+"""The number of samples between two pauses: about a millisecond."""
 
 
 class Labels(dict[str, str]):
@@ -60,18 +62,31 @@ class Sample(NamedTuple):
     value: float
 
 
+class Batch(NamedTuple):
+    """Samples with one suffix, which an exposition writes in a quarter of the time.
+
+    values   ints, one for each of `labels`
+    """
+
+    suffix: str
+    labels: Sequence[Labels]
+    values: Sequence[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """All samples of one name.
 
     kind      gauge, counter (its samples have the suffix _total), summary, histogram or unknown
     samples   read once; may be created while they are read
+    batches   further samples, likewise
     """
 
     name: str
     help: str
     samples: Iterable[Sample]
     kind: str = "gauge"
+    batches: Iterable[Batch] = ()
 
 
 def gauge(name: str, says: str, value: float) -> Family:
@@ -89,12 +104,29 @@ def meter(
     yield Family(name, says, [Sample("_total", *row) for row in found], "counter")
 
 
-def with_pauses(samples: Iterable[Sample], pause: Callable[[], object]) -> Iterator[Sample]:
-    """The same samples; `pause` is called after each SAMPLES_PER_TURN."""
-    for number, sample in enumerate(samples, 1):
-        if number % SAMPLES_PER_TURN == 0:
-            pause()
-        yield sample
+class Pauses:
+    """Calls `pause` after about each SAMPLES_PER_TURN samples of one scrape, in whichever
+    families they are."""
+
+    __slots__ = ("_pause", "_samples")
+
+    def __init__(self, pause: Callable[[], object]) -> None:
+        self._pause = pause
+        self._samples = 0
+
+    def after(self, samples: int) -> None:
+        """Count work that takes as long as so many samples."""
+        self._samples += samples
+        if self._samples >= SAMPLES_PER_TURN:
+            self._samples = 0
+            self._pause()
+
+    def batches(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+        """`items`, SAMPLES_PER_TURN at a time; each counts as a sample once it is done."""
+        for start in range(0, len(items), SAMPLES_PER_TURN):
+            batch = items[start : start + SAMPLES_PER_TURN]
+            yield batch
+            self.after(len(batch))
 
 
 class Timings:

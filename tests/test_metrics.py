@@ -13,15 +13,16 @@ from kafka08.metrics import (
     RATE_WINDOW_SECONDS,
     RECENT_MAX,
     SAMPLES_PER_TURN,
+    Batch,
     Family,
     Labels,
     Mean,
+    Pauses,
     Rate,
     Sample,
     Timings,
     meter,
     quantiles,
-    with_pauses,
 )
 
 
@@ -93,6 +94,13 @@ def test_a_meter_has_the_names_of_both_kinds_of_boards() -> None:
     assert {'x"\\\n'} == {sample.labels["topic"] for sample in samples}
 
 
+def samples_of(family: Family) -> Iterator[Sample]:
+    """All of them, one by one."""
+    yield from family.samples
+    for suffix, labels, values in family.batches:
+        yield from (Sample(suffix, *pair) for pair in zip(labels, values, strict=True))
+
+
 class Registered:
     """Families as a collector of prometheus-client."""
 
@@ -105,9 +113,12 @@ class Registered:
     def collect(self) -> Iterator[Metric]:
         for family in self._families:
             metric = Metric(family.name, family.help, family.kind)
-            for suffix, labels, value in family.samples:
+            for suffix, labels, value in samples_of(family):
                 metric.add_sample(f"{family.name}{suffix}", dict(labels), value)
             yield metric
+
+
+TOPICS = [Labels(topic=name) for name in ("a", 'b"\\\n', "100%{}")]
 
 
 def test_the_text_is_that_of_prometheus_client() -> None:
@@ -119,6 +130,18 @@ def test_the_text_is_that_of_prometheus_client() -> None:
         Family("took_ms", "Time.", list(timings.samples(Labels(request="Fetch"))), "summary"),
         Family("size", "Bytes.", [Sample("", {}, n) for n in (0, -1, 1e300, float("inf"), 1.5)]),
         Family("empty", "Nothing.", []),
+        Family(
+            "many", "With none.", [], batches=[Batch("_total", TOPICS, range(3)), Batch("", [], [])]
+        ),
+        Family(
+            "large",
+            "Above what a float has.",
+            [],
+            batches=[Batch("", TOPICS, [0, 10**17, -(10**17)])],
+        ),
+        Family(
+            "again", "Labels that have a text.", [], batches=[Batch("", TOPICS, [-1, 2, 12345])]
+        ),
     ]
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Registered(families))
@@ -139,12 +162,14 @@ def test_timings_are_a_summary() -> None:
     assert 1.0 == values["took_ms_count", None]
 
 
-def test_other_greenlets_run_between_samples() -> None:
-    """A family with a sample for each of thousands of partitions yields between them."""
+def test_other_tasks_run_between_samples() -> None:
+    """A scrape of thousands of samples pauses between them, whether one family has them or many."""
+    done = 0
     pauses: list[int] = []
-    made: list[Sample] = []
-    for sample in with_pauses(
-        (Sample("", {}, n) for n in range(SAMPLES_PER_TURN * 3)), lambda: pauses.append(len(made))
-    ):
-        made.append(sample)
-    assert [n * SAMPLES_PER_TURN - 1 for n in (1, 2, 3)] == pauses
+    of_scrape = Pauses(lambda: pauses.append(done))
+    for batch in of_scrape.batches(range(SAMPLES_PER_TURN * 2 + 1)):
+        done += len(batch)
+    for _ in range(2):
+        done += SAMPLES_PER_TURN // 2
+        of_scrape.after(SAMPLES_PER_TURN // 2)
+    assert [SAMPLES_PER_TURN, 2 * SAMPLES_PER_TURN, 3 * SAMPLES_PER_TURN + 1] == pauses

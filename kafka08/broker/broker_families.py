@@ -1,19 +1,21 @@
 """A broker's metrics, under the names that dashboards for the JMX exporter expect.
 
-Each function reads one part and changes nothing. `pause` lets other tasks run: a family with a
-sample for each of 10,000 partitions takes a tenth of a second. Names that begin with kafka08_ have
-no counterpart in Kafka. Source: the MBeans of Kafka 0.8.2.2 and 0.9.0.1.
+Each function reads one part and changes nothing. `pauses` let other tasks run: the samples of
+10,000 partitions take tens of ms. What was read before a pause may be older than the rest. Names
+that begin with kafka08_ have no counterpart in Kafka. Source: the MBeans of Kafka 0.8.2.2 and
+0.9.0.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka08.broker.partition import Partition
 from kafka08.broker.traffic import Traffic, traffic_of
-from kafka08.metrics import NO_LABELS, Family, Labels, Sample, gauge, meter, with_pauses
+from kafka08.metrics import NO_LABELS, Batch, Family, Labels, Pauses, Sample, gauge, meter
 from kafka08.structs import TopicPartition
 from kafka08.zk.session import SessionEvent, SessionState
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from kafka08.network.server import SocketServer
     from kafka08.zk.client import ZkClient
 
-Pause = Callable[[], object]
+T = TypeVar("T")
 
 STARTING: Final = 1
 RUNNING: Final = 3
@@ -118,12 +120,13 @@ def of_connections(servers: Sequence[SocketServer]) -> Iterator[Family]:
     )
 
 
-def of_controller(controller: Controller) -> Iterator[Family]:
+def of_controller(controller: Controller, pauses: Pauses) -> Iterator[Family]:
     context = controller.context
     offline = imbalance = topics = partitions = 0
     if context is not None:
-        offline, imbalance = context.offline_partitions(), context.imbalanced_partitions()
         topics, partitions = len(context.topics), len(context.assignments)
+        offline, imbalance = context.offline_and_imbalanced()
+        pauses.after(partitions)
     yield gauge(
         f"{CONTROLLER}_activecontrollercount",
         "1 on the controller, else 0; the sum over the cluster must be 1.",
@@ -163,8 +166,9 @@ def of_groups(groups: GroupCoordinator, offsets: OffsetManager) -> Iterator[Fami
     )
 
 
-def of_fetchers(fetchers: ReplicaFetcherManager, pause: Pause) -> Iterator[Family]:
+def of_fetchers(fetchers: ReplicaFetcherManager, pauses: Pauses) -> Iterator[Family]:
     lags = list(fetchers.lags())
+    pauses.after(len(lags))
     yield Family(
         f"{SERVER}_replicafetchermanager_maxlag",
         "The most messages that a replica on this broker is behind its leader.",
@@ -173,9 +177,8 @@ def of_fetchers(fetchers: ReplicaFetcherManager, pause: Pause) -> Iterator[Famil
     yield Family(
         f"{SERVER}_fetcherlagmetrics_consumerlag",
         "Messages that a replica on this broker is behind its leader.",
-        with_pauses(
-            (Sample("", {"clientId": name, **labels_of(tp)}, lag) for name, tp, lag in lags), pause
-        ),
+        (),
+        batches=batches_of([(labels_of(tp, name), lag) for name, tp, lag in lags], int, pauses),
     )
 
 
@@ -203,10 +206,12 @@ def of_cleaner(cleaner: LogCleaner) -> Iterator[Family]:
     )
 
 
-def of_replicas(manager: ReplicaManager, pause: Pause) -> Iterator[Family]:
+def of_replicas(manager: ReplicaManager, pauses: Pauses) -> Iterator[Family]:
     partitions = list(manager)
     led = [partition for partition in partitions if partition.is_leader]
     short = [partition for partition in led if is_under_replicated(partition)]
+    below_minimum = sum(len(partition.isr) < partition.min_insync_replicas for partition in led)
+    pauses.after(len(partitions))
     yield gauge(f"{REPLICAS}_leadercount", "Partitions that this broker leads.", len(led))
     yield gauge(
         f"{REPLICAS}_partitioncount", "Partitions that it has a replica of.", len(partitions)
@@ -219,13 +224,13 @@ def of_replicas(manager: ReplicaManager, pause: Pause) -> Iterator[Family]:
     yield gauge(
         f"{REPLICAS}_underminisrpartitioncount",
         "Partitions that it leads with fewer in-sync replicas than acks=-1 needs.",
-        sum(len(partition.isr) < partition.min_insync_replicas for partition in led),
+        below_minimum,
     )
     shrinks, expansions = manager.isr_changes
     yield from meter(f"{REPLICAS}_isrshrinks", "Replicas put out of ISRs.", [(NO_LABELS, shrinks)])
     yield from meter(f"{REPLICAS}_isrexpands", "Replicas put into ISRs.", [(NO_LABELS, expansions)])
     yield from of_purgatories(manager)
-    yield from of_traffic(manager, partitions)
+    yield from of_traffic(manager, partitions, pauses)
     yield Family(
         "kafka_log_logflushstats_logflushrateandtimems",
         "Time of fsyncs of logs in ms.",
@@ -235,9 +240,10 @@ def of_replicas(manager: ReplicaManager, pause: Pause) -> Iterator[Family]:
     yield Family(
         "kafka_cluster_partition_underreplicated",
         "1 for a partition that this broker leads with too few in-sync replicas.",
-        with_pauses((Sample("", labels_of(p.topic_partition), 1) for p in short), pause),
+        (),
+        batches=batches_of([(labels_of(p.topic_partition), 1) for p in short], int, pauses),
     )
-    yield from of_logs([p.log for p in partitions if p.log is not None], pause)
+    yield from of_logs([p.log for p in partitions if p.log is not None], pauses)
 
 
 def is_under_replicated(partition: Partition) -> bool:
@@ -276,32 +282,61 @@ def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
     )
 
 
-def of_traffic(manager: ReplicaManager, partitions: Iterable[Partition]) -> Iterator[Family]:
+def of_traffic(
+    manager: ReplicaManager, partitions: Sequence[Partition], pauses: Pauses
+) -> Iterator[Family]:
     """All topics together, without a label, and each topic."""
+    # Without a pause between the two: a partition that is deleted then moves from one to the other.
+    total = manager.former_traffic.plus(traffic_of(partitions))
+    pauses.after(len(partitions))
     of_topics: dict[str, list[Partition]] = {}
     for partition in partitions:
         of_topics.setdefault(partition.topic_partition.topic, []).append(partition)
-    topics = [(Labels(topic=name), traffic_of(of_topics[name])) for name in sorted(of_topics)]
-    total = manager.former_traffic
-    for _, traffic in topics:
-        total = total.plus(traffic)
-    rows: list[tuple[Mapping[str, str], Traffic]] = [(NO_LABELS, total), *topics]
+    pauses.after(len(partitions))
+    topics: list[tuple[Labels, Traffic]] = []
+    for name, of_topic in sorted(of_topics.items()):
+        topics.append((labels_of_topic(name), traffic_of(of_topic)))
+        pauses.after(len(of_topic) + len(TRAFFIC_METERS))
     for column, (name, says) in enumerate(TRAFFIC_METERS):
-        yield from meter(f"{TRAFFIC}_{name}", says, [(labels, t[column]) for labels, t in rows])
+        # The two names of a meter: see `meter`.
+        for suffix, kind in (("persec", "unknown"), ("", "counter")):
+            of_sample = "_total" if kind == "counter" else ""
+            of_all = [Sample(of_sample, NO_LABELS, total[column])]
+            of_each = batches_of(topics, itemgetter(column), pauses, of_sample)
+            yield Family(f"{TRAFFIC}_{name}{suffix}", says, of_all, kind, of_each)
 
 
-def of_logs(logs: list[Log], pause: Pause) -> Iterator[Family]:
+def of_logs(logs: Sequence[Log], pauses: Pauses) -> Iterator[Family]:
     rows: tuple[tuple[str, str, Callable[[Log], int]], ...] = (
         ("size", "Bytes of a partition's log.", lambda log: log.size),
         ("logstartoffset", "The lowest offset that may be read.", lambda log: log.log_start_offset),
         ("logendoffset", "The next offset to be written.", lambda log: log.log_end_offset),
         ("numlogsegments", "Segments of a log.", lambda log: log.segment_count),
     )
+    labelled = [(labels_of(log.topic_partition), log) for log in logs]
+    pauses.after(len(labelled))
     for name, says, value in rows:
-        samples = (Sample("", labels_of(log.topic_partition), value(log)) for log in logs)
-        yield Family(f"kafka_log_log_{name}", says, with_pauses(samples, pause))
+        batches = batches_of(labelled, value, pauses)
+        yield Family(f"kafka_log_log_{name}", says, (), batches=batches)
+
+
+def batches_of(
+    labelled: Sequence[tuple[Labels, T]],
+    value: Callable[[T], int],
+    pauses: Pauses,
+    suffix: str = "",
+) -> Iterator[Batch]:
+    for some in pauses.batches(labelled):
+        yield Batch(suffix, [labels for labels, _ in some], [value(found) for _, found in some])
 
 
 @lru_cache(maxsize=100_000)
-def labels_of(tp: TopicPartition) -> Labels:
-    return Labels(partition=str(tp.partition), topic=tp.topic)
+def labels_of(tp: TopicPartition, client_id: str | None = None) -> Labels:
+    """Of a partition; with the fetcher that reads it."""
+    of_partition = Labels(partition=str(tp.partition), topic=tp.topic)
+    return of_partition if client_id is None else Labels(clientId=client_id, **of_partition)
+
+
+@lru_cache(maxsize=100_000)
+def labels_of_topic(topic: str) -> Labels:
+    return Labels(topic=topic)

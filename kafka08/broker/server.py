@@ -53,7 +53,7 @@ from kafka08.errors import ConfigError, KafkaError, StorageError
 from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
-from kafka08.metrics import Family
+from kafka08.metrics import Family, Pauses
 from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
@@ -393,12 +393,13 @@ class KafkaServer:
         assert self._cleaner is not None
         yield from self._requests.families()
         yield from of_connections(self._socket_servers)
-        yield from of_controller(self._controller)
+        pauses = Pauses(self._pause)
+        yield from of_controller(self._controller, pauses)
         if self._group_coordinator is not None and self._offset_manager is not None:
             yield from of_groups(self._group_coordinator, self._offset_manager)
-        yield from of_fetchers(self._fetchers, self._pause)
+        yield from of_fetchers(self._fetchers, pauses)
         yield from of_cleaner(self._cleaner.cleaner)
-        yield from of_replicas(self._replica_manager, self._pause)
+        yield from of_replicas(self._replica_manager, pauses)
 
     def _pause(self) -> None:
         self.runtime.sleep(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,9 +26,9 @@ class Traffic(NamedTuple):
         return Traffic(*map(add, self, other))
 
 
-_counts_of = attrgetter(*Traffic._fields)
+_counts = tuple(map(attrgetter, Traffic._fields))
 
 
-def traffic_of(partitions: Iterable[Partition]) -> Traffic:
+def traffic_of(partitions: Collection[Partition]) -> Traffic:
     """The sums over partitions; there may be ten thousand, and a broker's loop waits."""
-    return Traffic(*map(sum, zip(*map(_counts_of, partitions), strict=True)))
+    return Traffic(*[sum(map(count, partitions)) for count in _counts])

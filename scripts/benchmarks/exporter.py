@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -40,14 +41,12 @@ SCRAPE_SECONDS: Final = 1.0
 """A scrape may take so long."""
 SCRAPER: Final = """
 import sys, time, urllib.request
-worst = 0.0
 print(flush=True)
 while True:
     began = time.monotonic()
     asked = urllib.request.Request(sys.argv[1], headers={"Accept-Encoding": "gzip"})
     size = len(urllib.request.urlopen(asked).read())
-    worst = max(worst, time.monotonic() - began)
-    print(size, worst, flush=True)
+    print(size, time.monotonic() - began, flush=True)
     time.sleep(0.2)
 """
 
@@ -133,11 +132,16 @@ def measure(zookeeper: JvmZooKeeper, broker: OurSubject, options: argparse.Names
             for _ in range(options.reads):
                 groups.commit_all()
                 row.print("busy read", exporter.refresh)
-        size, worst = lines[-1].split()
-        said = f"{len(exporter.body) / 1e6:.1f} MB of text, {int(size) / 1e6:.1f} MB compressed"
-        print(f"{said}, {len(lines)} scrapes, slowest {float(worst):.2f} s")
+        size = int(lines[-1].split()[0])
+        took = sorted(float(line.split()[1]) for line in lines)
+        slowest = took[-1]
+        print(
+            f"{len(exporter.body) / 1e6:.1f} MB of text, {size / 1e6:.1f} MB compressed, "
+            f"{len(took)} scrapes, median {statistics.median(took):.3f} s, "
+            f"99 % below {took[len(took) * 99 // 100]:.2f} s, slowest {slowest:.2f} s"
+        )
         print(f"{resident_megabytes(os.getpid()):.0f} MB of memory")
-    return int(float(worst) > SCRAPE_SECONDS)
+    return int(slowest > SCRAPE_SECONDS)
 
 
 def fill(connect: str, broker: OurSubject, partitions: int) -> None:
@@ -177,7 +181,7 @@ class Row:
 
 @contextmanager
 def scraping(address: str) -> Iterator[Sequence[str]]:
-    """A process that scrapes; the list grows by a line for each scrape: bytes, slowest so far."""
+    """A process that scrapes; the list grows by a line for each scrape: bytes and seconds."""
     command = [sys.executable, "-c", SCRAPER, address]
     lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as scraper:

@@ -20,7 +20,7 @@ from kafka08.broker.controller.replica_state import (
 )
 from kafka08.broker.controller.state_table import History, StateTable
 from kafka08.protocol.update_metadata import LiveBroker
-from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 
 NO_EPOCH: Final = 0
 """Controller epoch of a broker that is not the controller; the first controller's is 1."""
@@ -119,23 +119,20 @@ class ControllerContext:
         """The partitions whose leader is one of `brokers`, sorted."""
         return sorted(tp for tp, state in self.leadership.items() if state.leader in brokers)
 
-    def offline_partitions(self) -> int:
-        """The number of partitions without a live leader. Source: the gauge
-        OfflinePartitionsCount."""
-        live = self.brokers
-        return sum(
-            (state := self.leadership.get(tp)) is None or state.leader not in live
-            for tp in self.assignments
-            if tp.topic not in self.topics_to_delete
-        )
-
-    def imbalanced_partitions(self) -> int:
-        """The number of partitions whose leader is not the preferred replica."""
-        return sum(
-            (state := self.leadership.get(tp)) is None or state.leader != replicas[0]
-            for tp, replicas in self.assignments.items()
-            if tp.topic not in self.topics_to_delete
-        )
+    def offline_and_imbalanced(self) -> tuple[int, int]:
+        """The numbers of partitions without a live leader, and of those whose leader is not the
+        preferred replica. One pass for both: there may be ten thousand, and a broker's loop waits.
+        Source: the gauges OfflinePartitionsCount and PreferredReplicaImbalanceCount."""
+        live, leadership, deleted = self.brokers, self.leadership, self.topics_to_delete
+        offline = imbalanced = 0
+        for tp, replicas in self.assignments.items():
+            if deleted and tp.topic in deleted:
+                continue
+            state = leadership.get(tp)
+            leader = NO_LEADER if state is None else state.leader
+            offline += leader not in live
+            imbalanced += leader != replicas[0]
+        return offline, imbalanced
 
     def is_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_delete
