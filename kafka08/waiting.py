@@ -12,11 +12,11 @@ _announce_nothing: Announce = lambda _: _NOTHING  # noqa: E731 - a hook, as thos
 _announce = _announce_nothing
 
 
-def announce_with(announce: Announce) -> None:
+def announce_with(announce: Announce | None) -> None:
     """Run every wait for a peer inside `announce(peer)` from now on, in any thread; `str(peer)` is
-    for people."""
+    for people. None: show no wait any more."""
     global _announce
-    _announce = announce
+    _announce = announce or _announce_nothing
 
 
 def is_announced() -> bool:

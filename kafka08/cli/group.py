@@ -132,7 +132,7 @@ def explain(
         for finding in findings:
             show(str(finding))
         if not findings:
-            click.echo(view.all_is_well())
+            show(view.all_is_well())
     sys.exit(1 if any(finding.problem for finding in findings) else 0)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from kafka08.cli.stderr_logging import say
 from kafka08.cli.table import show_table
 from kafka08.groups.commit_times import RETENTION_MS, KafkaCommit
 from kafka08.groups.coordinated import CoordinatedGroups
@@ -83,7 +84,7 @@ def _show_coordinated_members(view: CoordinatedGroupView) -> None:
 def warn_of_failed_requests(reasons: Sequence[str]) -> None:
     """Print on stderr what is unknown, and why."""
     for what in reasons:
-        click.echo(f"Unknown: {what}", err=True)
+        say(f"Unknown: {what}")
 
 
 def note_zookeeper_is_not_read(listed: CoordinatedGroups) -> None:

@@ -48,7 +48,7 @@ def show_to_do(connections: Connections, group: str) -> None:
 
     with OffsetMigration(group=group, connections=connections) as migration:
         for line in migration.status().to_do:
-            click.echo(f"To do: {line}", err=True)
+            say(f"To do: {line}")
 
 
 def show_plan(plan: Plan, as_json: bool, retention_ms: int | None = None) -> None:
@@ -136,9 +136,9 @@ def show_status(status: Status, as_json: bool) -> None:
     click.echo(f"Group {status.group}: {state}{ordered}")
     show_table(MEMBER_COLUMNS, members)
     for name in status.waiting_for:
-        click.echo(f"Waiting for: {name}", err=True)
+        say(f"Waiting for: {name}")
     for line in status.to_do:
-        click.echo(f"To do: {line}", err=True)
+        say(f"To do: {line}")
 
 
 def show_handover(found: Handover, as_json: bool) -> None:
@@ -156,7 +156,7 @@ def show_handover(found: Handover, as_json: bool) -> None:
         return
     show_table(HANDOVER_COLUMNS, rows)
     for line in found.obstacles:
-        click.echo(f"To do: {line}", err=True)
+        say(f"To do: {line}")
     if found.is_ready and found.members:
         click.echo(f"Group {found.group} has {counted(found.members, 'member')} with a coordinator")
     elif found.is_ready:

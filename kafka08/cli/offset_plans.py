@@ -17,6 +17,7 @@ import click
 
 from kafka08.cli.lag import warn_of_never_committed
 from kafka08.cli.options import cluster_places
+from kafka08.cli.stderr_logging import say
 from kafka08.cli.table import as_objects, show_table
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.listing import counted
@@ -148,7 +149,7 @@ def carry_out(
             f"Warning: {no_times(tp)}. Its new offset is the log's end. {OTHER_TARGETS}", err=True
         )
     for refusal in plan.refusals:
-        click.echo(f"Refused: {plan.group}: {refusal}", err=True)
+        say(f"Refused: {plan.group}: {refusal}")
     if plan.refusals:
         sys.exit(1)
     if not execute:
@@ -174,6 +175,6 @@ def show(
         show_table(headings, rows, if_none=None if unknown else "No offsets are committed.")
     warn_of_never_committed(partitions)
     for text in unknown:
-        click.echo(f"Unknown: {text}", err=True)
+        say(f"Unknown: {text}")
     if unknown:
         sys.exit(1)

@@ -22,6 +22,7 @@ from kafka08.cli.offset_plans import (
     store_option,
 )
 from kafka08.cli.options import cluster_options, example, json_option
+from kafka08.cli.stderr_logging import say
 from kafka08.listing import counted, some_of
 
 if TYPE_CHECKING:
@@ -253,10 +254,10 @@ def export(
     )
     for f in facts:
         if missing := [p.topic_partition for p in f.partitions if p.never_committed and p.exists]:
-            click.echo(f"Never committed, not exported: {f.group}: {some_of(missing)}", err=True)
+            say(f"Never committed, not exported: {f.group}: {some_of(missing)}")
     unknown_groups = [f"{group}: {why}" for group, texts in unknown.items() for why in texts]
     for why in (*unlisted, *unknown_groups):
-        click.echo(f"Not exported: {why}", err=True)
+        say(f"Not exported: {why}")
     sys.exit(0 if len(facts) == len(found) and not unlisted else 1)
 
 
@@ -317,7 +318,7 @@ def import_(
             of_group = GroupOffsets(connections, group)
             plans.append((of_group, of_group.plan_set(wanted)))
             if left_out := of_group.left_out(wanted):
-                click.echo(f"Not in {file}, so unchanged: {group}: {some_of(left_out)}", err=True)
+                say(f"Not in {file}, so unchanged: {group}: {some_of(left_out)}")
         # All or nothing, as far as it can be checked beforehand.
         possible = not any(plan.refusals for _, plan in plans)
         for of_group, plan in plans:

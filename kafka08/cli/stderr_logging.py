@@ -12,6 +12,8 @@ from typing import Final
 
 import click
 
+from kafka08.cli.printable import printable_lines
+
 REPEAT_SECONDS: Final = 10.0
 TEXTS_MAX: Final = 1000
 COLOURS: Final = {
@@ -55,13 +57,14 @@ def wanted_colour(environ: Mapping[str, str] = os.environ) -> bool | None:
 
 
 def say(text: str) -> None:
-    """One line on stderr; on a terminal its first word, such as `Error`, in its colour."""
-    click.echo(coloured(text), err=True, color=wanted_colour())
+    """One line on stderr; on a terminal its first word, such as `Error`, in its colour. What is not
+    printable is escaped."""
+    click.echo(coloured(printable_lines(text)), err=True, color=wanted_colour())
 
 
 def show(text: str) -> None:
     """The same on stdout, for lines that are the result of a command."""
-    click.echo(coloured(text), color=wanted_colour())
+    click.echo(coloured(printable_lines(text)), color=wanted_colour())
 
 
 def coloured(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from kafka08.cli.printable import printable
 from kafka08.cli.stderr_logging import wanted_colour
 
 ELLIPSIS: Final = "…"
@@ -63,10 +64,10 @@ def layout(
     headings: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> tuple[list[str], list[str]]:
     """The lines of the headings and those of the rows, each column as wide as its cells; `-` for
-    None. With a `width` the longest cells are shortened in the middle until a line fits; if
-    that is not enough, headings are broken at blanks, and then columns of `-` alone are left out.
-    A line may stay too long even so."""
-    cells = [["-" if v is None else str(v) for v in row] for row in rows]
+    None, and escapes for what is not printable. With a `width` the longest cells are shortened in
+    the middle until a line fits; if that is not enough, headings are broken at blanks, and then
+    columns of `-` alone are left out. A line may stay too long even so."""
+    cells = [["-" if v is None else printable(str(v)) for v in row] for row in rows]
     filled = [n for n in range(len(headings)) if any(row[n] != "-" for row in cells)]
     choices = [(False, range(len(headings))), (True, range(len(headings))), (True, filled)]
     for breaks, columns in choices:

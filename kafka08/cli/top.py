@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafka08.cli.background import Background
+from kafka08.cli.background import Background, Unfinished
 from kafka08.cli.options import example, interval_option, json_option, zookeeper_option
 from kafka08.lifecycle import Closeable
+from kafka08.waiting import announce_with
 
 if TYPE_CHECKING:
     from kafka08.cli.top_screen import LogRow
@@ -29,6 +30,7 @@ INTERVAL_SECONDS = 5.0
 CPU_SHARE_MAX = 0.1
 """The largest share of a core that it uses."""
 IDLE_SECONDS = 3600.0
+CLOSE_SECONDS = 1.0
 KEYS: Final = {
     "\x1b[A": "up",
     "\x1b[B": "down",
@@ -57,13 +59,24 @@ def top(
     """
     from kafka08.exporter import Watch
 
-    with Watch(zookeeper) as watch:
+    with ended_soon(Watch(zookeeper)) as watch:
         if once or as_json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
             for view in Background(watch.read_twice, name="look").result():
                 watch.add(view)
             show(watch.summary(), logs_of(log_dirs), as_json=as_json)
         else:
             live(watch, interval, zookeeper, log_dirs)
+
+
+@contextmanager
+def ended_soon(watch: Watch) -> Iterator[Watch]:
+    """The watch; closed at the end, but a ZooKeeper that does not respond delays that only for
+    CLOSE_SECONDS: `watch` only reads, so nothing is left half done."""
+    try:
+        yield watch
+    finally:
+        with suppress(Unfinished):
+            Background(watch.close, name="close").result(CLOSE_SECONDS)
 
 
 def logs_of(directories: Sequence[str]) -> list[LogRow]:
@@ -105,6 +118,7 @@ def live(watch: Watch, interval: float, connect: str, log_dirs: Sequence[str]) -
     screen = Screen()
     looks = PeriodicReader(watch, interval, log_dirs)
     looks.read_now()
+    announce_with(None)  # a spinner would write into the screen, which says what failed
     summary = watch.summary()
     with (
         suppress(KeyboardInterrupt),

@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from kafka08.cli.printable import printable
 from kafka08.exporter.summary import (
     BrokerRow,
     GroupPartitionRow,
@@ -17,6 +18,7 @@ from kafka08.exporter.summary import (
     Summary,
     TopicRow,
 )
+from kafka08.listing import counted
 from kafka08.structs import NOT_REGISTERED
 
 BROKERS, TOPICS, GROUPS, LOGS = "brokers", "topics", "groups", "logs"
@@ -26,6 +28,10 @@ FIXED_LINES: Final = 5
 """Lines of a screen that are not rows: two of the head, the table's head and rule, the help."""
 NAME_WIDTH: Final = 8
 """Characters of a name that are shown however narrow the terminal is."""
+NAMES: Final = frozenset({"group", "topic", "address", "log", "directory"})
+"""Columns that are narrowed before the others."""
+ROOMY_WIDTH: Final = 72
+"""In a narrower terminal nothing would be left of them, so all columns are narrowed."""
 UP, DOWN, ENTER, ESCAPE, BACKSPACE = "up", "down", "enter", "escape", "backspace"
 COLOURS: Final = {"OK": "green", "WARN": "yellow"}
 
@@ -107,7 +113,7 @@ class Screen:
             return replace(self, cursor=max(0, min(len(names) - 1, self.cursor + step)))
         if key == ENTER and self.page == GROUPS and self.group is None and names:
             chosen = names[min(self.cursor, len(names) - 1)]
-            return replace(self, group=chosen, cursor=0, sort=0)
+            return replace(self, group=chosen, cursor=0, sort=0, filter="")
         return None
 
     @property
@@ -157,7 +163,7 @@ def text_of(value: object) -> str:
         return "yes" if value else ""
     if isinstance(value, float):
         return f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
 def render(
@@ -177,23 +183,27 @@ def render(
     room = max(1, height - FIXED_LINES)
     cursor = max(0, min(screen.cursor, len(rows) - 1))
     first = max(0, min(cursor - room // 2, len(rows) - room))
-    table = Table(expand=True, box=None, pad_edge=False, header_style="bold")
+    table = Table(expand=True, box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for number, name in enumerate(screen.columns):
         title = name.replace("_", " ") + (" ▼" if number == screen.sort else "")
         is_text = rows and isinstance(astuple(rows[0])[number], str)
         table.add_column(
-            title,
+            Text(title, no_wrap=True, overflow="ellipsis"),
             justify="left" if is_text else "right",
-            no_wrap=True,
+            # Columns that may wrap are narrowed first; their cells do not wrap.
+            no_wrap=name not in NAMES or width < ROOMY_WIDTH,
             overflow="ellipsis",
             min_width=0 if number else NAME_WIDTH,
         )
     for number, row in enumerate(rows[first : first + room], first):
-        cells = [Text(text_of(value), style=style_of(value)) for value in astuple(row)]
+        cells = [
+            Text(text_of(value), style=style_of(value), no_wrap=True, overflow="ellipsis")
+            for value in astuple(row)
+        ]
         table.add_row(*cells, style="reverse" if number == cursor else "")
     now, page = head(screen, summary, len(rows), at)
     if fault is not None:
-        now = Text(f"{at}  {fault}", style="bold red", no_wrap=True, overflow="ellipsis")
+        now = Text(f"{at}  {printable(fault)}", style="bold red", no_wrap=True, overflow="ellipsis")
     return Group(now, page, table, Text(HELP[:width], style="dim"))
 
 
@@ -220,12 +230,14 @@ def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, T
         ("failed requests", len(summary.failed_requests)),
     ):
         first.append(f"{what} {number}  ", style=bad if number else "")
-    what = screen.page if screen.group is None else f"group {screen.group}"
-    second = Text(f"{count} {what}" if screen.group is None else what, style="bold", no_wrap=True)
+    what = screen.page if screen.group is None else f"group {printable(screen.group)}"
+    if screen.group is None:
+        what = counted(count, what.removesuffix("s"))
+    second = Text(what, style="bold", no_wrap=True, overflow="ellipsis")
     if screen.page == LOGS and not count and not screen.filter:
         second.append(": --log-dir gives a log directory of this machine")
     if screen.filter or screen.typing:
-        second.append(f"  /{screen.filter}{'_' if screen.typing else ''}")
+        second.append(f"  /{printable(screen.filter)}{'_' if screen.typing else ''}")
     if screen.paused:
         second.append("  paused", style="yellow")
     return first, second

@@ -15,13 +15,14 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from kafka08.admin import AdminClient
+from kafka08.cli.spinner import AFTER_SECONDS
 from kafka08.cli.top import first_key, show
 from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, head, name_of, render
 from kafka08.embedded import EmbeddedCluster
@@ -143,6 +144,45 @@ def test_a_screen_is_never_larger_than_the_terminal(width: int, height: int) -> 
         assert len(lines) <= height
         assert max(map(len, lines)) <= width
         assert any(name_of(rows[cursor])[:4] in line for line in lines)
+
+
+LONG = "connect-" + "a-sink-with-a-long-name-" * 4
+
+
+def shown(rows: Sequence[object], screen: Screen, width: int = 80) -> list[str]:
+    """The lines of a screen of these rows."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=24, force_terminal=False)
+    console.print(render(screen, summary(), rows, height=24, width=width, at="zk:2181"))
+    return out.getvalue().splitlines()
+
+
+def test_a_long_name_hides_no_number() -> None:
+    """In 80 columns a name is shortened; lag and verdict of its group stay."""
+    rows = [replace(row, group=LONG, lag=1_234_567) for row in summary().groups]
+    [line] = {line for line in shown(rows[:1], Screen()) if line.startswith("connect-")}
+    assert "1,234,567" in line
+    assert str(rows[0].verdict) in line
+    assert "…" in line
+
+
+def test_a_narrow_terminal_shows_a_part_of_the_name() -> None:
+    """In 50 columns each column is narrowed, that of names too."""
+    assert any(line.startswith("bu") for line in shown(summary().groups, Screen(), width=50))
+
+
+def test_an_opened_group_shows_all_of_its_partitions() -> None:
+    """The filter that found the group is not that of its partitions."""
+    screen = keys(Screen(), "/", "b", "u", "enter", "enter", names=["busy"])
+    assert ("busy", "") == (screen.group, screen.filter)
+
+
+def test_a_name_cannot_change_the_terminal() -> None:
+    """The name of a group may be an escape sequence; its lines have none."""
+    rows = [replace(row, group="\x1b]0;title\x07\x1b[2J\u202e") for row in summary().groups[:1]]
+    text = "\n".join(shown(rows, Screen()))
+    assert "\\x1b]0;title" in text
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
 
 
 def test_the_keys_fit_into_80_columns() -> None:
@@ -275,3 +315,21 @@ def test_ctrl_c_ends_it_as_q_does(cluster: EmbeddedCluster) -> None:
         terminal.await_text("\x1b[?1049l")
         assert 0 == terminal.wait()
         assert "Aborted" not in terminal.text
+
+
+def test_a_zookeeper_that_is_silent_is_said_within_the_screen(cluster: EmbeddedCluster) -> None:
+    """The first line says what failed, no spinner writes into the screen, and q ends it. Last test,
+    because it pauses ZooKeeper."""
+    with Terminal([*command(cluster), "--interval", "0.5"]) as terminal:
+        terminal.await_text("q quit")
+        cluster.zookeeper.process.pause()
+        try:
+            terminal.await_text("the connection to ZooKeeper was lost")
+            time.sleep(2 * AFTER_SECONDS)
+            terminal.press("b")
+            terminal.await_text("127.0.0.1")
+            assert "Waiting for" not in terminal.text
+            terminal.press("q")
+            assert 0 == terminal.wait()
+        finally:
+            cluster.zookeeper.process.resume()

@@ -1,0 +1,39 @@
+"""Text of a cluster for a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka08.cli.printable import printable, printable_lines
+from kafka08.cli.stderr_logging import show
+from kafka08.cli.table import layout
+
+HOSTILE = "\x1b]0;title\x07\x1b[2J\u202e\r\x9b31m"
+
+
+@pytest.mark.parametrize("name", ["readers", "größe 漢字 \U0001f600", "a\\x1b", ""])
+def test_printable_text_stays_as_it_is(name: str) -> None:
+    """Letters of every language, and a backslash."""
+    assert (name, name) == (printable(name), printable_lines(name))
+
+
+def test_all_else_is_escaped() -> None:
+    """Control characters, also those above 0x80, changes of direction, and half of a pair."""
+    assert printable(HOSTILE + "\udc80\n").isprintable()
+    assert "\\x1b[2J\\u202e" == printable("\x1b[2J\u202e")
+    assert "a\n\tb\\x1b" == printable_lines("a\n\tb\x1b")
+
+
+def test_a_name_makes_no_line_of_a_table() -> None:
+    """A cell is one line without control characters, as wide as its column."""
+    _, [first, second] = layout(("group", "lag"), [(f"{HOSTILE}\nx", 1), ("y", 2)])
+    assert first.isprintable()
+    assert first.index("1", len(first) - 1) == second.index("2")
+
+
+def test_a_result_changes_nothing_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A finding of the doctor names a group as it is."""
+    show(f"Problem group {HOSTILE}:\n  Why: x")
+    said = capsys.readouterr().out
+    assert all(line.isprintable() for line in said.splitlines())
+    assert said.endswith("\n  Why: x\n")
