@@ -106,12 +106,12 @@ def metrics(
 
 def open_probe(exporter: Exporter, topic: str, timeout: float) -> Probe:
     """A probe whose metrics `exporter` includes from its next refresh on."""
-    from kafka08.errors import NoBrokersAvailable
+    from kafka08.errors import KafkaError
     from kafka08.exporter import Probe
     from kafka08.runtime.threads import THREADS
 
     if exporter.view is None or not exporter.view.brokers:
-        raise NoBrokersAvailable("--probe: no broker is registered in ZooKeeper")
+        raise KafkaError("--probe: no broker is registered in ZooKeeper; start one")
     bootstrap = ",".join(f"{b.host}:{b.port}" for b in exporter.view.brokers.values())
     probe = Probe(bootstrap, topic, timeout_s=timeout, runtime=THREADS)
     exporter.more = probe.families

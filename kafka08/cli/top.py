@@ -89,10 +89,12 @@ def logs_of(directories: Sequence[str]) -> list[LogRow]:
 
 
 def show(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -> None:
-    """Print the summary once: as JSON, or as tables. Logs only if there are any."""
+    """Print the summary once: as JSON, or as tables, with what is unknown on stderr. Logs only if
+    there are any."""
     if as_json:
         click.echo(json.dumps({**asdict(summary), "logs": [asdict(row) for row in logs]}))
         return
+    from kafka08.cli.group_view import warn_of_failed_requests
     from kafka08.cli.table import show_table
     from kafka08.cli.top_screen import BROKERS, GROUPS, LOGS, TOPICS, Screen, text_of
 
@@ -105,6 +107,7 @@ def show(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -> Non
         else:
             click.echo(f"No {page}.")
         click.echo()
+    warn_of_failed_requests(summary.failed_requests)
 
 
 def live(watch: Watch, interval: float, connect: str, log_dirs: Sequence[str]) -> None:

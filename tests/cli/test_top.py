@@ -226,6 +226,12 @@ def test_a_page_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None
     assert "No brokers.\n\nNo topics.\n\nNo groups.\n\n" == capsys.readouterr().out
 
 
+def test_what_is_unknown_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables with gaps name the requests that failed, on stderr: a script reads stdout."""
+    show(replace(summary(), failed_requests=("ends of t0-1: no response",)), as_json=False)
+    assert "Unknown: ends of t0-1: no response\n" == capsys.readouterr().err
+
+
 def test_once_prints_json(cluster: EmbeddedCluster) -> None:
     """--once prints brokers, topics, groups and logs as JSON, for scripts."""
     directory = cluster.brokers[0].config["log.dirs"]
