@@ -332,7 +332,7 @@ def batches_of(
 
 @lru_cache(maxsize=100_000)
 def labels_of(tp: TopicPartition, client_id: str | None = None) -> Labels:
-    """Of a partition; with the fetcher that reads it."""
+    """The labels of a partition, with the fetcher that reads it if there is one."""
     of_partition = Labels(partition=str(tp.partition), topic=tp.topic)
     return of_partition if client_id is None else Labels(clientId=client_id, **of_partition)
 
