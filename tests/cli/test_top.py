@@ -251,13 +251,15 @@ def test_once_prints_json(cluster: EmbeddedCluster) -> None:
 
 
 class Terminal(Closeable):
-    """`kafka08 top` in a terminal of 80 by 24."""
+    """`kafka08 top` in a terminal of 80 by 24, or of more columns."""
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, arguments: list[str], columns: int = 80) -> None:
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
-            os.execvpe(arguments[0], arguments, {**os.environ, "TERM": "xterm", "COLUMNS": "80"})
-        size = struct.pack("HHHH", 24, 80, 0, 0)
+            os.execvpe(
+                arguments[0], arguments, {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
+            )
+        size = struct.pack("HHHH", 24, columns, 0, 0)
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, size)
         self.text = ""
 
@@ -326,7 +328,8 @@ def test_ctrl_c_ends_it_as_q_does(cluster: EmbeddedCluster) -> None:
 def test_a_zookeeper_that_is_silent_is_said_within_the_screen(cluster: EmbeddedCluster) -> None:
     """The first line says what failed, no spinner writes into the screen, and q ends it. Last test,
     because it pauses ZooKeeper."""
-    with Terminal([*command(cluster), "--interval", "0.5"]) as terminal:
+    # The line begins with the path that was read, which may be a long one.
+    with Terminal([*command(cluster), "--interval", "0.5"], columns=200) as terminal:
         terminal.await_text("q quit")
         cluster.zookeeper.process.pause()
         try:
