@@ -89,6 +89,11 @@ class Call:
     def peer(self) -> str:
         return self._link.peer
 
+    @property
+    def connection(self) -> int:
+        """The connection's number, as of ServerConnection."""
+        return self._link.number
+
     def is_abandoned(self) -> bool:
         """Whether the client has closed its side of the connection. A client may do that and still
         wait for the response; none of Kafka's does."""
@@ -96,7 +101,7 @@ class Call:
 
     def check_controller(self, controller_epoch: int) -> None:
         """StaleControllerEpoch for a request over a connection that the controller has given up."""
-        self._broker.controller_connection.check(controller_epoch, self._link.number)
+        self._broker.controller_connection.check(controller_epoch, self.connection)
 
     @property
     def cause(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ handlers.fetch handles a request with
 
     an unknown or repeated partition
     a partition that this broker does not lead, or whose response is an error
-    a follower that is not a replica of a partition
+    a follower that is not a replica of a partition, or whose offset `Partition.doubts`
     a DEBUGGING_CONSUMER
     a first message that alone exceeds a size limit (version 3)
     versions 0 and 1, from level 0.10.2 on, with a compressed set of magic 1, or with many or large
@@ -96,6 +96,7 @@ class FastFetch:
         self._runtime = broker.runtime
         self._has_magic_1 = broker.config.level >= Level.V0_10_2
         self._replica_manager = broker.replica_manager
+        self._broker_id = broker.config.broker_id
         self._partitions = broker.replica_manager.by_topic_name
         self._record = broker.replica_manager.record_follower_fetches
         self._complete = complete
@@ -114,9 +115,13 @@ class FastFetch:
         wants_magic_0 = self._has_magic_1 and version < MAGIC_1_VERSION
         wanted = Wanted(version >= LIMITED_VERSION, wants_magic_0, fields[0] >= 0, *fields)
         if wanted.follows:
-            follower = wanted.replica_id
+            follower, number = wanted.replica_id, link.number
+            if follower == self._broker_id:
+                return FALL_BACK
             for partition in wanted.partitions:
-                if follower not in partition.replicas or follower == partition.broker_id:
+                if follower not in partition.replicas or (
+                    number < partition.led_until and partition.doubts(number)
+                ):
                     return FALL_BACK
         elif wanted.replica_id != ORDINARY_CONSUMER:
             return FALL_BACK

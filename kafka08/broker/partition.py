@@ -35,6 +35,7 @@ from kafka08.errors import (
 )
 from kafka08.kernel import FollowerReplica, LeaderState
 from kafka08.kernel.types import UNKNOWN_LOG_END
+from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol.types import Buffer
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, LeaderAndIsr, TopicPartition
 
@@ -83,6 +84,9 @@ class Partition(LeaderState):
     followers         broker id → FollowerReplica, for the other replicas that are assigned or in
                       the ISR. At the end of a reassignment some are in the ISR only
     epoch_start       LEO when this broker began to lead in its leader epoch
+    led_until         the number of a connection accepted when this broker last stopped leading; 0
+                      if it never did. See `doubts`
+    told              numbers of older connections over which followers got an error since then
     log               the local log; None only until this broker first leads or follows
     high_watermark    first offset a consumer may not see; 0 <= HW <= LEO, and only rises while
                       leading
@@ -107,7 +111,9 @@ class Partition(LeaderState):
         "leader",
         "leader_epoch",
         "least_in_sync",
+        "led_until",
         "replicas",
+        "told",
         "zk_version",
     )
 
@@ -133,6 +139,8 @@ class Partition(LeaderState):
         self.followers = {}
         self.log: Log | None = None
         self.epoch_start = 0
+        self.led_until = 0
+        self.told: tuple[int, ...] = ()
         self.high_watermark = 0
         self.messages_in = self.bytes_in = self.bytes_out = self.bytes_rejected = 0
         self.produce_requests = self.failed_produce_requests = 0
@@ -159,6 +167,8 @@ class Partition(LeaderState):
         the HW (an ISR of one is in sync with itself). Messages that this broker
         appended as a follower are on disk before that, if flush.messages requires it."""
         assert self.log is not None, f"{self} leads without a log"
+        if self.is_leader and state.leader_epoch > self.leader_epoch + 1:
+            self._note_end_of_leadership()  # In the epoch between, another broker may have led.
         self._apply(state, replicas, now)
         self.leader = self.broker_id
         self.is_leader = True
@@ -173,6 +183,8 @@ class Partition(LeaderState):
         """Become a follower of `state.leader`. True if that is another leader than before, so that
         the log must be truncated to the HW and fetched again from there."""
         self._apply(state, replicas, now)
+        if self.is_leader:
+            self._note_end_of_leadership()
         self.is_leader = False
         self.isr = self.maximal_isr = ()
         changed = self.leader != state.leader
@@ -188,9 +200,15 @@ class Partition(LeaderState):
     def end_leadership(self) -> None:
         """Stop leading, and follow no broker. The epoch stays, so that the LeaderAndIsr request of
         the next leader still has a higher one."""
+        if self.is_leader:
+            self._note_end_of_leadership()
         self.is_leader = False
         self.leader = NO_LEADER
         self.isr = self.maximal_isr = ()
+
+    def _note_end_of_leadership(self) -> None:
+        self.led_until = next(NUMBERS)
+        self.told = ()
 
     def _apply(self, state: LeaderAndIsr, replicas: Iterable[int], now: float) -> None:
         assert state.leader_epoch > self.leader_epoch, f"{self} got a stale {state}"
@@ -310,6 +328,25 @@ class Partition(LeaderState):
                 f"{offset} since the replica is not recognized to be one of the assigned replicas "
                 f"{','.join(map(str, self.replicas))} for partition {self.topic_partition}"
             )
+
+    def doubts(self, connection: int) -> bool:
+        """Whether a follower's offset over this connection may be from before this broker last
+        stopped leading: the follower may have messages up to there that this log has lost since.
+        Over a connection accepted later, or after an error, one of ours has compared its log."""
+        return connection < self.led_until and connection not in self.told
+
+    def check_connection(self, connection: int) -> None:
+        """NotLeaderForPartition if this broker `doubts` offsets over this connection."""
+        if self.doubts(connection):
+            raise NotLeaderForPartition(
+                f"Broker {self.broker_id} did not lead partition {self.topic_partition} for a "
+                "while; the follower must compare its log"
+            )
+
+    def tell(self, connection: int) -> None:
+        """A response over this connection has an error for the partition."""
+        if self.doubts(connection):
+            self.told = (*self.told, connection)
 
     # The in-sync replicas
 

@@ -11,7 +11,8 @@ that leader fails then, and this replica, still in the ISR, is elected, acknowle
 lost. The same is done after each lost connection: a leader that lost power may be back without its
 last messages before a controller notices, and so without another leader epoch. It is also done
 after each error of the leader: one that did not lead for a while may lead again with other
-messages, before this broker hears of any of its leader epochs. If the leader does not even have the
+messages, before this broker hears of any of its leader epochs. A leader of ours sends that error
+even if this broker asked nothing meanwhile (Partition.doubts). If the leader does not even have the
 HW (OffsetOutOfRange), the local log is truncated, or restarted at the leader's start; or the broker
 halts rather than lose messages. Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread
 0.8.2.2.

@@ -41,6 +41,7 @@ from kafka08.errors import (
 )
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
+from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -134,6 +135,8 @@ class ReplicaManager:
         """LeaderAndIsr requests that are being carried out, or wait for their turn."""
         self._led_elsewhere: dict[TopicPartition, PartitionStateInfo] = {}
         """Partitions of other leaders, by the UpdateMetadata requests meanwhile."""
+        self._deleted_until = 0
+        """`Partition.led_until` of a partition that is deleted here and then comes back."""
         self._stopping = False
         self._checkpoints = HighWatermarkCheckpoints(runtime, log_manager)
         self.former_traffic = Traffic()
@@ -368,6 +371,8 @@ class ReplicaManager:
         known = self._partitions.get(topic_partition)
         if known is None:
             known = Partition(topic_partition, self.broker_id, self._config.least_in_sync)
+            if state.leader_epoch:
+                known.led_until = self._deleted_until
             self._partitions[topic_partition] = known
         return known if self.broker_id in state.replicas and known.log is None else None
 
@@ -489,6 +494,7 @@ class ReplicaManager:
         self._checkpoints.loaded.pop(topic_partition, None)
         if partition is not None:
             self.former_traffic = self.former_traffic.plus(traffic_of([partition]))
+            self._deleted_until = next(NUMBERS)
             name = topic_partition.topic.encode()
             of_topic = self.by_topic_name.get(name, {})
             of_topic.pop(topic_partition.partition, None)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from kafka08.broker.replica_fetcher import (
     ReplicaFetcher,
 )
+from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol import message_set
 from kafka08.protocol.types import Buffer
 from kafka08.structs import Broker, TopicPartition
@@ -29,7 +30,7 @@ class Wire:
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
         self._leader = leader = pair.leader
-        self._client = Client(leader)
+        self._client = Client(leader, number=next(NUMBERS))
         self._received = b""
 
     def settimeout(self, seconds: float | None) -> None: ...

@@ -171,6 +171,45 @@ class TestWhatIsAboveTheHighWatermark:
         original, copy = contents(pair.original), contents(pair.copy)
         assert original == copy
 
+    def test_a_leader_that_led_no_more_for_a_while_unnoticed(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The same between two requests of the follower. Its offset may be of the former log, so
+        the leader refuses it once, does not count it, and the follower compares."""
+        self.follow_above_the_high_watermark(pair)
+        pair.leader.lead("t", leader=3, isr=(1, 2), replicas=(1, 2, 3))
+        pair.original.log.truncate_to(2)
+        pair.lead()
+        pair.produce(b"x", b"y", b"z")
+        pair.fetcher.round()
+        assert 2 >= pair.original.high_watermark
+        for _ in range(4):
+            pair.follower.runtime.advance(0.1)
+            pair.fetcher.round()
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+        assert 5 == pair.original.high_watermark
+        assert 1 == caplog.text.count("the follower must compare its log")
+
+    def test_a_new_connection_is_believed_at_once(
+        self, pair: Pair, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A follower that connects after that compares anyway, and needs no refusal."""
+        self.follow_above_the_high_watermark(pair)
+        pair.leader.lead("t", leader=3, isr=(1, 2), replicas=(1, 2, 3))
+        pair.original.log.truncate_to(2)
+        pair.lead()
+        pair.produce(b"x", b"y", b"z")
+        pair.while_fetching = lose_the_connection
+        pair.fetcher.round()
+        pair.while_fetching = lambda: None
+        caplog.clear()
+        for _ in range(3):
+            pair.fetcher.round()
+        assert contents(pair.original) == contents(pair.copy)
+        assert 5 == pair.original.high_watermark
+        assert "refused" not in caplog.text
+
     def test_a_full_response_does_not_say_that_the_leaders_log_ends(self, tmp_path: Path) -> None:
         """From 0.10.1 on a response is limited as a whole, and partitions that have no room in it
         are empty: what the follower has of them is not cut."""

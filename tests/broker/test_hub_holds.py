@@ -22,6 +22,7 @@ from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.log.config import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.log.names import parse_partition_directory
+from kafka08.network import server_connection
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -377,7 +378,8 @@ def test_acks_of_produce(leading: Hub) -> None:
     best of several runs counts, as in `best_response`."""
     for number in range(TOPICS):
         leading.world.lead(f"topic-{number}", EACH, isr=(1, 2), replicas=(1, 2))
-    producer, follower = Client(leading.world), Client(leading.world)
+    producer = Client(leading.world)
+    follower = Client(leading.world, number=next(server_connection.NUMBERS))
     asked = wide(ProduceTopic, lambda number: ProducePartition(number, PLAIN))
     produced = encode_request(ProduceRequest(-1, 60_000, asked), 1, "test")
 

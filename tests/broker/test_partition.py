@@ -20,6 +20,7 @@ from kafka08.errors import (
 )
 from kafka08.log.config import LogConfig
 from kafka08.log.log import Log
+from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol import message_set
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
@@ -179,6 +180,69 @@ def test_a_follower_refuses_requests_for_a_leader(tmp_path: Path) -> None:
     with pytest.raises(NotLeaderForPartition):
         partition.acknowledged(0, -1)
     assert () == partition.isr
+
+
+class TestOffsetsOverOlderConnections:
+    """A follower may have what the log had before this broker stopped leading, and lost since."""
+
+    def doubts(self, partition: Partition, connection: int) -> bool:
+        try:
+            partition.check_connection(connection)
+        except NotLeaderForPartition:
+            return True
+        return False
+
+    def follow(self, partition: Partition) -> None:
+        epoch = partition.leader_epoch + 1
+        partition.make_follower(LeaderAndIsr(2, epoch, (2, 3), 0, 1), (1, 2, 3), NOW)
+
+    def lead(self, partition: Partition, epochs: int = 1) -> None:
+        epoch = partition.leader_epoch + epochs
+        partition.make_leader(LeaderAndIsr(ME, epoch, (1, 2), 0, 1), (1, 2, 3), NOW)
+
+    @pytest.mark.parametrize("follows", [True, False])
+    def test_they_are_doubted_until_an_error(self, tmp_path: Path, *, follows: bool) -> None:
+        """It does not matter how the leadership ended. An error over the connection makes the
+        follower compare; one over another connection does not."""
+        partition, older, other = leading(tmp_path), next(NUMBERS), next(NUMBERS)
+        if follows:
+            self.follow(partition)
+        else:
+            partition.end_leadership()
+        newer = next(NUMBERS)
+        partition.tell(other)
+        self.lead(partition)
+        found = {name: self.doubts(partition, name) for name in (older, other, newer)}
+        assert {older: True, other: False, newer: False} == found
+        partition.tell(older)
+        assert not self.doubts(partition, older)
+
+    def test_an_error_counts_for_one_leadership(self, tmp_path: Path) -> None:
+        """After the next one each connection is older."""
+        partition, older = leading(tmp_path), next(NUMBERS)
+        for _ in range(2):
+            self.follow(partition)
+            self.lead(partition)
+            assert self.doubts(partition, older)
+            partition.tell(older)
+
+    @pytest.mark.parametrize(("epochs", "doubted"), [(1, False), (2, True)])
+    def test_in_an_epoch_that_was_missed_another_broker_may_have_led(
+        self, tmp_path: Path, epochs: int, *, doubted: bool
+    ) -> None:
+        """If the same leader is elected again, nothing ends."""
+        partition, older = leading(tmp_path), next(NUMBERS)
+        self.lead(partition, epochs)
+        assert doubted == self.doubts(partition, older)
+
+    def test_a_first_leadership_doubts_nothing(self, tmp_path: Path) -> None:
+        """Nobody has an offset of an earlier one: a change of leaders costs no refusals."""
+        older = next(NUMBERS)
+        partition = Partition(TopicPartition("t", 0), ME)
+        partition.attach_log(Log(tmp_path / "t-0", LogConfig(segment_index_bytes=4096)), 0)
+        self.follow(partition)
+        self.lead(partition, epochs=2)
+        assert not self.doubts(partition, older)
 
 
 def test_a_stale_epoch_is_a_bug_here(tmp_path: Path) -> None:

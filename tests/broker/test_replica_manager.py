@@ -19,6 +19,7 @@ from kafka08.errors import (
     SessionLost,
     UnknownTopicOrPartition,
 )
+from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
@@ -185,6 +186,21 @@ def test_stop_replica_with_delete_takes_partition_and_directory(tmp_path: Path) 
     assert [1] == list(world.replica_manager.by_topic_name[b"t"])
     obey(world, state(0))
     assert 0 == world.partition("t").log.log_end_offset
+
+
+def test_a_partition_that_was_moved_away_and_back_doubts_older_connections(tmp_path: Path) -> None:
+    """A follower may have what this broker had before it deleted its replica. A topic that is made
+    after that costs no refusals."""
+    world, older = World(tmp_path), next(NUMBERS)
+    obey(world, state(0))
+    world.client.call(
+        StopReplicaRequest(9, CONTROLLER_EPOCH, 1, [StopReplicaPartition("t", 0)]),
+    )
+    newer = next(NUMBERS)
+    obey(world, state(3), state(0, partition=1))
+    moved, made = world.partition("t", 0), world.partition("t", 1)
+    assert [True, False] == [moved.doubts(older), moved.doubts(newer)]
+    assert not made.doubts(older)
 
 
 def test_a_replica_that_was_only_stopped_follows_again(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ The response is immediate if the wait is not positive, the request is empty, min
 or any partition has an error; otherwise the request is parked as a DelayedFetch. Consumers
 (replica_id -1) read from the leader up to the HW, followers (>= 0) up to the LEO. A follower's
 offset moves HW and ISR before the response, which has the HW from before; a broker that is not
-assigned gets -1 for everything. Message sets are sent from their files. Source:
-KafkaApis.handleFetchRequest 0.8.2.2.
+assigned gets -1 for everything, and one whose offset may be of an earlier leadership gets 6 once.
+Message sets are sent from their files. Source: KafkaApis.handleFetchRequest 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -127,9 +127,10 @@ def record_positions(
     reads: Reads,
     call: Call,
 ) -> None:
-    """Record a follower's positions. A partition of which it is not a replica gets an error alone:
-    a leftover of a dead broker's move would otherwise stop the replication of all others (0.8.2.2
-    returns the error for every partition of the request)."""
+    """Record a follower's positions. A partition that `doubts` its offset gets an error alone. So
+    does one of which it is not a replica: a leftover of a dead broker's move would otherwise stop
+    the replication of all others (0.8.2.2 returns the error for every partition of the request)."""
+    refused = GroupedErrors()
     replicas: list[Partition] = []
     offsets: list[int] = []
     for topic_partition, data in reads.items():
@@ -139,14 +140,19 @@ def record_positions(
         partition = broker.replica_manager.partition(topic_partition)
         try:
             partition.check_replica(replica_id, offset)
-        except UnknownError as error:
-            report(error, topic_partition, offset, call)
+            partition.check_connection(call.connection)
+        except (UnknownError, NotLeaderForPartition) as error:
+            if isinstance(error, NotLeaderForPartition):
+                refused.add(topic_partition, error)
+            else:
+                report(error, topic_partition, offset, call)
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, error.code, NO_HIGH_WATERMARK, None
             )
         else:
             replicas.append(partition)
             offsets.append(offset)
+    log_refused(refused, call)
     broker.replica_manager.record_follower_fetches(replicas, offsets, replica_id)
 
 
@@ -207,6 +213,11 @@ def respond(
     broker: BrokerContext, request: FetchRequest, reads: Reads, call: Call, reading: FetchReader
 ) -> ResponseFrame | NoResponse:
     """The response with all sets, which are counted."""
+    if request.replica_id >= 0:
+        for topic_partition, data in reads.items():
+            partition = broker.replica_manager.find(topic_partition)
+            if data.error_code and partition is not None:
+                partition.tell(call.connection)
 
     def with_sets(sets: Sets) -> ResponseFrame:
         broker.replica_manager.count_out(sets, is_follower=request.replica_id >= 0)
@@ -250,6 +261,11 @@ def read_all(
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, 0, high_watermark, found
             )
+    log_refused(refused, call)
+    return reads
+
+
+def log_refused(refused: GroupedErrors, call: Call) -> None:
     for partitions, reason in refused:
         logger.warning(
             "Fetch request with correlation id %d from client %s on %s failed due to %s",
@@ -259,7 +275,6 @@ def read_all(
             reason,
             extra=call.cause,
         )
-    return reads
 
 
 def certain(error: Exception, broker: BrokerContext, request: FetchRequest) -> Exception:
