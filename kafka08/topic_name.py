@@ -1,26 +1,36 @@
-"""The rules for topic names. Source: kafka.common.Topic 0.8.2.2."""
+"""The rules for topic names. Source: kafka.common.Topic 0.8.2.2 and 0.10.2.2."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 MAX_LENGTH: Final = 255
+LATER_MAX_LENGTH: Final = 249
+"""Of a new topic from 0.10.2 on: with a partition's number the name must fit into a file name."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def fault_of(name: str) -> str | None:
+def fault_of(name: str, max_length: int = MAX_LENGTH) -> str | None:
     """Why `name` is illegal, in 0.8.2.2's words; None if it is legal."""
     if not name:
         return "topic name is illegal, can't be empty"
     if name in {".", ".."}:
         return 'topic name cannot be "." or ".."'
-    if len(name) > MAX_LENGTH:
-        return f"topic name is illegal, can't be longer than {MAX_LENGTH} characters"
+    if len(name) > max_length:
+        return f"topic name is illegal, can't be longer than {max_length} characters"
     if not _LEGAL.fullmatch(name):
         return (
             f"topic name {name} is illegal, contains a character other than ASCII alphanumerics, "
             "'.', '_' and '-'"
         )
     return None
+
+
+def colliding(name: str, existing: Iterable[str]) -> list[str]:
+    """The existing topics whose names differ from `name` only in `.` and `_`: metrics have one name
+    for both, so that brokers from 0.9 on do not create the second one."""
+    metric = name.replace(".", "_")
+    return [other for other in existing if other.replace(".", "_") == metric]

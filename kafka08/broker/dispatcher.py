@@ -112,15 +112,15 @@ LATER_HANDLERS: Final[dict[Level, dict[type[Request], tuple[ApiHandler, Refuse]]
     Level.V0_9_0: {
         ProduceRequest: (produce.handle_legal_acks, produce.refuse),
         MetadataRequest: (later_metadata.handle, later_metadata.refuse),
-    },
-    Level.V0_10_2: {
-        FetchRequest: (later_fetch.handle, fetch.refuse),
-        OffsetsRequest: (list_offsets.handle, list_offsets.refuse),
         UpdateMetadataRequest: (update_metadata.handle, update_metadata.refuse_by_code),
         ControlledShutdownRequest: (
             controlled_shutdown.handle,
             controlled_shutdown.refuse_by_code,
         ),
+    },
+    Level.V0_10_2: {
+        FetchRequest: (later_fetch.handle, fetch.refuse),
+        OffsetsRequest: (list_offsets.handle, list_offsets.refuse),
     },
 }
 """Handlers that replace others from a level on."""

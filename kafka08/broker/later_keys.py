@@ -109,10 +109,8 @@ class LaterKeys(Config):
     compression_type: str = key(
         "producer",
         choices=CODECS,
-        effect=False,
         since=V0_9_0,
-        later={V0_10_2: {"effect": True}},
-        doc="Codec in which message sets are stored; below 0.10.2 always that of the producer.",
+        doc="Codec in which message sets are stored.",
     )
     log_message_timestamp_type: str = key(
         "CreateTime",

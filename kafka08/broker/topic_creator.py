@@ -2,9 +2,9 @@
 
 Metadata requests create any legal unknown topic with auto.create.topics.enable, and
 `__consumer_offsets` always. The broker that got the request writes the topic's znodes; the
-controller reads the assignment and does the rest. Source: kafka.admin.AdminUtils and
-KafkaApis.getTopicMetadata
-0.8.2.2.
+controller reads the assignment and does the rest. From 0.9 on a name that collides with that of
+another topic is illegal; from 0.10.2 on one of more than 249 characters, too. Source:
+kafka.admin.AdminUtils and KafkaApis.getTopicMetadata 0.8.2.2, 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kafka08.profile import topic_overrides
 from kafka08.protocol.types import NULL_NAME
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import OFFSETS_TOPIC
-from kafka08.topic_name import fault_of
+from kafka08.topic_name import LATER_MAX_LENGTH, MAX_LENGTH, colliding, fault_of
 from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
 
@@ -44,6 +44,7 @@ class TopicCreator:
         self._runtime = runtime
         self._store = store
         self._is_rack_aware = config.level >= Level.V0_10_2
+        self._name_length_max = LATER_MAX_LENGTH if config.level >= Level.V0_10_2 else MAX_LENGTH
 
     def creates(self, topic: str) -> bool:
         """Whether a request for an unknown topic of this name creates it (or fails, if illegal)."""
@@ -51,12 +52,13 @@ class TopicCreator:
 
     def create(self, topics: Iterable[str]) -> None:
         """Create the topics; an existing one is no error. InvalidTopic (for NULL_NAME UnknownError)
-        before anything is created, AdminError if there are fewer brokers than replicas."""
+        before anything is created, AdminError if there are fewer brokers than replicas. From 0.9 on
+        InvalidTopic for a name that collides."""
         names = list(topics)
         for topic in names:
             if topic is NULL_NAME:
                 raise UnknownError("a topic whose name is null")
-            if fault := fault_of(topic):
+            if fault := fault_of(topic, self._name_length_max):
                 raise InvalidTopic(fault)
         for topic in names:
             if topic == OFFSETS_TOPIC:
@@ -95,6 +97,7 @@ class TopicCreator:
         )
         if self._store.zk.exists(paths.topic(topic)):
             return
+        self._check_collision(topic)
         overrides = topic_overrides(self._config.kafka08_profile, replication_factor)
         try:
             self._store.create_topic(topic, assignment, {**overrides, **config})
@@ -106,3 +109,11 @@ class TopicCreator:
             partitions,
             replication_factor,
         )
+
+    def _check_collision(self, topic: str) -> None:
+        if self._config.level < Level.V0_9_0 or not {".", "_"} & set(topic):
+            return
+        if others := colliding(topic, self._store.topics()):
+            raise InvalidTopic(
+                f"Topic '{topic}' collides with existing topics: {', '.join(others)}"
+            )

@@ -26,15 +26,13 @@ from kafka08.errors import (
 from kafka08.levels import Level
 from kafka08.protocol.create_topics import NO_COUNT, NewTopic
 from kafka08.topic_config import KEYS_AT, parse_topic_config
-from kafka08.topic_name import fault_of
+from kafka08.topic_name import LATER_MAX_LENGTH, colliding, fault_of
 
 LEVEL: Final = Level.V0_10_2
 """The lowest level with this request."""
 PARTITIONS_MAX = 20_000
 """The most partitions of a topic created by request. With many more its znode would exceed
 ZooKeeper's limit, and a wrong count of a client must not cost the broker its memory."""
-MAX_LENGTH = 249
-"""The longest topic name, since 0.10: with a partition's number it must fit into a file name."""
 
 
 def overrides_of(wanted: NewTopic) -> dict[str, str]:
@@ -81,19 +79,14 @@ def assignment_of(wanted: NewTopic, racks: Racks, rng: RandomSource) -> dict[int
 
 
 def check_name(topic: str, existing: Sequence[str]) -> None:
-    """InvalidTopic, or TopicAlreadyExists. Names that differ only in `.` and `_` collide, because
-    metrics have one name for both."""
-    fault = fault_of(topic)
-    if fault is None and len(topic) > MAX_LENGTH:
-        fault = f"topic name is illegal, can't be longer than {MAX_LENGTH} characters"
+    """InvalidTopic, or TopicAlreadyExists."""
+    fault = fault_of(topic, LATER_MAX_LENGTH)
     if fault is not None:
         raise InvalidTopic(fault)
     if topic in existing:
         raise TopicAlreadyExists(f"Topic '{topic}' already exists.")
-    metric = topic.replace(".", "_")
-    colliding = [other for other in existing if other.replace(".", "_") == metric]
-    if colliding:
-        raise InvalidTopic(f"Topic '{topic}' collides with existing topics: {', '.join(colliding)}")
+    if others := colliding(topic, existing):
+        raise InvalidTopic(f"Topic '{topic}' collides with existing topics: {', '.join(others)}")
 
 
 def check_assignment(assignment: Mapping[int, Sequence[int]]) -> None:

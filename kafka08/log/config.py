@@ -54,7 +54,7 @@ class LogConfig:
     min_insync_replicas    used by the partition; None: not set by the topic
     unclean_leader_election_enable     the controller reads it from ZooKeeper when needed
     message_format_version, message_timestamp_type, message_timestamp_difference_max_ms,
-    compression_type       how a leader stores a produced set, from 0.10.2 on
+    compression_type       how a leader stores a produced set, from 0.9.0 on
     preallocate, leader_replication_throttled_replicas, follower_replication_throttled_replicas
                            without effect
 
@@ -91,11 +91,13 @@ class LogConfig:
     leader_replication_throttled_replicas: str = ""
     follower_replication_throttled_replicas: str = ""
     rules: Rules | None = field(init=False, repr=False, compare=False)
+    append_rules: Rules | None = field(init=False, repr=False, compare=False)
     target_codec: int | None = field(init=False, repr=False, compare=False)
     gives_time: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", self._rules())
+        object.__setattr__(self, "append_rules", self.rules or self._key_rules())
         object.__setattr__(self, "target_codec", self._target_codec())
         gives_time = self.rules is not None and self.rules.log_append_time
         object.__setattr__(self, "gives_time", gives_time)
@@ -113,7 +115,15 @@ class LogConfig:
             keys_required=self.compact,
         )
 
+    def _key_rules(self) -> Rules | None:
+        """0.9: messages of a compacted topic have keys."""
+        if self.level is not Level.V0_9_0 or not self.compact:
+            return None
+        return Rules(magic=0, keys_required=True)
+
     def _target_codec(self) -> int | None:
+        if self.level < Level.V0_9_0:
+            return None
         name = self.compression_type
         return BROKER_CODECS[name] if name in BROKER_CODECS else compression.by_name(name)
 
@@ -160,13 +170,13 @@ class LogConfig:
         """Number a set in place from `base_offset`, if `prepare` would do nothing else: an
         uncompressed, valid set of the topic's magic. Its last entry may be cut off: then the
         summary has fewer bytes. Otherwise None, and only offsets were written: call `prepare`."""
-        rules = self.rules
-        if len(data) > self.segment_bytes:
+        rules = self.append_rules
+        if len(data) > self.segment_bytes or self.target_codec:
             return None
         try:
             if rules is None:
                 summary = kernel.validate_and_assign(data, base_offset, self.max_message_bytes)
-            elif self.target_codec or not has_magic(data, rules.magic):
+            elif not has_magic(data, rules.magic):
                 return None
             else:
                 summary = kernel.validate_and_stamp(
@@ -184,7 +194,12 @@ class LogConfig:
         in a native thread."""
         if self.rules is None:
             return message_set.prepare(
-                data, base_offset, self.max_message_bytes, self.segment_bytes
+                data,
+                base_offset,
+                self.max_message_bytes,
+                self.segment_bytes,
+                target_codec=self.target_codec,
+                rules=self.append_rules,
             )
         return validation.prepare(
             data,

@@ -138,7 +138,7 @@ class LogSegment(kernel.SegmentTail):
     def take_limits(self, config: LogConfig) -> None:
         """Set the limits of appends by `kernel.append_produced`."""
         self.takes_plain_sets = config.flush_messages == LONG_MAX and not config.target_codec
-        self.rules = config.rules
+        self.rules = config.append_rules
         self.max_entry_bytes = config.max_message_bytes
         least = config.min_insync_replicas
         self.min_in_sync = -1 if least is None else least

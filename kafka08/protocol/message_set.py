@@ -34,6 +34,7 @@ from kafka08.kernel.types import (
     TIMESTAMP_BYTES,
     TIMESTAMP_POSITION,
     Messages,
+    Rules,
     Unpacker,
 )
 from kafka08.protocol import compression
@@ -162,6 +163,9 @@ def prepare(
     max_message_bytes: int,
     max_set_bytes: int,
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
+    *,
+    target_codec: int | None = None,
+    rules: Rules | None = None,
 ) -> PreparedSet:
     """Check a produced set and assign offsets from `base_offset`, before a leader appends it.
 
@@ -170,18 +174,27 @@ def prepare(
     wrappers, goes into one wrapper with the last codec in it; inner messages keep their bytes and
     CRCs, which are not checked again.
 
-    InvalidMessage: size below 14 (inside wrappers too) or CRC. MessageSizeTooLarge: an entry, its
-    12-byte header included, above `max_message_bytes`, before or after repacking.
+    From 0.9 on `target_codec` is the topic's compression.type (None: "producer"), which replaces
+    that codec, and `rules` say whether messages need keys.
+
+    InvalidMessage: size below 14 (inside wrappers too), CRC, or a missing key.
+    MessageSizeTooLarge: an entry, its 12-byte header included, above `max_message_bytes`, before or
+    after repacking.
     MessageSetSizeTooLarge: all entries together above `max_set_bytes`. UnknownError: unknown
     codec, a wrapper that cannot be decompressed, or decompresses to more than `max_unpacked_bytes`.
-    After an error the offsets in `data` are undefined. Source: kafka.log.Log.append 0.8.2.2.
+    After an error the offsets in `data` are undefined. Source: kafka.log.Log.append 0.8.2.2 and
+    0.9.0.1.
     """
     try:
         summary = kernel.validate_and_assign(data, base_offset, max_message_bytes)
-        if summary.codec:
-            entries = memoryview(data)[: summary.size]
-            prepared = _repack(entries, base_offset, summary.codec, max_unpacked_bytes)
-            if prepared.size > max_message_bytes:
+        codec = summary.codec if target_codec is None else target_codec
+        entries = memoryview(data)[: summary.size]
+        if rules is not None and not summary.codec:
+            kernel.check_messages(entries, rules, 0)
+        if summary.codec or (codec and summary.count):
+            limit = NO_LIMIT if codec else max_message_bytes
+            prepared = _repack(entries, base_offset, codec, limit, max_unpacked_bytes, rules)
+            if codec and prepared.size > max_message_bytes:
                 raise kernel.EntryTooLarge(0, prepared.size, max_message_bytes)
         else:
             prepared = in_place(data, summary)
@@ -226,17 +239,25 @@ def in_place(data: Buffer, summary: kernel.SetSummary) -> PreparedSet:
 
 
 def _repack(
-    entries: memoryview, base_offset: int, codec: int, max_unpacked_bytes: int
+    entries: memoryview,
+    base_offset: int,
+    codec: int,
+    max_message_bytes: int,
+    max_unpacked_bytes: int,
+    rules: Rules | None,
 ) -> PreparedSet:
-    """One wrapper of `codec` around every message in `entries`, with new offsets."""
+    """One wrapper of `codec` around every message in `entries`, with new offsets; a plain set if
+    `codec` is none."""
     runs = list(_Flattened(max_unpacked_bytes).runs(entries))
     # Mostly the content of one wrapper; offsets can be assigned in that buffer.
     only_one = len(runs) == 1 and not runs[0].readonly
     messages = runs[0] if only_one else bytearray().join(runs)
-    summary = kernel.validate_and_assign(messages, base_offset, NO_LIMIT, verify_crc=False)
+    summary = kernel.validate_and_assign(messages, base_offset, max_message_bytes, verify_crc=False)
+    if rules is not None:
+        kernel.check_messages(messages, rules, 0)
     last_offset = base_offset + summary.count - 1
-    packed: Buffer = b""
-    if summary.count:
+    packed: Buffer = b"" if codec else messages
+    if summary.count and codec:
         packed = kernel.wrap(compression.compress(codec, messages), last_offset, codec)
     return PreparedSet(packed, base_offset, last_offset, summary.count, codec)
 

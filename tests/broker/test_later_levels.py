@@ -506,10 +506,10 @@ class TestErrorCodes:
         old = LeaderAndIsrRequest(9, CONTROLLER_EPOCH - 1, states, leaders)
         assert 11 == world.client.call(old).error_code
 
-    @pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", -1), ("0.10.2", 11)])
+    @pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", 11), ("0.10.2", 11)])
     def test_metadata_of_an_old_controller(self, tmp_path: Path, level: str, code: int) -> None:
-        """The response to UpdateMetadata of an old controller has the code of the cause at
-        0.10.2."""
+        """The response to UpdateMetadata of an old controller has the code of the cause from 0.9
+        on."""
         world = world_of(tmp_path, level)
         world.lead("t")
         request = UpdateMetadataRequest(8, CONTROLLER_EPOCH - 1, [], [])

@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 LATER_RELEASES = {
     "test_configurations_on_jvm",
     "test_deleted_directories_on_jvm",
+    "test_differences_on_jvm",
     "test_down_conversion",
     "test_foreign_clients",
     "test_group_assignors_on_jvm",

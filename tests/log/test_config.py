@@ -16,7 +16,7 @@ from kafka08.topic_config import TOPIC_KEYS
 
 def test_every_topic_key_is_a_field() -> None:
     """The keys in the table of topic keys are the fields, with dots for underscores."""
-    made = {"level", "rules", "target_codec", "gives_time"}
+    made = {"level", "rules", "append_rules", "target_codec", "gives_time"}
     assert {name.replace(".", "_") for name in TOPIC_KEYS} == set(LogConfig.__slots__) - made
 
 

@@ -43,9 +43,9 @@ def numbered(base_offset: int, pairs: list[Any] = THREE) -> list[Row]:
     return [(offset, key, value) for offset, (key, value) in enumerate(pairs, base_offset)]
 
 
-def prepare(data: bytes, base_offset: int = 100, **limits: int) -> message_set.PreparedSet:
+def prepare(data: bytes, base_offset: int = 100, **limits: Any) -> message_set.PreparedSet:
     """`prepare` of a copy, without limits but those given."""
-    chosen = {"max_message_bytes": LIMIT, "max_set_bytes": 1 << 30} | limits
+    chosen: dict[str, Any] = {"max_message_bytes": LIMIT, "max_set_bytes": 1 << 30} | limits
     return message_set.prepare(bytearray(data), base_offset, **chosen)
 
 

@@ -182,7 +182,8 @@ class OffsetManager:
             retention_ms = self._retention_ms
         metadata = committed.metadata or ""
         return OffsetValue(
-            OffsetAndMetadata(committed.offset, metadata, now_ms), expire_ms=given + retention_ms
+            OffsetAndMetadata(committed.offset, metadata, now_ms),
+            expire_ms=_as_long(given + retention_ms),
         )
 
     def _append_commit(
@@ -379,6 +380,11 @@ class OffsetManager:
 def java_length(text: str | None) -> int:
     """The length in Java: UTF-16 units; 0 for null."""
     return 0 if text is None else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _as_long(value: int) -> int:
+    """The sum of two longs as Java has it: times that a client chose may overflow."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 @lru_cache(maxsize=1024)

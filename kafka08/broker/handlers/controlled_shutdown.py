@@ -31,7 +31,7 @@ def handle(broker: BrokerContext, request: ControlledShutdownRequest, call: Call
 
 
 def refuse_by_code(request: ControlledShutdownRequest, code: int) -> Response:
-    """0.10.2: 8 for an unknown broker, 11 if this one is not the controller."""
+    """Code 8 for an unknown broker, 11 if this one is not the controller, as from 0.9 on."""
     return ControlledShutdownResponse(code, [])
 
 

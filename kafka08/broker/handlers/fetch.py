@@ -134,7 +134,7 @@ def record_positions(
     replicas: list[Partition] = []
     offsets: list[int] = []
     for topic_partition, data in reads.items():
-        if data.message_set is None:
+        if data.message_set is None and data.error_code != OffsetOutOfRange.code:
             continue
         offset = wanted[topic_partition].offset
         partition = broker.replica_manager.partition(topic_partition)
@@ -150,8 +150,9 @@ def record_positions(
                 topic_partition.partition, error.code, NO_HIGH_WATERMARK, None
             )
         else:
-            replicas.append(partition)
-            offsets.append(offset)
+            if data.message_set is not None:
+                replicas.append(partition)
+                offsets.append(offset)
     log_refused(refused, call)
     broker.replica_manager.record_follower_fetches(replicas, offsets, replica_id)
 

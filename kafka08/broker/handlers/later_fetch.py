@@ -147,9 +147,9 @@ def reading_of(
     broker: BrokerContext, request: FetchRequest
 ) -> Callable[[FetchRequest], LaterReader]:
     """The way to read a request of its version; puts its topics in order."""
+    request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
     if request.version < MAGIC_1_VERSION:
         return partial(DownConvertingReader, broker)
     if request.version < LIMITED_VERSION:
         return partial(LaterReader, broker)
-    request.topics.sort(key=lambda topic: topic.topic not in broker.metadata_cache)
     return partial(LimitedReader, broker)

@@ -28,7 +28,7 @@ def handle(
 
 
 def refuse_by_code(request: UpdateMetadataRequest, code: int) -> UpdateMetadataResponse:
-    """0.10.2: 11 for an old controller."""
+    """Code 11 for an old controller, as from 0.9 on."""
     return UpdateMetadataResponse(code)
 
 

@@ -1,0 +1,51 @@
+"""Our broker answers hand-made sequences of requests like that of the JVM of its level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from kafka08.levels import Level
+from tests.interop.differences import of_data, of_groups, of_offsets, of_topics, of_wire
+from tests.interop.differences.pair import Pair, pair_of
+from tests.interop.differences.sequence import SEQUENCES
+
+MODULES = (of_wire, of_data, of_offsets, of_groups, of_topics)
+CASES = [
+    (level, one.name)
+    for level in Level
+    for one in sorted(SEQUENCES.values(), key=lambda one: level in one.departs)
+    if level in one.levels
+]
+"""Departures come last, since what they leave behind may differ."""
+
+
+@pytest.fixture(scope="module")
+def pair_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Level], Pair]]:
+    """The pair of a level. One is running at a time; the tests come level by level."""
+    with ExitStack() as stack:
+        running: dict[Level, Pair] = {}
+
+        def find(level: Level) -> Pair:
+            if level not in running:
+                stack.close()
+                running.clear()
+                directory = tmp_path_factory.mktemp("pair")
+                running[level] = stack.enter_context(pair_of(directory, level))
+            return running[level]
+
+        yield find
+
+
+@pytest.mark.parametrize(("level", "name"), CASES, ids=str)
+def test_both_answer_alike(pair_at: Callable[[Level], Pair], level: Level, name: str) -> None:
+    """The same requests get the same bytes, or a closed connection, from both brokers; those that
+    depart, as docs/compatibility.md says, really do."""
+    sequence = SEQUENCES[name]
+    theirs, ours = pair_at(level).run(sequence)
+    if level in sequence.departs:
+        assert theirs != ours, "no longer a departure"
+    else:
+        assert theirs == ours
