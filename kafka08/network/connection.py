@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import suppress
 from math import inf
 from typing import Final
 
@@ -26,11 +27,12 @@ from kafka08.lifecycle import Closeable
 from kafka08.protocol import codec, growing_buffer
 from kafka08.protocol.frame import SIZE, frame_size
 from kafka08.protocol.negotiation import Negotiation
+from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.types import Buffer, Request, Response
 from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
 from kafka08.runtime import Runtime, Stream
 from kafka08.runtime.threads import THREADS
-from kafka08.runtime.transport import BOTH_WAYS, PEEK
+from kafka08.runtime.transport import BOTH_WAYS, DELIVER_ALL, DROP_UNDELIVERED, PEEK
 from kafka08.waiting import is_announced, waiting_for
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,10 @@ logger = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_MS: Final = 30_000
 LATE_SECONDS: Final = 0.1
 """A response that comes in pieces may take so much longer than its timeout."""
+NEVER_LATE: Final = frozenset({OffsetCommitRequest})
+"""Requests that do not arrive once their connection is closed. Nothing at an 0.8 broker stops a
+commit by a former owner: when a network fails and comes back, the system would deliver it after the
+commits of the next one. Other requests are harmless, or have an epoch or a generation."""
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 AT_ONCE_BYTES: Final = 16 * 1024 * 1024
 """A response up to this size gets its memory at once, which the allocator keeps warm from one fetch
@@ -181,6 +187,8 @@ class Connection(Closeable):
         assert self._stream is not None
         try:
             self._stream.settimeout(self.timeout_ms / 1000)
+            if request_class in NEVER_LATE:
+                self._stream.setsockopt(*DROP_UNDELIVERED)
             self._stream.sendall(frame)
         except TimeoutError as error:
             self.close()
@@ -247,6 +255,10 @@ class Connection(Closeable):
             self.close()
             raise
         self._in_flight.popleft()
+        if request_class in NEVER_LATE and not self._in_flight:
+            assert self._stream is not None
+            with suppress(OSError):  # macOS: the broker has closed it since
+                self._stream.setsockopt(*DELIVER_ALL)
         return payload
 
     def is_stale(self) -> bool:

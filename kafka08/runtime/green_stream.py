@@ -83,6 +83,9 @@ class GreenStream:
             while rest:
                 rest = rest[self.send(rest) :]
 
+    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
+        self._socket.setsockopt(level, option, value)
+
     def shutdown(self, how: int, /) -> None:
         self._socket.shutdown(how)
 

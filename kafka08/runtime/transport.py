@@ -9,6 +9,7 @@ waits has no bytes to read or no room to write.
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -22,6 +23,12 @@ PEEK: Final = socket.MSG_PEEK
 
 BOTH_WAYS: Final = socket.SHUT_RDWR
 """For `Stream.shutdown`."""
+
+DROP_UNDELIVERED: Final = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+"""For `Stream.setsockopt`: when the stream is closed, or its process dies, the system drops the
+bytes that the peer's host has not acknowledged, and resets the connection."""
+DELIVER_ALL: Final = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+"""For `Stream.setsockopt`, the default: the system goes on sending them for minutes."""
 
 
 class Stream(Protocol):
@@ -41,6 +48,9 @@ class Stream(Protocol):
 
     def sendall(self, data: bytes | bytearray | memoryview, /) -> None:
         """Send all of it, or raise."""
+
+    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
+        """DROP_UNDELIVERED or DELIVER_ALL."""
 
     def shutdown(self, how: int, /) -> None:
         """BOTH_WAYS ends the wait of another task's call."""

@@ -193,6 +193,7 @@ class Pipe:
     __slots__ = (
         "_arrive",
         "_arrives_at",
+        "_drops_undelivered",
         "_held",
         "_name",
         "_network",
@@ -217,6 +218,7 @@ class Pipe:
         self._arrive = arrive
         self._name = name
         self._arrives_at = 0.0
+        self._drops_undelivered = False
         self._held: list[Any] = []
 
     def put(self, item: Any) -> None:
@@ -227,6 +229,11 @@ class Pipe:
         timeline = scheduler.trace.timeline
         if timeline is not None and (name := self._name(item)):
             timeline.messages.append(Message(scheduler.now, self.source, at, self.target, name))
+
+    def drop_undelivered(self) -> None:
+        """Deliver nothing more that a cut holds back: its sender does not send it again."""
+        self._drops_undelivered = True
+        self._held.clear()
 
     def try_again(self) -> None:
         """Deliver the items that were held back, unless the cut remains."""
@@ -241,7 +248,8 @@ class Pipe:
         if self._held:
             self._held.append(item)
         elif (network.cuts or network.late) and network.holds_back(self, item):
-            self._held.append(item)
-            network.hold(self)
+            if not self._drops_undelivered:
+                self._held.append(item)
+                network.hold(self)
         else:
             self._arrive(item)

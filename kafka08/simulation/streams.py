@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from greenlet import GreenletExit
 
-from kafka08.runtime.transport import PEEK, Address
+from kafka08.runtime.transport import DROP_UNDELIVERED, PEEK, Address
 from kafka08.simulation.frames import name_of_request, name_of_response
 from kafka08.simulation.process import Process
 from kafka08.simulation.task import Ticket
@@ -50,6 +50,7 @@ class SimStream:
         self._has_ended = False
         """The peer has closed its direction."""
         self._is_shut = False
+        self._drops_undelivered = False
         self._timeout: float | None = None
         self._readers: list[Ticket] = []
         self._writers: list[Ticket] = []
@@ -126,7 +127,9 @@ class SimStream:
         if self.is_closed:
             return
         if not silently and self._pipe is not None:
-            self._pipe.put(RESET if self._inbox else END)
+            if self._drops_undelivered:
+                self._pipe.drop_undelivered()
+            self._pipe.put(RESET if self._inbox or self._drops_undelivered else END)
         elif self._pipe is not None:
             self._pipe.is_broken = True
         self._forget()
@@ -162,6 +165,9 @@ class SimStream:
             count = self._put(rest, self._await_room())
             rest = memoryview(rest).cast("B")[count:]
 
+    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
+        self._drops_undelivered = (level, option, value) == DROP_UNDELIVERED
+
     def shutdown(self, how: int, /) -> None:
         self._check_open()
         if self._peer is None or self.error is not None:
@@ -176,7 +182,9 @@ class SimStream:
         if self.is_closed:
             return
         if self._pipe is not None and self.error is None:
-            if self._inbox:
+            if self._drops_undelivered:
+                self._pipe.drop_undelivered()
+            if self._inbox or self._drops_undelivered:
                 self._pipe.put(RESET)
             elif not self._is_shut:
                 self._pipe.put(END)

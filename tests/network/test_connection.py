@@ -6,6 +6,7 @@ import socket
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,14 @@ from kafka08.protocol.fetch import (
     FetchTopicResponse,
 )
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitPartitionResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitTopic,
+    OffsetCommitTopicResponse,
+)
 from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime.threads import ThreadRuntime
@@ -33,6 +42,12 @@ from tests.waiting import until
 RESPONSE = ConsumerMetadataResponse(0, 7, "host", 9092)
 FRAME = codec.encode_response(RESPONSE, 0)
 QUESTION = ConsumerMetadataRequest("g")
+LONG = 100_000
+COMMIT = OffsetCommitRequest(
+    "g",
+    [OffsetCommitTopic("t", [OffsetCommitPartition(n, 5, "x" * 100) for n in range(LONG // 100)])],
+)
+LONG_QUESTION = MetadataRequest([f"{n:0100}" for n in range(LONG // 100)])
 
 
 def connection_to(
@@ -259,6 +274,53 @@ def test_abort_wakes_a_waiting_read(listener: socket.socket) -> None:
     reader.join(10)
     assert len(failures) == 1
     assert not connection.is_open
+
+
+@pytest.mark.parametrize("ending", ["close", "abort", "timeout"])
+@pytest.mark.parametrize(("request_", "arrives"), [(COMMIT, False), (LONG_QUESTION, True)])
+def test_a_commit_does_not_arrive_after_its_connection_has_closed(
+    listener: socket.socket, request_: Request, arrives: bool, ending: str
+) -> None:
+    """Over a real socket, whose peer has no room for the request before the connection is closed:
+    the system delivers the rest later, but not that of a commit."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection = Connection("127.0.0.1", listener.getsockname()[1], send_buffer=1 << 19)
+    connection.write(request_)
+    if ending == "abort":
+        connection.abort()
+    if ending == "timeout":
+        with pytest.raises(RequestTimeout):
+            connection.read_response(timeout_ms=1)
+    connection.close()
+    accepted, _ = listener.accept()
+    with accepted:
+        assert arrives == (received_from(accepted) > LONG)
+
+
+def test_a_connection_that_has_committed_closes_quietly(listener: socket.socket) -> None:
+    """Over a real socket: once it has its response, the broker sees the end of the stream and no
+    reset, which a JVM broker would log as an error."""
+    response = OffsetCommitResponse(
+        [OffsetCommitTopicResponse("t", [OffsetCommitPartitionResponse(0, 0)])]
+    )
+    connection = Connection("127.0.0.1", listener.getsockname()[1])
+    connection.write(OffsetCommitRequest("g", []))
+    accepted, _ = listener.accept()
+    with accepted:
+        accepted.recv(1 << 20)
+        accepted.sendall(codec.encode_response(response, 0))
+        assert response == connection.read_response()
+        connection.close()
+        assert b"" == accepted.recv(1)
+
+
+def received_from(accepted: socket.socket) -> int:
+    """The number of bytes until the end of the stream, or a reset."""
+    count = 0
+    with suppress(ConnectionResetError):
+        while data := accepted.recv(1 << 16):
+            count += len(data)
+    return count
 
 
 def test_abort_while_connecting_is_not_lost() -> None:

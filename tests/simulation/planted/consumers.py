@@ -15,6 +15,7 @@ from kafka08.consumer.session import SessionGate
 from kafka08.errors import KafkaError
 from kafka08.migration import offset_migration
 from kafka08.migration.rollback import Rollback
+from kafka08.network import connection
 from kafka08.simulation.plan import Fault
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import Create
@@ -161,6 +162,19 @@ def _(patch: pytest.MonkeyPatch) -> None:
         init(self, *args, **{**kwargs, "fence": lambda: None})
 
     patch.setattr(KafkaOffsetStore, "__init__", unfenced)
+
+
+@planted(
+    "a commit arrives after its connection has closed",
+    "0.8.2.2; ours",
+    "the group's offset of",
+    (Fault.CUT,),
+    seed=448,
+    settings=LONG_WITH_GROUP,
+    needs=lambda plan: group_in_kafka(plan) and plan.members > 1,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(connection, "NEVER_LATE", frozenset())
 
 
 @planted(
