@@ -18,7 +18,6 @@ SEALED_MIN: Final = 5
 SESSION_MS_MIN: Final = 3000
 """Pauses of garbage collectors and disks can last about as long."""
 FETCH_DEFAULT: Final = 1024 * 1024
-MESSAGE_MAX_DEFAULT: Final = 1_000_012
 SESSION_DEFAULT_MS: Final = 6000
 REBALANCE_RETRIES_DEFAULT: Final = 4
 SYNC_DEFAULT_MS: Final = 2000
