@@ -216,9 +216,10 @@ def respond(
     """The response with all sets, which are counted."""
     if request.replica_id >= 0:
         for topic_partition, data in reads.items():
-            partition = broker.replica_manager.find(topic_partition)
-            if data.error_code and partition is not None:
-                partition.tell(call.connection)
+            if data.error_code:
+                partition = broker.replica_manager.find(topic_partition)
+                if partition is not None:
+                    partition.tell(call.connection)
 
     def with_sets(sets: Sets) -> ResponseFrame:
         broker.replica_manager.count_out(sets, is_follower=request.replica_id >= 0)
