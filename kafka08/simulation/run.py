@@ -340,11 +340,7 @@ class Run:
         self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
 
     def _check(self) -> None:
-        final = {tp: self._final(tp) for tp in self.target.partitions}
-        for tp, messages in final.items():
-            # Extended meanwhile, by a late request of a producer that gave up.
-            if self.observed.history.last_offset(tp) > max(messages, default=-1):
-                final[tp] = self._final(tp)
+        final = self._final_all()
         if self.plan.profile == SAFE and (problems := self._problems(final)):
             raise Violation(problems[0])
         for reader, tp in zip(self.readers, self.target.partitions, strict=True):
@@ -367,6 +363,22 @@ class Run:
                 RECOVERY_SECONDS,
                 lambda: self._has_committed(ends),
             )
+
+    def _final_all(self) -> dict[TopicPartition, dict[int, bytes]]:
+        """The final messages of every partition, at one time: a late request of a producer that
+        gave up or wants no response may extend one while another is read."""
+        final: dict[TopicPartition, dict[int, bytes]] = {}
+        expected: dict[TopicPartition, int] = {}
+        last_offset = self.observed.history.last_offset
+        while extended := [
+            tp
+            for tp in self.target.partitions
+            if tp not in final or last_offset(tp) > max([expected[tp], *final[tp]])
+        ]:
+            for tp in extended:
+                expected[tp] = last_offset(tp)
+                final[tp] = self._final(tp)
+        return final
 
     def _problems(self, final: dict[TopicPartition, dict[int, bytes]]) -> list[str]:
         """The violations of the history, under the safe profile."""

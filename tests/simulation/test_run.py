@@ -21,6 +21,7 @@ FOUND = [
     (144, SAFE),  # A delete that a disk error interrupts leaves no log without its first messages
     (3000237, SAFE),  # The last read waits for the HW of a new leader
     (3000436, SAFE),  # A log may be extended during the last reads
+    (9600646, SAFE),  # One log was extended while another was read for the last time
     (4000651, SAFE),  # A request of the controller over a connection that it has given up
     (4000025, SAFE),  # A member without a position commits nothing, so not offset 0 either
     (8350240, SAFE),  # A leader lost its last messages, and was back before anybody noticed
