@@ -61,11 +61,11 @@ ROOTS = {
     "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",
     "broker/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
     "broker/main.py run every": "the next interval ends in time",
+    "broker/purgatories.py Purgatories.wake_followers call_soon": "the purgatory guards each "
+    "operation",
     "broker/registration.py RegistrationKeeper.start spawn": "registers again",
     "broker/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the next round "
     "begins",
-    "broker/replica_manager.py ReplicaManager.wake_followers call_soon": "the purgatory guards "
-    "each operation",
     "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "
     "series goes on",
     "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",

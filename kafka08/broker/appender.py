@@ -42,6 +42,7 @@ class Appender:
 
     def __init__(self, replica_manager: ReplicaManager, runtime: BrokerRuntime) -> None:
         self._replica_manager = replica_manager
+        self._purgatories = replica_manager.purgatories
         self._runtime = runtime
 
     def append(
@@ -82,7 +83,7 @@ class Appender:
                 for tp in turn
                 if (result := self._append_one(tp, sets[tp], required_acks, note))
             }
-            self._replica_manager.wake_all([tp for tp, one in now.items() if one.error is None])
+            self._purgatories.wake_all([tp for tp, one in now.items() if one.error is None])
             for tp, result in now.items():
                 note(tp, result)
 
@@ -108,7 +109,7 @@ class Appender:
                 segment = partition.log.active_segment
                 if segment.index_is_due:
                     segment.index_last_set()
-                manager.wake_fetches((topic_partition,))
+                self._purgatories.wake_fetches((topic_partition,))
                 result = AppendResult(base_offset, segment.end_offset)
                 is_alone = len(partition.maximal_isr) == 1
                 if required_acks in {0, 1} or (required_acks < 0 and is_alone):
@@ -129,7 +130,7 @@ class Appender:
         )
         if appended is not None:
             if appended.error is None:
-                manager.wake(topic_partition)
+                self._purgatories.wake(topic_partition)
             note(topic_partition, appended)
 
     def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
@@ -175,7 +176,7 @@ class Appender:
                 self._count_refused(topic_partition, error, size)
             result = self._result(info, error)
             if result.error is None:
-                self._replica_manager.wake(topic_partition)
+                self._purgatories.wake(topic_partition)
             note(topic_partition, result)
 
         try:
@@ -246,9 +247,6 @@ class Appender:
         offset, maybe before this returns. `call` as for `append`."""
         keys = list(pending)
         wait = DelayedProduce(self._replica_manager, required_acks, pending, done)
-        manager = self._replica_manager
-        waits = (
-            manager.produce_purgatory if required_acks < 0 else manager.counted_produce_purgatory
-        )
+        waits = self._purgatories.for_produce(required_acks)
         if not waits.add(wait, keys, timeout_ms) and call is not None:
             call.when_closed(lambda: waits.abandon(wait))

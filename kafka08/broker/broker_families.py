@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
     from kafka08.broker.coordinator.offset_manager import OffsetManager
     from kafka08.broker.event_loop_monitor import EventLoopMonitor
+    from kafka08.broker.purgatories import Purgatories
     from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.cleaner import LogCleaner
@@ -229,7 +230,7 @@ def of_replicas(manager: ReplicaManager, pauses: Pauses) -> Iterator[Family]:
     shrinks, expansions = manager.isr_changes
     yield from meter(f"{REPLICAS}_isrshrinks", "Replicas put out of ISRs.", [(NO_LABELS, shrinks)])
     yield from meter(f"{REPLICAS}_isrexpands", "Replicas put into ISRs.", [(NO_LABELS, expansions)])
-    yield from of_purgatories(manager)
+    yield from of_purgatories(manager.purgatories)
     yield from of_traffic(manager, partitions, pauses)
     yield Family(
         "kafka_log_logflushstats_logflushrateandtimems",
@@ -250,9 +251,9 @@ def is_under_replicated(partition: Partition) -> bool:
     return len(partition.isr) < len(partition.replicas)
 
 
-def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
-    produce = len(manager.produce_purgatory) + len(manager.counted_produce_purgatory)
-    fetch = len(manager.fetch_purgatory) + len(manager.follower_fetch_purgatory)
+def of_purgatories(purgatories: Purgatories) -> Iterator[Family]:
+    produce = len(purgatories.produces) + len(purgatories.counted_produces)
+    fetch = len(purgatories.fetches) + len(purgatories.follower_fetches)
     # An operation leaves its watch lists as soon as it is over, so both sizes are the same.
     for name, size in (("producer", produce), ("fetch", fetch)):
         for what in ("purgatorysize", "numdelayedrequests"):
@@ -266,7 +267,7 @@ def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
                 Sample("", {"delayedOperation": "Fetch"}, fetch),
             ],
         )
-    expired = manager.produce_purgatory.expired + manager.counted_produce_purgatory.expired
+    expired = purgatories.produces.expired + purgatories.counted_produces.expired
     yield from meter(
         f"{SERVER}_delayedproducemetrics_expires",
         "Produce requests that replicas did not acknowledge in time.",
@@ -276,8 +277,8 @@ def of_purgatories(manager: ReplicaManager) -> Iterator[Family]:
         f"{SERVER}_delayedfetchmetrics_expires",
         "Fetch requests that waited for their whole time.",
         [
-            ({"fetcherType": "consumer"}, manager.fetch_purgatory.expired),
-            ({"fetcherType": "follower"}, manager.follower_fetch_purgatory.expired),
+            ({"fetcherType": "consumer"}, purgatories.fetches.expired),
+            ({"fetcherType": "follower"}, purgatories.follower_fetches.expired),
         ],
     )
 

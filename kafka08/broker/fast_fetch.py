@@ -96,6 +96,7 @@ class FastFetch:
         self._runtime = broker.runtime
         self._has_magic_1 = broker.config.level >= Level.V0_10_2
         self._replica_manager = broker.replica_manager
+        self._purgatories = broker.replica_manager.purgatories
         self._broker_id = broker.config.broker_id
         self._partitions = broker.replica_manager.by_topic_name
         self._record = broker.replica_manager.record_follower_fetches
@@ -195,7 +196,7 @@ class FastFetch:
             else:
                 link.send_response(response)
 
-        waits = self._replica_manager.follower_fetch_purgatory
+        waits = self._purgatories.follower_fetches
         wait = DelayedFollowerFetch(
             self._replica_manager,
             wanted.replica_id,
@@ -207,7 +208,7 @@ class FastFetch:
         waits.watch(wait, (), wanted.max_wait_ms)
         link.on_close = partial(waits.abandon, wait)
         if to_read:
-            self._replica_manager.wake_followers(
+            self._purgatories.wake_followers(
                 [wanted.partitions[number].topic_partition for number in to_read]
             )
 
@@ -239,10 +240,11 @@ class FastFetch:
         )
         for place, found in reads.found.items():
             starts[names[place]] = found.log_offset
-        manager = self._replica_manager
         follows = wanted.follows
-        wait = DelayedFetch(manager, starts, wanted.min_bytes, done, from_follower=follows)
-        waits = manager.follower_fetch_purgatory if follows else manager.fetch_purgatory
+        wait = DelayedFetch(
+            self._replica_manager, starts, wanted.min_bytes, done, from_follower=follows
+        )
+        waits = self._purgatories.for_fetch(from_follower=follows)
         if not reads.found:
             waits.watch(wait, names, wanted.max_wait_ms)
         elif waits.add(wait, names, wanted.max_wait_ms):

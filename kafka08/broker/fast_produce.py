@@ -60,6 +60,7 @@ class FastProduce:
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
         self._replica_manager = broker.replica_manager
+        self._purgatories = broker.replica_manager.purgatories
         self._partitions = broker.replica_manager.by_topic_name
         self._time_ms = broker.runtime.time_ms
         self.count = 0
@@ -79,10 +80,10 @@ class FastProduce:
             segment.index_last_set()
         appended = None
         if response is not None:
-            self._replica_manager.wake_fetches([one.topic_partition for one in found])
+            self._purgatories.wake_fetches([one.topic_partition for one in found])
         else:
             appended = append_remaining(found, base_offsets, unappended, acks, now_ms)
-            self._replica_manager.wake_fetches(appended.names)
+            self._purgatories.wake_fetches(appended.names)
             if len(appended.names) < len(found):
                 return Fallback(appended.results())
             response = kernel.write_produced(payload, appended.base_offsets, appended.times_ms)
@@ -117,7 +118,7 @@ class FastProduce:
             else:
                 link.send_response(response)
 
-        waits = self._replica_manager.produce_purgatory
+        waits = self._purgatories.for_produce(ALL_IN_SYNC)
         wait = DelayedProduce(self._replica_manager, ALL_IN_SYNC, pending, done)
         waits.watch(wait, list(pending), timeout_ms)
         link.on_close = partial(waits.abandon, wait)

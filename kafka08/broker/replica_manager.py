@@ -14,7 +14,7 @@ kafka.server.ReplicaManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -28,7 +28,7 @@ from kafka08.broker.leader_and_isr_codes import LEADER_AND_ISR_CODES
 from kafka08.broker.log_creator import LogCreator
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.partition import Partition
-from kafka08.broker.purgatory import KeyedPurgatory, Purgatory, SmallPurgatory
+from kafka08.broker.purgatories import Purgatories
 from kafka08.broker.replica_fetcher_manager import Followers
 from kafka08.broker.timer import Timer
 from kafka08.broker.traffic import Traffic, traffic_of
@@ -86,10 +86,7 @@ class ReplicaManager:
     """All partitions of one broker.
 
     controller_epoch   the highest seen in a controller's request; 0 at first
-    fetch_purgatory    delayed fetches of consumers by partition; a move of the HW completes them
-    follower_fetch_purgatory     delayed fetches of followers by partition; an append completes them
-    produce_purgatory  delayed produces by partition, with acks -1: a move of the HW completes them
-    counted_produce_purgatory    those with acks above 1: a follower's fetch completes them
+    purgatories        delayed fetches and produces by partition
     by_topic_name      the partitions that have a log, by topic in bytes and number
     appender           appends to them
     """
@@ -108,10 +105,7 @@ class ReplicaManager:
         self.broker_id = config.broker_id
         self.controller_epoch = 0
         self.log_manager = log_manager
-        self.fetch_purgatory: Purgatory = KeyedPurgatory(timer)
-        self.follower_fetch_purgatory: Purgatory = SmallPurgatory(timer)
-        self.produce_purgatory: Purgatory = KeyedPurgatory(timer)
-        self.counted_produce_purgatory: Purgatory = KeyedPurgatory(timer)
+        self.purgatories = Purgatories(runtime, timer)
         self.appender = Appender(self, runtime)
         self._config = config
         self._runtime = runtime
@@ -123,12 +117,10 @@ class ReplicaManager:
         )
         notifications = self.isr_change_notifications
         on_changed = None if notifications is None else notifications.record
-        self._isr_changes = IsrChanges(runtime, store, self.wake, on_changed)
+        self._isr_changes = IsrChanges(runtime, store, self.purgatories.wake, on_changed)
         self._codes = LEADER_AND_ISR_CODES[config.level]
         self._partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_name: dict[bytes, dict[int, Partition]] = {}
-        self._grown: dict[TopicPartition, None] = {}
-        """Partitions that changed in this turn, for `_complete_follower_fetches`."""
         self._listeners: dict[str, LeadershipListener] = {}
         self._state_change_lock = runtime.rlock()
         self._state_changes = 0
@@ -192,36 +184,6 @@ class ReplicaManager:
         """The numbers of ISR shrinks and expansions that this broker has begun."""
         return self._isr_changes.shrinks, self._isr_changes.expansions
 
-    def wake(self, topic_partition: TopicPartition) -> None:
-        """Complete the delayed operations that are satisfied after an append, or after a change of
-        the HW or of the leadership; those of followers at the end of this turn."""
-        self.wake_all((topic_partition,))
-
-    def wake_all(self, topic_partitions: Collection[TopicPartition]) -> None:
-        """`wake` for all of these."""
-        self.wake_fetches(topic_partitions)
-        for waits in (self.produce_purgatory, self.counted_produce_purgatory):
-            waits.check_and_complete_all(topic_partitions)
-
-    def wake_fetches(self, topic_partitions: Collection[TopicPartition]) -> None:
-        """The same after an append, which alone completes no delayed produce."""
-        if self.follower_fetch_purgatory.count:
-            self.wake_followers(topic_partitions)
-        if self.fetch_purgatory.count:
-            self.fetch_purgatory.check_and_complete_all(topic_partitions)
-
-    def wake_followers(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """The same at the end of this turn, for followers alone."""
-        if not self._grown:
-            self._runtime.call_soon(self._complete_follower_fetches)
-        self._grown.update(dict.fromkeys(topic_partitions))
-
-    def _complete_follower_fetches(self) -> None:
-        """At the end of a turn of the event loop. Each response has what all connections appended
-        in that turn; a response for each append would cost three brokers a whole Fetch each."""
-        grown, self._grown = self._grown, {}
-        self.follower_fetch_purgatory.check_and_complete_all(grown)
-
     def record_follower_fetches(
         self, partitions: list[Partition], offsets: list[int], broker_id: int
     ) -> bool:
@@ -233,14 +195,7 @@ class ReplicaManager:
         for partition in outside:
             if partition.joins_isr(broker_id):
                 self._isr_changes.begin(partition, (*partition.isr, broker_id))
-        acknowledged = 0
-        if raised:
-            if self.fetch_purgatory.count:
-                self.fetch_purgatory.check_and_complete_all(raised)
-            acknowledged = self.produce_purgatory.check_and_complete_all(raised)
-        if moved and self.counted_produce_purgatory.count:
-            acknowledged += self.counted_produce_purgatory.check_and_complete_all(moved)
-        return acknowledged > 0
+        return self.purgatories.follower_fetched(moved, raised)
 
     def shrink_isrs(self) -> None:
         """Start to remove stuck or slow followers from the ISRs. Switches."""
@@ -419,9 +374,9 @@ class ReplicaManager:
         for partition, state in states:
             partition.make_leader(leader_and_isr(state), state.replicas, now)
             state_change_log.info("Broker %d leads %s", self.broker_id, partition)
-            self.wake(partition.topic_partition)
+            self.purgatories.wake(partition.topic_partition)
             # The positions of followers are reset and come with their next fetch: request it now.
-            self.follower_fetch_purgatory.expire(partition.topic_partition)
+            self.purgatories.follower_fetches.expire(partition.topic_partition)
             listener = self._listeners.get(state.topic)
             if listener is not None:
                 listener.on_leadership(state.partition)
@@ -456,7 +411,7 @@ class ReplicaManager:
             if partition.make_follower(leader_and_isr(state), state.replicas, now):
                 moved.append((partition, leaders[state.leader]))
             state_change_log.info("Broker %d follows in %s", self.broker_id, partition)
-            self.wake(partition.topic_partition)
+            self.purgatories.wake(partition.topic_partition)
             listener = self._listeners.get(state.topic)
             if listener is not None and led:
                 listener.on_follower(state.partition)
@@ -505,7 +460,7 @@ class ReplicaManager:
         if led and listener is not None:
             listener.on_follower(topic_partition.partition)
         self.log_manager.delete(topic_partition)
-        self.wake(topic_partition)
+        self.purgatories.wake(topic_partition)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> None:
         """Apply an UpdateMetadata request; StaleControllerEpoch if the controller is outdated.
@@ -545,7 +500,7 @@ class ReplicaManager:
             state.leader_epoch,
         )
         partition.end_leadership()
-        self.wake(topic_partition)
+        self.purgatories.wake(topic_partition)
         listener = self._listeners.get(topic_partition.topic)
         if listener is not None:
             listener.on_follower(topic_partition.partition)

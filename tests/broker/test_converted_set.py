@@ -131,7 +131,7 @@ def test_parked_fetches_get_magic_0(tmp_path: Path) -> None:
     world.client.send(request_bytes(FetchRequest(-1, 1000, 1000, topics)))
     assert [] == world.client.frames()
     append(world, plain(50, base=1))
-    world.replica_manager.wake(TP)
+    world.replica_manager.purgatories.wake(TP)
     (frame,) = world.client.frames()
     assert plain(51, magic=0) in frame
 

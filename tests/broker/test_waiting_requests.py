@@ -71,7 +71,7 @@ def test_a_long_poll_is_answered_by_the_append(world: World) -> None:
     part = answered(poll, FetchRequest).topics[0].partitions[0]
     assert (0, 1) == (part.error_code, part.high_watermark)
     assert 1 == len(list(message_set.decode(part.message_set)))
-    assert 0 == len(world.replica_manager.fetch_purgatory)
+    assert 0 == len(world.replica_manager.purgatories.fetches)
 
 
 def test_a_partition_that_refuses_a_follower_does_not_hold_up_others(
@@ -130,9 +130,9 @@ def test_an_append_looks_at_its_own_partition_alone(
     wait = DelayedFetch(
         world.replica_manager, starts, 1 << 20, lambda: ended.append(True), from_follower=False
     )
-    assert not world.replica_manager.fetch_purgatory.add(wait, partitions, 1000)
+    assert not world.replica_manager.purgatories.fetches.add(wait, partitions, 1000)
     looks.clear()
-    world.replica_manager.wake(partitions[7])
+    world.replica_manager.purgatories.wake(partitions[7])
     assert [partitions[7]] == looks
     assert [] == ended
 
@@ -147,10 +147,10 @@ def test_a_long_poll_ends_when_leadership_is_lost(world: World) -> None:
 def test_a_client_that_goes_leaves_no_wait(world: World) -> None:
     """When its connection closes, a long poll is removed, however long it would wait."""
     poll = ask(world, fetch(0, wait_ms=2**31 - 1))
-    assert 1 == len(world.replica_manager.fetch_purgatory)
+    assert 1 == len(world.replica_manager.purgatories.fetches)
     poll.close()
-    assert 0 == len(world.replica_manager.fetch_purgatory)
-    assert 0 == len(world.replica_manager.produce_purgatory)
+    assert 0 == len(world.replica_manager.purgatories.fetches)
+    assert 0 == len(world.replica_manager.purgatories.produces)
 
 
 def test_consumers_wait_for_the_high_watermark_followers_for_the_log_end(

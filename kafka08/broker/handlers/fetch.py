@@ -177,15 +177,10 @@ def park(
         for topic_partition, data in reads.items()
         if data.message_set is not None
     }
-    wait = DelayedFetch(
-        broker.replica_manager,
-        starts,
-        request.min_bytes,
-        done,
-        from_follower=request.replica_id >= 0,
-    )
+    follows = request.replica_id >= 0
     manager = broker.replica_manager
-    waits = manager.follower_fetch_purgatory if request.replica_id >= 0 else manager.fetch_purgatory
+    wait = DelayedFetch(manager, starts, request.min_bytes, done, from_follower=follows)
+    waits = manager.purgatories.for_fetch(from_follower=follows)
     if not waits.add(wait, list(wanted), request.max_wait_ms):
         call.when_closed(lambda: waits.abandon(wait))
     return NoResponse.PARKED
