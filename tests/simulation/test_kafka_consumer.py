@@ -4,7 +4,7 @@ the background is found before the consumer looks."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from kafka08.admin.client import AdminClient
 from kafka08.consumer import KafkaConsumer
+from kafka08.consumer.polling.assignors import MemberSubscription, RangeAssignor
 from kafka08.consumer.polling.poller import LASTING_S
 from kafka08.errors import (
     CommitFailed,
@@ -22,6 +23,8 @@ from kafka08.errors import (
     WokenUp,
 )
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
+from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.leave_group import LeaveGroupRequest
 from kafka08.protocol.metadata import MetadataResponse, TopicMetadata
 from kafka08.simulation.cluster import BROKER_PORT, Hosts, SimBroker
@@ -316,6 +319,118 @@ def test_a_broker_that_does_not_know_the_topic_yet_moves_nothing(simulated: Simu
 
     simulated.run(test)
     assert assigned == [[A, B]]
+
+
+def test_a_seek_during_the_search_for_a_position_is_enough(simulated: Simulated) -> None:
+    """With auto.offset.reset=none, a consumer that seeks before the search has found that nothing
+    is committed reads on. The search's error was raised all the same."""
+
+    def test() -> None:
+        keys = {"enable_auto_commit": False, "auto_offset_reset": "none"}
+        with simulated.consumer(**keys) as consumer:
+            consumer.assign([A])
+            assert consumer.poll(0.0) == []
+            consumer.seek(A, 1)
+            simulated.client.sleep(1.0)
+            assert consumer.poll(1.0)[0].offset == 1
+            consumer.seek_to_beginning(A)
+            assert consumer.poll(1.0)[0].offset == 0
+
+    simulated.run(test)
+
+
+def test_a_member_that_unsubscribes_while_it_looks_for_its_coordinator_does_not_join(
+    simulated: Simulated,
+) -> None:
+    """Its JoinGroup was still sent: the group had a member that nobody knew, and gave it
+    partitions until its session ended."""
+
+    def test() -> None:
+        with simulated.consumer() as other, simulated.consumer() as consumer:
+            other.commit({A: 0})
+            consumer.subscribe(["t"])
+            consumer.poll(0.0)
+            await_search(simulated, consumer)
+            consumer.unsubscribe()
+            simulated.client.sleep(1.0)
+            assert members(other) == []
+            consumer.subscribe(["t"])
+            assert read(consumer) == [0, 1, 2, 3, 4]
+
+    simulated.run(test)
+
+
+def test_guarantee_7_close_does_not_join_again(simulated: Simulated) -> None:
+    """A member that is closed while it looks for its coordinator, in order to join again, leaves
+    the group at once. It joined first, and so waited for a member that does not poll."""
+
+    def test() -> None:
+        with simulated.consumer() as slow:
+            slow.subscribe(["t"])
+            read(slow)
+            consumer = simulated.consumer(enable_auto_commit=False)
+            consumer.subscribe(["t"])
+            while not consumer.assignment():
+                consumer.poll(0.1)
+                slow.poll(0.1)
+            assert len(members(slow)) == 2
+            consumer.subscribe(["t", "u"])
+            consumer._poller.cluster.forget_coordinator("g")
+            consumer.poll(0.0)
+            await_search(simulated, consumer)
+            began = simulated.client.monotonic()
+            consumer.close()
+            assert simulated.client.monotonic() - began < 1.0
+            assert len(members(slow)) == 1
+
+    simulated.run(test)
+
+
+def await_search(simulated: Simulated, consumer: KafkaConsumer) -> None:
+    """Until the consumer asks a broker for its coordinator."""
+    lent = consumer._poller.cluster._pool._lent
+    for _ in range(1000):
+        asked = [asks for one in lent.values() for _, asks, _ in one._in_flight]
+        if ConsumerMetadataRequest in asked:
+            return
+        simulated.client.sleep(0.0001)
+    raise AssertionError("it looks for no coordinator")
+
+
+def members(consumer: KafkaConsumer) -> list[str]:
+    """The ids of the group's members."""
+    response: Any = consumer._poller.cluster.ask_coordinator(
+        "g", lambda connection: connection.send(DescribeGroupsRequest(["g"]))
+    )
+    return [member.member_id for member in response.groups[0].members]
+
+
+class SlowAssignor(RangeAssignor):
+    """Takes half a second to describe a subscription."""
+
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self._sleep = sleep
+
+    def subscription(self, topics: Sequence[str]) -> MemberSubscription:
+        self._sleep(0.5)
+        return super().subscription(topics)
+
+
+def test_a_subscription_that_changes_while_the_member_joins(simulated: Simulated) -> None:
+    """The member joins with the subscription of now, also if its assignor or a broker was slow to
+    prepare the JoinGroup with the one before. It kept that one until a topic changed."""
+
+    def test() -> None:
+        with simulated.consumer(assignors=[SlowAssignor(simulated.client.sleep)]) as consumer:
+            consumer.commit({A: 0})
+            consumer.subscribe(["t"])
+            consumer.poll(0.2)
+            consumer.subscribe(["u"])
+            for _ in range(20):
+                consumer.poll(0.5)
+            assert consumer.assignment() == {TopicPartition("u", 0)}
+
+    simulated.run(test)
 
 
 def poll_in_vain(consumer: KafkaConsumer) -> None:

@@ -34,7 +34,6 @@ from kafka08.consumer.polling.membership import (
     Join,
     Leave,
     Membership,
-    Phase,
     Sync,
     Wait,
 )
@@ -128,6 +127,8 @@ class GroupMember:
         self._task: Task | None = None
         self._is_leaving = False
         """A LeaveGroup is in flight."""
+        self._is_superseded = False
+        """`unsubscribe` was called during the action in progress."""
         self._stopping = False
         self._stopped = runtime.event()
 
@@ -148,6 +149,7 @@ class GroupMember:
         """Leave the group soon."""
         with self._condition:
             self._membership.unsubscribe()
+            self._is_superseded = True
             self._condition.notify_all()
             connection = self._connection
         if connection is not None:
@@ -291,6 +293,7 @@ class GroupMember:
                 with self._condition:
                     action = self._due()
                     self._is_leaving = isinstance(action, Leave)
+                    self._is_superseded = False
                     if isinstance(action, Wait):
                         if self._stopping:
                             return
@@ -373,11 +376,7 @@ class GroupMember:
                     with self._condition:
                         membership.heard(heard, request.generation, self._runtime.monotonic())
         except KafkaError as error:
-            if is_retriable(error) or isinstance(error, ProtocolError | Closed):
-                self._failed(error)
-            else:
-                with self._condition:
-                    membership.refused(error)
+            self._failed(error)
         self._forget_lost_coordinator()
         self._log_outage()
         return before != (membership.phase, membership.fault)
@@ -390,13 +389,16 @@ class GroupMember:
             logger.info("[group %s] LeaveGroup failed: %s", self._membership.group, error)
 
     def _join(self) -> None:
-        is_pattern = isinstance(self._wanted(), Pattern)
+        wanted = self._wanted()
+        is_pattern = isinstance(wanted, Pattern)
         topics = self._topics(self._cluster.refresh() if is_pattern else self._cluster.metadata)
         protocols = []
         for assignor in self._assignors.values():
             metadata = self._call(assignor.name, partial(encode_subscription, assignor, topics))
             protocols.append(JoinGroupProtocol(assignor.name, metadata))
         with self._condition:
+            if self._wanted() != wanted:
+                return  # another subscription while an assignor or a broker took its time
             request = self._membership.join_request(protocols)
             self._joined_topics = topics
             self._counts = None
@@ -455,10 +457,14 @@ class GroupMember:
         return self._ask_by(lambda connection: connection.send(request, timeout_ms=timeout_ms))
 
     def _ask_by(self, ask: Callable[[Connection], Response]) -> Response:
-        """Send a request to the coordinator, once; `unsubscribe` aborts it."""
+        """Send a request to the coordinator, once; `unsubscribe` aborts it, also while the
+        coordinator is looked for: a JoinGroup would bring the member back."""
 
         def tracked(connection: Connection) -> Response:
-            self._connection = connection
+            with self._condition:
+                if self._is_superseded and not self._is_leaving:
+                    raise Closed("the member has left the group")
+                self._connection = connection
             try:
                 return ask(connection)
             finally:
@@ -470,9 +476,12 @@ class GroupMember:
 
     def _failed(self, error: KafkaError) -> None:
         with self._condition:
-            if self._membership.phase is Phase.OUTSIDE:
+            if self._is_superseded:
                 return  # `unsubscribe` aborted it
-            self._membership.failed(error, self._runtime.monotonic())
+            if is_retriable(error) or isinstance(error, ProtocolError | Closed):
+                self._membership.failed(error, self._runtime.monotonic())
+            else:
+                self._membership.refused(error)
 
     def _forget_lost_coordinator(self) -> None:
         """Look the coordinator up again after errors 15 and 16; one that is loading (14) stays."""

@@ -376,8 +376,9 @@ class Poller:
         if found is not None and found.epoch == self.partitions.epoch:
             self.partitions.found(found.positions, found.asked)
             self._note_failures(found.failures)
-            if found.error is not None:
-                raise found.error
+            error = found.error(self.partitions.missing())
+            if error is not None:
+                raise error
         missing = self.partitions.missing()
         if missing:
             self._finder.begin(missing, self.partitions.epoch)

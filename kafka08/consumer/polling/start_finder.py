@@ -45,13 +45,14 @@ class Found:
     without: list[TopicPartition] = field(default_factory=list)
     failures: dict[TopicPartition, KafkaError] = field(default_factory=dict)
 
-    @property
-    def error(self) -> NoOffsetForPartition | None:
-        """The error that the reader raises for `without`."""
-        if not self.without:
+    def error(self, missing: Mapping[TopicPartition, Start]) -> NoOffsetForPartition | None:
+        """The error that the reader raises for those `without` that it still looks for: it may have
+        sought to an offset during the search."""
+        without = [tp for tp in self.without if missing.get(tp) is self.asked[tp]]
+        if not without:
             return None
         return NoOffsetForPartition(
-            f"no committed offset for {some_of(self.without)}, and auto.offset.reset is none. "
+            f"no committed offset for {some_of(without)}, and auto.offset.reset is none. "
             "Seek to an offset, or set auto.offset.reset"
         )
 
