@@ -35,7 +35,8 @@ class LoadState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The newest record of a key. `value` None: deleted; kept only while loading."""
+    """The newest record of a key. `value` None: deleted; kept only while loading, and while an
+    earlier commit of the key waits for its acknowledgement."""
 
     log_offset: int
     value: OffsetValue | None
@@ -63,6 +64,11 @@ class _Partition:
     def entry(self, key: OffsetKey) -> Entry | None:
         group = self.groups.get(key.group)
         return None if group is None else group.entries.get(key)
+
+    def is_pending(self, key: OffsetKey) -> bool:
+        """Whether a commit of the key is in progress."""
+        group = self.groups.get(key.group)
+        return group is not None and key in group.pending
 
     def group(self, name: str) -> _Group:
         """The group, created if needed."""
@@ -126,7 +132,7 @@ class OffsetCache:
         known = found.entry(key)
         if known is not None and known.log_offset >= log_offset:
             return
-        if value is None and not found.loading:
+        if value is None and not found.loading and not found.is_pending(key):
             found.remove(key)
             return
         found.group(key.group).entries[key] = Entry(log_offset, value)
@@ -161,6 +167,7 @@ class OffsetCache:
                 pending[key] = pending.get(key, 0) + 1
 
     def end_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
+        """The commit of `keys` has failed, or was applied."""
         found = self._partitions.get(partition)
         if found is None:
             return
@@ -173,6 +180,9 @@ class OffsetCache:
                 group.pending[key] = left
             else:
                 group.pending.pop(key, None)
+                if key in found.deleted and not found.loading:
+                    found.deleted.discard(key)
+                    del group.entries[key]
                 found.forget_if_empty(key.group, group)
 
     def get(self, partition: int, key: OffsetKey) -> OffsetValue | None:
@@ -215,6 +225,13 @@ class OffsetCache:
         if found is None:
             return []
         return [key for group in found.groups.values() for key in group.entries]
+
+    def pending(self, partition: int) -> list[OffsetKey]:
+        """The keys with a commit in progress."""
+        found = self._partitions.get(partition)
+        if found is None:
+            return []
+        return [key for group in found.groups.values() for key in group.pending]
 
     def expired(
         self, partition: int, keys: Iterable[OffsetKey], now_ms: int, retention_ms: int

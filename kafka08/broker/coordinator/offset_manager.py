@@ -195,11 +195,11 @@ class OffsetManager:
         target = _target(partition)
 
         def acknowledged(result: AppendResult) -> None:
-            self._cache.end_commit(partition, stored)
             if result.error is None:
                 # 0.8: null metadata is null here until a load reads "" from the record.
                 for log_offset, (key, value) in enumerate(stored.items(), result.base_offset):
                     self._cache.apply(partition, log_offset, key, value)
+            self._cache.end_commit(partition, stored)
             appended(result)
 
         records = [
@@ -333,10 +333,12 @@ class OffsetManager:
                 self.groups.expire_groups(number)
 
     def forget_partitions(self, deleted: Collection[TopicPartition]) -> None:
-        """Delete every group's offsets of deleted partitions. Switches between turns."""
+        """Delete every group's offsets of deleted partitions, also those whose commit waits for the
+        ISR: another topic of the name would begin at them. Switches between turns."""
         gone = frozenset(deleted)
         for number in sorted(self._cache.loaded):
-            for keys in yielding_batches(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
+            known = dict.fromkeys(self._cache.keys(number) + self._cache.pending(number))
+            for keys in yielding_batches(list(known), self._runtime, KEYS_PER_TURN):
                 found = [key for key in keys if key.topic_partition in gone]
                 if found and self.state(number) is LoadState.LOADED:
                     self._append_tombstones(number, found)

@@ -259,6 +259,34 @@ def test_a_client_that_commits_old_times_loses_them_quickly(coordinator: Coordin
     assert coordinator.fetch("a", 0) == NONE
 
 
+@pytest.mark.parametrize("earlier", [None, 3])
+def test_a_commit_on_its_way_does_not_survive_its_topic(
+    tmp_path: Path, earlier: int | None
+) -> None:
+    """The offset of a deleted partition is deleted, also if its commit is acknowledged after that:
+    in the log the tombstone follows it. A topic of the same name would begin there."""
+    coordinator = Coordinator(tmp_path, api_level="0.10.2", log_cleaner_enable=False)
+    try:
+        coordinator.lead(1)
+        if earlier is not None:
+            coordinator.commit("a", 0, earlier)
+        coordinator.lead(1, isr=(1, 2))
+        tp = TopicPartition("t", 0)
+        responses: list[dict[TopicPartition, int]] = []
+        coordinator.offsets.commit("a", {tp: OffsetAndMetadata(5)}, responses.append)
+        coordinator.offsets.forget_partitions([tp])
+        end = coordinator.log(1).log_end_offset
+        coordinator.replica_manager.record_follower_fetches(
+            [coordinator.replica_manager.partition(TopicPartition(OFFSETS_TOPIC, 1))], [end], 2
+        )
+        assert responses == [{tp: 0}]
+        assert coordinator.fetch("a", 0) == NONE
+        assert len(coordinator.offsets) == 0
+        assert not coordinator.offsets.has_offsets(1, "a")
+    finally:
+        coordinator.close()
+
+
 def test_a_disk_that_fails_under_a_load_halts(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
