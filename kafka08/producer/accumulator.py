@@ -2,7 +2,7 @@
 
 All partitions share `buffer.memory`: a batch reserves batch.size of it (or the size of its single
 large record) when it is opened, and releases it when it is completed; callers block when none is
-left. There is one lock, and no I/O. Source:
+left, and get it in the order in which they came. There is one lock, and no I/O. Source:
 org.apache.kafka.clients.producer.internals.RecordAccumulator 0.8.2.2.
 """
 
@@ -122,7 +122,9 @@ class RecordAccumulator:
         which was asked for metadata."""
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._incomplete: set[RecordBatch] = set()
-        self._waiting = 0
+        self._waiting: deque[object] = deque()
+        """A token of each thread that waits for memory, in order: small records must not keep a
+        large one from ever getting its memory."""
         self._flushing = 0
         self._first = 0
         self.closed = False
@@ -249,16 +251,18 @@ class RecordAccumulator:
         return True
 
     def _await_memory(self, wanted: int, block_s: float) -> None:
-        """Wait until `wanted` bytes are free."""
-        if self._free >= wanted:
+        """Wait until `wanted` bytes are free, behind those that came before; without time to wait
+        only the bytes count."""
+        if self._free >= wanted and (block_s <= 0 or not self._waiting):
             return
         deadline = self._runtime.monotonic() + block_s
-        self._waiting += 1
+        token = object()
+        self._waiting.append(token)
         try:
             if self.sender_waits:
                 self.sender_waits = False
                 self._on_batch()  # the lack of memory may have made a queue sendable
-            while self._free < wanted:
+            while self._free < wanted or self._waiting[0] is not token:
                 left = deadline - self._runtime.monotonic()
                 if left <= 0:
                     raise BufferExhausted(
@@ -268,7 +272,9 @@ class RecordAccumulator:
                 self._freed.wait(min(left, WAIT_SECONDS_MAX))
                 self._check_open()
         finally:
-            self._waiting -= 1
+            self._waiting.remove(token)
+            if self._waiting:
+                self._freed.notify_all()  # the next one may find enough
 
     def _check_open(self) -> None:
         if self.closed:
@@ -281,7 +287,7 @@ class RecordAccumulator:
         is full or has lingered, while a thread waits for memory or in `flush`, and after `close`;
         never during its backoff."""
         found = Readiness()
-        urgent = self._waiting > 0 or self._flushing > 0 or self.closed
+        urgent = bool(self._waiting) or self._flushing > 0 or self.closed
         for queue in self._queues.values():
             if not queue.batches or (self._ordered and queue.in_flight):
                 continue
@@ -309,7 +315,7 @@ class RecordAccumulator:
 
         `magic`: the format that the broker takes, in which these queues fill their next batches.
         `takes_wrappers`: whether it takes several compressed batches in one set."""
-        urgent = self._waiting > 0 or self._flushing > 0 or self.closed
+        urgent = bool(self._waiting) or self._flushing > 0 or self.closed
         led = [q for q in self._queues.values() if q.leader == broker and q.batches]
         self._first += 1
         start = self._first % len(led) if led else 0

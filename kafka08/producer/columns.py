@@ -5,7 +5,7 @@ The only module of this package that needs pyarrow; imported on first use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -17,45 +17,64 @@ from kafka08 import kernel
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.producer.accumulator import PartitionQueue
 from kafka08.producer.batch import RecordBatch, Times
-from kafka08.producer.bulk import Bulk, by_partition, end_by_sums, queue_of
+from kafka08.producer.bulk import Bulk, by_partition, end_by_sums
 from kafka08.producer.topic_route import TopicRoute
 
 KEY, VALUE, PARTITION, TIMESTAMP = "key", "value", "partition", "timestamp"
 
 
+FindQueue = Callable[[int], PartitionQueue]
+"""Partition → its queue; raises UnknownTopicOrPartition."""
+
+
 def add_columns(
-    bulk: Bulk, route: TopicRoute, topic: str, table: Any, partition: int | None
+    bulk: Bulk, route: TopicRoute, find_queue: FindQueue, table: Any, partition: int | None
 ) -> None:
     """Send the rows of a RecordBatch or Table with a column `value` and optionally `key`,
     `partition` and `timestamp`. ValueError for other columns and for a timestamp before 1970,
-    UnknownTopicOrPartition."""
+    UnknownTopicOrPartition; no row was sent then."""
     names = set(table.schema.names)
     if VALUE not in names or names - {KEY, VALUE, PARTITION, TIMESTAMP}:
         raise ValueError(
             f"columns {', '.join(table.schema.names)}: {VALUE!r} is required, {KEY!r}, "
             f"{PARTITION!r} and {TIMESTAMP!r} are optional, no others are known"
         )
+    batches = table.to_batches() if isinstance(table, pyarrow.Table) else [table]
+    queues = {number: find_queue(number) for number in _partitions(batches, partition)}
+    for rows in batches:
+        _times(rows, bulk.now_ms)
     first = 0
-    for rows in table.to_batches() if isinstance(table, pyarrow.Table) else [table]:
+    for rows in batches:
         places = range(first, first + rows.num_rows)
         first += rows.num_rows
-        for queues, some, some_places in _by_queue(rows, places, route, topic, partition):
-            _add_rows(bulk, queues, some, some_places)
+        for some_queues, some, some_places in _by_queue(rows, places, route, queues, partition):
+            _add_rows(bulk, some_queues, some, some_places)
+
+
+def _partitions(batches: Sequence[Any], partition: int | None) -> list[int]:
+    """The partitions that the caller names."""
+    if partition is not None:
+        return [partition]
+    columns = [rows.column(PARTITION) for rows in batches if PARTITION in rows.schema.names]
+    return sorted({n for some in columns for n in pyarrow.compute.unique(some).to_pylist()})
 
 
 def _by_queue(
-    rows: Any, places: range, route: TopicRoute, topic: str, partition: int | None
+    rows: Any,
+    places: range,
+    route: TopicRoute,
+    named: Mapping[int, PartitionQueue],
+    partition: int | None,
 ) -> Iterator[tuple[Iterator[PartitionQueue], Any, Sequence[int]]]:
     """Rows with their queues and their positions in the call."""
     if partition is not None:
-        yield repeat(queue_of(route, topic, partition)), rows, places
+        yield repeat(named[partition]), rows, places
         return
     if PARTITION in rows.schema.names:
         numbers = rows.column(PARTITION)
         for number in sorted(pyarrow.compute.unique(numbers).to_pylist()):
             chosen = pyarrow.compute.indices_nonzero(pyarrow.compute.equal(numbers, number))
-            queue = queue_of(route, topic, number)
-            yield repeat(queue), rows.take(chosen), [places[i] for i in chosen.to_pylist()]
+            yield repeat(named[number]), rows.take(chosen), [places[i] for i in chosen.to_pylist()]
         return
     if KEY in rows.schema.names:
         keys = rows.column(KEY).cast(pyarrow.binary()).to_pylist()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -89,7 +90,6 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         )
         self._runtime = runtime
         self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
-        self._memory_block_s = config.memory_block_s
         self._routes: dict[str, TopicRoute] = {}
         plain_routes = self._routes if self._is_plain else {}
         super().__init__(plain_routes, self._send_converted, self._append)
@@ -166,11 +166,12 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             """Accept `record` for sending. `callback(metadata, error)` is called in the sender's
             thread with its result, in order within a partition.
 
-            Waits up to max.block.ms for the topic's metadata, and as long for memory. Every error
-            of Kafka goes to the future and to the callback: BufferExhausted, RecordTooLarge, an
-            unknown topic, errors of brokers. It raises ProducerClosed, TypeError for a key or value
-            that is not bytes (or a topic that is not text), ValueError for a timestamp before 1970,
-            and errors of a serializer or the partitioner.
+            Waits up to max.block.ms for the topic's metadata, and as long for memory; not at all in
+            a callback. Every error of Kafka goes to the future and to the callback:
+            BufferExhausted, RecordTooLarge, an unknown topic, errors of brokers. It raises
+            ProducerClosed, TypeError for a key or value that is not bytes (or a topic that is not
+            text), ValueError for a timestamp before 1970, and errors of a serializer or the
+            partitioner.
             """
 
     def send_many(
@@ -184,7 +185,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
     ) -> BatchFuture:
         """Accept many records of one topic, as `send` does for each of them, several times as fast.
         Records without a key go to one partition per batch, not in turn. `timestamps` has one, or
-        None, for each record. Raises what `send` raises; no record was accepted then."""
+        None, for each record. Raises what `send` raises; no record was accepted then, unless it
+        is an error of your serializer, interceptor or partitioner."""
         for name, column in (("keys", keys), ("timestamps", timestamps)):
             if column is not None and len(column) != len(values):
                 raise ValueError(f"{len(column)} {name} for {len(values)} values")
@@ -205,7 +207,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         try:
             route = self._await_route(topic)
             if partition is not None:
-                queue = queue_of(route, topic, partition)
+                queue = self._queue_of(route, topic, partition)
                 bulk.add_values(repeat(queue), some_keys, some_values, timestamps=times)
             elif some_keys is None:
                 bulk.add_values(route.turns, None, some_values, timestamps=times)
@@ -229,7 +231,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         bulk = self._bulk()
         try:
             route = self._await_route(topic)
-            add_columns(bulk, route, topic, table, partition)
+            add_columns(bulk, route, partial(self._queue_of, route, topic), table, partition)
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
             return failed_call(topic, partition, range(table.num_rows), error)
         return BatchFuture(bulk.stretches)
@@ -237,7 +239,9 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
     def flush(self, timeout: float | None = None) -> None:
         """Send all records accepted before this call now, and wait for their results, which the
         futures have: failed records raise nothing here. TimeoutError after `timeout` seconds; None:
-        no limit."""
+        no limit. RuntimeError in a callback, which would wait for itself."""
+        if self._sender.is_current:
+            raise RuntimeError("a callback must not flush: its thread sends the records")
         waiting = self._accumulator.begin_flush()
         try:
             self._network.wake_up()
@@ -310,10 +314,30 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 topic, key, key_bytes, value, value_bytes, route.partitions
             )
         if partition is not None:
-            return queue_of(route, topic, partition)
+            return self._queue_of(route, topic, partition)
         if key_bytes is None:
             return next(route.turns)
         return route.queues[partition_for_key(key_bytes, len(route.queues))]
+
+    def _queue_of(self, route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
+        """The queue of a partition; asks for new metadata once if the topic has no such partition,
+        for it may have grown. UnknownTopicOrPartition."""
+        try:
+            return queue_of(route, topic, partition)
+        except UnknownTopicOrPartition:
+            self._refresh(topic)
+            return queue_of(self._routes[topic], topic, partition)
+
+    def _refresh(self, topic: str) -> None:
+        """Wait for new metadata, up to max.block.ms. ProducerClosed."""
+        deadline = self._runtime.monotonic() + self._metadata_block_s()
+        with self._metadata.awaited(topic) as version:
+            left = self._metadata_block_s()
+            while left > 0 and self._metadata.version == version:
+                self._check_open()
+                self._network.wake_up()
+                self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
+                left = deadline - self._runtime.monotonic()
 
     def _append(
         self,
@@ -332,7 +356,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             return failed(queue.tp, too_large(stored_size, self._record_bytes_max), callback)
         try:
             return self._accumulator.append(
-                queue, key, value, size, callback, timestamp, self._memory_block_s
+                queue, key, value, size, callback, timestamp, self._memory_block_s()
             )
         except BufferExhausted as error:
             return failed(queue.tp, error, callback)
@@ -359,7 +383,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             self._accumulator,
             batch_bytes=bulk_batch_bytes(self.config),
             record_bytes_max=self._record_bytes_max,
-            block_s=self._memory_block_s,
+            block_s=self._memory_block_s(),
             now_ms=self._runtime.time_ms(),
         )
 
@@ -381,10 +405,10 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
     def _awaited_route(self, topic: str, version: int) -> TopicRoute:
         """The route of `topic` as soon as a response after `version` has it."""
-        deadline = self._runtime.monotonic() + self.config.metadata_block_s
+        block_s = self._metadata_block_s()
+        deadline = self._runtime.monotonic() + block_s
         while True:
-            if self._accumulator.closed:
-                raise ProducerClosed("the producer is closed")
+            self._check_open()
             self._network.wake_up()
             left = deadline - self._runtime.monotonic()
             is_updated = self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
@@ -397,12 +421,26 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
             if left <= 0:
                 raise RequestTimeout(
-                    f"no metadata of topic {topic} within "
-                    f"{self.config.metadata_block_s * 1000:.0f} ms: "
+                    f"no metadata of topic {topic} within {block_s * 1000:.0f} ms: "
                     + (self._no_response() if info is None else f"the last error was {info.error}")
                 )
 
+    def _check_open(self) -> None:
+        if self._accumulator.closed:
+            raise ProducerClosed("the producer is closed")
+
+    def _metadata_block_s(self) -> float:
+        """How long a call may wait for metadata: not at all in a callback, for that would hold up
+        the thread that gets it."""
+        return 0.0 if self._sender.is_current else self.config.metadata_block_s
+
+    def _memory_block_s(self) -> float:
+        """The same for memory."""
+        return 0.0 if self._sender.is_current else self.config.memory_block_s
+
     def _no_response(self) -> str:
+        if self._sender.is_current:
+            return "a callback cannot wait for it; call partitions_for before"
         asked = some_of([f"{host}:{port}" for host, port in self._metadata.addresses])
         return f"no broker responded at {asked}; check bootstrap.servers, and that one runs there"
 

@@ -82,6 +82,21 @@ def test_a_column_chooses_partitions(cluster: TcpCluster) -> None:
     assert cluster.messages(TopicPartition("t", 1))[: len(ones)] == ones
 
 
+@pytest.mark.parametrize(
+    ("column", "bad", "error"),
+    [("partition", 7, UnknownTopicOrPartition), ("timestamp", -5, ValueError)],
+)
+def test_a_table_is_sent_whole_or_not_at_all(
+    cluster: TcpCluster, column: str, bad: int, error: type[Exception]
+) -> None:
+    """If a later row names no partition of the topic, or has an impossible time, no row is sent:
+    the caller may send the table again. The batches before that row were sent."""
+    rows = [pyarrow.record_batch({"value": ["a"], column: [number]}) for number in (0, bad)]
+    with producer_on(cluster) as producer, pytest.raises(error):
+        producer.send_columns("t", pyarrow.Table.from_batches(rows)).result(SECONDS)
+    assert all(cluster.messages(TopicPartition("t", partition)) == [] for partition in (0, 1))
+
+
 def test_impossible_columns_are_refused(cluster: TcpCluster) -> None:
     """Other columns than value, key and partition are refused, and so are unknown partitions and a
     producer with a serializer."""
