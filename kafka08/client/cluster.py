@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, TypeVar
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
@@ -45,6 +45,7 @@ from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
+from kafka08.runtime.transport import Address
 from kafka08.structs import Broker, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -95,6 +96,9 @@ class ClusterClient:
         """Re-entrant for signal handlers, like the pool's."""
         self._metadata = ClusterMetadata()
         self._coordinators: dict[str, Broker] = {}
+        self._failed: set[Address] = set()
+        """Brokers whose last request or connection failed. Where any broker will do, they are asked
+        last: one that vanished silently takes 10 s, the session of a group member."""
         self.is_reached = False
         self._warned: dict[str, float] = {}
         """Text of a warning → when it was logged."""
@@ -201,7 +205,7 @@ class ClusterClient:
         def attempt() -> R:
             broker = self.coordinator(group, tries=search_tries)
             try:
-                with self.connection(broker) as connection:
+                with self._noting(broker), self.connection(broker) as connection:
                     return ask(connection)
             except (*PASSING, ProtocolError, *LOST_COORDINATOR):
                 self.forget_coordinator(group)
@@ -226,17 +230,19 @@ class ClusterClient:
             return connection.send(request)
 
     def ask_any(self, request: Request) -> Response:
-        """The response of any broker: all known ones are tried once, in random order.
+        """The response of any broker: all known ones are tried once, in random order, those that
+        failed last time behind the others.
 
         NoBrokersAvailable has the error of each of them.
         """
         return next(self._responses(request))
 
     def _responses(self, request: Request) -> Iterator[Response]:
-        """The responses of known brokers, in random order; NoBrokersAvailable if none responds."""
+        """The responses of known brokers, as for `ask_any`; NoBrokersAvailable if none responds."""
         addresses = {(broker.host, broker.port) for broker in self._metadata.brokers.values()}
         candidates = sorted(addresses.union(self._bootstrap))
         self._runtime.random.shuffle(candidates)
+        candidates.sort(key=self._failed.__contains__)
         failures = []
         kind: type[NoBrokersAvailable] = NoBrokerSaysVersions
         for host, port in candidates:
@@ -248,11 +254,13 @@ class ClusterClient:
             except (ClientError, ProtocolError) as error:
                 if self._pool.is_closed:
                     raise Closed("the client is closed") from error
+                self._failed.add((host, port))
                 self._warn(f"{type(request).__name__} to {host}:{port} failed: {error}")
                 failures.append(f"{host}:{port}: {error}")
                 if not isinstance(error, NoApiVersions):
                     kind = NoBrokersAvailable
             else:
+                self._failed.discard((host, port))
                 self.is_reached = True
                 yield response
         if len(failures) == len(candidates):
@@ -298,7 +306,7 @@ class ClusterClient:
             failures: dict[TopicPartition, KafkaError] = {}
             for broker, of_broker in self._by_leader(open_, failures).items():
                 try:
-                    with self.connection(broker) as connection:
+                    with self._noting(broker), self.connection(broker) as connection:
                         outcomes = ask(connection, of_broker)
                 except KafkaError as error:
                     failures.update(dict.fromkeys(of_broker, error))
@@ -321,6 +329,16 @@ class ClusterClient:
             before_next=lambda error: self._refresh_after(error, open_),
         )
         return results
+
+    @contextmanager
+    def _noting(self, broker: Broker) -> Iterator[None]:
+        """Note whether the block fails to reach the broker."""
+        try:
+            yield
+        except PASSING:
+            self._failed.add((broker.host, broker.port))
+            raise
+        self._failed.discard((broker.host, broker.port))
 
     def close(self) -> None:
         """Close every connection; threads that wait on one get ConnectionFailed or Closed."""

@@ -14,6 +14,7 @@ from kafka08.client.retry import RetryPolicy
 from kafka08.errors import (
     ApiError,
     Closed,
+    ConnectionFailed,
     ConsumerCoordinatorNotAvailable,
     InvalidTopic,
     LeaderNotAvailable,
@@ -21,6 +22,7 @@ from kafka08.errors import (
     NotCoordinatorForConsumer,
     NotLeaderForPartition,
     OffsetOutOfRange,
+    RequestTimeout,
     UnknownTopicOrPartition,
     error_of,
 )
@@ -288,6 +290,29 @@ def test_a_coordinator_that_moved_is_looked_up_again(
 
     assert client.ask_coordinator("g", ask) == "done"
     assert asked == [f"b1:{PORT}", f"b2:{PORT}"]
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_broker_that_did_not_respond_is_asked_last(
+    cluster: FakeCluster, client: ClusterClient, number: int
+) -> None:
+    """The next coordinator is not looked for at the one that just failed, as long as another broker
+    responds: a machine that vanished costs a timeout each time, and a member its session."""
+    client.brokers()
+    failing = [RequestTimeout("no response"), ConnectionFailed("lost")][number % 2]
+
+    def ask(_: Connection) -> None:
+        raise failing
+
+    with pytest.raises(type(failing)):
+        client.ask_coordinator("g", ask, policy=RetryPolicy(tries=1))
+    for _ in range(4):
+        client.coordinator("g")
+        client.forget_coordinator("g")
+        client.refresh()
+    assert {address for address, _ in cluster.network.asked[2:]} == {("b2", PORT)}
+    cluster.down(2)
+    assert client.coordinator("g") == Broker(1, "b1", PORT)
 
 
 def test_a_closed_client_says_so(client: ClusterClient) -> None:

@@ -1,4 +1,4 @@
-"""A KafkaConsumer and one broker on simulated time: minutes pass in a moment, and what is found in
+"""A KafkaConsumer and its brokers on simulated time: minutes pass in a moment, and what is found in
 the background is found before the consumer looks."""
 
 from __future__ import annotations
@@ -50,16 +50,20 @@ BROKER = {
 
 
 class Simulated:
-    """The broker, and a client process in which a test runs. The topic `t` has two partitions, the
-    first of them MESSAGES messages."""
+    """The brokers, and a client process in which a test runs. The topic `t` has two partitions on
+    all of them, the first with MESSAGES messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, brokers: int = 1) -> None:
         self.scheduler = Scheduler(Random(1), Trace(), disorder=0.0)
         network = Network(self.scheduler, Random(1), NetworkSettings())
         self.zookeeper = SimZooKeeper(network, Server())
         self.hosts = Hosts("test", World(network, self.zookeeper, 0.001), lambda: (0, 0.0))
-        self.broker = SimBroker(self.hosts, 1, BROKER, loses_writes=False)
-        self.bootstrap = f"{self.broker.host}:{BROKER_PORT}"
+        self.brokers = [
+            SimBroker(self.hosts, number, BROKER, loses_writes=False)
+            for number in range(1, brokers + 1)
+        ]
+        self.broker = self.brokers[0]
+        self.bootstrap = ",".join(f"{broker.host}:{BROKER_PORT}" for broker in self.brokers)
         self.client = self.hosts.client("client")
 
     def run(self, test: Callable[[], object]) -> None:
@@ -96,25 +100,33 @@ class Simulated:
         self.hosts.kill(self.broker.process, silently=silently)
 
     def _set_up(self) -> None:
-        self.broker.start()
-        while not self._is_registered():
+        for broker in self.brokers:
+            broker.start()
+        while not self._are_registered():
             self.client.sleep(0.1)
         with AdminClient(ADDRESS, runtime=self.client) as admin:
-            admin.create_topic("t", 2, 1)
+            admin.create_topic("t", 2, len(self.brokers))
             admin.await_leaders("t")
         config = KafkaProducerConfig(bootstrap_servers=self.bootstrap, acks="all", retries=100)
         with KafkaProducer(config, runtime=self.client) as producer:
             for _ in range(MESSAGES):
                 producer.send(ProducerRecord("t", b"v", partition=0))
 
-    def _is_registered(self) -> bool:
+    def _are_registered(self) -> bool:
         ids = self.zookeeper.server.find("/brokers/ids")
-        return ids is not None and bool(ids.children)
+        return ids is not None and len(ids.children) == len(self.brokers)
 
 
 @pytest.fixture
 def simulated() -> Iterator[Simulated]:
     simulated = Simulated()
+    yield simulated
+    simulated.hosts.discard()
+
+
+@pytest.fixture
+def three_brokers() -> Iterator[Simulated]:
+    simulated = Simulated(3)
     yield simulated
     simulated.hosts.discard()
 
@@ -431,6 +443,35 @@ def test_a_subscription_that_changes_while_the_member_joins(simulated: Simulated
             assert consumer.assignment() == {TopicPartition("u", 0)}
 
     simulated.run(test)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_coordinator_that_vanishes_costs_no_rebalance(
+    three_brokers: Simulated, seed: int
+) -> None:
+    """A member keeps its partitions when the coordinator's machine is gone without a word: the
+    member asks another broker for the next coordinator. It asked the same one again in 12 of 30
+    runs, waited for its timeout once more, and had lost its session at the next one."""
+    revoked: list[TopicPartition] = []
+
+    def test() -> None:
+        three_brokers.client.random.seed(seed)
+        keys = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 3000}
+        with three_brokers.consumer(enable_auto_commit=False, **keys) as consumer:
+            consumer.subscribe(["t"], on_revoked=revoked.extend)
+            while not consumer.assignment():
+                consumer.poll(0.5)
+            vanishing = consumer._poller.cluster.coordinator("g").host
+            for broker in three_brokers.brokers:
+                if broker.host == vanishing:
+                    assert broker.process is not None
+                    three_brokers.hosts.kill(broker.process, silently=True)
+            for _ in range(60):
+                poll_patiently(consumer)
+            assert consumer.assignment() == {A, B}
+
+    three_brokers.run(test)
+    assert revoked == []
 
 
 def poll_in_vain(consumer: KafkaConsumer) -> None:
