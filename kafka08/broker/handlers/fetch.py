@@ -140,19 +140,19 @@ def record_positions(
         partition = broker.replica_manager.partition(topic_partition)
         try:
             partition.check_replica(replica_id, offset)
+        except UnknownError as error:
+            report(error, topic_partition, offset, call)
+            reads[topic_partition] = without_set(topic_partition, error)
+            continue
+        try:
             partition.check_connection(call.connection)
-        except (UnknownError, NotLeaderForPartition) as error:
-            if isinstance(error, NotLeaderForPartition):
-                refused.add(topic_partition, error)
-            else:
-                report(error, topic_partition, offset, call)
-            reads[topic_partition] = PartitionData(
-                topic_partition.partition, error.code, NO_HIGH_WATERMARK, None
-            )
-        else:
-            if data.message_set is not None:
-                replicas.append(partition)
-                offsets.append(offset)
+        except NotLeaderForPartition as error:
+            refused.add(topic_partition, error)
+            reads[topic_partition] = without_set(topic_partition, error)
+            continue
+        if data.message_set is not None:
+            replicas.append(partition)
+            offsets.append(offset)
     log_refused(refused, call)
     broker.replica_manager.record_follower_fetches(replicas, offsets, replica_id)
 
@@ -251,15 +251,17 @@ def read_all(
                 report(failure, topic_partition, partition.offset, call)
             if (known := broker.replica_manager.find(topic_partition)) is not None:
                 known.count_unread(failure)
-            reads[topic_partition] = PartitionData(
-                topic_partition.partition, code_of(failure), NO_HIGH_WATERMARK, None
-            )
+            reads[topic_partition] = without_set(topic_partition, failure)
         else:
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, 0, high_watermark, found
             )
     log_refused(refused, call)
     return reads
+
+
+def without_set(topic_partition: TopicPartition, error: Exception) -> PartitionData[LogSlice]:
+    return PartitionData(topic_partition.partition, code_of(error), NO_HIGH_WATERMARK, None)
 
 
 def log_refused(refused: GroupedErrors, call: Call) -> None:
