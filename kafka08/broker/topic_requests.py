@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kafka08.assignment import Racks, RandomSource, assign_replicas
+from kafka08.broker.topic_config_texts import text_of_refusal
 from kafka08.errors import (
     ConfigError,
     InvalidConfig,
@@ -44,7 +45,7 @@ def overrides_of(wanted: NewTopic) -> dict[str, str]:
     try:
         parse_topic_config(overrides, LEVEL)
     except ConfigError as error:
-        raise UnknownError(str(error)) from None
+        raise UnknownError(text_of_refusal(overrides) or str(error)) from None
     return overrides
 
 
@@ -95,4 +96,15 @@ def check_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         raise InvalidReplicaAssignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) < len(replicas) for replicas in assignment.values()):
-        raise InvalidReplicaAssignment(f"Duplicate replica assignment found: {dict(assignment)}")
+        raise InvalidReplicaAssignment(
+            f"Duplicate replica assignment found: {scala_map(assignment)}"
+        )
+
+
+def scala_map(assignment: Mapping[int, Sequence[int]]) -> str:
+    """As Scala shows it, but in the order of the partitions."""
+    items = (
+        f"{partition} -> ArrayBuffer({', '.join(map(str, replicas))})"
+        for partition, replicas in sorted(assignment.items())
+    )
+    return f"Map({', '.join(items)})"

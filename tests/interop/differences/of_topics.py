@@ -103,7 +103,14 @@ ODD_TOPICS = {
             ("cleanup.policy", "Compact"),
             ("cleanup.policy", "nosuch"),
             ("cleanup.policy", ""),
+            ("cleanup.policy", " compact , x,y"),
+            ("cleanup.policy", "compact,"),
             ("segment.bytes", "13"),
+            ("segment.bytes", " +13 "),
+            ("segment.bytes", "1_3"),
+            ("segment.index.bytes", "-1"),
+            ("file.delete.delay.ms", "2147483648"),
+            ("file.delete.delay.ms", "9223372036854775808"),
             ("segment.bytes", "14"),
             ("segment.bytes", "2147483648"),
             ("min.insync.replicas", "0"),
@@ -111,6 +118,12 @@ ODD_TOPICS = {
             ("compression.type", "snappy"),
             ("min.cleanable.dirty.ratio", "1.1"),
             ("min.cleanable.dirty.ratio", "1"),
+            ("min.cleanable.dirty.ratio", "2"),
+            ("min.cleanable.dirty.ratio", "-1e-5"),
+            ("min.cleanable.dirty.ratio", "123456789"),
+            ("min.cleanable.dirty.ratio", "1e400"),
+            ("min.cleanable.dirty.ratio", "inf"),
+            ("min.cleanable.dirty.ratio", ""),
             ("unclean.leader.election.enable", "yes"),
             ("unclean.leader.election.enable", "TRUE"),
             ("preallocate", "1"),
@@ -121,10 +134,18 @@ ODD_TOPICS = {
             ("message.timestamp.difference.max.ms", "-1"),
             ("leader.replication.throttled.replicas", "*"),
             ("leader.replication.throttled.replicas", "x"),
+            ("follower.replication.throttled.replicas", "0:1 , x,,1:1"),
             ("leader.replication.throttled.replicas", "0:1,1:1"),
         )
     },
     "bad key and bad value": new_topic(NEW, 1, 1, (), (("nosuch", "1"), ("retention.ms", "x"))),
+    "bad values": new_topic(
+        NEW,
+        1,
+        1,
+        (),
+        tuple((key, "-1") for key in ("flush.ms", "segment.ms", "segment.bytes", "preallocate")),
+    ),
     "key twice": new_topic(NEW, 1, 1, (), (("retention.ms", "1"), ("retention.ms", "x"))),
     "bad name and bad key": new_topic("a b", 1, 1, (), (("nosuch", "1"),)),
     "bad name and no partitions": new_topic("a b", 0, 1),
@@ -134,20 +155,11 @@ ODD_TOPICS = {
 }
 
 
-OWN_WORDS = ("assigned twice",)
-UNKNOWN = b"\xff\xff"
-HEAD = 4 + 4 + 2 + len(NEW)
-"""The position of the error code in a response about NEW."""
-
-
 @sequence("CreateTopics 1, one topic, validated only", since=Level.V0_10_2)
 def _(talk: Talk) -> None:
     talk.ask(metadata(1, "to_collide"), "made")
     for label, one in ODD_TOPICS.items():
-        found = talk.ask(create_topics(1, one, validate_only=1), label)
-        if label in OWN_WORDS or found[HEAD : HEAD + 2] == UNKNOWN:
-            # Both refuse it, ours in its own words.
-            talk.lines[-1] = f"{label}: {found[: HEAD + 2]!r}"
+        talk.ask(create_topics(1, one, validate_only=1), label)
 
 
 @sequence("CreateTopics 0, one topic that cannot be made", since=Level.V0_10_2)
