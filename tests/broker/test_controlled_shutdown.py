@@ -11,7 +11,7 @@ import pytest
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
-from kafka08.errors import SessionLost, ZooKeeperError
+from kafka08.errors import SessionLost, StaleControllerEpoch, ZooKeeperError
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.structs import TopicPartition
 from tests.broker.fake_runtime import FakeRuntime
@@ -44,6 +44,20 @@ def test_tries_end_with_the_session(may_have_session: bool, error: Exception, tr
     )
     assert not request_controlled_shutdown(config, runtime, store)
     assert len(asked) == tries
+
+
+@pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", 11), ("0.10.2", 11)])
+def test_a_broker_that_is_not_the_controller_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, code: int
+) -> None:
+    """With the code of ControllerMovedException from 0.9 on, as the JVM's brokers."""
+    world = World(tmp_path, api_level=level)
+
+    def controlled_shutdown(*_: object) -> set[TopicPartition]:
+        raise StaleControllerEpoch("Controller moved to another broker")
+
+    monkeypatch.setattr(world.controller, "controlled_shutdown", controlled_shutdown)
+    assert code == Client(world).call(ControlledShutdownRequest(1)).error_code
 
 
 def test_the_controller_may_ask_whether_the_sender_still_waits(

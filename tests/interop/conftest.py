@@ -15,6 +15,7 @@ from tests.interop.jvm import JvmKafka, require_jvm
 
 HERE = Path(__file__).parent
 LATER_RELEASES = {
+    "test_cluster_differences_on_jvm",
     "test_configurations_on_jvm",
     "test_deleted_directories_on_jvm",
     "test_differences_on_jvm",
@@ -25,6 +26,7 @@ LATER_RELEASES = {
     "test_group_tools",
     "test_kafka_consumer_on_jvm",
     "test_layouts_on_jvm",
+    "test_leader_again_on_jvm",
     "test_levels_on_jvm",
     "test_log_directories_0_10",
     "test_logs_on_jvm",

@@ -17,6 +17,6 @@ leader_selectors, leader_balance, request_batch                               pu
 
 from __future__ import annotations
 
-from kafka08.broker.controller.controller import Controller, NotController
+from kafka08.broker.controller.controller import Controller
 
-__all__ = ["Controller", "NotController"]
+__all__ = ["Controller"]

@@ -22,6 +22,7 @@ from kafka08.errors import (
     KafkaError,
     NodeExists,
     RequestTimedOut,
+    StaleControllerEpoch,
     UnknownError,
 )
 from kafka08.runtime import BrokerRuntime, Greenlet
@@ -36,10 +37,6 @@ logger = logging.getLogger(__name__)
 FIRST_EPOCH: Final = 1
 RETRY_SECONDS: Final = 1.0
 """Pause after a failure, before the next election."""
-
-
-class NotController(KafkaError):
-    """A request for the controller reached another broker."""
 
 
 class Event(NamedTuple):
@@ -123,13 +120,15 @@ class Controller:
         self, broker_id: int, is_abandoned: Callable[[], bool] = lambda: False
     ) -> set[TopicPartition]:
         """Move the leadership of a broker that shuts down; returns the partitions with several
-        replicas that it still leads. NotController if this broker is not the controller,
+        replicas that it still leads. StaleControllerEpoch if this broker is not the controller,
         BrokerNotAvailable for an unknown broker, for one that registers again while the request
         waits in the event queue, and if the request `is_abandoned` when its turn comes;
         RequestTimedOut if the controller is too busy, UnknownError after an unexpected failure."""
         finished = self._runtime.event()
         registered = self._registration(broker_id)
-        outcome: set[TopicPartition] | Exception = NotController("The controller was stopped")
+        outcome: set[TopicPartition] | Exception = StaleControllerEpoch(
+            "The controller was stopped"
+        )
 
         def act() -> None:
             nonlocal outcome
@@ -140,7 +139,7 @@ class Controller:
                 if is_abandoned():
                     raise BrokerNotAvailable(f"Broker id {broker_id} waits for no response.")
                 outcome = self._shut_down(broker_id)
-            except (BrokerNotAvailable, NotController) as refusal:
+            except (BrokerNotAvailable, StaleControllerEpoch) as refusal:
                 outcome = refusal
             except Exception as error:
                 outcome = error
@@ -162,7 +161,10 @@ class Controller:
 
     def _shut_down(self, broker_id: int) -> set[TopicPartition]:
         if self._term is None:
-            raise NotController("Controller moved to another broker. Aborting controlled shutdown")
+            # The code of 0.9's ControllerMovedException.
+            raise StaleControllerEpoch(
+                "Controller moved to another broker. Aborting controlled shutdown"
+            )
         logger.info("%s Shutting down broker %d", self._prefix, broker_id)
         return self._term.shut_down(broker_id)
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from kafka08.broker.controller import NotController
 from kafka08.broker.controller.term import Term
-from kafka08.errors import BrokerNotAvailable, UnknownError
+from kafka08.errors import BrokerNotAvailable, StaleControllerEpoch, UnknownError
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
@@ -497,7 +496,7 @@ class TestControlledShutdown:
         """A broker that is not the controller refuses the request."""
         cluster.active_controller(1)
         other = cluster.controller(2)
-        with pytest.raises(NotController):
+        with pytest.raises(StaleControllerEpoch):
             other.controlled_shutdown(1)
 
     def test_an_unexpected_failure_is_not_success(

@@ -132,7 +132,7 @@ class Pair:
                 "the coordinator",
             )
 
-    def run(self, sequence: Sequence) -> Transcripts:
+    def run(self, sequence: Sequence[Talk]) -> Transcripts:
         """What each of them answers to the same requests."""
         ports = (self.jvm.port, self.ours.port)
         found = Transcripts(*(self._run(sequence, port) for port in ports))
@@ -155,7 +155,7 @@ class Pair:
                     version = 2 if self.level >= Level.V0_10_2 else 0
                     (jvm if ends[0] < ends[1] else ours).ask(produce(version, (topic, [pad])))
 
-    def _run(self, sequence: Sequence, port: int) -> list[str]:
+    def _run(self, sequence: Sequence[Talk], port: int) -> list[str]:
         masks = {pack(">i", port): b"PORT"}
         cluster_id = (
             self._stores[port].cluster_id(lambda: "none") if self.level >= Level.V0_10_2 else None

@@ -5,29 +5,53 @@ def _(talk: Talk) -> None:
     talk.ask(frame)
 
 ask("a name", frame)                         # a sequence of one request
+
+@cluster_sequence("a name")                  # with two brokers
+def _(talks: Talks) -> None:
+    talks[2].ask(frame)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from enum import IntEnum
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from kafka08.levels import NEWEST, Level
-from tests.interop.differences.talk import Talk
+from tests.interop.differences.talk import Talk, Talks
 
-Script = Callable[[Talk], object]
+T = TypeVar("T", Talk, Talks)
 
 
-class Sequence(NamedTuple):
+class Stage(IntEnum):
+    """What has happened to both clusters before a sequence. There is no way back."""
+
+    BOTH_LEAD = 0
+    """Brokers 1 and 2 lead the partitions that they are preferred for; 1 is the controller."""
+    TWO_STOPS = 1
+    """The controller may have been asked for a controlled shutdown of broker 2."""
+    ONE_LEADS = 2
+    """Broker 2 was killed, and its session has expired."""
+    ODD_CONTROLLER = 3
+    """Requests as of the present controller may have been sent by hand."""
+
+
+class Sequence(NamedTuple, Generic[T]):
     """`departs`: the levels at which ours differs on purpose, as docs/compatibility.md says."""
 
     name: str
-    script: Script
+    script: Callable[[T], object]
     levels: tuple[Level, ...]
     departs: tuple[Level, ...]
+    stage: Stage = Stage.BOTH_LEAD
 
 
-SEQUENCES: Final[dict[str, Sequence]] = {}
+SEQUENCES: Final[dict[str, Sequence[Talk]]] = {}
+CLUSTER_SEQUENCES: Final[dict[str, Sequence[Talks]]] = {}
+
+
+def levels_between(since: Level, until: Level) -> tuple[Level, ...]:
+    return tuple(level for level in Level if since <= level <= until)
 
 
 def sequence(
@@ -36,13 +60,12 @@ def sequence(
     since: Level = Level.V0_8_2,
     until: Level = NEWEST,
     departs: tuple[Level, ...] = (),
-) -> Callable[[Script], Script]:
-    """Declares a sequence for the levels from `since` to `until`."""
+) -> Callable[[Callable[[Talk], object]], Callable[[Talk], object]]:
+    """Declares a sequence with one broker, for the levels from `since` to `until`."""
 
-    def declare(script: Script) -> Script:
+    def declare(script: Callable[[Talk], object]) -> Callable[[Talk], object]:
         assert name not in SEQUENCES, name
-        levels = tuple(level for level in Level if since <= level <= until)
-        SEQUENCES[name] = Sequence(name, script, levels, departs)
+        SEQUENCES[name] = Sequence(name, script, levels_between(since, until), departs)
         return script
 
     return declare
@@ -60,3 +83,22 @@ def ask(
     """Declares a sequence of one request."""
     declare = sequence(name, since=since, until=until, departs=departs)
     declare(lambda talk: talk.ask(frame, is_silent=is_silent))
+
+
+def cluster_sequence(
+    name: str,
+    *,
+    since: Level = Level.V0_8_2,
+    until: Level = NEWEST,
+    departs: tuple[Level, ...] = (),
+    stage: Stage = Stage.BOTH_LEAD,
+) -> Callable[[Callable[[Talks], object]], Callable[[Talks], object]]:
+    """Declares a sequence with two brokers."""
+
+    def declare(script: Callable[[Talks], object]) -> Callable[[Talks], object]:
+        assert name not in CLUSTER_SEQUENCES, name
+        levels = levels_between(since, until)
+        CLUSTER_SEQUENCES[name] = Sequence(name, script, levels, departs, stage)
+        return script
+
+    return declare

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import socket
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from struct import pack, unpack, unpack_from
 from typing import Any, Final, Self
 
@@ -16,16 +18,20 @@ from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.protocol import compression
 from kafka08.protocol.codec import decode_response, encode_response
+from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.create_topics import CreateTopicsRequest
 from kafka08.protocol.delete_topics import DeleteTopicsRequest
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.join_group import JoinGroupRequest
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.protocol.list_groups import ListGroupsRequest
-from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.metadata import MetadataRequest, PartitionMetadata
 from kafka08.protocol.offset_commit import OffsetCommitRequest
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
 from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.produce import ProduceRequest
 from kafka08.protocol.served import SERVED
+from kafka08.protocol.stop_replica import StopReplicaRequest
 from kafka08.protocol.types import Request
 from tests.interop.differences.frames import request
 
@@ -43,10 +49,14 @@ UNORDERED: Final[dict[int, type[Request]]] = {
     0: ProduceRequest,
     2: OffsetsRequest,
     3: MetadataRequest,
+    4: LeaderAndIsrRequest,
+    5: StopReplicaRequest,
+    7: ControlledShutdownRequest,
     8: OffsetCommitRequest,
     9: OffsetFetchRequest,
     11: JoinGroupRequest,
     16: ListGroupsRequest,
+    19: CreateTopicsRequest,
     20: DeleteTopicsRequest,
 }
 """Key → its request, where a list of the JVM's response is in the order of a hash table."""
@@ -59,15 +69,25 @@ MUTE = "no response, nor any later"
 
 class Talk:
     """One sequence with the broker on `port`, of a level; use as a context manager. `masks`: bytes
-    that only this broker has → what the transcript has for them."""
+    that only this broker has → what the transcript has for them. `lines`: where it is written."""
 
-    def __init__(self, port: int, level: Level, masks: dict[bytes, bytes]) -> None:
-        self.lines: list[str] = []
+    def __init__(
+        self,
+        port: int,
+        level: Level,
+        masks: dict[bytes, bytes],
+        lines: list[str] | None = None,
+    ) -> None:
+        self.lines: list[str] = [] if lines is None else lines
         self.level = level
         self._served = SERVED[level]
         self._sent: dict[int, bytes] = {}
         self._port = port
         self._masks = masks
+        self._numbers = {
+            b"%d" % unpack(">i", own)[0]: mask for own, mask in masks.items() if len(own) == 4
+        }
+        """The same for ports in a decoded message."""
         self._members: dict[bytes, bytes] = {}
         self._connections: dict[int, socket.socket] = {}
 
@@ -85,6 +105,12 @@ class Talk:
         found = self._outcome(on, is_silent)
         self.note(label, found if isinstance(found, str) else self._shown(frame, found))
         return b"" if isinstance(found, str) else found
+
+    def probe(self, frame: bytes) -> bytes:
+        """Ask, and note nothing: for requests that are repeated until something has happened."""
+        found = self.ask(frame)
+        self.lines.pop()
+        return found
 
     def _shown(self, frame: bytes, found: bytes) -> str:
         """A response as the transcript has it: its bytes, unless a hash table orders them."""
@@ -104,7 +130,12 @@ class Talk:
 
     def _ordered(self, message: Any) -> str:
         """The fields of a decoded message, with its lists of topics, partitions, members in order.
-        Ids are masked first, since they decide that order in a hash table."""
+        Ids are masked first, since they decide that order in a hash table. Lists of numbers have
+        the order of the response: replicas, for instance."""
+        if isinstance(message, list) and all(isinstance(item, int) for item in message):
+            return repr(message)
+        if isinstance(message, PartitionMetadata) and self.level >= Level.V0_10_2:
+            message = replace(message, replicas=sorted(message.replicas))  # a set there
         if isinstance(message, list):
             return f"[{', '.join(sorted(map(self._ordered, message)))}]"
         if hasattr(message, "__dataclass_fields__"):
@@ -251,7 +282,7 @@ class Talk:
         """`found` without what only this broker can know."""
         for own, mask in self._masks.items():
             found = found.replace(own, mask)
-        found = b"PORT" if found == b"%d" % self._port else found
+        found = self._numbers.get(found, found)
         found = UUID.sub(lambda match: self._member(match[0]), found)
         now_ms = time.time_ns() // 1_000_000
         for match in TIME.finditer(found):
@@ -261,6 +292,37 @@ class Talk:
 
     def _member(self, uuid: bytes) -> bytes:
         return self._members.setdefault(uuid, b"<member %02d>" % len(self._members))
+
+
+class Talks:
+    """One sequence with the brokers of a cluster, into one transcript; use as a context manager.
+
+    Talks({1: 9092, 2: 9093}, level, masks)[2].ask(frame)
+    """
+
+    def __init__(self, ports: Mapping[int, int], level: Level, masks: dict[bytes, bytes]) -> None:
+        self.lines: list[str] = []
+        self.level = level
+        of_ports = {pack(">i", port): b"PORT" + b"%d" % number for number, port in ports.items()}
+        self._talks = {
+            number: Talk(port, level, {**masks, **of_ports}, self.lines)
+            for number, port in ports.items()
+        }
+
+    def __getitem__(self, broker_id: int) -> Talk:
+        return self._talks[broker_id]
+
+    def each(self, frame: bytes, label: str) -> None:
+        """Ask every broker."""
+        for broker_id, talk in self._talks.items():
+            talk.ask(frame, f"{label}, at {broker_id}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for talk in self._talks.values():
+            talk.__exit__(*error)
 
 
 def vars_of(message: Any) -> list[Any]:
