@@ -96,6 +96,12 @@ class Seat:
     def kill(self) -> None:
         (self._jvm if self._jvm.running else self._ours).kill()
 
+    def pause(self) -> None:
+        (self._jvm if self._jvm.running else self._ours.process).pause()
+
+    def resume(self) -> None:
+        (self._jvm if self._jvm.running else self._ours.process).resume()
+
     def end(self) -> None:
         self._jvm.kill()
         self._ours.kill()
