@@ -174,7 +174,7 @@ class ClusterClient:
             return known
         policy = RetryPolicy(tries, self._retry_policy.backoff_ms)
         found = retry(
-            lambda: self._find_coordinator(group),
+            lambda: self.find_coordinator(group),
             policy,
             self._runtime,
             what=f"looking for the coordinator of group {group}",
@@ -183,6 +183,11 @@ class ClusterClient:
         with self._lock:
             self._coordinators[group] = found
         return found
+
+    def find_coordinator(self, group: str) -> Broker:
+        """The group's coordinator by the word of any broker, now. Raises what `coordinator` retries
+        too."""
+        return coordinator_of(group, self.ask_any(ConsumerMetadataRequest(group)))
 
     def forget_coordinator(self, group: str) -> None:
         """Look it up again next time: it returned error 15 or 16, or could not be reached."""
@@ -378,9 +383,6 @@ class ClusterClient:
             except ApiError as error:
                 failures[tp] = error
         return split
-
-    def _find_coordinator(self, group: str) -> Broker:
-        return coordinator_of(group, self.ask_any(ConsumerMetadataRequest(group)))
 
 
 def _worst(errors: Iterable[KafkaError], passes: Callable[[KafkaError], bool]) -> KafkaError:

@@ -261,6 +261,21 @@ class Connection(Closeable):
                 self._stream.setsockopt(*DELIVER_ALL)
         return payload
 
+    def awaits_response(self, seconds: float) -> bool:
+        """Whether no byte of the response to the request in flight comes within `seconds`. A
+        connection that was lost does not await it: `read_response` raises why."""
+        assert self._in_flight, "nothing is in flight"
+        assert self._stream is not None
+        try:
+            with waiting_for(self._server):
+                self._stream.settimeout(seconds)
+                self._stream.recv(1, PEEK)
+        except TimeoutError:
+            return True
+        except OSError:
+            pass
+        return False
+
     def is_stale(self) -> bool:
         """Whether an idle connection is unusable: the broker has closed it, or has sent bytes
         without a request. Never waits."""

@@ -358,6 +358,24 @@ def test_a_real_silent_broker_times_out(listener: socket.socket) -> None:
             connection.read_response(timeout_ms=20)
 
 
+def test_a_response_can_be_waited_for_in_pieces(listener: socket.socket) -> None:
+    """A wait that ends without a byte leaves the request in flight; one that meets a byte, or the
+    end of the connection, leaves it to `read_response`."""
+    with Connection("127.0.0.1", listener.getsockname()[1]) as connection:
+        connection.write(QUESTION)
+        accepted, _ = listener.accept()
+        with accepted:
+            assert connection.awaits_response(0.01)
+            assert connection.in_flight == 1
+            accepted.sendall(FRAME)
+            assert not connection.awaits_response(60.0)
+            assert connection.read_response() == RESPONSE
+            connection.write(QUESTION)
+        assert not connection.awaits_response(60.0)
+        with pytest.raises(ConnectionFailed):
+            connection.read_response()
+
+
 def test_a_real_closed_connection_is_stale(listener: socket.socket) -> None:
     """Over a real socket: staleness shows without reading or waiting."""
     with Connection("127.0.0.1", listener.getsockname()[1]) as connection:

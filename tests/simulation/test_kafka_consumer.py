@@ -474,6 +474,32 @@ def test_a_coordinator_that_vanishes_costs_no_rebalance(
     assert revoked == []
 
 
+def test_a_coordinator_that_vanishes_during_a_rebalance(three_brokers: Simulated) -> None:
+    """A member whose JoinGroup waits for others notices that another broker is the coordinator now.
+    It waited for the response of the one that was gone, for max.poll.interval.ms (5 minutes)."""
+
+    def test() -> None:
+        with three_brokers.consumer() as slow, three_brokers.consumer() as joining:
+            slow.subscribe(["t"])
+            while not slow.assignment():
+                slow.poll(0.5)
+            joining.subscribe(["t"])
+            joining.poll(2.0)
+            assert not joining.assignment()
+            vanishing = joining._poller.cluster.coordinator("g").host
+            for broker in three_brokers.brokers:
+                if broker.host == vanishing:
+                    assert broker.process is not None
+                    three_brokers.hosts.kill(broker.process, silently=True)
+            began = three_brokers.client.monotonic()
+            while not (len(slow.assignment()) == len(joining.assignment()) == 1):
+                poll_patiently(slow)
+                poll_patiently(joining)
+                assert three_brokers.client.monotonic() - began < 60.0
+
+    three_brokers.run(test)
+
+
 def poll_in_vain(consumer: KafkaConsumer) -> None:
     for _ in range(60):
         assert consumer.poll(1.0) == []

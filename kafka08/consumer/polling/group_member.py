@@ -43,7 +43,9 @@ from kafka08.errors import (
     ConsumerCoordinatorNotAvailable,
     ConsumerRebalanceFailed,
     KafkaError,
+    NotCoordinatorForConsumer,
     ProtocolError,
+    RequestTimeout,
 )
 from kafka08.listing import some_of
 from kafka08.network.connection import Connection
@@ -59,6 +61,7 @@ from kafka08.protocol.join_group import (
 from kafka08.protocol.sync_group import SyncGroupResponse
 from kafka08.protocol.types import Request, Response
 from kafka08.runtime import WAIT_SECONDS_MAX, ClientRuntime, Task
+from kafka08.structs import Broker
 
 logger = logging.getLogger(__name__)
 
@@ -406,12 +409,34 @@ class GroupMember:
 
         def ask(connection: Connection) -> Response:
             request.version = connection.versions.highest(JoinGroupRequest, 0, 1)
-            return connection.send(request, timeout_ms=self._join_timeout_ms)
+            coordinator = self._cluster.coordinator(self._membership.group, tries=1)
+            connection.write(request)
+            return self._await_rebalance(connection, coordinator)
 
         response = self._ask_by(ask)
         assert isinstance(response, JoinGroupResponse)
         with self._condition:
             self._membership.joined(response, self._runtime.monotonic())
+
+    def _await_rebalance(self, connection: Connection, coordinator: Broker) -> Response:
+        """The response to a JoinGroup, which waits for the other members. If another broker is the
+        coordinator meanwhile, NotCoordinatorForConsumer: this one may have vanished silently."""
+        give_up_at = self._runtime.monotonic() + self._join_timeout_ms / 1000
+        while connection.awaits_response(self._timeout_ms / 1000):
+            if self._runtime.monotonic() >= give_up_at:
+                raise RequestTimeout(
+                    f"{connection} did not respond to a JoinGroup within {self._join_timeout_ms} ms"
+                )
+            if self._is_replaced(coordinator):
+                raise NotCoordinatorForConsumer(f"{connection} coordinates the group no more")
+        return connection.read_response(timeout_ms=self._timeout_ms)
+
+    def _is_replaced(self, coordinator: Broker) -> bool:
+        """Whether a broker names another coordinator."""
+        try:
+            return self._cluster.find_coordinator(self._membership.group).id != coordinator.id
+        except KafkaError:
+            return False  # nobody knows
 
     def _assign(self, protocol: str, members: Sequence[JoinGroupMember]) -> None:
         assignor = self._assignors[protocol]
