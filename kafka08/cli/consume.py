@@ -4,14 +4,13 @@ without a group."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from kafka08.cli.message_output import output_descriptor
 from kafka08.cli.options import (
     client_bootstrap_option,
     client_zookeeper_option,
@@ -22,13 +21,13 @@ from kafka08.cli.options import (
     read_config,
     topic_filter,
 )
+from kafka08.cli.printing import Printing, Render
 from kafka08.cli.rendering import FORMATS, by_template, check_template, with_columns
 from kafka08.cli.signals import Stopped, StopRequest, handles_stop_signals
 from kafka08.cli.times import is_time
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
-    from kafka08.consumer import MessageBatch
     from kafka08.consumer.subscription import TopicFilter
 
 
@@ -169,68 +168,36 @@ def consume(
     context = click.get_current_context()
     polls = is_polling(context)
     check_mode(context, by_partition=partition is not None, polls=polls)
-    needs_times = print_timestamp or "%T" in form or offset.startswith("@")
-    if partition is not None and polls and (needs_times or until is not None):
-        from kafka08.cli.consume_polling import consume_range
-
-        assert topic is not None, "check_mode"
-        consume_range(
-            TopicPartition(topic, partition),
-            offset,
-            until,
-            render,
-            output_descriptor(),
-            max_messages=max_messages,
-            stop_at_end=no_wait_at_logend,
-            skip_damaged=skip_message_on_error,
-            stopping=stopping,
-        )
-        return
+    source = read_source(topic, whitelist, blacklist)
+    printing = Printing(render, max_messages, skip_message_on_error, stopping)
     if partition is not None:
-        from kafka08.cli.consume_partition import consume_partition
-
         assert topic is not None, "check_mode"
-        consume_partition(
-            TopicPartition(topic, partition),
-            offset,
-            render,
-            output_descriptor(),
-            max_messages=max_messages,
-            stop_at_end=no_wait_at_logend,
-            skip_damaged=skip_message_on_error,
-            stopping=stopping,
-        )
+        tp = TopicPartition(topic, partition)
+        needs_times = print_timestamp or "%T" in form or offset.startswith("@")
+        if polls and (needs_times or until is not None):
+            from kafka08.cli.consume_polling import consume_range
+
+            consume_range(tp, offset, until, printing, stop_at_end=no_wait_at_logend)
+        else:
+            from kafka08.cli.consume_partition import consume_partition
+
+            consume_partition(tp, offset, printing, stop_at_end=no_wait_at_logend)
         return
     if polls:
         from kafka08.cli.consume_polling import consume_group
 
         consume_group(
-            read_source(topic, whitelist, blacklist),
-            render,
-            output_descriptor(),
-            group=group,
-            assignor=assignor,
-            from_beginning=from_beginning,
-            max_messages=max_messages,
-            skip_damaged=skip_message_on_error,
-            stopping=stopping,
+            source, printing, group=group, assignor=assignor, from_beginning=from_beginning
         )
-        return
-    from kafka08.cli.consume_streams import consume_streams
+    else:
+        from kafka08.cli.consume_streams import consume_streams
 
-    consume_streams(
-        read_source(topic, whitelist, blacklist),
-        render,
-        group=group,
-        from_beginning=from_beginning,
-        max_messages=max_messages,
-        threads=threads,
-        skip_damaged=skip_message_on_error,
-        stopping=stopping,
-    )
+        consume_streams(
+            source, printing, group=group, from_beginning=from_beginning, threads=threads
+        )
 
 
-def render_of(form: str, *, key: bool, timestamp: bool) -> Callable[[MessageBatch], bytes]:
+def render_of(form: str, *, key: bool, timestamp: bool) -> Render:
     """The function that renders a batch as lines."""
     if form not in FORMATS:
         return by_template(form)

@@ -3,7 +3,7 @@ SimpleConsumerShell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.failures import check_topic_exists
-from kafka08.cli.message_output import check_reader, write_all
+from kafka08.cli.message_output import check_reader, output_descriptor, write_all
 from kafka08.cli.options import cluster_addresses, read_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
-from kafka08.cli.signals import Stopped, StopRequest
+from kafka08.cli.printing import Printing
+from kafka08.cli.signals import Stopped
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.cli.times import no_times, parse_ms
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -48,27 +49,23 @@ def start_of(wanted: str, tp: TopicPartition, log_start: int, log_end: int) -> i
 def consume_partition(
     tp: TopicPartition,
     wanted: str,
-    render: Callable[[MessageBatch], bytes],
-    descriptor: int,
+    printing: Printing,
     *,
-    max_messages: int | None,
     stop_at_end: bool,
-    skip_damaged: bool,
-    stopping: StopRequest,
 ) -> None:
-    """Print messages of `tp` until `stopping` is set. The brokers come from the running command's
-    other options."""
+    """Print the messages of `tp` from `wanted` on, until stopped. The brokers come from the running
+    command's other options."""
     from kafka08.client import ClusterClient
     from kafka08.consumer.partition_reader import PartitionReader
 
     config = fetch_config()
-    with stopping.waiting():
+    with printing.stopping.waiting():
         addresses = cluster_addresses(config.zookeeper_connect)
     timeout_ms = config.socket_timeout_ms
     with closing(
         ClusterClient(addresses, client_id=config.client_id, timeout_ms=timeout_ms)
     ) as cluster:
-        with stopping.waiting():
+        with printing.stopping.waiting():
             start = find_start(cluster, tp, wanted)
         reader = PartitionReader(
             cluster,
@@ -76,10 +73,9 @@ def consume_partition(
             start,
             fetch_bytes=config.fetch_message_max_bytes,
             wait_ms=config.fetch_wait_max_ms,
-            is_stopping=stopping.is_set,
+            is_stopping=printing.stopping.is_set,
         )
-        skipping = DamageSkipper(is_wanted=skip_damaged)
-        printer = PartitionPrinter(descriptor, render, max_messages, skipping, stopping)
+        printer = PartitionPrinter(output_descriptor(), printing)
         try:
             printer.run(reader, stop_at_end=stop_at_end, idle_limit_ms=config.consumer_timeout_ms)
         except InvalidMessage as error:
@@ -139,22 +135,13 @@ class PartitionPrinter:
     `count` messages were printed; `next_offset` is where the next run continues.
     """
 
-    def __init__(
-        self,
-        descriptor: int,
-        render: Callable[[MessageBatch], bytes],
-        max_messages: int | None,
-        skipping: DamageSkipper,
-        stopping: StopRequest,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
+    def __init__(self, descriptor: int, printing: Printing, clock: Clock = SYSTEM_CLOCK) -> None:
         self.count = 0
         self.next_offset = -1
         self._descriptor = descriptor
-        self._render = render
-        self._max_messages = max_messages
-        self._skipping = skipping
-        self._stopping = stopping
+        self._printing = printing
+        self._skipping = DamageSkipper(is_wanted=printing.skip_damaged)
+        self._stopping = printing.stopping
         self._clock = clock
 
     def run(self, reader: PartitionReader, *, stop_at_end: bool, idle_limit_ms: int) -> None:
@@ -184,13 +171,14 @@ class PartitionPrinter:
 
     def _left(self) -> int:
         """The number of messages that may still be printed."""
-        return INT_MAX if self._max_messages is None else self._max_messages - self.count
+        limit = self._printing.max_messages
+        return INT_MAX if limit is None else limit - self.count
 
     def _print_fetched(self, reader: PartitionReader) -> None:
         most = min(PRINTED_AT_ONCE.max_messages, self._left())
         batches = reader.poll(PRINTED_AT_ONCE._replace(max_messages=most))
         while (batch := self._next_of(batches)) is not None:
-            write_all(self._descriptor, self._render(batch))
+            write_all(self._descriptor, self._printing.render(batch))
             self.count += len(batch)
             self.next_offset = batch.last_offset + 1
             if self._is_done() or self._left() < most:

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafka08.cli.consume_partition import find_start
-from kafka08.cli.message_output import MessageOutput
+from kafka08.cli.message_output import MessageOutput, output_descriptor
 from kafka08.cli.options import read_client_config
 from kafka08.cli.printer import PRINTED_AT_ONCE
-from kafka08.cli.signals import StopRequest
+from kafka08.cli.printing import Printing
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.errors import ConfigError, InvalidMessage, WokenUp
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from kafka08.client import ClusterClient
     from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig, MessageBatch
     from kafka08.consumer.subscription import TopicFilter
-    from kafka08.runtime import Event
 
-Render = Callable[["MessageBatch"], bytes]
 IDLE_KEY = "consumer.timeout.ms"
 """This command's own key: the KafkaConsumer has no such timeout."""
 CLIENT_ID: Final = "kafka08-consume"
@@ -39,15 +37,11 @@ LEAVE_S: Final = 5.0
 
 def consume_group(
     source: str | TopicFilter,
-    render: Render,
-    descriptor: int,
+    printing: Printing,
     *,
     group: str | None,
     assignor: str | None,
     from_beginning: bool,
-    max_messages: int | None,
-    skip_damaged: bool,
-    stopping: Event,
 ) -> None:
     """Print the messages of `source` as a member of a group, and commit printed messages."""
     from kafka08.consumer import KafkaConsumer
@@ -60,13 +54,7 @@ def consume_group(
     config, idle_limit_ms = read_consumer_config(options)
     with leaving_soon(KafkaConsumer(config)) as consumer:
         printer = PollingPrinter(
-            consumer,
-            descriptor,
-            render,
-            max_messages,
-            stopping,
-            idle_limit_ms=idle_limit_ms,
-            skip_damaged=skip_damaged,
+            consumer, output_descriptor(), printing, idle_limit_ms=idle_limit_ms
         )
         consumer.subscribe([source] if isinstance(source, str) else source)
         try:
@@ -89,13 +77,9 @@ def consume_range(
     tp: TopicPartition,
     wanted: str,
     until: str | None,
-    render: Render,
-    descriptor: int,
+    printing: Printing,
     *,
-    max_messages: int | None,
     stop_at_end: bool,
-    skip_damaged: bool,
-    stopping: StopRequest,
 ) -> None:
     """Print the messages of `tp` from `wanted` to `until`, without a group."""
     from kafka08.client import ClusterClient
@@ -110,7 +94,7 @@ def consume_range(
                 negotiates=True,
             )
         ) as cluster,
-        stopping.waiting(),
+        printing.stopping.waiting(),
     ):
         start = find_start(cluster, tp, wanted)
         end = find_end(cluster, tp, until)
@@ -120,13 +104,7 @@ def consume_range(
         consumer.assign([tp])
         consumer.seek(tp, start)
         printer = PollingPrinter(
-            consumer,
-            descriptor,
-            render,
-            max_messages,
-            stopping,
-            idle_limit_ms=idle_limit_ms,
-            skip_damaged=skip_damaged,
+            consumer, output_descriptor(), printing, idle_limit_ms=idle_limit_ms
         )
         try:
             printer.run(until={tp: end})
@@ -178,23 +156,15 @@ class PollingPrinter:
     """Prints the messages of a KafkaConsumer, one per line; `count` so far."""
 
     def __init__(
-        self,
-        consumer: KafkaConsumer,
-        descriptor: int,
-        render: Render,
-        max_messages: int | None,
-        stopping: Event,
-        *,
-        idle_limit_ms: int,
-        skip_damaged: bool,
+        self, consumer: KafkaConsumer, descriptor: int, printing: Printing, *, idle_limit_ms: int
     ) -> None:
         self.count = 0
-        self._skipping = DamageSkipper(is_wanted=skip_damaged)
+        self._skipping = DamageSkipper(is_wanted=printing.skip_damaged)
         self._consumer = consumer
         self._output = MessageOutput(descriptor, PRINTED_AT_ONCE.max_messages)
-        self._render = render
-        self._left = INT_MAX if max_messages is None else max_messages
-        self._stopping = stopping
+        self._render = printing.render
+        self._left = INT_MAX if printing.max_messages is None else printing.max_messages
+        self._stopping = printing.stopping
         self._idle_limit_s = idle_limit_ms / 1000
         self._has_ended = threading.Event()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -13,14 +12,14 @@ import click
 from kafka08.cli.message_output import output_descriptor
 from kafka08.cli.options import read_client_config
 from kafka08.cli.printer import POLL_MS, Printer
-from kafka08.cli.signals import StopRequest
+from kafka08.cli.printing import Printing
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
 from kafka08.errors import KafkaError
 from kafka08.listing import counted
 from kafka08.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from kafka08.consumer import KafkaStream, MessageBatch
+    from kafka08.consumer import KafkaStream
     from kafka08.consumer.subscription import TopicFilter
 
 logger = logging.getLogger(__name__)
@@ -28,14 +27,11 @@ logger = logging.getLogger(__name__)
 
 def consume_streams(
     source: str | TopicFilter,
-    render: Callable[[MessageBatch], bytes],
+    printing: Printing,
     *,
     group: str | None,
     from_beginning: bool,
-    max_messages: int | None,
     threads: int,
-    skip_damaged: bool,
-    stopping: StopRequest,
 ) -> None:
     """Print the messages of `source` as a member of a group, and commit printed messages."""
     options = {} if group is None else {"group.id": group}
@@ -45,15 +41,8 @@ def consume_streams(
     temporary = "group.id" not in properties
     properties.setdefault("group.id", f"console-consumer-{random.randrange(10**9)}")
     config = ConsumerConfig(properties)
-    printer = Printer(
-        output_descriptor(),
-        render,
-        max_messages,
-        idle_limit_ms=config.consumer_timeout_ms,
-        skip_damaged=skip_damaged,
-        stopping=stopping,
-    )
-    with stopping.waiting():
+    printer = Printer(output_descriptor(), printing, idle_limit_ms=config.consumer_timeout_ms)
+    with printing.stopping.waiting():
         connector = ConsumerConnector(config.with_changes(consumer_timeout_ms=POLL_MS))
     with ExitStack() as leaving:
         if temporary:

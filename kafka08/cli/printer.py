@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kafka08.cli.message_limit import MessageLimit
 from kafka08.cli.message_output import MessageOutput
+from kafka08.cli.printing import Printing
 from kafka08.cli.skipping import DamageSkipper
 from kafka08.consumer.batch import BatchLimits
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 
 if TYPE_CHECKING:
     from kafka08.consumer import ConsumerConnector, KafkaStream, MessageBatch
-    from kafka08.runtime import Event
 
 POLL_MS: Final = 100
 """How often a stream without messages checks for a stop; the consumer.timeout.ms that the streams
@@ -30,39 +30,26 @@ class Printer:
     batch is not committed, because it is unknown how much of it was used.
 
     descriptor      the output; if its reader ends, printing ends with BrokenPipeError
-    render          renders a batch as lines
-    max_messages    the number of messages to print; None: no limit
     idle_limit_ms   stop a stream after this time without a message; < 0: never
-    skip_damaged    skip an unreadable message instead of raising its error
-    stopping        set from outside to stop
 
     `count` messages were printed; `failure` is the first error of a stream, or None.
     """
 
-    def __init__(
-        self,
-        descriptor: int,
-        render: Callable[[MessageBatch], bytes],
-        max_messages: int | None,
-        *,
-        idle_limit_ms: int,
-        skip_damaged: bool,
-        stopping: Event,
-    ) -> None:
+    def __init__(self, descriptor: int, printing: Printing, *, idle_limit_ms: int) -> None:
         self.count = 0
         self.failure: Exception | None = None
+        self._printing = printing
         self._output = MessageOutput(descriptor, PRINTED_AT_ONCE.max_messages)
-        self._render = render
-        self._max_messages = max_messages
         self._idle_limit_ms = idle_limit_ms
-        self._skip_damaged = skip_damaged
-        self._stopping = stopping
+        self._stopping = printing.stopping
         self._lock = threading.Lock()
 
     def run(self, connector: ConsumerConnector, streams: list[KafkaStream[bytes, bytes]]) -> None:
         """Return after the limit, an error, a timeout, or when stopped. All printed messages are
         committed then and (unless auto.commit.enable is off) no others."""
-        limit = MessageLimit(self._max_messages, PRINTED_AT_ONCE.max_messages, len(streams))
+        limit = MessageLimit(
+            self._printing.max_messages, PRINTED_AT_ONCE.max_messages, len(streams)
+        )
         threads = [
             threading.Thread(
                 target=self._run_stream, args=(connector, stream, limit), name=f"stream-{n}"
@@ -90,7 +77,7 @@ class Printer:
         self, stream: KafkaStream[bytes, bytes], limit: MessageLimit
     ) -> Iterator[MessageBatch]:
         """Batches to be printed as a whole."""
-        skipping = DamageSkipper(is_wanted=self._skip_damaged)
+        skipping = DamageSkipper(is_wanted=self._printing.skip_damaged)
         silent_ms = 0
         while not self._stopping.is_set():
             most = limit.take(POLL_MS / 1000)
@@ -116,9 +103,9 @@ class Printer:
                 limit.give_back(most - len(batch))
 
     def _print(self, batch: MessageBatch) -> None:
-        lines = self._render(batch)
+        lines = self._printing.render(batch)
         with self._lock:
             self._output.write(lines, len(batch), self._stopping)
             self.count += len(batch)
-            if self.count == self._max_messages:
+            if self.count == self._printing.max_messages:
                 self._stopping.set()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08.kernel.types import NO_TIMESTAMP
 
 if TYPE_CHECKING:
+    from kafka08.cli.printing import Render
     from kafka08.consumer import MessageBatch
 
 ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
@@ -71,7 +71,7 @@ def json_line(
     return ENCODE(row).encode()
 
 
-FORMATS: Final[dict[str, Callable[[MessageBatch], bytes]]] = {
+FORMATS: Final[dict[str, Render]] = {
     "text": as_text,
     "json": as_json,
     "hex": as_hex,
@@ -93,7 +93,7 @@ def check_template(template: str) -> None:
             )
 
 
-def by_template(template: str) -> Callable[[MessageBatch], bytes]:
+def by_template(template: str) -> Render:
     """Renders a template like kcat's; `null` for null keys and values, nothing between messages."""
     check_template(template)
 
@@ -131,7 +131,7 @@ def filled(template: str, fields: dict[str, bytes]) -> bytes:
     return b"".join(parts)
 
 
-def with_columns(*, key: bool, timestamp: bool) -> Callable[[MessageBatch], bytes]:
+def with_columns(*, key: bool, timestamp: bool) -> Render:
     """The value after the timestamp and the key, if wanted, separated by tabs."""
     columns = [column for column, wanted in (("%T", timestamp), ("%k", key)) if wanted]
     return by_template("\t".join([*columns, "%s"]) + "\n")

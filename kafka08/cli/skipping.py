@@ -17,11 +17,7 @@ Skipped: TypeAlias = tuple[TopicPartition, int]
 class DamageSkipper:
     """Skips damaged messages of one stream or partition. It reads a message a second time before it
     skips it, because the damage may have happened in transit. Each skipped one is reported on
-    stderr.
-
-    A message is read a second time before it is skipped: it may have been damaged in transit. Each
-    skipped one is reported on stderr.
-    """
+    stderr."""
 
     def __init__(self, *, is_wanted: bool) -> None:
         self._is_wanted = is_wanted

@@ -13,6 +13,7 @@ import pytest
 
 from kafka08.cli.consume_polling import PollingPrinter
 from kafka08.cli.json_lines import record_of
+from kafka08.cli.printing import Printing
 from kafka08.cli.rendering import by_template, check_template
 from kafka08.consumer.batch import MessageBatch
 from kafka08.kernel import build_set, column_batches
@@ -26,7 +27,7 @@ QUIET = ("--override", "consumer.timeout.ms=3000")
 TIMES = (1_500_000_000_000, 1_500_000_001_000, 1_500_000_002_000)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # as the cluster: tests of other modules may run in between
 def commands(coordinating: Commands) -> Commands:
     """The messages of `words` have no timestamps; "0", "1" and "2" in partition 0 of `times` have
     TIMES."""
@@ -248,20 +249,18 @@ class Gapped:
         return MessageBatch(TopicPartition("t", 0), columns)
 
 
+def joined_values(batch: MessageBatch) -> bytes:
+    return b"".join(value or b"" for value in batch.values())
+
+
 @pytest.mark.parametrize(("end", "printed"), [(3, b"02"), (5, b"024"), (6, b"024"), (0, b"")])
 def test_a_limit_in_a_log_with_gaps(end: int, printed: bytes, tmp_path: Path) -> None:
     """The batch that crosses the limit is read again without the messages behind it."""
     consumer: Any = Gapped()
+    never: Any = threading.Event()
     with (tmp_path / "out").open("w+b") as output:
-        printer = PollingPrinter(
-            consumer,
-            output.fileno(),
-            lambda batch: b"".join(value or b"" for value in batch.values()),
-            None,
-            threading.Event(),
-            idle_limit_ms=-1,
-            skip_damaged=False,
-        )
+        printing = Printing(joined_values, None, False, never)
+        printer = PollingPrinter(consumer, output.fileno(), printing, idle_limit_ms=-1)
         printer.run(until={TopicPartition("t", 0): end})
         output.seek(0)
         assert output.read() == printed
