@@ -16,7 +16,10 @@ from kafka08.stop_signals import hold_stop_signals, stop_signals, stop_was_reque
 TYPE_CHECKING = False  # typing.TYPE_CHECKING, without the import
 
 if TYPE_CHECKING:
+    from kafka08.broker.config import BrokerConfig
+    from kafka08.broker.server import KafkaServer
     from kafka08.log_limit import LineLimit
+    from kafka08.runtime.greenlets import GeventRuntime
 
 LOG_LIMIT_SECONDS = 10.0
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
@@ -53,7 +56,7 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     from kafka08.extras import missing_extra
 
     try:
-        from kafka08.runtime.greenlets import GeventRuntime, patch_process
+        from kafka08.runtime.greenlets import patch_process
     except ModuleNotFoundError as error:
         if (missing := missing_extra(error)) is None:
             raise
@@ -64,13 +67,18 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     raise_descriptor_limit()
     limit = set_up_logging(log_level)
 
+    return run_patched(properties, limit)
+
+
+def run_patched(properties: Mapping[str, str], limit: LineLimit) -> int:
+    """`run` in a process that is patched."""
     import gc
     import logging
 
     from kafka08.broker.config import BrokerConfig
     from kafka08.broker.server import KafkaServer
     from kafka08.errors import ConfigError, KafkaError
-    from kafka08.exposition import metrics_app
+    from kafka08.runtime.greenlets import GeventRuntime
 
     logger = logging.getLogger("kafka.Kafka")
     try:
@@ -84,18 +92,11 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     runtime = GeventRuntime()
     runtime.every(limit.interval_s, limit.end_interval, name="log-limit")
     server = KafkaServer(config, runtime)
-    if config.metrics_port is not None:
-        host, port = config.metrics_host, config.metrics_port
-        try:
-            port = runtime.serve_http(host, port, metrics_app(server.families))
-        except ConfigError as error:
-            logger.critical("metrics.port: %s", error)
-            return 1
-        except OSError as error:
-            reason = error.strerror or error
-            logger.critical("metrics.port: cannot listen on %s:%d: %s", host, port, reason)
-            return 1
-        logger.info("Serving metrics at http://%s:%d/metrics", host, port)
+    try:
+        serve_metrics(config, runtime, server)
+    except ConfigError as error:
+        logger.critical("%s", error)
+        return 1
 
     asked_to_stop = False
 
@@ -122,6 +123,27 @@ def run(properties: Mapping[str, str], log_level: str = "info") -> int:
     server.await_shutdown()
     limit.end_interval()
     return 0
+
+
+def serve_metrics(config: BrokerConfig, runtime: GeventRuntime, server: KafkaServer) -> None:
+    """Serve the broker's metrics if it has a metrics.port; ConfigError if that is not possible."""
+    import logging
+
+    from kafka08.errors import ConfigError
+    from kafka08.exposition import metrics_app
+
+    if config.metrics_port is None:
+        return
+    host, port = config.metrics_host, config.metrics_port
+    try:
+        port = runtime.serve_http(host, port, metrics_app(server.families))
+    except ConfigError as error:
+        raise ConfigError(f"metrics.port: {error}") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"metrics.port: cannot listen on {host}:{port}: {reason}") from error
+    logger = logging.getLogger("kafka.Kafka")
+    logger.info("Serving metrics at http://%s:%d/metrics", host, port)
 
 
 def set_up_logging(level: str) -> LineLimit:

@@ -136,14 +136,40 @@ class KafkaServer:
         store = self._store = self._connect_zookeeper()
         log_manager = self._log_manager = self._load_logs(store, timer)
         config = self._claim_broker_id(store)
-        former_session = self._former_session = FormerSession(
-            Path(config.log_directories[0]), runtime.disk
-        )
-        former_session.end(runtime, store.zk)
+        former_session = self._end_former_session(store)
         self._listen()
         advertised = self._advertised()
-        endpoint = self.endpoint = broker_at(config.broker_id, advertised[0])
+        self.endpoint = broker_at(config.broker_id, advertised[0])
 
+        context = self._create_context(store, log_manager, timer)
+        if config.level >= Level.V0_9_0:
+            context.group_coordinator.startup()
+        context.offset_manager.startup()
+        self._serve_all(context, timer)
+        self._schedule(context.replica_manager, log_manager)
+        self._cleaner = CleanerWorkers(config, runtime, context.replica_manager)
+        self._cleaner.start()
+        context.controller.startup()
+        self._config_changes = TopicConfigChanges(
+            runtime, store, log_manager, config.protocol_version
+        )
+        self._config_changes.start()
+        # Tell everyone we are alive.
+        self._registration = RegistrationKeeper(
+            runtime,
+            store,
+            self.endpoint,
+            former_session.keep,
+            retry_seconds=config.zookeeper_session_timeout_ms / 1000,
+            advertised=self._registered(advertised),
+        )
+        self._registration.start()
+
+    def _create_context(
+        self, store: ClusterStore, log_manager: LogManager, timer: Timer
+    ) -> BrokerContext:
+        """Create what handles requests: replicas, groups, the controller. Starts none of them."""
+        config, runtime = self.config, self.runtime
         metadata_cache = MetadataCache(config.broker_id)
         self._fetchers = ReplicaFetcherManager(config, runtime, log_manager, store)
         replica_manager = self._replica_manager = ReplicaManager(
@@ -156,51 +182,24 @@ class KafkaServer:
             followers=self._fetchers,
         )
         replica_manager.load_high_watermarks()
-        offset_manager = self._offset_manager = OffsetManager(
+        self._offset_manager = OffsetManager(
             runtime, config, replica_manager, self._offsets_partitions(store)
         )
-        group_coordinator = self._group_coordinator = GroupCoordinator(
-            runtime, config, timer, offset_manager
-        )
-        controller = self._controller = Controller(runtime, config, store)
-        context = BrokerContext(
+        self._group_coordinator = GroupCoordinator(runtime, config, timer, self._offset_manager)
+        self._controller = Controller(runtime, config, store)
+        return BrokerContext(
             config,
             runtime,
             store,
             metadata_cache,
             replica_manager,
             TopicCreator(config, runtime, store),
-            controller,
-            offset_manager,
-            group_coordinator,
+            self._controller,
+            self._offset_manager,
+            self._group_coordinator,
             topic_waits=TopicWaits(runtime, timer, metadata_cache),
             cluster_id=self._cluster_id,
         )
-        if config.level >= Level.V0_9_0:
-            group_coordinator.startup()
-        offset_manager.startup()
-        for name, listener in self._listeners.items():
-            served = SERVED[config.level]
-            dispatcher = Dispatcher(replace(context, listener=name), served, self._requests)
-            self._socket_servers.append(self._serve(listener, dispatcher, timer))
-        self._schedule(replica_manager, log_manager)
-        self._cleaner = CleanerWorkers(config, runtime, replica_manager)
-        self._cleaner.start()
-        controller.startup()
-        self._config_changes = TopicConfigChanges(
-            runtime, store, log_manager, config.protocol_version
-        )
-        self._config_changes.start()
-        # Tell everyone we are alive.
-        self._registration = RegistrationKeeper(
-            runtime,
-            store,
-            endpoint,
-            former_session.keep,
-            retry_seconds=config.zookeeper_session_timeout_ms / 1000,
-            advertised=self._registered(advertised),
-        )
-        self._registration.start()
 
     def _connect_zookeeper(self) -> ClusterStore:
         config = self.config
@@ -234,6 +233,13 @@ class KafkaServer:
         )
         self._ident = f"[Kafka Server {self.config.broker_id}], "
         return self.config
+
+    def _end_former_session(self, store: ClusterStore) -> FormerSession:
+        """End the ZooKeeper session of the process that had these directories before."""
+        directory = Path(self.config.log_directories[0])
+        self._former_session = FormerSession(directory, self.runtime.disk)
+        self._former_session.end(self.runtime, store.zk)
+        return self._former_session
 
     def _load_logs(self, store: ClusterStore, timer: Timer) -> LogManager:
         """Open all logs; other tasks run in between, so that the session stays alive."""
@@ -307,6 +313,13 @@ class KafkaServer:
             LEAST_REGISTRATION[config.level], inter_broker(config.protocol_version).registration
         )
         return Advertised(config.level, version, advertised, config.broker_rack)
+
+    def _serve_all(self, context: BrokerContext, timer: Timer) -> None:
+        """Accept connections on all listeners."""
+        served = SERVED[self.config.level]
+        for name, listener in self._listeners.items():
+            dispatcher = Dispatcher(replace(context, listener=name), served, self._requests)
+            self._socket_servers.append(self._serve(listener, dispatcher, timer))
 
     def _serve(self, listener: Listener, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
         config = self.config
