@@ -23,6 +23,7 @@ from xdist.scheduler import LoadScopeScheduling
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError
 from kafka08.zk.client import ZkClient
+from tests.pages.chromium import Chromium
 from tests.tiers import FAULTS, PAGES
 
 TESTS = Path(__file__).parent
@@ -128,6 +129,13 @@ def dead_threads() -> Iterator[DeadThreads]:
     yield handler
     logger.removeHandler(handler)
     assert [] == handler.said
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """One Chromium for all tests of pages. Skipped where there is none, unless CI=true."""
+    with Chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

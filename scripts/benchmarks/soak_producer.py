@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kafka08.admin import AdminClient
 from kafka08.consumer import SimpleConsumer
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError
@@ -34,6 +33,7 @@ from kafka08.simulation.history import History
 from kafka08.structs import TopicPartition
 from scripts.benchmarks.soak import Outcome, announced, soak, soak_parser
 from scripts.benchmarks.subjects import resident_megabytes
+from tests.in_sync import await_full_isr
 
 PARTITIONS: Final = 4
 KEYS: Final = 64
@@ -168,15 +168,7 @@ class Round:
 
     def _await_replicas(self) -> None:
         """Wait until all replicas of the topic are in sync: one more fault may come then."""
-        deadline = time.monotonic() + TIMEOUT_S
-        with AdminClient(zookeeper=self._cluster.zookeeper.connect_string) as admin:
-            while True:
-                [topic] = admin.describe_topics([self._topic])
-                if all(len(p.isr or ()) == len(self._cluster.brokers) for p in topic.partitions):
-                    return
-                if time.monotonic() > deadline:
-                    raise AssertionError(f"replicas that stay behind: {topic}")
-                time.sleep(0.1)
+        await_full_isr(self._cluster, self._topic, len(self._cluster.brokers))
 
     def _partitions(self) -> list[TopicPartition]:
         return [TopicPartition(self._topic, number) for number in range(PARTITIONS)]

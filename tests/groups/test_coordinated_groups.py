@@ -408,16 +408,15 @@ def test_the_last_ones_may_all_be_of_one_partition(cluster: EmbeddedCluster) -> 
 
 
 def test_the_page_says_that_messages_are_in_order_of_time(
-    live: Live, interleaved: str, tmp_path: Path
+    live: Live, interleaved: str, chromium: Chromium
 ) -> None:
     """In Chromium, as a user reads them."""
     address = serve_http(Console(live, Guard("p" * 32)), "127.0.0.1", 0, "--listen")
-    with Chromium(tmp_path) as browser:
-        page = browser.open(f"{address}/#/messages/{interleaved}")
-        page.until_shown("50 messages; all partitions by time; the end of the log is reached.")
-        shown = page.evaluate(
-            "[...document.querySelectorAll('ol.messages summary span:first-child')]"
-            ".map(one => one.textContent)"
-        )
+    page = chromium.open(f"{address}/#/messages/{interleaved}")
+    page.until_shown("50 messages; all partitions by time; the end of the log is reached.")
+    shown = page.evaluate(
+        "[...document.querySelectorAll('ol.messages summary span:first-child')]"
+        ".map(one => one.textContent)"
+    )
     places = [f"{n % PARTITIONS} : {n // PARTITIONS}" for n in range(NEWEST - 50, NEWEST)]
     assert places == [text for text in shown if ":" in text]

@@ -1,17 +1,11 @@
-"""The metrics of real broker processes, read by HTTP as Prometheus does.
-
-The parser is prometheus-client's, so a text that Prometheus would refuse fails here.
-"""
+"""The metrics of real broker processes, read by HTTP as Prometheus does."""
 
 from __future__ import annotations
 
-import re
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from kafka08.admin import AdminClient
 from kafka08.client import ClusterClient
@@ -23,6 +17,7 @@ from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.fetch import FetchResponse
 from kafka08.structs import TopicPartition
+from tests.scrape import Scrape
 from tests.waiting import until
 
 MESSAGES = 100
@@ -33,27 +28,6 @@ CONFIG = {
     "auto.leader.rebalance.enable": "false",
     "log.flush.interval.messages": 50,
 }
-
-
-class Scrape:
-    """One scrape of a broker's metrics."""
-
-    def __init__(self, broker: EmbeddedBroker) -> None:
-        log = broker.process.log.read_text()
-        port = re.findall(r"Serving metrics at http://127\.0\.0\.1:(\d+)/metrics", log)[-1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
-            text = response.read().decode()
-        self.samples = [
-            sample for family in text_string_to_metric_families(text) for sample in family.samples
-        ]
-
-    def value(self, name: str, **labels: str) -> float:
-        """The value of the only sample with this name and exactly these labels."""
-        [value] = [s.value for s in self.samples if s.name == name and s.labels == labels]
-        return value
-
-    def names(self) -> set[str]:
-        return {sample.name for sample in self.samples}
 
 
 def leads(broker: EmbeddedBroker, topic: str) -> bool:

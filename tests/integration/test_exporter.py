@@ -33,6 +33,7 @@ from kafka08.protocol.produce import (
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from kafka08.zk.client import ZkClient
+from tests.scrape import Scrape
 from tests.waiting import until
 
 MESSAGES, READ = 40, 25
@@ -383,10 +384,7 @@ def test_every_shipped_query_uses_existing_metrics() -> None:
             probe.settle()
             exporter = Exporter(reader, THREADS, probe.families)
             exporter.refresh()
-        log = cluster.brokers[0].process.log.read_text()
-        [url] = re.findall(r"http://127\.0\.0\.1:\d+/metrics", log)
-        with urllib.request.urlopen(url, timeout=10) as response:
-            of_broker = response.read().decode()
+        of_broker = Scrape(cluster.brokers[0]).text
     known = labels_by_name(exporter.text) | labels_by_name(of_broker)
     queries = shipped_queries()
     assert len(queries) > 30

@@ -14,6 +14,7 @@ from kafka08.cli.root import root
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.log.check import check_log
 from tests.histories.workload import Workload
+from tests.in_sync import await_full_isr
 from tests.waiting import until
 
 CONFIG = {
@@ -93,10 +94,7 @@ def test_leaders_go_back_where_they_belong(cluster: EmbeddedCluster, admin: Admi
     with Workload(cluster.bootstrap, "led", partitions=2) as work:
         work.await_progress()
         cluster.restart(cluster.brokers[0])
-        until(
-            lambda: all(len(p.isr) == 2 for p in admin.describe_topics(["led"])[0].partitions),
-            "broker 0 to be in sync again",
-        )
+        await_full_isr(cluster, "led", 2)
         assert [1, 2] == leaders(admin, "led")
         run(cluster, "partition", "elect", "--partition", "led:0", "--partition", "led:1")
         until(lambda: leaders(admin, "led") == [0, 0], "broker 0 to lead")

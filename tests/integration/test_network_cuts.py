@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.histories.workload import Workload
+from tests.in_sync import await_full_isr
 from tests.integration.hosts import CannotMakeHosts, Hosts, HostsCluster
-from tests.integration.test_replication_faults import CONFIG, SAFE, await_full_isr, isr_of, segments
+from tests.integration.test_replication_faults import CONFIG, SAFE, isr_of, segments
 from tests.waiting import until
 
 

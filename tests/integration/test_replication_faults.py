@@ -26,6 +26,7 @@ from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.histories.workload import Workload
+from tests.in_sync import await_full_isr
 from tests.waiting import until
 
 DEADLINE_SECONDS = 60.0
@@ -57,15 +58,6 @@ def topic(cluster: EmbeddedCluster) -> str:
     name = next(topics)
     cluster.create_topic(name, PARTITIONS, 3, SAFE)
     return name
-
-
-def await_full_isr(cluster: EmbeddedCluster, topic: str, replicas: int = 3) -> None:
-    def is_full() -> bool:
-        [described] = admin.describe_topics([topic])
-        return all(len(partition.isr) == replicas for partition in described.partitions)
-
-    with AdminClient(cluster.zookeeper.connect_string) as admin:
-        until(is_full, f"all replicas of {topic} to be in sync")
 
 
 def controller(cluster: EmbeddedCluster) -> EmbeddedBroker:

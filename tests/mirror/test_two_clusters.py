@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from kafka08.producer import KafkaProducer, KafkaProducerConfig
 from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
+from tests.scrape import Scrape
 from tests.waiting import until
 
 DEADLINE_S = 90.0
@@ -31,7 +31,8 @@ PARTITIONS = 3
 
 @pytest.fixture(scope="module")
 def source() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(1, {"num.partitions": PARTITIONS}, level="0.8.2") as cluster:
+    config = {"num.partitions": PARTITIONS, "metrics.port": 0}
+    with EmbeddedCluster(1, config, level="0.8.2") as cluster:
         yield cluster
 
 
@@ -145,6 +146,13 @@ def committed(cluster: EmbeddedCluster, topic: str) -> int:
         return sum(GroupStore(zk).offsets(f"mirror-{topic}", partitions).values())
 
 
+def bytes_out(cluster: EmbeddedCluster, topic: str) -> float:
+    """How much of a topic its only broker has sent to consumers."""
+    return Scrape(cluster.brokers[0]).value(
+        "kafka_server_brokertopicmetrics_bytesout_total", topic=topic
+    )
+
+
 def test_a_run_after_a_clean_stop_copies_nothing_again(
     source: EmbeddedCluster, target: EmbeddedCluster, mirrors: Mirrors
 ) -> None:
@@ -251,8 +259,9 @@ def test_a_target_that_is_gone_does_not_keep_a_stop(
     until(lambda: committed(source, topic) == feed.count)
     for broker in target.brokers:
         target.kill(broker)
+    before = bytes_out(source, topic)
     feed.write(10 * KEYS)
-    time.sleep(1)  # until it has taken some of them; nothing outside shows that
+    until(lambda: bytes_out(source, topic) > before, "the mirror to fetch some of them")
     assert 0 == mirrors.end()
     assert 10 * KEYS == committed(source, topic)
     for broker in target.brokers:

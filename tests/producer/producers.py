@@ -29,11 +29,6 @@ def values(cluster: TcpCluster, tp: TopicPartition) -> list[bytes | None]:
     return [value for _, value in cluster.messages(tp)]
 
 
-def stored_as_told(cluster: TcpCluster, told: RecordMetadata, value: bytes | None) -> bool:
-    """Whether the log has the record at the offset in its metadata."""
-    return values(cluster, TopicPartition(told.topic, told.partition))[told.offset] == value
-
-
 class Interceptor:
     """An interceptor that turns values into upper case; with `fail` it raises."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,9 +90,3 @@ def test_a_fault_is_on_the_lanes_of_its_hosts(
     wrong = page.evaluate("document.querySelector('tr.wrong').cells[1].textContent")
     assert "violation: lost" == wrong
     assert [] == page.errors
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    with Chromium(tmp_path_factory.mktemp("chromium")) as browser:
-        yield browser

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kafka08.embedded.cluster import EmbeddedCluster
-from tests.integration.test_broker_metrics import Scrape
+from tests.scrape import Scrape
 from tests.spark.filling import Topics, collected, rows_of
 
 if TYPE_CHECKING:

@@ -36,7 +36,6 @@ from tests.interop.differences.frames import (
 from tests.interop.differences.sequence import ask, sequence
 from tests.interop.differences.talk import Talk
 
-NO_FRAME = b""
 STALE = pack(">ii", 1, 0)
 """A controller with an epoch of the past."""
 MEMBER = "m-00000000-0000-4000-8000-000000000000"
