@@ -500,6 +500,25 @@ def test_a_coordinator_that_vanishes_during_a_rebalance(three_brokers: Simulated
     three_brokers.run(test)
 
 
+def test_guarantee_1_close_commits_no_less_than_assign(simulated: Simulated) -> None:
+    """`assign` commits the messages that were returned, and so finishes them. `close` committed the
+    offset before those of the last poll again, also of a partition that stayed."""
+
+    def test() -> None:
+        consumer = simulated.consumer()
+        consumer.assign([A])
+        assert read(consumer) == [0, 1, 2, 3, 4]
+        consumer.assign([A, B])
+        simulated.client.sleep(1.0)
+        committed = [consumer.committed(A)[A]]
+        consumer.close()
+        with simulated.consumer() as other:
+            committed.append(other.committed(A)[A])
+        assert [one and one.offset for one in committed] == [MESSAGES, MESSAGES]
+
+    simulated.run(test)
+
+
 def poll_in_vain(consumer: KafkaConsumer) -> None:
     for _ in range(60):
         assert consumer.poll(1.0) == []

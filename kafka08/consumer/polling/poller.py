@@ -185,7 +185,7 @@ class Poller:
 
     def assign(self, chosen: Chosen) -> None:
         if self._commits_automatically:
-            self._submit(self._offsets(self.partitions.positions()))
+            self._submit(self._finish(None))
         self.subscription = chosen
         self.partitions.replace(chosen.partitions)
         self._begin_to_commit()
