@@ -18,18 +18,24 @@ from kafka08.protocol.message_set import fetched_unpacker
 
 MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 BATCH_BYTES: Final = 2 << 20
-"""Bytes of keys and values in a batch, which is copied four times on its way to Spark's rows. Small
-batches stay in the processor's caches, and the JVM has memory for them in its pools. With 8 MiB, a
-sum over messages of 1 KB costs half as much again."""
+"""Bytes of keys and values in a batch, which is copied several times on its way to Spark's rows.
+Small batches stay in the processor's caches, and the JVM has memory for them in its pools. With
+8 MiB, a sum over messages of 1 KB costs half as much again."""
 
 
 class BatchBuilder:
     """Makes batches of `schema` (an Arrow schema with columns of kafka08.spark.schema) for one
-    range. A batch has at most 64 Ki rows and BATCH_BYTES of keys and values, or one message."""
+    range. A batch has at most 64 Ki rows and BATCH_BYTES of keys and values, or one message.
 
-    def __init__(self, schema: pa.Schema, wanted: OffsetRange) -> None:
+    in_place   values stay in the memory of the fetched set, moved together: no copy, and no memory
+               for them; but a batch that is kept keeps all of the set's. For batches that are
+               written and forgotten
+    """
+
+    def __init__(self, schema: pa.Schema, wanted: OffsetRange, *, in_place: bool = False) -> None:
         self._schema = schema
         self._wanted = wanted
+        self._in_place = in_place
         self._keys = "key" in schema.names
         self._values = "value" in schema.names
         self._timestamps = "timestamp" in schema.names
@@ -77,6 +83,7 @@ class BatchBuilder:
             max_bytes=BATCH_BYTES,
             timestamps=self._timestamps,
             timestamp_types=self._timestamp_types,
+            in_place=self._in_place and not fetched.has_wrappers,
         )
 
     def _batch(self, columns: kernel.Columns) -> pa.RecordBatch:

@@ -2,8 +2,11 @@
 # docstrings are in _python_columns.py.
 
 cdef struct Column:
-    # A `binary` column that is being filled. Bytearrays of its Batch own the buffers.
+    # A `binary` column that is being filled. Bytearrays of its Batch own the buffers; `in_place` the
+    # data are in the set, moved down to the first row's. What lies ahead of the walk is not touched:
+    # an entry is larger than its value.
     bint wanted
+    bint in_place
     int32_t* offsets
     uint8_t* data
     uint8_t* validity
@@ -13,7 +16,7 @@ cdef struct Column:
 
 
 cdef inline bint fits(const Column* column, int64_t length) noexcept nogil:
-    return not column.wanted or column.size + length <= column.room
+    return not column.wanted or column.in_place or column.size + length <= column.room
 
 
 cdef inline void put_row(
@@ -25,7 +28,12 @@ cdef inline void put_row(
         column.nulls = True
         column.validity[row >> 3] &= <uint8_t>~(1 << (row & 7))
     elif length:
-        memcpy(column.data + column.size, data, length)
+        if not column.in_place:
+            memcpy(column.data + column.size, data, length)
+        elif column.size:
+            memmove(column.data + column.size, data, length)
+        else:
+            column.data = <uint8_t*>data
         column.size += length
     column.offsets[row + 1] = <int32_t>column.size
 
@@ -52,7 +60,9 @@ cdef class Batch:
     cdef Column columns[2]
     cdef list owners  # offsets, data, validity of the key, then of the value
 
-    def __cinit__(self, bint keys, bint values, bint timestamps, bint timestamp_types):
+    def __cinit__(
+        self, bint keys, bint values, bint timestamps, bint timestamp_types, bint in_place
+    ):
         self.row_offsets_owner = bytearray()
         self.row_times_owner = bytearray() if timestamps else None
         self.row_times_validity_owner = bytearray()
@@ -60,6 +70,7 @@ cdef class Batch:
         self.owners = [bytearray() for _ in range(6)]
         self.columns[0].wanted = keys
         self.columns[1].wanted = values
+        self.columns[1].in_place = in_place
 
     cdef int make_room(self, int64_t rows, int64_t key_length, int64_t value_length) except -1:
         # Make room for one more row, and for about `rows` rows of its size, not for more: unused
@@ -117,7 +128,8 @@ cdef class Batch:
                 buffers += [None, None, None]
                 continue
             resize(self.owners[3 * i], 4 * (self.rows + 1))
-            resize(self.owners[3 * i + 1], column.size)
+            if not column.in_place:
+                resize(self.owners[3 * i + 1], column.size)
             resize(self.owners[3 * i + 2], (self.rows + 7) // 8)
             buffers += self.owners[3 * i:3 * i + 2]
             buffers.append(self.owners[3 * i + 2] if column.nulls else None)
@@ -134,6 +146,8 @@ cdef class ColumnIterator(DeepWalk):
     cdef int64_t max_bytes
     cdef bint pending  # the walk has read a message that is in no batch yet
     cdef bint finished
+    cdef object whole  # a view of the set, if values stay in it
+    cdef const uint8_t* base
 
     def __iter__(self):
         return self
@@ -141,12 +155,16 @@ cdef class ColumnIterator(DeepWalk):
     @cython.critical_section
     def __next__(self):
         cdef Batch batch
+        cdef Column* column
+        cdef Py_ssize_t start
         cdef int64_t next_offset
         cdef bint more
         self.check_idle()
         if self.finished:
             raise StopIteration
-        batch = Batch(self.keys, self.values, self.timestamps, self.timestamp_types)
+        batch = Batch(
+            self.keys, self.values, self.timestamps, self.timestamp_types, self.whole is not None
+        )
         try:
             self.fill(batch)
             more = self.pending
@@ -156,6 +174,10 @@ cdef class ColumnIterator(DeepWalk):
             more = True  # the rows before the error come first; the next call raises it
         self.finished = not more
         next_offset = after(batch.row_offsets[batch.rows - 1]) if more else self.next_offset
+        column = &batch.columns[1]
+        if column.in_place and column.size:
+            start = column.data - self.base
+            batch.owners[4] = self.whole[start:start + column.size]
         return Columns(
             batch.rows, batch.row_offsets_owner, *batch.finish(), next_offset, more,
             batch.row_times_owner, batch.row_times_validity_owner if batch.untimed else None,
@@ -175,6 +197,8 @@ cdef class ColumnIterator(DeepWalk):
             if self.at_end():
                 return 0
             met = self.take_rows(batch)
+            if met == WRAPPER and self.whole is not None:
+                raise self.error(STEP_BAD_CODEC)
             if met != MESSAGE:
                 self.handle(met)
 
@@ -247,6 +271,7 @@ def column_batches(
     data, int64_t from_offset, until_offset, decompress, bint keys=True, bint values=True,
     bint verify_crc=True, int64_t max_rows=DEFAULT_MAX_ROWS,
     int64_t max_bytes=DEFAULT_MAX_COLUMN_BYTES, bint timestamps=False, bint timestamp_types=False,
+    bint in_place=False,
 ):
     cdef ColumnIterator iterator
     check_limits(max_rows, max_bytes)
@@ -257,7 +282,12 @@ def column_batches(
     iterator.timestamp_types = timestamp_types
     iterator.max_rows = max_rows
     iterator.max_bytes = max_bytes
+    if in_place and values:
+        iterator.whole = memoryview(data).cast("B")
+        if iterator.whole.readonly:
+            raise ValueError("values cannot be moved in read-only data")
     iterator.start(data, from_offset, until_offset, decompress, verify_crc)
+    iterator.base = <const uint8_t*>iterator.frames[0].view.buf
     return iterator
 
 

@@ -191,6 +191,7 @@ def column_batches(
     max_bytes: int = 8388608,
     timestamps: bool = False,
     timestamp_types: bool = False,
+    in_place: bool = False,
 ) -> Iterator[Columns]: ...
 def build_from_columns(
     key_offsets: Buffer | None,

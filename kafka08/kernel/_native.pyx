@@ -42,7 +42,7 @@ from libc.stdint cimport (
 )
 from libc.errno cimport EINTR, errno
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from types import GenericAlias
 
@@ -65,7 +65,7 @@ cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 25
+INTERFACE = 26
 NAME = "native"
 
 kafka08_crc32_select(NULL)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 
-from kafka08.kernel._python_messages import DeepWalk, Message, after
+from kafka08.kernel._python_messages import DeepWalk, Frame, Message, after
 from kafka08.kernel._python_sets import (
     append_entry,
     check_base_offset,
@@ -24,7 +24,17 @@ from kafka08.kernel.types import (
     Buffer,
     Columns,
     Decompress,
+    UnknownCodec,
 )
+
+
+class FlatWalk(DeepWalk):
+    """A walk that opens no wrapper."""
+
+    def _unpack(
+        self, view: memoryview, at: int, codec: int, offset: int, value: memoryview | None
+    ) -> Frame:
+        raise UnknownCodec(codec)
 
 
 class BinaryColumn:
@@ -69,6 +79,7 @@ def column_batches(
     max_bytes: int = DEFAULT_MAX_COLUMN_BYTES,
     timestamps: bool = False,
     timestamp_types: bool = False,
+    in_place: bool = False,
 ) -> Iterator[Columns]:
     """The messages of `messages`, in batches of at most `max_rows` rows and `max_bytes` of keys and
     values (a single row may be larger).
@@ -76,9 +87,16 @@ def column_batches(
     Yields at least one batch, which may be empty; the last one has more=False. A wrapper is
     decompressed once, even if a batch ends inside it. Errors as `messages`: the rows before the
     error come first, with more=True, and the next batch raises.
+
+    in_place   the caller gives `data` up: it may be overwritten up to the end of a batch, whose
+               values are a view of it then. ValueError if it is read-only, UnknownCodec at a
+               wrapper. (This twin copies.)
     """
     check_limits(max_rows, max_bytes)
-    walk = DeepWalk(data, from_offset, until_offset, decompress, verify_crc)
+    if in_place and values and memoryview(data).readonly:
+        raise ValueError("values cannot be moved in read-only data")
+    kind_of_walk = FlatWalk if in_place and values else DeepWalk
+    walk = kind_of_walk(data, from_offset, until_offset, decompress, verify_crc)
     return _batches(walk, keys, values, max_rows, max_bytes, timestamps, timestamp_types)
 
 

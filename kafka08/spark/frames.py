@@ -82,4 +82,4 @@ class _Tasks:
                 wanted = OffsetRange(topic, partition, start, until)
                 led_by = Broker(*leader) if leader[0] >= 0 else None
                 reader = range_reader(self.address, self.settings, wanted, led_by)
-                yield from BatchBuilder(columns, wanted).batches(reader)
+                yield from BatchBuilder(columns, wanted, in_place=True).batches(reader)

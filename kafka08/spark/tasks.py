@@ -41,7 +41,7 @@ class RangeTasks:
         """The range's batches. For an empty plan Spark makes one task without a range."""
         if isinstance(partition, RangePartition) and partition.wanted.size:
             leave_modules_to_the_end()
-            builder = BatchBuilder(arrow_schema(self.schema), partition.wanted)
+            builder = BatchBuilder(arrow_schema(self.schema), partition.wanted, in_place=True)
             yield from builder.batches(
                 range_reader(self.address, self.settings, partition.wanted, partition.leader)
             )

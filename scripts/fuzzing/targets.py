@@ -204,6 +204,14 @@ def _columns(one: ModuleType | Any, data: bytes) -> Any:
     ]
 
 
+def _columns_in_place(one: ModuleType | Any, data: bytes) -> Any:
+    batches = one.column_batches(bytearray(data), 3, None, UNPACK, max_rows=5, in_place=True)
+    return [
+        (bytes(batch.offsets), bytes(batch.value_offsets), bytes(batch.value_data), batch.more)
+        for batch in batches
+    ]
+
+
 def _convert(one: ModuleType | Any, data: bytes) -> Any:
     target = bytearray(2 * len(data) + 100)
     return [(one.convert(data, target, magic), bytes(target)) for magic in (0, 1)]
@@ -214,7 +222,8 @@ def _search(one: ModuleType | Any, data: bytes) -> Any:
 
 
 SET_USES: Final = (
-    _validate, _stamp, _recover, _entries, _messages, _columns, _convert, _search,
+    _validate, _stamp, _recover, _entries, _messages, _columns, _columns_in_place, _convert,
+    _search,
 )  # fmt: skip
 
 

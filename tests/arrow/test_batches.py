@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 )
 
 
-def fetched(data: bytes, offset: int = 0) -> CheckedSet:
+def fetched(data: bytes | bytearray, offset: int = 0) -> CheckedSet:
     return CheckedSet(T0, offset, data, 1 << 20, "b1:9092")
 
 
@@ -114,6 +114,22 @@ def test_a_large_message_is_not_copied(magic: int, key: bytes | None) -> None:
     for other in (replace(checked, offset=8), replace(checked, has_wrappers=True)):
         rows = built(SCHEMA, OffsetRange("t", 0, other.offset, 9), other)
         assert [found["value"] for found in rows] == [value] * (8 - other.offset)
+
+
+def test_values_in_place() -> None:
+    """They are where they were received, in the rows of any batch; those of a set with wrappers are
+    copied."""
+    pairs = [(b"k%d" % i, b"v%d" % i * 100) for i in range(6)]
+    plain = message_set.encode(pairs[:4])
+    packed = message_set.encode(pairs[4:], compression.SNAPPY, 4)
+    whole = bytearray(plain)
+    sets = [replace(fetched(whole, 1), has_wrappers=False), fetched(bytearray(packed), 4)]
+    batches = list(BatchBuilder(SCHEMA, OffsetRange("t", 0, 1, 6), in_place=True).batches(sets))
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [(row["key"], row["value"]) for row in rows] == pairs[1:]
+    if kernel.NAME == "native":
+        start = pa.py_buffer(whole).address
+        assert start < batches[0]["value"].buffers()[2].address < start + len(whole)
 
 
 def test_large_messages_among_others() -> None:

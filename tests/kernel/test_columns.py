@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka08.kernel.types import Buffer, Columns, CorruptMessage
+from kafka08.kernel.types import Buffer, Columns, CorruptMessage, UnknownCodec
 from tests import strategies
 from tests.kernel.sets import entry, plain, refuse, unpack, wrapper
 
@@ -144,6 +144,43 @@ def test_rows_in_front_of_an_error_come_first(kernel: ModuleType) -> None:
     with pytest.raises(CorruptMessage, match="crc"):
         next(batches)
     assert next(kernel.column_batches(data, 0, None, refuse, verify_crc=False)).count == 4
+
+
+@given(strategies.pairs, st.integers(0, 9), st.integers(1, 40))
+def test_values_moved_in_place(
+    kernel: ModuleType, pairs: list[tuple[bytes | None, bytes | None]], start: int, limit: int
+) -> None:
+    """They are those of copied batches, in all batches at once: none overwrites another's."""
+    data = plain(pairs)
+    limits = {"max_bytes": limit, "max_rows": 5}
+    copied = kernel.column_batches(data, start, None, refuse, **limits)
+    limits["in_place"] = True
+    moved = list(kernel.column_batches(bytearray(data), start, None, refuse, **limits))
+    assert [rows(batch) for batch in moved] == [rows(batch) for batch in copied]
+
+
+def test_values_in_place_need_no_memory() -> None:
+    """The values of a batch are a view of the set that it was given (the twin copies them)."""
+    native = pytest.importorskip("kafka08.kernel._native")
+    whole = bytearray(plain([(b"k", b"v" * 100), (None, b"w" * 100)]))
+    [found] = native.column_batches(whole, 0, None, refuse, in_place=True)
+    assert found.value_data == b"v" * 100 + b"w" * 100
+    begin = whole.index(b"v")
+    whole[begin : begin + 3] = b"new"
+    assert bytes(found.value_data[:4]) == b"newv"
+
+
+def test_values_that_cannot_be_moved(kernel: ModuleType) -> None:
+    """Read-only data are refused, a wrapper where it is met; without values nothing is moved."""
+    with pytest.raises(ValueError, match="read-only"):
+        kernel.column_batches(plain(THREE), 0, None, unpack, in_place=True)
+    mixed = plain(THREE) + wrapper(5, plain(THREE, 3))
+    batches = kernel.column_batches(bytearray(mixed), 0, None, unpack, in_place=True)
+    assert next(batches).count == 3
+    with pytest.raises(UnknownCodec, match="1 is an unknown"):
+        next(batches)
+    [found] = kernel.column_batches(mixed, 0, None, unpack, values=False, in_place=True)
+    assert (6, None) == (found.count, found.value_data)
 
 
 def test_many_rows_of_changing_sizes(kernel: ModuleType) -> None:

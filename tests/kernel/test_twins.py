@@ -122,6 +122,23 @@ def columns(kernel: ModuleType, data: bytes) -> Any:
     )
 
 
+def columns_in_place(kernel: ModuleType, data: bytes) -> Any:
+    whole = bytearray(data)
+    return gather(
+        kernel.column_batches(whole, 6, 12, unpack, verify_crc=False, max_rows=2, in_place=True),
+        lambda c: (
+            bytes(c.offsets),
+            bytes(c.key_offsets),
+            bytes(c.key_data),
+            bytes(c.value_offsets),
+            bytes(c.value_data),
+            c.value_validity,
+            c.next_offset,
+            c.more,
+        ),
+    )
+
+
 def compaction(kernel: ModuleType, data: bytes) -> Any:
     offset_map = kernel.OffsetMap(4, 3)
     refused = offset_map.add(data, 6)
@@ -206,6 +223,7 @@ CALLS = [
     messages,
     unchecked_messages,
     columns,
+    columns_in_place,
     compaction,
     stamp,
     stamp_append_time,
