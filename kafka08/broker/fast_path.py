@@ -26,10 +26,9 @@ from kafka08.broker.fast_produce import FastProduce
 from kafka08.broker.handlers import fetch, later_fetch
 from kafka08.levels import Level
 from kafka08.protocol.codec import (
-    CORRELATION_ID,
-    FRAME_AND_CORRELATION_ID,
     REQUEST_HEADER,
     decode_request,
+    frame_of,
 )
 
 if TYPE_CHECKING:
@@ -116,8 +115,7 @@ class FastPath:
         response = self._metadata_cache.cached_response(request)
         if response is None:
             return FALL_BACK
-        size = CORRELATION_ID.size + len(response)
-        return FRAME_AND_CORRELATION_ID.pack(size, correlation_id) + response
+        return frame_of(response, correlation_id)
 
     def _complete_fetch(self, payload: memoryview, link: ServerConnection) -> None:
         """Complete a parked Fetch that FastFetch can no longer answer."""

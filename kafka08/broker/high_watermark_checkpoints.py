@@ -44,7 +44,7 @@ class HighWatermarkCheckpoints:
         by_directory: dict[Path, dict[TopicPartition, int]] = {d: {} for d in self._files}
         for partition in partitions:
             if partition.log is not None:
-                by_directory[partition.log.directory.parent][partition.topic_partition] = (
+                by_directory[partition.log.log_directory][partition.topic_partition] = (
                     partition.high_watermark
                 )
         for directory, high_watermarks in by_directory.items():

@@ -17,9 +17,9 @@ class PartitionFetchState(FollowerState):
     before it is recognised and dropped. `kernel.append_fetched` changes some of the fields.
 
     is_followed     False once it was removed, or replaced by a later `add`
-    max_bytes       fetch size; larger while one message needs it
-    expected_bytes  expected size of its next response: that of the last one, `max_bytes` before
-                    the first
+    max_bytes       fetch size; larger while one message needs it, smaller for a probe
+    expected_bytes  expected size of its next response: that of the last one, or `max_bytes` if more
+                    may come
     unsettled       offset from which on the log may differ from the leader's: the HW when this
                     leader was announced, and again after each lost connection and each error of
                     the leader. None: it does not differ
@@ -35,10 +35,14 @@ class PartitionFetchState(FollowerState):
         self.partition = partition
         self.topic_partition: TopicPartition = partition.topic_partition
         self.is_followed = True
-        self.max_bytes = self.expected_bytes = max_bytes
+        self.ask_for(max_bytes)
         self.unsettle()
         self.paused_until = 0.0
         self.lag = 0
+
+    def ask_for(self, max_bytes: int) -> None:
+        """Set the fetch size; the next response may be as large."""
+        self.max_bytes = self.expected_bytes = max_bytes
 
     def unsettle(self) -> None:
         """Compare the log with the leader's again, from the HW on."""

@@ -64,7 +64,7 @@ from kafka08.protocol.offsets import (
     OffsetsTopic,
 )
 from kafka08.protocol.types import Buffer
-from kafka08.runtime import BrokerRuntime
+from kafka08.runtime import BrokerRuntime, Cancellable
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
 from kafka08.topic_config import unclean_elections_allowed
 
@@ -77,7 +77,7 @@ logger = logging.getLogger(__name__)
 CONNECTION_BACKOFF_SECONDS: Final = 0.25
 """Pause after a failed connection. 0.8.2.2 has none and floods its log."""
 PARTITION_BACKOFF_SECONDS: Final = 0.05
-"""Pause of a partition after an error of its leader, which mostly does not lead yet."""
+"""Least pause of a partition after an error of its leader, which mostly does not lead yet."""
 RESPONSE_BYTES: Final = 16 * 1024 * 1024
 """Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
 partitions take their turn in the next request."""
@@ -87,9 +87,16 @@ ALIKE_MAX: Final = 16
 """Requests in the same order, where the leader limits the response as a whole. Another order means
 another frame. But the first message of a partition may be so large that it is sent only if it is
 the first of all, so partitions with news must not always stand before it."""
-REFUSED_BYTES: Final = 64 * 1024
-"""Expected size of a partition's response after an error: most are refused again, but many that
-succeed at once must not exceed one response."""
+SECONDS_PER_PARTITION: Final = 0.0001
+"""How old a fetch that is parked at the leader must be before it is aborted for new partitions, and
+the least pause of refused ones, for each partition that is followed. The next request is encoded,
+read and compared as a whole, at both ends: a broker that gets 10,000 partitions in a hundred steps
+would do little else."""
+PROBE_BYTES: Final = 4096
+"""Fetch size of a partition whose next response cannot be foreseen: the first one, and that after a
+failed request or an error. Mostly nothing is missing, or it is refused again; so thousands are
+asked for at once, and the response is bounded all the same. Not where the leader limits the
+response as a whole: an empty set may then mean that the first message is larger."""
 
 
 class ReplicaFetcher:
@@ -119,6 +126,10 @@ class ReplicaFetcher:
         self._store = store
         self._leader = leader
         self._versions = inter_broker(config.protocol_version)
+        self._is_limited = self._versions.fetch >= LIMITED_VERSION
+        self._probe_bytes = config.replica_fetch_max_bytes
+        if not self._is_limited:
+            self._probe_bytes = min(PROBE_BYTES, self._probe_bytes)
         self._followed: dict[TopicPartition, PartitionFetchState] = {}
         self._changed = runtime.event()
         self._stopped = False
@@ -132,6 +143,10 @@ class ReplicaFetcher:
         speaks against the next one being so too."""
         self._alike = 0
         """Requests since `_put_last`."""
+        self._sent_at = 0.0
+        self._lacks_some = False
+        """Whether partitions were added since the request in flight was sent."""
+        self._abort_timer: Cancellable | None = None
         self._connection = Connection(
             leader.host,
             leader.port,
@@ -152,16 +167,31 @@ class ReplicaFetcher:
         return len(self._followed)
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """Follow these too, from their HW on. Aborts a fetch that is parked at the leader, so that
-        the new partitions do not wait for it."""
-        max_bytes = self._config.replica_fetch_max_bytes
+        """Follow these too, from their HW on. A fetch that is parked at the leader is aborted soon,
+        so that the new partitions do not wait for it."""
         self._frame = self._again = None
         for partition in partitions:
             self.remove([partition.topic_partition])
-            self._followed[partition.topic_partition] = PartitionFetchState(partition, max_bytes)
+            followed = PartitionFetchState(partition, self._probe_bytes)
+            self._followed[partition.topic_partition] = followed
         self._changed.set()
         if self._connection.in_flight:
+            self._lacks_some = True
+            self._abort_when_old()
+
+    def _abort_when_old(self) -> None:
+        """Abort the request in flight once it is old enough, unless the next one is sent before."""
+        old_at = self._sent_at + SECONDS_PER_PARTITION * len(self._followed)
+        left = old_at - self._runtime.monotonic()
+        if left <= 0:
             self._connection.abort()
+        elif self._abort_timer is None:
+            self._abort_timer = self._runtime.call_later(left, self._on_abort_timer)
+
+    def _on_abort_timer(self) -> None:
+        self._abort_timer = None
+        if self._lacks_some and self._connection.in_flight:
+            self._abort_when_old()
 
     def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Stop following these: nothing is appended to them from now on."""
@@ -176,6 +206,8 @@ class ReplicaFetcher:
         self._stopped = True
         self.remove(list(self._followed))
         self._changed.set()
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
         self._connection.abort()
 
     def run(self) -> None:
@@ -215,16 +247,17 @@ class ReplicaFetcher:
             responses = self._exchange(wanted, wait_ms)
         except (ClientError, ProtocolError) as error:
             for asked in wanted.values():
-                asked.expected_bytes = asked.max_bytes
+                asked.ask_for(self._probe_bytes)
             self._back_off(error)
             return
         if not responses:
             return
+        cut = {tp for tp, r in responses.items() if len(r.message_set) >= wanted[tp].max_bytes}
         self._settle_ends(wanted, responses)
         refused = GroupedErrors()
         for tp, data in responses.items():
             if wanted[tp].is_followed:
-                self._take(tp, wanted[tp], data, refused)
+                self._take(tp, wanted[tp], data, refused, is_cut=tp in cut)
         for partitions, reason in refused:
             logger.error("[%s], Error for %s: %s", self.name, partitions, reason)
 
@@ -242,6 +275,7 @@ class ReplicaFetcher:
         self._again = None
         correlation_id = connection.take_correlation_id()
         data = frame.numbered(correlation_id)
+        self._lacks_some, self._sent_at = False, self._runtime.monotonic()
         connection.write_frame(data, correlation_id, FetchRequest, version=version)
         payload = connection.read_payload()
         max_bytes, now_ms = self._config.replica_fetch_max_bytes, self._runtime.time_ms()
@@ -267,7 +301,7 @@ class ReplicaFetcher:
                 )
         self._moved = list(responses)
         self._alike += 1
-        if version >= LIMITED_VERSION and (
+        if self._is_limited and (
             responses
             or self._alike >= ALIKE_MAX
             or len(payload) > self._config.replica_fetch_response_max_bytes - max_bytes
@@ -277,7 +311,7 @@ class ReplicaFetcher:
             self._put_last(tp for tp, partition in responses.items() if partition.message_set)
         elif not responses and wanted == self._followed and len(payload) <= RESPONSE_BYTES:
             self._again = wanted  # each partition is expected to have as many bytes as now
-        if version >= LIMITED_VERSION and any(wanted[tp].unsettled is not None for tp in responses):
+        if self._is_limited and any(wanted[tp].unsettled is not None for tp in responses):
             room = self._config.replica_fetch_response_max_bytes - len(payload)
             served = {followed.topic_partition for followed in appended}
             drop_unserved(wanted, responses, served, room)
@@ -290,9 +324,9 @@ class ReplicaFetcher:
         was for the same partitions."""
         names, frame = list(wanted), self._frame
         if frame is None or self._framed != (names, wait_ms):
-            limited = self._versions.fetch >= LIMITED_VERSION
             request = self._request(wanted, wait_ms)
-            frame = self._frame = FetchFrame(request, self.name, wanted, has_limit=limited)
+            frame = FetchFrame(request, self.name, wanted, has_limit=self._is_limited)
+            self._frame = frame
             self._framed = names, wait_ms
         else:
             for tp in self._moved:
@@ -324,7 +358,9 @@ class ReplicaFetcher:
         self, ready: dict[TopicPartition, PartitionFetchState]
     ) -> dict[TopicPartition, PartitionFetchState]:
         """As many partitions as fit into one response, and at least the first. If others remain,
-        the chosen ones move to the end of the queue."""
+        the chosen ones move to the end of the queue. All if the leader limits the response."""
+        if self._is_limited:
+            return ready
         chosen: dict[TopicPartition, PartitionFetchState] = {}
         room = RESPONSE_BYTES
         for tp, followed in ready.items():
@@ -412,7 +448,7 @@ class ReplicaFetcher:
             followed.unsettled = None
         elif same.count:
             followed.unsettled = equal_end
-            followed.max_bytes = self._config.replica_fetch_max_bytes
+            followed.ask_for(self._config.replica_fetch_max_bytes)
             del responses[tp]
             return
         rest = memoryview(data.message_set)[same.size :]
@@ -424,14 +460,17 @@ class ReplicaFetcher:
         followed: PartitionFetchState,
         data: FetchPartitionResponse,
         refused: GroupedErrors,
+        *,
+        is_cut: bool,
     ) -> None:
-        """Append one partition's set, or handle its error; a failure pauses it. Switches."""
+        """Append one partition's set, or handle its error; a failure pauses it. `is_cut`: the
+        leader may have more. Switches."""
         asked = followed.position
         try:
             if data.error_code:
                 followed.unsettle()
                 check(data.error_code, f"broker {self._leader.id} refused")
-            self._append(tp, followed, data)
+            self._append(tp, followed, data, is_cut=is_cut)
         except OffsetOutOfRange:
             # If there is something to compare, the next request is from the HW on.
             if followed.position == asked:
@@ -446,15 +485,21 @@ class ReplicaFetcher:
             self._pause(followed)
 
     def _append(
-        self, tp: TopicPartition, followed: PartitionFetchState, data: FetchPartitionResponse
+        self,
+        tp: TopicPartition,
+        followed: PartitionFetchState,
+        data: FetchPartitionResponse,
+        *,
+        is_cut: bool,
     ) -> None:
         message_set = data.message_set
         appended = followed.unsettled is None and (
             followed.partition.append_as_follower(message_set, data.high_watermark).count
         )
         if appended or len(message_set) < ENTRY_HEADER.size:
-            followed.max_bytes = self._config.replica_fetch_max_bytes
-            followed.expected_bytes = len(message_set)
+            followed.ask_for(self._config.replica_fetch_max_bytes)
+            if not is_cut:
+                followed.expected_bytes = len(message_set)
             flush = followed.log.owed_flush()
             if flush is not None:
                 self._runtime.run_native(flush.sync)
@@ -466,17 +511,21 @@ class ReplicaFetcher:
     def _give_room(
         self, tp: TopicPartition, followed: PartitionFetchState, message_set: Buffer
     ) -> None:
-        """The first message is incomplete: raise the fetch size to its length. InvalidMessage if
-        the log would not accept a message of that length."""
+        """The first message is incomplete: raise the fetch size, of a probe to the usual one, else
+        to its length. InvalidMessage if the log would not accept a message of that length."""
+        usual = self._config.replica_fetch_max_bytes
+        if followed.max_bytes < usual:
+            followed.ask_for(usual)
+            return
         _, size = ENTRY_HEADER.unpack_from(message_set)
         needed, most = ENTRY_HEADER.size + size, followed.log.config.max_message_bytes
         if not len(message_set) < needed <= most:
-            followed.max_bytes = self._config.replica_fetch_max_bytes
+            followed.max_bytes = usual
             raise InvalidMessage(
                 f"leader {self._leader.id} has a message of {size} bytes at offset "
                 f"{followed.position}, but max.message.bytes is {most}; check the log there"
             )
-        followed.max_bytes = followed.expected_bytes = needed
+        followed.ask_for(needed)
         logger.warning(
             "A message of %s is larger than replica.fetch.max.bytes: fetching %d bytes for it",
             tp,
@@ -484,8 +533,9 @@ class ReplicaFetcher:
         )
 
     def _pause(self, followed: PartitionFetchState) -> None:
-        followed.expected_bytes = min(followed.max_bytes, REFUSED_BYTES)
-        followed.paused_until = self._runtime.monotonic() + PARTITION_BACKOFF_SECONDS
+        followed.ask_for(self._probe_bytes)
+        seconds = max(PARTITION_BACKOFF_SECONDS, SECONDS_PER_PARTITION * len(self._followed))
+        followed.paused_until = self._runtime.monotonic() + seconds
 
     # Out of range
 

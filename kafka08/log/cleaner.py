@@ -134,7 +134,7 @@ class LogCleaner:
         }
 
     def _measure(self, topic_partition: TopicPartition, one: Log) -> DirtyLog:
-        point = self._manager.cleaner_points.get(one.directory.parent, topic_partition)
+        point = self._manager.cleaner_points.get(one.log_directory, topic_partition)
         first_dirty = first_dirty_offset(point, one.log_start_offset, one.active_base_offset)
         facts = sealed_facts(one, self._end_offset(one, first_dirty))
         return measure(topic_partition, facts, first_dirty)
@@ -168,7 +168,7 @@ class LogCleaner:
         )
         end_offset = cleaning.run()
         self._set_aside.pop(one.topic_partition, None)
-        self._manager.cleaner_points.record(one.directory.parent, one.topic_partition, end_offset)
+        self._manager.cleaner_points.record(one.log_directory, one.topic_partition, end_offset)
         self.last_stats = stats = cleaning.stats
         logger.info("%s", stats)
         if stats.messages_unkeyed:

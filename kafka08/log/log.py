@@ -78,6 +78,7 @@ class Log:
     is_being_cleaned   a cleaner works on it; retention waits
     sealed_changes     increases when sealed segments are truncated or deleted; a cleaning in
                        progress aborts then
+    log_directory      the parent of `directory`; a LogManager's logs share one object for it
 
     Opening may read the whole log (recovery) and may do so in any thread; afterwards one thread at
     a time. Raises StorageError, or CorruptLog for misnamed segment files.
@@ -96,8 +97,10 @@ class Log:
         background: Background | None = None,
         draw_jitter: DrawJitter = no_jitter,
         crash: crashpoints.CrashPoint = crashpoints.never,
+        log_directory: Path | None = None,
     ) -> None:
         self.directory = Path(directory)
+        self.log_directory = log_directory or self.directory.parent
         self.topic_partition = parse_partition_directory(self.directory)
         self._config = config
         self.disk = disk
@@ -441,6 +444,8 @@ class Log:
 
         If all of them are expired, the log rolls first. Readers of deleted segments can continue.
         """
+        if len(self._segments) == 1 and not self.active_segment.size:
+            return 0  # without a look at its file: most of thousands of partitions may be empty
         facts = self.segment_facts
         count = deletable(policy, facts, self._clock.time_ms())
         if count == len(facts):

@@ -108,6 +108,8 @@ class LogManager:
         self._checkpointed: dict[Path, Mapping[TopicPartition, int]] = {}
         """The recovery points on disk, of deleted logs too."""
         paths = [Path(directory) for directory in directories]
+        self._shared = {path: path for path in paths}
+        """A log directory → the one object for it, which thousands of logs share."""
         if len({disk.real_path(path) for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
         self._directories: list[LogDirectory] = []
@@ -146,7 +148,7 @@ class LogManager:
             for loaded in run(jobs):
                 self._add(loaded)
             for path in self.directories:
-                here = {tp for tp, one in self.logs.items() if one.directory.parent == path}
+                here = {tp for tp, one in self.logs.items() if one.log_directory is path}
                 self._log_counts[path] = len(here)
                 self.cleaner_points.keep(path, here)
             if any(map(self._is_checkpointed_too_high, self.logs.values())):
@@ -218,7 +220,7 @@ class LogManager:
         """
         logger.info("Shutting down.")
         try:
-            for one in self.logs.values():
+            for one in self._logs_with_pauses():
                 one.flush()
                 one.close()
             self.checkpoint_recovery_points()
@@ -268,7 +270,7 @@ class LogManager:
         removed = self.logs.pop(topic_partition, None)
         if removed is None:
             return False
-        directory = removed.directory.parent
+        directory = removed.log_directory
         self._log_counts[directory] -= 1
         of_topic = self._topics[topic_partition.topic]
         of_topic.remove(removed)
@@ -295,7 +297,7 @@ class LogManager:
         if self._draw_unique is None:
             return None
         name = deleted_directory(removed.topic_partition, self._draw_unique())
-        return None if len(name) > NAME_BYTES_MAX else removed.directory.parent / name
+        return None if len(name) > NAME_BYTES_MAX else removed.log_directory / name
 
     def _remove_directory(self, path: Path, _deleted: Log | None = None) -> None:
         """Remove the directory of a deleted log; the log, if given, keeps its files open."""
@@ -341,7 +343,7 @@ class LogManager:
         """Empty a log (if it exists), continue it at `offset`, and checkpoint."""
         found = self.logs.get(topic_partition)
         if found is not None:
-            self.cleaner_points.forget(found.directory.parent, topic_partition)
+            self.cleaner_points.forget(found.log_directory, topic_partition)
             found.truncate_fully_and_start_at(offset)
         self.checkpoint_recovery_points()
 
@@ -349,13 +351,13 @@ class LogManager:
         """Offsets above `offset` will be written again and are not cleaned."""
         if offset <= one.log_end_offset:
             base_offset = one.base_offset_of(offset)
-            self.cleaner_points.lower(one.directory.parent, one.topic_partition, base_offset)
+            self.cleaner_points.lower(one.log_directory, one.topic_partition, base_offset)
 
     def _is_checkpointed_too_high(self, one: Log) -> bool:
         """Whether the checkpoint has a recovery point above this log's: that of a deleted log of
         the same name, or from before an interrupted truncation. After another crash, messages
         appended below it would be trusted without a check. 0.8.2.2 leaves it so."""
-        points = self._checkpointed.get(one.directory.parent, {})
+        points = self._checkpointed.get(one.log_directory, {})
         return points.get(one.topic_partition, 0) > one.recovery_point
 
     # Periodic work
@@ -395,7 +397,7 @@ class LogManager:
         """Write the recovery points of every directory; they are on disk on return."""
         points: dict[Path, dict[TopicPartition, int]] = {path: {} for path in self.directories}
         for topic_partition, one in self.logs.items():
-            points[one.directory.parent][topic_partition] = one.recovery_point
+            points[one.log_directory][topic_partition] = one.recovery_point
         for directory in self._directories:
             directory.recovery_points.write(points[directory.path])
             self._checkpointed[directory.path] = points[directory.path]
@@ -413,6 +415,7 @@ class LogManager:
             background=self._background,
             draw_jitter=self._draw_jitter,
             crash=self._crash,
+            log_directory=self._shared[path.parent],
         )
 
     def _release(self) -> None:

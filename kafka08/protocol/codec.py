@@ -118,6 +118,12 @@ def encode_response(response: Response, correlation_id: int, version: int = 0) -
     return encode_frame(_response_encoders[type(response), version], response, correlation_id)
 
 
+def frame_of(response_body: bytes, correlation_id: int) -> bytes:
+    """The whole frame of a response whose body is encoded already."""
+    size = CORRELATION_ID.size + len(response_body)
+    return FRAME_AND_CORRELATION_ID.pack(size, correlation_id) + response_body
+
+
 def encode_frame(encode: Encode, message: object, correlation_id: int) -> bytes:
     """The whole frame of a response whose body `encode` makes of `message`. ProtocolError if a
     value does not fit its field."""

@@ -1,22 +1,30 @@
 """Breadth: what a broker with very many partitions costs, beside the JVM's.
 
-    .venv/bin/python -m scripts.benchmarks.breadth [--partitions 10000] [--also 1000]
+    .venv/bin/python -m scripts.benchmarks.breadth [--partitions 10000] [--also 2500]
     .venv/bin/python -m scripts.benchmarks.breadth --replicated    # three brokers, three replicas
 
 Not part of `scripts/bench`: the JVM needs minutes to create 10,000 partitions. Each kind runs
-alone. The same steps are done with fewer partitions too, and the growth of each step's time from
-one to the other is printed beside the growth of the partitions.
+alone. The same steps are done with fewer partitions too, and the growth of each step's CPU from one
+to the other is printed beside the growth of the partitions: a time of 0.05 s says little about how
+it grows. Each step has its time, the CPU of all brokers together and that of ZooKeeper, and for
+ours the longest turn of a broker's event loop (turns.py).
 
     created      until the broker names a leader for each partition
-    longest      the longest time that a request about a topic of one partition took meanwhile
-    memory       resident
-    idle         CPU in percent of a core while nothing comes
-    produced     requests of 250 partitions each to 1,000 of them, CPU of each request
-    stopped      from SIGTERM to the end of the process
+    idle         ten seconds in which nothing comes
+    asked        Metadata of all topics, ten times
+    stopped      from SIGTERM to the end of the process; of three brokers one that leads nothing
     started      from the start until it leads all partitions again
     elected      (three brokers) kill -9 of a leader of a third of them: from the end of its session
                  until every other broker names a new leader for all
-    controlled   (three brokers) the same for the controller
+    returned     (three brokers) that broker, from its start until it is in each ISR
+    controlled   (three brokers) the controller, as `elected`
+
+Of the whole run:
+
+    longest      the longest time that a request about a topic of one partition took meanwhile
+    memory       resident
+    idle         CPU in percent of a core while nothing comes
+    produced     (one broker) requests of 250 partitions each to 1,000 of them, CPU of each request
 """
 
 from __future__ import annotations
@@ -25,21 +33,23 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08.admin import AdminClient
 from kafka08.protocol import codec
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.produce import ProduceRequest
+from kafka08.structs import TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from scripts.benchmarks import load, scratch
 from scripts.benchmarks.clusters import BROKERS, Cluster
 from scripts.benchmarks.failovers import SessionEnd, await_other_leaders
 from scripts.benchmarks.report import Goal, report
+from scripts.benchmarks.steps import Meter, Step
 from scripts.benchmarks.subjects import (
     JvmSubject,
     OurSubject,
@@ -55,8 +65,10 @@ SETTINGS: Final = {
     "controlled.shutdown.enable": "false",
     "auto.leader.rebalance.enable": "false",
     "zookeeper.session.timeout.ms": "6000",
+    "log.retention.check.interval.ms": "300000",
 }
-"""A segment preallocates its index, which for 10,000 of them is memory here."""
+"""A segment preallocates its index, which for 10,000 of them is memory here. Retention is looked at
+as often as by default: other benchmarks do it each second."""
 EACH_TOPIC: Final = 1000
 TIMEOUT_SECONDS: Final = 1800.0
 IDLE_SECONDS: Final = 10.0
@@ -66,8 +78,17 @@ AT_ONCE: Final = 250
 PRODUCE_SECONDS: Final = 3.0
 PING_SECONDS: Final = 0.01
 SET_BYTES: Final = 126
+ASKED: Final = 10
+ISR_POLL_SECONDS: Final = 0.25
 
 Figures = dict[str, float]
+
+
+class Found(NamedTuple):
+    """The results of one run."""
+
+    figures: Figures
+    steps: Mapping[str, Step]
 
 
 class Latency(threading.Thread):
@@ -112,34 +133,40 @@ def topics(partitions: int) -> Mapping[str, int]:
     return {f"wide-{number}": size for number, size in enumerate(sizes)}
 
 
-def one_broker(kind: str, partitions: int, directory: Path, zookeeper: str) -> Figures:
+def one_broker(kind: str, partitions: int, directory: Path, zookeeper: JvmZooKeeper) -> Found:
     """All steps of one broker."""
-    subject_class = JvmSubject if kind == "jvm" else OurSubject
-    broker = subject_class(directory / f"{kind}-{partitions}", zookeeper, SETTINGS)
+    home, connect = directory / f"{kind}-{partitions}", chroot(zookeeper, kind, partitions)
+    broker: JvmSubject | OurSubject
+    if kind == "jvm":
+        broker = JvmSubject(home, connect, SETTINGS)
+    else:
+        broker = OurSubject(home, connect, SETTINGS, records_turns=True)
     figures: Figures = {}
+    meter = Meter([broker], zookeeper)
     broker.start()
     try:
-        with AdminClient(zookeeper) as admin:
+        with AdminClient(connect) as admin:
             admin.create_topic("small", 1, 1)
             await_leaders(broker, "small", 1)
-            with asking(broker.address, figures):
-                figures["created"] = timed(lambda: create_all(admin, broker, partitions))
+            with asking(broker.address, figures), meter.step("created"):
+                create_all(admin, broker, partitions)
         time.sleep(SETTLE_SECONDS)
         figures["memory"] = resident_megabytes(broker.pid)
-        figures["idle"] = idle_percent(broker)
+        figures["idle"] = idle_percent([broker], meter)
         figures["produced"] = produce_wide(broker, min(partitions, LED))
-        figures["stopped"] = timed(lambda: broker.stop(TIMEOUT_SECONDS))
-        figures["started"] = timed(lambda: start_again(broker, partitions))
+        with meter.step("asked"):
+            ask_for_all(broker)
+        with meter.step("stopped"):
+            broker.stop(TIMEOUT_SECONDS)
+        with meter.step("started"):
+            start_again(broker, partitions)
     finally:
         broker.kill()
-    return figures
+    return Found(figures, meter.steps)
 
 
-def timed(step: Callable[[], object]) -> float:
-    """Seconds that it takes."""
-    began = time.monotonic()
-    step()
-    return time.monotonic() - began
+def chroot(zookeeper: JvmZooKeeper, kind: str, partitions: int) -> str:
+    return f"{zookeeper.connect_string}/{kind}-{partitions}"
 
 
 def create_all(admin: AdminClient, broker: JvmSubject | OurSubject, partitions: int) -> None:
@@ -155,10 +182,20 @@ def start_again(broker: JvmSubject | OurSubject, partitions: int) -> None:
         await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
-def idle_percent(broker: JvmSubject | OurSubject) -> float:
-    before = cpu_seconds(broker.pid)
-    time.sleep(IDLE_SECONDS)
-    return (cpu_seconds(broker.pid) - before) / IDLE_SECONDS * 100
+def idle_percent(brokers: Sequence[JvmSubject | OurSubject], meter: Meter) -> float:
+    """Percent of a core of the busiest of them."""
+    before = [cpu_seconds(broker.pid) for broker in brokers]
+    with meter.step("idle"):
+        time.sleep(IDLE_SECONDS)
+    used = [cpu_seconds(one.pid) - was for one, was in zip(brokers, before, strict=True)]
+    return max(used) / IDLE_SECONDS * 100
+
+
+def ask_for_all(broker: JvmSubject | OurSubject) -> None:
+    frame = codec.encode_request(MetadataRequest([]), 1, load.CLIENT_ID)
+    with load.connect(broker.address) as connection:
+        for _ in range(ASKED):
+            load.exchange(connection, frame)
 
 
 def produce_wide(broker: JvmSubject | OurSubject, count: int) -> float:
@@ -184,23 +221,32 @@ def produce_wide(broker: JvmSubject | OurSubject, count: int) -> float:
     return (cpu_seconds(broker.pid) - before) / requests * 1000
 
 
-def three_brokers(kind: str, partitions: int, directory: Path, zookeeper: str) -> Figures:
+def three_brokers(kind: str, partitions: int, directory: Path, zookeeper: JvmZooKeeper) -> Found:
     """Creation, a leader's death and the controller's, with three replicas of each partition."""
-    cluster = Cluster(kind, directory / f"{kind}-{partitions}", zookeeper, SETTINGS)
+    home, connect = directory / f"{kind}-{partitions}", chroot(zookeeper, kind, partitions)
+    cluster = Cluster(kind, home, connect, SETTINGS, records_turns=True)
     figures: Figures = {}
+    meter = Meter(cluster.brokers, zookeeper)
     try:
         cluster.start()
         cluster.create_topic("small", 1)
-        with asking(cluster.broker(1).address, figures):
-            figures["created"] = timed(lambda: create_replicated(cluster, partitions))
+        with asking(cluster.broker(1).address, figures), meter.step("created"):
+            create_replicated(cluster, partitions)
         time.sleep(SETTLE_SECONDS)
         figures["memory"] = max(resident_megabytes(one.pid) for one in cluster.brokers)
-        figures["idle"] = max(idle_percent(one) for one in cluster.brokers)
-        for name in ("elected", "controlled"):
-            figures[name] = killed(cluster, partitions, is_controller=name == "controlled")
+        figures["idle"] = idle_percent(cluster.brokers, meter)
+        with meter.step("asked"):
+            ask_for_all(cluster.broker(1))
+        victim = killed(cluster, partitions, meter, "elected")
+        with meter.step("returned"):
+            return_to_isrs(cluster, partitions, victim)
+        with meter.step("stopped"):
+            cluster.broker(victim).stop(TIMEOUT_SECONDS)
+        return_to_isrs(cluster, partitions, victim)
+        killed(cluster, partitions, meter, "controlled")
     finally:
         cluster.kill()
-    return figures
+    return Found(figures, meter.steps)
 
 
 def create_replicated(cluster: Cluster, partitions: int) -> None:
@@ -212,36 +258,37 @@ def create_replicated(cluster: Cluster, partitions: int) -> None:
             await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
-def killed(cluster: Cluster, partitions: int, *, is_controller: bool) -> float:
-    """Seconds from the end of the session until the others name other leaders for all; then it is
-    started again, and leads nothing."""
+def killed(cluster: Cluster, partitions: int, meter: Meter, name: str) -> int:
+    """kill -9 of a broker: from the end of its session until the others name other leaders for all.
+    Returns its id. `controlled`: of the controller."""
     with ZkClient(cluster.zookeeper) as zk:
         found = ClusterStore(zk).controller()
         assert found is not None, "no broker is controller"
-        victim = next(n for n in BROKERS if (n == found.broker_id) == is_controller)
+        victim = next(n for n in BROKERS if (n == found.broker_id) == (name == "controlled"))
         ended = SessionEnd(zk, victim)
         cluster.broker(victim).kill()
-        ended_at = ended.wait()
+        ended.wait()
         survivors = [cluster.broker(n) for n in BROKERS if n != victim]
-        for topic in topics(partitions):
-            await_other_leaders(survivors, topic, victim, TIMEOUT_SECONDS)
-        told_at = time.time()
-    cluster.broker(victim).start()
-    time.sleep(SETTLE_SECONDS)
-    return told_at - ended_at
+        with meter.step(name):
+            for topic in topics(partitions):
+                await_other_leaders(survivors, topic, victim, TIMEOUT_SECONDS)
+    return victim
 
 
-UNITS: Final = {
-    "created": "s",
-    "longest": "ms",
-    "memory": "MB",
-    "idle": "%",
-    "produced": "ms/rq",
-    "stopped": "s",
-    "started": "s",
-    "elected": "s",
-    "controlled": "s",
-}
+def return_to_isrs(cluster: Cluster, partitions: int, broker_id: int) -> None:
+    """Start the broker and wait until it is in each ISR; ZooKeeper is asked, topic after topic."""
+    cluster.broker(broker_id).start()
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    with ZkClient(cluster.zookeeper) as zk:
+        store = ClusterStore(zk)
+        for topic, count in topics(partitions).items():
+            wanted = [TopicPartition(topic, number) for number in range(count)]
+            while any(broker_id not in one.isr for one in store.leader_and_isr(wanted).values()):
+                assert time.monotonic() < deadline, f"{broker_id} is not in each ISR of {topic}"
+                time.sleep(ISR_POLL_SECONDS)
+
+
+UNITS: Final = {"longest": "ms", "memory": "MB", "idle": "%", "produced": "ms/rq"}
 
 
 def main() -> int:
@@ -251,37 +298,47 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--also", type=int, default=1000, help="the smaller number, 0: none")
+    parser.add_argument("--also", type=int, default=2500, help="the smaller number, 0: none")
     parser.add_argument("--replicated", action="store_true", help="three brokers, three replicas")
     parser.add_argument("--kinds", default="jvm,ours", help="which brokers (default: jvm,ours)")
     scratch.add_option(parser)
     options = parser.parse_args()
     run = three_brokers if options.replicated else one_broker
     counts = [count for count in (options.also, options.partitions) if count]
-    found: dict[tuple[str, int], Figures] = {}
+    found: dict[tuple[str, int], Found] = {}
     with scratch.scratch(options) as directory, JvmZooKeeper(directory / "zk") as zookeeper:
         for count in counts:
             for kind in options.kinds.split(","):
-                connect = f"{zookeeper.connect_string}/{kind}-{count}"
-                found[kind, count] = run(kind, count, directory, connect)
-                print(f"{kind} with {count:,} partitions: {found[kind, count]}", flush=True)
+                print(f"{kind} with {count:,} partitions", flush=True)
+                found[kind, count] = run(kind, count, directory, zookeeper)
+                print(f"{kind} with {count:,} partitions: {found[kind, count].figures}", flush=True)
     show(found, counts)
     return 0
 
 
-def show(found: Mapping[tuple[str, int], Figures], counts: list[int]) -> None:
-    """Ours beside the JVM's, and how our figures grow."""
+def show(found: Mapping[tuple[str, int], Found], counts: list[int]) -> None:
+    """Ours beside the JVM's, and how our figures and each step's CPU grow."""
     most = counts[-1]
     if ("jvm", most) in found and ("ours", most) in found:
-        for name, jvm in found["jvm", most].items():
+        jvm, ours = found["jvm", most], found["ours", most]
+        for name, figure in jvm.figures.items():
             goal = Goal(name, UNITS[name], 1, False)
-            report(f"{most:,} partitions", goal, jvm=jvm, ours=found["ours", most][name])
+            report(f"{most:,} partitions", goal, jvm=figure, ours=ours.figures[name])
+        for name, step in jvm.steps.items():
+            goal = Goal(name, "s", 1, False)
+            report(f"{most:,} partitions", goal, jvm=step.seconds, ours=ours.steps[name].seconds)
     if len(counts) > 1 and ("ours", most) in found:
+        few, many = found["ours", counts[0]], found["ours", most]
         grown = most / counts[0]
-        for name, few in found["ours", counts[0]].items():
-            many = found["ours", most][name]
-            times = f"{many / few:6.1f}" if few else "     ?"
-            print(f"{name:12} {few:10.2f} → {many:10.2f}: {times} of {grown:.0f} times")
+        for name, figure in few.figures.items():
+            show_growth(f"{name}, {UNITS[name]}", figure, many.figures[name], grown)
+        for name, step in few.steps.items():
+            show_growth(f"{name}, CPU s", step.cpu, many.steps[name].cpu, grown)
+
+
+def show_growth(what: str, few: float, many: float, grown: float) -> None:
+    times = f"{many / few:6.1f}" if few else "     ?"
+    print(f"{what:18} {few:10.2f} → {many:10.2f}: {times} of {grown:.0f} times")
 
 
 if __name__ == "__main__":

@@ -20,23 +20,37 @@ Broker = JvmSubject | OurSubject
 
 
 class Cluster:
-    """Three brokers. name: `jvm` or `ours`, which says whose; settings: keys that all of them get.
+    """Three brokers. name: `jvm` or `ours`, which says whose; settings: keys that all of them get;
+    records_turns: ours record the long turns of their event loops (turns.py).
 
     zookeeper   connect string with this cluster's chroot
     brokers     broker id - 1 → broker
     """
 
     def __init__(
-        self, name: str, directory: Path, zookeeper: str, settings: Mapping[str, str]
+        self,
+        name: str,
+        directory: Path,
+        zookeeper: str,
+        settings: Mapping[str, str],
+        *,
+        records_turns: bool = False,
     ) -> None:
         self.name = name
+        self._records_turns = records_turns
         self.zookeeper = zookeeper
         self.brokers = [self._broker(directory / f"{name}-{n}", n, settings) for n in BROKERS]
 
     def _broker(self, directory: Path, number: int, settings: Mapping[str, str]) -> Broker:
         if self.name == "jvm":
             return JvmSubject(directory, self.zookeeper, settings, broker_id=number, heap=HEAP)
-        return OurSubject(directory, self.zookeeper, settings, broker_id=number)
+        return OurSubject(
+            directory,
+            self.zookeeper,
+            settings,
+            broker_id=number,
+            records_turns=self._records_turns,
+        )
 
     def start(self) -> None:
         for broker in self.brokers:

@@ -18,6 +18,7 @@ from tests.interop.jvm import POM, JvmBroker, guard
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 CPUCLOCK_SCHED = 2
+MAIN = "kafka08.broker.main"
 SETTINGS = {
     "num.partitions": "4",
     "log.segment.bytes": str(1 << 30),
@@ -70,7 +71,10 @@ class JvmSubject(JvmBroker):
 
 
 class OurSubject(ManagedProcess):
-    """One of our brokers as a process of its own."""
+    """One of our brokers as a process of its own.
+
+    turns   the long turns of its event loop, if `records_turns` (turns.py)
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class OurSubject(ManagedProcess):
         properties: Mapping[str, str] | None = None,
         *,
         broker_id: int = 1,
+        records_turns: bool = False,
     ) -> None:
         [port] = free_ports(1)
         self.address = f"127.0.0.1:{port}"
@@ -95,7 +100,9 @@ class OurSubject(ManagedProcess):
             **(properties or {}),
         }
         config.write_text("".join(f"{name}={value}\n" for name, value in keys.items()))
-        command = [sys.executable, "-m", "kafka08.broker.main", str(config)]
+        self.turns = directory / "turns" if records_turns else None
+        runs = ["scripts.benchmarks.turns", str(self.turns)] if records_turns else [MAIN]
+        command = [sys.executable, "-m", *runs, str(config)]
         super().__init__("ours", command, log=directory / "broker.out", guard=guard())
 
     def start(self) -> None:

@@ -46,10 +46,15 @@ class Wire:
         self._pair.while_fetching()
 
     def recv_into(self, buffer: Any) -> int:
+        self._pair.while_waiting()
         count = min(len(buffer), len(self._received))
         buffer[:count] = self._received[:count]
         self._received = self._received[count:]
         return count
+
+    def shutdown(self, how: int) -> None:
+        self._received = b""
+        self._pair.aborts += 1
 
     def close(self) -> None: ...
 
@@ -75,7 +80,11 @@ class Pair:
         self.fetcher.add(self.copies)
         self.while_fetching: Callable[[], object] = lambda: None
         """Called while the response to a request is on its way."""
+        self.while_waiting: Callable[[], object] = lambda: None
+        """Called when the follower waits for a response."""
         self.while_connecting: Callable[[], object] = lambda: None
+        self.aborts = 0
+        """How often a connection was shut down."""
 
     def _connect(self, *_: object) -> Wire:
         self.while_connecting()

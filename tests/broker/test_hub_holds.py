@@ -65,6 +65,7 @@ class LogStandIn:
         self.active_segment = kernel.SegmentTail()
         self.active_segment.end_offset = 0
         self.directory = path
+        self.log_directory = path.parent
         self.topic_partition = parse_partition_directory(path)
         self.config = config
 

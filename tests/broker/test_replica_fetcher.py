@@ -13,6 +13,8 @@ from kafka08.broker.fetch_frame import FetchFrame
 from kafka08.broker.replica_fetcher import (
     ALIKE_MAX,
     PARTITION_BACKOFF_SECONDS,
+    PROBE_BYTES,
+    SECONDS_PER_PARTITION,
 )
 from kafka08.errors import StorageError
 from kafka08.protocol import message_set
@@ -137,10 +139,11 @@ def test_a_length_that_no_message_can_have_pauses_its_partition_alone(
 
 class TestManyPartitionsThatLag:
     """The size of one response is bounded, and 4 MiB for each of ten partitions exceed the
-    bound."""
+    bound. Each is asked for so much at once."""
 
     @pytest.fixture
-    def pair(self, tmp_path: Path) -> Pair:
+    def pair(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
+        monkeypatch.setattr(replica_fetcher, "PROBE_BYTES", 4 << 20)
         pair = Pair(tmp_path, partitions=10, replica_fetch_max_bytes=4 << 20)
         for copy in pair.copies:
             append(pair.leader, message_set.encode([(None, b"a")]), copy.topic_partition)
@@ -148,18 +151,6 @@ class TestManyPartitionsThatLag:
 
     def copied(self, pair: Pair) -> int:
         return sum(copy.log.log_end_offset for copy in pair.copies)
-
-    def test_those_that_are_refused_leave_room_for_the_others(self, pair: Pair) -> None:
-        """Partitions in error leave their room to the others, as during a failover: an error takes
-        no room."""
-        for copy in pair.copies[:6]:
-            pair.leader.partition("t", copy.topic_partition.partition).is_leader = False
-        for _ in range(3):
-            pair.fetcher.round()
-            pair.follower.runtime.advance(PARTITION_BACKOFF_SECONDS)
-        append(pair.leader, message_set.encode([(None, b"b")]), pair.copies[9].topic_partition)
-        pair.fetcher.round()
-        assert 2 == pair.copies[9].log.log_end_offset
 
     def test_they_have_turns(self, pair: Pair) -> None:
         """Each request has as many partitions as fit, and later requests have the others, until all
@@ -265,6 +256,96 @@ class TestManyPartitionsThatLag:
         assert 10 + 4 == self.copied(pair)
 
 
+class TestProbes:
+    """A partition is asked for a little first, so that one request has thousands."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+        """The sizes in each request that is encoded."""
+        sizes: list[list[int]] = []
+
+        def frame(request: FetchRequest, *rest: Any, **keys: Any) -> FetchFrame:
+            sizes.append([p.max_bytes for topic in request.topics for p in topic.partitions])
+            return FetchFrame(request, *rest, **keys)
+
+        monkeypatch.setattr(replica_fetcher, "FetchFrame", frame)
+        return sizes
+
+    def test_partitions_that_lack_nothing_are_asked_for_in_one_request(
+        self, tmp_path: Path, asked: list[list[int]]
+    ) -> None:
+        """Thirty of 1 MiB exceed the bound of one response. At the start, and when the connection
+        is lost, all are in one request, which is sent again and again."""
+        pair = Pair(tmp_path, partitions=30)
+        for _ in range(3):
+            pair.fetcher.round()
+        assert [[PROBE_BYTES] * 30] == asked
+        pair.while_fetching = lose_the_connection
+        pair.fetcher.round()
+        pair.while_fetching = lambda: None
+        for _ in range(3):
+            pair.fetcher.round()
+        assert [[PROBE_BYTES] * 30] * 2 == asked
+
+    @pytest.mark.parametrize("level", ["0.8.2", "0.10.2"])
+    def test_large_messages_and_many_of_them_are_copied(self, tmp_path: Path, level: str) -> None:
+        """A message that is larger than a probe, one that fits, and more than a probe holds."""
+        pair = Pair(tmp_path, partitions=3, api_level=level)
+        sizes = [5 * PROBE_BYTES], [10], [PROBE_BYTES // 3] * 9
+        for copy, own in zip(pair.copies, sizes, strict=True):
+            for size in own:
+                data = message_set.encode([(None, bytes(size))])
+                append(pair.leader, data, copy.topic_partition)
+        for _ in range(3):
+            pair.fetcher.round()
+        assert [1, 1, 9] == [copy.log.log_end_offset for copy in pair.copies]
+
+    def test_those_that_are_refused_leave_room_for_the_others(self, tmp_path: Path) -> None:
+        """Partitions in error leave their room to the others, as during a failover: an error takes
+        no room."""
+        pair = Pair(tmp_path, partitions=10, replica_fetch_max_bytes=4 << 20)
+        for copy in pair.copies:
+            append(pair.leader, message_set.encode([(None, b"a")]), copy.topic_partition)
+        for copy in pair.copies[:6]:
+            pair.leader.partition("t", copy.topic_partition.partition).is_leader = False
+        for _ in range(3):
+            pair.fetcher.round()
+            pair.follower.runtime.advance(PARTITION_BACKOFF_SECONDS)
+        append(pair.leader, message_set.encode([(None, b"b")]), pair.copies[9].topic_partition)
+        pair.fetcher.round()
+        assert 2 == pair.copies[9].log.log_end_offset
+
+    def test_one_that_has_more_is_expected_to_be_large(
+        self, tmp_path: Path, asked: list[list[int]]
+    ) -> None:
+        """Twenty partitions filled a probe each. The next responses may have 1 MiB for each, so
+        they take turns."""
+        pair = Pair(tmp_path, partitions=20)
+        for copy in pair.copies:
+            for _ in range(6):
+                data = message_set.encode([(None, bytes(PROBE_BYTES // 3))])
+                append(pair.leader, data, copy.topic_partition)
+        for _ in range(3):
+            pair.fetcher.round()
+        usual = pair.follower.config.replica_fetch_max_bytes
+        assert [[PROBE_BYTES] * 20, [usual] * 16, [usual] * 20] == asked
+        assert {6} == {copy.log.log_end_offset for copy in pair.copies}
+
+    def test_an_uncommitted_tail_that_is_longer_is_compared(self, tmp_path: Path) -> None:
+        """The follower's messages above its HW are more than a probe holds, and equal: none is
+        lost, and those behind are copied."""
+        pair = Pair(tmp_path)
+        for number in range(9):
+            data = message_set.encode([(None, bytes(PROBE_BYTES // 3))], base_offset=number)
+            append(pair.leader, data)
+            if number < 8:
+                pair.copy.append_as_follower(data, 0)
+        for _ in range(4):
+            pair.fetcher.round()
+            assert pair.copy.log.log_end_offset >= 8
+        assert 9 == pair.copy.log.log_end_offset
+
+
 def test_an_error_of_the_leader_pauses_the_partition(pair: Pair) -> None:
     """An error of the leader, for example that it does not lead yet, pauses the partition for a
     moment."""
@@ -275,6 +356,24 @@ def test_an_error_of_the_leader_pauses_the_partition(pair: Pair) -> None:
     pair.fetcher.round()
     assert 0 == pair.copy.log.log_end_offset
     pair.follower.runtime.advance(0.1)
+    pair.fetcher.round()
+    assert 1 == pair.copy.log.log_end_offset
+
+
+def test_the_pause_is_longer_the_more_partitions_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next request costs as much as there are partitions, whichever of them was refused."""
+    monkeypatch.setattr(replica_fetcher, "SECONDS_PER_PARTITION", 0.2)
+    pair = Pair(tmp_path, partitions=2)
+    pair.leader.lead("t", leader=2, isr=(2,), replicas=(1, 2))
+    pair.fetcher.round()
+    pair.lead()
+    pair.produce(b"a")
+    pair.follower.runtime.advance(0.39)
+    pair.fetcher.round()
+    assert 0 == pair.copy.log.log_end_offset
+    pair.follower.runtime.advance(0.02)
     pair.fetcher.round()
     assert 1 == pair.copy.log.log_end_offset
 
@@ -324,6 +423,61 @@ def test_a_partition_added_while_connecting_is_fetched_at_once(tmp_path: Path) -
     pair.while_connecting = lambda: pair.fetcher.add([second])
     pair.fetcher.round()
     assert 1 == second.log.log_end_offset
+
+
+class TestAdditionWhileARequestIsParked:
+    """The leader has no news, and a partition comes."""
+
+    SECONDS = 3 * SECONDS_PER_PARTITION
+
+    @pytest.fixture
+    def added(self, tmp_path: Path) -> Any:
+        """Three partitions; the third is added while the request for the others waits."""
+        pair = Pair(tmp_path, partitions=3)
+        self.third = pair.copies[2]
+        pair.fetcher.remove([self.third.topic_partition])
+        pair.fetcher.round()
+        append(pair.leader, message_set.encode([(None, b"a")]), self.third.topic_partition)
+        return pair
+
+    def test_the_request_is_aborted_once_it_is_old(self, added: Pair) -> None:
+        """Not at once: each abort costs as much as there are partitions. Then the next request, on
+        a new connection, has all of them."""
+        aborts: list[int] = []
+
+        def add() -> None:
+            added.while_waiting = lambda: None
+            for _ in range(4):
+                added.fetcher.add([self.third])
+                added.follower.runtime.advance(self.SECONDS / 3.5)
+                aborts.append(added.aborts)
+
+        added.while_waiting = add
+        added.fetcher.round()
+        assert [0, 0, 0, 1] == aborts
+        added.fetcher.round()
+        assert 1 == self.third.log.log_end_offset
+
+    def test_a_response_meanwhile_makes_it_unnecessary(self, added: Pair) -> None:
+        """The next request has the partition, and waits at the leader as long as it likes."""
+        added.while_waiting = lambda: added.fetcher.add([self.third])
+        added.fetcher.round()
+        added.while_waiting = lambda: added.follower.runtime.advance(2 * self.SECONDS)
+        added.fetcher.round()
+        assert (0, 1) == (added.aborts, self.third.log.log_end_offset)
+
+    def test_a_stopped_fetcher_leaves_no_timer(self, added: Pair) -> None:
+        """`stop` aborts the request by itself."""
+        before = added.follower.runtime.pending_calls
+
+        def end() -> None:
+            added.while_waiting = lambda: None
+            added.fetcher.add([self.third])
+            added.fetcher.stop()
+
+        added.while_waiting = end
+        added.fetcher.round()
+        assert (1, before) == (added.aborts, added.follower.runtime.pending_calls)
 
 
 class TestOutOfRange:

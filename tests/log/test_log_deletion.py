@@ -10,6 +10,7 @@ import pytest
 from kafka08.errors import StorageError
 from kafka08.log import TimeRetention
 from kafka08.protocol import message_set
+from kafka08.runtime.system_disk import SystemDisk
 from tests.log.conftest import (
     Deferred,
     ManualClock,
@@ -70,6 +71,29 @@ def test_retention_of_everything_rolls_first(open_log: OpenLog) -> None:
     log.append(a_set(b"a"))
     assert 1 == log.delete_old_segments(TimeRetention(-1000 * 86_400 * 365 * 20))
     assert ([1], 1) == (bases(log), log.log_end_offset)
+
+
+def test_retention_looks_at_no_file_of_an_empty_log(
+    open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most of thousands of partitions may be empty. The empty segment behind a full one may be
+    looked at."""
+    looks: list[Path] = []
+    modified_ns = SystemDisk.modified_ns
+
+    def counted(disk: SystemDisk, path: Path) -> int:
+        looks.append(path)
+        return modified_ns(disk, path)
+
+    monkeypatch.setattr(SystemDisk, "modified_ns", counted)
+    log = open_log()
+    assert 0 == log.delete_old_segments(TimeRetention(-1000 * 86_400 * 365 * 20))
+    assert [] == looks
+    log.append(a_set(b"a"))
+    log.roll()
+    assert 1 == log.delete_old_segments(TimeRetention(-1000 * 86_400 * 365 * 20))
+    assert [1] == bases(log)
+    assert looks
 
 
 # Truncation

@@ -183,6 +183,32 @@ def test_new_logs_go_where_the_fewest_are(open_manager: OpenManager, tmp_path: P
     assert "b" == again.get_or_create(TopicPartition("t", 4)).directory.parent.name
 
 
+def test_logs_share_the_path_of_their_log_directory(open_manager: OpenManager) -> None:
+    """Loaded ones and new ones: the checkpoints group ten thousand logs by it."""
+    former = open_manager("a", "b")
+    former.get_or_create(T0)
+    former.shutdown()
+    manager = open_manager("a", "b")
+    manager.get_or_create(U1)
+    first, second = (manager.logs[tp].log_directory for tp in (T0, U1))
+    assert [True, True] == [first is manager.directories[0], second is manager.directories[1]]
+
+
+def test_shutdown_pauses_between_logs(
+    open_manager: OpenManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing thousands of logs takes long, and the session must stay alive. All are closed."""
+    monkeypatch.setattr("kafka08.log.manager.LOGS_PER_TURN", 2)
+    pauses: list[int] = []
+    manager = open_manager(pause=lambda: pauses.append(1))
+    for number in range(5):
+        manager.get_or_create(TopicPartition("t", number)).append(a_set(b"a"))
+    pauses.clear()
+    manager.shutdown()
+    assert 2 == len(pauses)
+    assert [1] * 5 == [one.recovery_point for one in manager.logs.values()]
+
+
 def test_the_same_partition_twice_is_an_error(open_manager: OpenManager, tmp_path: Path) -> None:
     """A partition in two log directories is an error, because nothing says which one is right."""
     manager = open_manager("a")

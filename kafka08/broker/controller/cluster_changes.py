@@ -19,6 +19,7 @@ from kafka08.broker.controller.leader_selectors import (
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
+from kafka08.broker.yielding import InTurns
 from kafka08.errors import BrokerNotAvailable
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
@@ -26,14 +27,19 @@ logger = logging.getLogger(__name__)
 
 
 class ClusterChanges:
-    """The reactions of one active controller, each a short procedure."""
+    """The reactions of one active controller, each a short procedure.
+
+    in_turns   how long work goes through partitions: it may yield between them
+    """
 
     def __init__(
         self,
         context: ControllerContext,
         changes: StateChanges,
         deletion: TopicDeletion,
+        in_turns: InTurns = iter,
     ) -> None:
+        self._in_turns = in_turns
         self._context = context
         self._changes = changes
         self._deletion = deletion
@@ -41,7 +47,7 @@ class ClusterChanges:
     def take_over(self) -> None:
         """The context has been read: bring everything on live brokers online and inform them."""
         context = self._context
-        context.initialize_states()
+        context.initialize_states(self._in_turns)
         self._changes.replicas_to_online(context.replicas_on(context.live))
         self._changes.elect_where_needed()
         self._changes.replicas_to_offline(self._dead_but_in_sync())

@@ -19,6 +19,7 @@ from kafka08.broker.controller.replica_state import (
     ReplicaStates,
 )
 from kafka08.broker.controller.state_table import History, StateTable
+from kafka08.broker.yielding import InTurns
 from kafka08.protocol.update_metadata import LiveBroker
 from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 
@@ -86,16 +87,18 @@ class ControllerContext:
             for broker_id, broker in sorted(self.brokers.items())
         ]
 
-    def initialize_states(self) -> None:
-        """Set the initial state of every partition and replica at the start of a term."""
+    def initialize_states(self, in_turns: InTurns = iter) -> None:
+        """Set the initial state of every partition and replica at the start of a term. `in_turns`
+        goes through the partitions."""
         live = self.live
-        for tp, replicas in self.assignments.items():
+        for tp, replicas in in_turns(self.assignments.items()):
             self.partition_states.put(
                 tp, partition_state.initial_state(self.leadership.get(tp), live)
             )
             for replica in replicas:
                 self.replica_states.put(
-                    PartitionReplica(*tp, replica), replica_state.initial_state(replica, live)
+                    PartitionReplica(tp.topic, tp.partition, replica),
+                    replica_state.initial_state(replica, live),
                 )
 
     def replicas_on(self, brokers: Collection[int]) -> list[PartitionReplica]:

@@ -105,7 +105,7 @@ class Term:
         self._deletion = TopicDeletion(
             self.context, changes, on_stopped=self._on_stopped, remove=self._requests.remove_topic
         )
-        self._changes = ClusterChanges(self.context, changes, self._deletion)
+        self._changes = ClusterChanges(self.context, changes, self._deletion, self._in_turns)
         self._reassignments = Reassignments(
             self.context, changes, self._deletion, self._requests, self._on_moved_away
         )

@@ -21,7 +21,7 @@ from kafka08.errors import (
     code_of,
 )
 from kafka08.levels import Level
-from kafka08.protocol.codec import encoded_exchange
+from kafka08.protocol.codec import encoded_exchange, frame_of
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
     MetadataRequest,
@@ -33,7 +33,7 @@ from kafka08.structs import INTERNAL_TOPICS
 
 def handle(
     broker: BrokerContext, request: MetadataRequest, call: Call
-) -> MetadataResponse | NoResponse:
+) -> MetadataResponse | bytes | NoResponse:
     cache = broker.metadata_cache
     topics = sorted(cache.topics) if request.topics is None else [*dict.fromkeys(request.topics)]
     unknown = [topic for topic in topics if topic not in cache]
@@ -43,6 +43,7 @@ def handle(
         if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
             request_body, body = encoded_exchange(request, made)
             cache.cache_response(broker.request_prefix + request_body, body)
+            return frame_of(body, call.header.correlation_id)
         return made
 
     def create() -> MetadataResponse:

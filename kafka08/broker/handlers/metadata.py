@@ -14,7 +14,7 @@ from typing import Final
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.errors import LeaderNotAvailable, UnknownTopicOrPartition
-from kafka08.protocol.codec import encoded_exchange
+from kafka08.protocol.codec import encoded_exchange, frame_of
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
     MetadataRequest,
@@ -28,7 +28,7 @@ REMEMBERED_TOPICS_MAX: Final = 1000
 
 def handle(
     broker: BrokerContext, request: MetadataRequest, call: Call
-) -> MetadataResponse | NoResponse:
+) -> MetadataResponse | bytes | NoResponse:
     # Without duplicates, as the JVM reads it, but in the order of the request.
     if request.topics is None:
         topics = sorted(broker.metadata_cache.topics)
@@ -39,7 +39,9 @@ def handle(
     if not to_create:
         made = response(broker, topics)
         if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
-            broker.metadata_cache.cache_response(*encoded_exchange(request, made))
+            request_body, body = encoded_exchange(request, made)
+            broker.metadata_cache.cache_response(request_body, body)
+            return frame_of(body, call.header.correlation_id)
         return made
 
     def create() -> MetadataResponse:

@@ -1,6 +1,9 @@
-"""The controller's own gauges, from its view of the cluster."""
+"""ControllerContext: the gauges of the controller's view of the cluster, and its first states."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
@@ -25,3 +28,19 @@ def test_offline_and_imbalanced_partitions_are_counted() -> None:
     )
     offline, imbalanced = {"dead", "none", "new"}, {"other", "dead", "none", "new"}
     assert (len(offline), len(imbalanced)) == context.offline_and_imbalanced()
+
+
+def test_the_first_states_are_set_in_turns() -> None:
+    """A new controller of ten thousand partitions lets others run between them."""
+    context = ControllerContext()
+    context.add_assignments({TopicPartition("t", number): (1, 2) for number in range(3)})
+    seen: list[tuple[TopicPartition, int]] = []
+
+    def in_turns(items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            yield item
+            seen.append((item[0], len(context.replica_states)))
+
+    context.initialize_states(in_turns)
+    assert [(TopicPartition("t", number), 2 * number + 2) for number in range(3)] == seen
+    assert 3 == len(context.partition_states)

@@ -85,10 +85,16 @@ def _(patch: pytest.MonkeyPatch) -> None:
     take = ReplicaFetcher._take
 
     def take_and_go_on(
-        self: ReplicaFetcher, tp: TopicPartition, followed: PartitionFetchState, data: Any, to: Any
+        self: ReplicaFetcher,
+        tp: TopicPartition,
+        followed: PartitionFetchState,
+        data: Any,
+        to: Any,
+        *,
+        is_cut: bool,
     ) -> None:
         unsettled = followed.unsettled
-        take(self, tp, followed, data, to)
+        take(self, tp, followed, data, to, is_cut=is_cut)
         if data.error_code:
             followed.unsettled = unsettled
 
