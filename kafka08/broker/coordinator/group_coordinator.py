@@ -100,6 +100,7 @@ class GroupCoordinator:
         name, member_id = request.group, request.member_id
         error_code = self._refuse_join(request)
         found = self._groups.get(name)
+        is_new = found is None
         if not error_code and found is None:
             if member_id != NO_MEMBER_ID:
                 error_code = UnknownMemberId.code
@@ -120,7 +121,7 @@ class GroupCoordinator:
             reply,
         )
         found.join(join)
-        if found.group.state is GroupState.EMPTY and not found.group.generation:
+        if is_new and found.group.state is GroupState.EMPTY:
             self._forget_unused(found)
 
     def _refuse_join(self, request: JoinGroupRequest) -> int:

@@ -433,6 +433,16 @@ def test_a_refused_first_join_leaves_no_group(broker: Broker) -> None:
     assert {"s6000", f"s{longest}"} == listed
 
 
+def test_a_refused_join_leaves_a_group_that_was_there(tmp_path: Path) -> None:
+    """A commit makes a group at 0.10.2, also one that finds too few replicas in sync; a join that
+    is refused does not end it."""
+    broker = Broker(tmp_path, min_insync_replicas=2)
+    assert 15 == broker.commit("g")
+    assert "Empty" == broker.state()
+    assert 25 == broker.join("unknown").error_code
+    assert "Empty" == broker.state()
+
+
 def test_requests_in_one_write_are_handled_in_order(broker: Broker) -> None:
     """The response to a parked join makes the connection's next request, a leave, run within it.
     The group stays consistent."""

@@ -44,11 +44,14 @@ TOPICS: Final[dict[str, tuple[Replicas, dict[str, str]]]] = {
     "played-strict": ({0: (1, 7), 1: (1, 7)}, STRICT),
     "three": ({0: (1, 2, 7), 1: (7, 2, 1)}, {}),
     "dead": ({0: (7,)}, {}),
-    OFFSETS: ({0: (1,), 1: (2,), 2: (7,)}, {"cleanup.policy": "compact"}),
+    OFFSETS: (
+        {0: (1, 2), 1: (2, 1), 2: (7,), 3: (1, 7)},
+        {"cleanup.policy": "compact", **STRICT},
+    ),
 }
 CLUSTER_KEYS: Final = {
     **KEYS,
-    "offsets.topic.num.partitions": "3",
+    "offsets.topic.num.partitions": "4",
     "auto.create.topics.enable": "false",
     "replica.lag.time.max.ms": str(LAG_MS),
     "replica.fetch.wait.max.ms": "100",
@@ -194,9 +197,9 @@ class ClusterPair:
 
 
 def group_on(partition: int) -> str:
-    """A group whose offsets are in this partition."""
+    """A group whose offsets are in this partition: 2 has no leader, 3 never two in sync."""
     names = (f"group-{number}" for number in range(100))
-    return next(name for name in names if group_partition(name, 3) == partition)
+    return next(name for name in names if group_partition(name, 4) == partition)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from tests.interop.differences.frames import (
     sync,
     text,
 )
+from tests.interop.differences.of_groups import joined
 from tests.interop.differences.of_replicas import ONE
 from tests.interop.differences.sequence import Stage, cluster_sequence
 from tests.interop.differences.talk import Talk, Talks
@@ -41,7 +42,7 @@ STILL = [topic for topic in TOPICS if not topic.startswith("played")]
 MEMBER = "m-00000000-0000-4000-8000-000000000000"
 MINUTE_MS = 30_000
 NEW = "new"
-CONTROLLER_EPOCH = 1
+CONTROLLER_EPOCH, LATER_EPOCH = 1, 9
 
 # Metadata
 
@@ -71,7 +72,7 @@ for version, since in enumerate(METADATA_SINCE):
 
 
 def ask_coordinators(talks: Talks, brokers: tuple[int, ...], level: Level) -> None:
-    for number in range(3):
+    for number in range(4):
         group = group_on(number)
         frames = {
             "coordinator": coordinator(group),
@@ -102,7 +103,7 @@ def ask_coordinators(talks: Talks, brokers: tuple[int, ...], level: Level) -> No
             for broker_id in brokers:
                 talks[broker_id].ask(frame, f"{label} on {number} at {broker_id}")
     if level >= Level.V0_9_0:
-        groups = [group_on(number) for number in range(3)]
+        groups = [group_on(number) for number in range(4)]
         for broker_id in brokers:
             talks[broker_id].ask(describe_groups(*groups), f"described at {broker_id}")
             talks[broker_id].ask(LIST_GROUPS, f"groups at {broker_id}")
@@ -123,6 +124,25 @@ def _(talks: Talks) -> None:
     group = group_on(1)
     talks.each(join(0, group, session_ms=MINUTE_MS), "joins")
     talks.each(describe_groups(group), "described")
+
+
+@cluster_sequence("a group whose records cannot be stored", since=Level.V0_9_0)
+def _(talks: Talks) -> None:
+    """Too few replicas are in sync."""
+    talk, group = talks[1], group_on(3)
+    for _ in range(2):
+        member = joined(talk.ask(join(0, group, session_ms=MINUTE_MS), "joins")).member_id
+        talk.ask(sync(group, 1, member, (member, b"all")), "syncs")
+        talk.ask(heartbeat(group, 1, member), "heartbeat")
+        mine = ("both", [committed(2, 0)])
+        talk.ask(commit(2, group, mine, generation=1, member=member), "commits")
+        talk.ask(commit(2, group, mine), "commits without a generation")
+        talk.ask(fetch_offsets(1, group, ("both", [0])), "nothing is committed")
+        talk.ask(describe_groups(group), "described")
+        talk.ask(join(0, group, member, session_ms=MINUTE_MS), "joins again")
+        talk.ask(sync(group, 2, member, (member, b"all")), "syncs again")
+        talk.ask(leave(group, member), "leaves")
+        talk.ask(describe_groups(group), "described")
 
 
 # Topics
@@ -208,10 +228,15 @@ def state(
 
 
 def controls(
-    key: int, epoch: int, *states: bytes, controller_id: int = 1, flag: bytes = b""
+    key: int,
+    epoch: int,
+    *states: bytes,
+    controller_id: int = 1,
+    flag: bytes = b"",
+    brokers: tuple[bytes, ...] = (),
 ) -> bytes:
-    """LeaderAndIsr, StopReplica or UpdateMetadata 0, without brokers."""
-    behind = b"" if key == 5 else array()
+    """LeaderAndIsr, StopReplica or UpdateMetadata 0."""
+    behind = b"" if key == 5 else array(*brokers)
     body = pack(">ii", controller_id, epoch) + flag + array(*states) + behind
     return request(key, 0, body)
 
@@ -299,3 +324,109 @@ def _(talks: Talks) -> None:
     talk.ask(produce(0, ("one", [produced(0, ONE)])), "deleted")
     for topic in (OFFSETS, "both"):
         talk.ask(metadata(0, topic), f"{topic} at last")
+
+
+UPDATE_SINCE = (Level.V0_8_2, Level.V0_9_0, Level.V0_10_2, Level.V0_10_2)
+PLAINTEXT, SSL = 0, 1
+
+
+def live(version: int, broker_id: int, host: str, port: int, protocol: int = PLAINTEXT) -> bytes:
+    """A broker with one address, as a version of UpdateMetadata has it."""
+    if version == 0:
+        return pack(">i", broker_id) + text(host) + pack(">i", port)
+    listener = text(("PLAINTEXT", "SSL")[protocol]) if version >= 3 else b""
+    endpoint = pack(">i", port) + text(host) + listener + pack(">h", protocol)
+    rack = text(f"rack of {host}") if version >= 2 else b""
+    return pack(">i", broker_id) + array(endpoint) + rack
+
+
+def nowhere(version: int, broker_id: int) -> bytes:
+    """A broker without an address."""
+    return pack(">i", broker_id) + array() + (text(None) if version >= 2 else b"")
+
+
+def update(version: int, epoch: int, states: list[bytes], brokers: list[bytes]) -> bytes:
+    body = pack(">ii", 1, epoch) + array(*states) + array(*brokers)
+    return request(6, version, body)
+
+
+for version, since in enumerate(UPDATE_SINCE):
+
+    @cluster_sequence(
+        f"UpdateMetadata {version} as of the controller", since=since, stage=Stage.ODD_CONTROLLER
+    )
+    def _(talks: Talks, version: int = version) -> None:
+        talk, name = talks[1], f"shown-{version}"
+        one, two = live(version, 1, "one", 9001), live(version, 2, "two", 9002)
+        three = (1, 2, 3)
+        updates: dict[str, tuple[list[bytes], list[bytes]]] = {
+            "all alive": ([state(name, isr=(1, 2), replicas=(1, 2))], [one, two]),
+            "a dead replica": ([state(name, isr=(1, 2), replicas=three)], [one, two]),
+            "a dead one in the ISR": ([state(name, isr=three, replicas=three)], [one, two]),
+            "a dead leader": ([state(name, leader=3, isr=three, replicas=three)], [one, two]),
+            "no leader": ([state(name, leader=-1, isr=(), replicas=(1, 2))], [one, two]),
+            "more partitions": ([state(name, n) for n in (1, 3)], [one]),
+            "a partition goes": ([state(name, 1, leader=-2)], [one]),
+            "an older epoch": (
+                [state(name, 3, leader=2, isr=(2,), replicas=(2,), epoch=-1)],
+                [two],
+            ),
+            "the ISR is no replica": ([state(name, isr=(2,), replicas=(1,))], [one, two]),
+            "another order": ([state(name, leader=2, isr=(2, 1), replicas=(2, 1))], [two, one]),
+            "only one": ([], [two]),
+            "odd addresses": ([], [live(version, 1, "", -1), live(version, 2, "two", 70000)]),
+            "no broker": ([], []),
+            "all again": ([], [one, two]),
+            "all partitions go": ([state(name, n, leader=-2) for n in (0, 3)], [one, two]),
+        }
+        for label, (states, brokers) in updates.items():
+            talk.ask(update(version, CONTROLLER_EPOCH, states, brokers), label)
+            for asked in range(3 if talk.level >= Level.V0_10_2 else 1):
+                talk.ask(metadata(asked, name), f"{label}, Metadata {asked}")
+
+    if version == 0:
+        continue
+
+    @cluster_sequence(
+        f"UpdateMetadata {version} without a plain address",
+        since=since,
+        departs=(Level.V0_9_0, Level.V0_10_2),
+        stage=Stage.ODD_CONTROLLER,
+    )
+    def _(talks: Talks, version: int = version) -> None:
+        talk, name = talks[1], f"safe-{version}"
+        one = live(version, 1, "one", 9001)
+        for label, second in {
+            "SSL": live(version, 2, "two", 9002, SSL),
+            "none": nowhere(version, 2),
+        }.items():
+            for leader, isr in ((1, (1,)), (1, (1, 2)), (2, (2,))):
+                states = [state(name, leader=leader, isr=isr, replicas=(1, 2))]
+                talk.ask(update(version, LATER_EPOCH, states, [one, second]), label)
+                for asked in range(3 if talk.level >= Level.V0_10_2 else 1):
+                    talk.ask(metadata(asked, name), f"{label}, led by {leader}, Metadata {asked}")
+
+
+@cluster_sequence("requests as of a later controller", stage=Stage.ODD_CONTROLLER)
+def _(talks: Talks) -> None:
+    """Those of the former one are refused from then on."""
+    talk, epoch, second = talks[1], LATER_EPOCH, live(0, 2, "127.0.0.1", 1)
+    for label, frame in {
+        "metadata": controls(6, epoch, brokers=(live(0, 1, "127.0.0.1", 1), second)),
+        "leaders": controls(4, epoch, state("both", epoch=20, controller_epoch=epoch)),
+        "leaders of the former one": controls(4, CONTROLLER_EPOCH, state("both", epoch=30)),
+        "metadata of the former one": controls(6, CONTROLLER_EPOCH),
+        "a stop of the former one": controls(5, CONTROLLER_EPOCH, flag=b"\0"),
+        "the same leaders": controls(4, epoch, state("both", epoch=20, controller_epoch=epoch)),
+        "to follow": controls(
+            4,
+            epoch,
+            state("both", leader=2, isr=(2,), replicas=(1, 2), epoch=21, controller_epoch=epoch),
+            brokers=(second,),
+        ),
+        "to lead again": controls(4, epoch, state("both", epoch=22, controller_epoch=epoch)),
+    }.items():
+        talk.ask(frame, label)
+        for acks in (1, -1):
+            one = ("both", [produced(0, ONE)])
+            talk.ask(produce(0, one, acks=acks), f"{label}: to lead with acks {acks}")
