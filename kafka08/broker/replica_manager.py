@@ -437,6 +437,10 @@ class ReplicaManager:
                     # A controller that dies now does not delete it. 0.8.2.2 then copies nothing
                     # when the partition comes back under the same leader.
                     partition.stop_following_leader()
+            if self.log_manager.unsynced_deletions:
+                # The controller forgets the topic: a log that a power failure brought back would be
+                # a replica of the next topic of that name, as in 0.8.2.2.
+                self._runtime.run_native(self.log_manager.sync_deletions)
         return StopReplicaResponse(
             0, [PartitionError(item.topic, item.partition, 0) for item in request.partitions]
         )

@@ -45,10 +45,12 @@ OpenSegment = Callable[[int], LogSegment]
 
 
 class Loaded(NamedTuple):
-    """The segments in order (at least one; none is active yet) and the next offset to write."""
+    """The segments in order (at least one; none is active yet), the next offset to write, and
+    whether the directory had no segment."""
 
     segments: list[LogSegment]
     log_end_offset: int
+    is_new: bool
 
 
 def load_segments(
@@ -117,7 +119,7 @@ def load_segments(
         found = active.check(max_message_bytes, from_last_index_entry=True)
         if found.problem is not None:
             found, _ = _recover(active, max_message_bytes, index_bytes)
-    return Loaded(segments, _end_of(active, found))
+    return Loaded(segments, _end_of(active, found), not bases)
 
 
 def _end_of(segment: LogSegment, found: Recovered) -> int:

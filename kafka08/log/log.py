@@ -116,7 +116,7 @@ class Log:
         self.flush_times = Timings()
         """The durations of its fsyncs in ms; a LogManager has one for all of its logs."""
         make_directories(disk, self.directory)
-        segments, log_end_offset = load_segments(
+        loaded = load_segments(
             self.directory,
             self._open_segment,
             recovery_point=recovery_point,
@@ -126,7 +126,10 @@ class Log:
             may_have_gaps=config.compact or was_cleaned,
             disk=disk,
         )
-        self._segments = LogSegments(self.name, segments, self._background)
+        # The former process may have been killed before it had synced what it had cut.
+        self._unsynced.was_cut = not (clean_shutdown or loaded.is_new)
+        log_end_offset = loaded.log_end_offset
+        self._segments = LogSegments(self.name, loaded.segments, self._background)
         self._base_offsets = self._segments.base_offsets
         self.active_segment = self._segments.active
         self.active_segment.activate(config.segment_index_bytes)

@@ -21,7 +21,7 @@ from kafka08.log.background import Background, Inline
 from kafka08.log.cleaner_points import CleanerPoints
 from kafka08.log.config import LogConfig
 from kafka08.log.directory import LogDirectory
-from kafka08.log.files import storage_errors
+from kafka08.log.files import storage_errors, sync_directory
 from kafka08.log.log import DrawJitter, Log, no_jitter
 from kafka08.log.names import (
     deleted_directory,
@@ -112,6 +112,8 @@ class LogManager:
         """A log directory → the one object for it, which thousands of logs share."""
         if len({disk.real_path(path) for path in paths}) < len(paths):
             raise ConfigError(f"Duplicate log directory found: {', '.join(map(str, paths))}")
+        self.unsynced_deletions: set[Path] = set()
+        """The log directories whose deletions of logs may not be on disk."""
         self._directories: list[LogDirectory] = []
         try:
             for path in paths:
@@ -157,6 +159,21 @@ class LogManager:
             self._release()
             raise
         logger.info("Logs loading complete.")
+        if self.logs and not all(directory.was_clean for directory in self._directories):
+            self._flush_later(iter([*self.logs.values()]))
+
+    def _flush_later(self, logs: Iterator[Log]) -> None:
+        """Flush what a killed process may have left unsynced, one log after the other, in the
+        background: a log that rolls first must wait for that."""
+
+        def flush_next() -> None:
+            for log in logs:
+                flush = None if log.is_closed else log.begin_flush()
+                if flush is not None:
+                    self._background.flush_soon(flush.then(lambda: self._flush_later(logs)))
+                    return
+
+        self._background.run_later(0, flush_next)
 
     def _load_jobs(self, directory: LogDirectory) -> list[LoadJob]:
         recovery_points = self._checkpointed[directory.path] = (
@@ -279,6 +296,7 @@ class LogManager:
         self.cleaner_points.forget_deleted(directory, topic_partition)
         renamed = self._renamed(removed)
         removed.delete(renamed)
+        self.unsynced_deletions.add(directory)
         if renamed is None:
             logger.info("Deleted log for partition %s in %s.", topic_partition, removed.directory)
         else:
@@ -290,6 +308,13 @@ class LogManager:
                 renamed,
             )
         return True
+
+    def sync_deletions(self) -> None:
+        """Wait until the deletions so far are on disk: a power failure cannot bring a log back."""
+        directories = sorted(self.unsynced_deletions)
+        self.unsynced_deletions.clear()
+        for directory in directories:
+            sync_directory(self.disk, directory)
 
     def _renamed(self, removed: Log) -> Path | None:
         """The directory's new name; None if it is removed at once, as one whose new name would be

@@ -19,9 +19,9 @@ class ChangeCounts(NamedTuple):
 class UnsyncedChanges:
     """New files in `directory`, the directory itself, and truncations of the active segment.
 
-    was_cut   the active segment was truncated, and no completed flush has put that on disk. If a
-              power failure undid the truncation after a roll, two segments would have the same
-              offsets.
+    was_cut   the active segment was truncated, perhaps by a process that was killed, and no
+              completed flush has put that on disk. If a power failure undid the truncation after a
+              roll, two segments would have the same offsets.
 
     Two flushes may run at once, so each syncs the directory until one of them has completed.
     """

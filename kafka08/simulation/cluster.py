@@ -25,6 +25,10 @@ LEFTOVER_SECONDS: Final = 5.0
 """The time after which a process that has ended its work must have closed everything."""
 
 
+def host_of(broker_id: int) -> str:
+    return f"broker-{broker_id}"
+
+
 class Hosts:
     """Starts processes and ends them.
 
@@ -134,7 +138,7 @@ class SimBroker:
     ) -> None:
         self.hosts = hosts
         self.id = broker_id
-        self.host = f"broker-{broker_id}"
+        self.host = host_of(broker_id)
         self.process: Process | None = None
         self.server: KafkaServer | None = None
         self.starts = 0

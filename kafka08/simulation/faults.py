@@ -85,6 +85,7 @@ class Faults:
             Fault.MOVE: partial(self._use_tool, self._tools.move_partitions),
             Fault.ELECT: partial(self._use_tool, self._tools.elect_preferred),
             Fault.MIGRATE: partial(self._use_tool, self._tools.migrate),
+            Fault.TOPIC: partial(self._use_tool, self._tools.change_topic),
             Fault.EXPIRE: self._expire_session,
             Fault.ENSEMBLE: self._elect_in_ensemble,
             Fault.HALF_OPEN: self._half_open,

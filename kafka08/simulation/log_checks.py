@@ -101,6 +101,12 @@ class LogChecks:
         """Check whether all members of the ISRs have what they must have."""
         self._check(with_messages=False)
 
+    def forget(self, tp: TopicPartition) -> None:
+        """Its topic is deleted: the next one of that name begins again."""
+        self._committed.pop(tp, None)
+        for key in [key for key in self._leaderships if key[1] == tp]:
+            del self._leaderships[key]
+
     def _on_truncate(self, file: Path) -> None:
         """Check after the step that truncates a log: the next fetch may restore the lost
         messages."""

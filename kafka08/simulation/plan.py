@@ -44,6 +44,7 @@ class Fault(enum.Enum):
     ISR = "a follower stops for a while, and the leaders' next changes of ISRs meet a fault"
     OUTAGE = "brokers have no ZooKeeper for longer than their sessions last"
     BLACKOUT = "all brokers lose power at once, perhaps with all members and ZooKeeper"
+    TOPIC = "topics without clients are created, extended, written to and deleted"
 
 
 WEIGHTS: Final[Mapping[Fault, tuple[float, ...]]] = {
@@ -61,6 +62,10 @@ their own: the other faults of a seed are the same as before there were any."""
 ADDED_NUMBER: Final = 1000
 """The number of the first added fault: more than a plan has others."""
 ADDED_COUNTS: Final = (*(0,) * 8, 1, 2)
+TOPIC_NUMBER: Final = 2000
+"""The number of the first change of a topic."""
+TOPIC_COUNTS: Final = (0, 0, 0, 4, 10)
+"""A topic must be there before it can be extended or deleted, so few changes show little."""
 ADDED_SHARE: Final = 0.7
 """Added faults begin in this share of the phase with faults, so that the cluster has to work
 after most of them while other faults happen."""
@@ -190,6 +195,7 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "kafka08.profile": profile,
             "api.level": level,
             "auto.create.topics.enable": "false",
+            "delete.topic.enable": "true",
             "log.segment.bytes": str(random.choice([4096, 65_536, 1 << 20])),
             "log.index.size.max.bytes": "4096",
             "replica.lag.time.max.ms": random.choice(["2000", "10000"]),
@@ -199,11 +205,15 @@ def draw_plan(seed: int, profile: str) -> Plan:
             "log.cleaner.dedupe.buffer.size": "4194304",
             **({"log.flush.interval.messages": "1"} if loses_writes and profile == SAFE else {}),
         },
-        faults=with_added(
-            draw_faults(
-                random, faults_seconds, draw_weights(random, Random(f"{seed}/directed faults"))
+        faults=with_topics(
+            with_added(
+                draw_faults(
+                    random, faults_seconds, draw_weights(random, Random(f"{seed}/directed faults"))
+                ),
+                Random(f"{seed}/added faults"),
+                faults_seconds,
             ),
-            Random(f"{seed}/added faults"),
+            Random(f"{seed}/topics"),
             faults_seconds,
         ),
         silent_share=random.choice([0.0, 0.5]),
@@ -241,7 +251,7 @@ def draw_weights(random: Random, directed: Random) -> dict[Fault, float]:
     return {
         kind: (directed if kind in DIRECTED else random).choice(WEIGHTS.get(kind, (0, 0, 1, 5)))
         for kind in Fault
-        if kind not in ADDED
+        if kind not in ADDED and kind is not Fault.TOPIC
     }
 
 
@@ -250,9 +260,27 @@ def with_added(
 ) -> tuple[PlannedFault, ...]:
     """These faults, and a few of ADDED at any time."""
     kinds = [kind for kind in ADDED for _ in range(random.choice(ADDED_COUNTS))]
+    return _with(faults, kinds, ADDED_NUMBER, random, faults_seconds)
+
+
+def with_topics(
+    faults: Sequence[PlannedFault], random: Random, faults_seconds: float
+) -> tuple[PlannedFault, ...]:
+    """These faults, and in some plans changes of topics among them."""
+    kinds = [Fault.TOPIC] * random.choice(TOPIC_COUNTS)
+    return _with(faults, kinds, TOPIC_NUMBER, random, faults_seconds)
+
+
+def _with(
+    faults: Sequence[PlannedFault],
+    kinds: Sequence[Fault],
+    first_number: int,
+    random: Random,
+    faults_seconds: float,
+) -> tuple[PlannedFault, ...]:
     added = [
         PlannedFault(
-            ADDED_NUMBER + number,
+            first_number + number,
             kind,
             random.random() * faults_seconds * ADDED_SHARE,
             random.expovariate(1 / random.choice([0.1, 1.0, 5.0])),

@@ -36,6 +36,7 @@ from kafka08.simulation.plan import Plan, draw_plan
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.timeline import Timeline
+from kafka08.simulation.topic_checks import unsettled
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.workload import (
@@ -201,6 +202,7 @@ class Run:
             is_safe=is_safe,
         )
         zookeeper_checks.on_state = log_checks.check_isrs
+        zookeeper_checks.on_deleted = log_checks.forget
         self.members = [
             SimMember(self.hosts, number, self.target, self.handed, plan.offsets_storage)
             for number in range(plan.members)
@@ -338,6 +340,11 @@ class Run:
         self._await("brokers to know the leaders", RECOVERY_SECONDS, self._know_leaders)
         self._await("producers to end", RECOVERY_SECONDS, lambda: not self.observed.writers)
         self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
+        self._await(
+            lambda: f"topics to be whole or gone: {unsettled(self.zookeeper, self.brokers)}",
+            RECOVERY_SECONDS,
+            lambda: not unsettled(self.zookeeper, self.brokers),
+        )
 
     def _check(self) -> None:
         final = self._final_all()
@@ -506,12 +513,15 @@ class Run:
 
     # Conditions
 
-    def _await(self, what: str, seconds: float, is_done: Callable[[], bool]) -> None:
+    def _await(
+        self, what: str | Callable[[], str], seconds: float, is_done: Callable[[], bool]
+    ) -> None:
         end = self.scheduler.now + seconds
         while (self._is_recovering and not self.faults.keep_running()) or not is_done():
             self._check_rules()
             if self.scheduler.now > end:
-                raise Violation(f"waited {seconds:g} s in vain for {what}")
+                awaited = what if isinstance(what, str) else what()
+                raise Violation(f"waited {seconds:g} s in vain for {awaited}")
             self.director.sleep(0.1)
 
     def _check_rules(self) -> None:

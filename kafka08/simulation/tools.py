@@ -1,4 +1,5 @@
-"""Administration tools in a run: moves, elections and migrations, each in a process of its own."""
+"""Administration tools in a run: moves, elections, migrations and changes of topics, each in a
+process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from typing import Final
 from kafka08.admin.client import AdminClient
 from kafka08.errors import KafkaError
 from kafka08.migration import OffsetMigration
-from kafka08.simulation.cluster import Hosts
+from kafka08.producer.config import ProducerConfig
+from kafka08.producer.producer import Producer
+from kafka08.producer.record import KeyedMessage
+from kafka08.simulation.cluster import BROKER_PORT, Hosts, host_of
 from kafka08.simulation.members import GROUP
 from kafka08.simulation.runtime import SimClientRuntime
 from kafka08.simulation.workload import TOPIC
@@ -27,6 +31,19 @@ MIGRATIONS: Final = (
     ("start", "verify", "finish", "rollback"),
 )
 """The steps of which one fault makes one series."""
+SIDE_TOPICS: Final = ("side-0", "side-1")
+"""Topics that change, which no client reads."""
+TOPIC_CHANGES: Final = (
+    ("create", "write"),
+    ("create", "write", "delete"),
+    ("extend", "write"),
+    ("write", "delete"),
+    ("delete",),
+    ("delete", "extend"),
+    ("delete", "create", "write"),
+)
+"""As MIGRATIONS."""
+SIDE_MESSAGES: Final = 10
 
 
 class Tools:
@@ -69,6 +86,38 @@ class Tools:
                     getattr(migration, step)()
 
         return self._run(f"a migration of the group: {', '.join(steps)}", migrate)
+
+    def change_topic(self, random: Random) -> str | None:
+        """Some steps, each whether or not the one before succeeded."""
+        topic, steps = random.choice(SIDE_TOPICS), random.choice(TOPIC_CHANGES)
+        partitions = random.randint(1, 3)
+        replication_factor = random.randint(1, len(self._broker_ids))
+
+        def change(runtime: SimClientRuntime) -> None:
+            with AdminClient(ADDRESS, runtime=runtime) as admin:
+                do: dict[str, Callable[[], object]] = {
+                    "create": lambda: admin.create_topic(topic, partitions, replication_factor),
+                    "extend": lambda: admin.alter_topic(topic, partitions=partitions + 1),
+                    "write": lambda: self._write(topic, runtime),
+                    "delete": lambda: admin.delete_topic(topic),
+                }
+                for step in steps:
+                    try:
+                        do[step]()
+                    except KafkaError as error:
+                        self._say(f"{runtime.process.name}, {step} {topic}: {error}")
+
+        return self._run(f"{topic}: {', '.join(steps)}", change)
+
+    def _write(self, topic: str, runtime: SimClientRuntime) -> None:
+        """Write some messages to any of its partitions."""
+        addresses = [f"{host_of(broker_id)}:{BROKER_PORT}" for broker_id in self._broker_ids]
+        config = ProducerConfig(
+            {"metadata.broker.list": ",".join(addresses), "request.required.acks": 1}
+        )
+        with Producer(config, runtime=runtime) as producer:
+            for number in range(SIDE_MESSAGES):
+                producer.send(KeyedMessage(topic, b"%d" % number))
 
     def _administer(self, what: str, call: Callable[[AdminClient], object]) -> str | None:
         def administer(runtime: SimClientRuntime) -> None:

@@ -10,14 +10,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kafka08.simulation.process import Process
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.model.messages import ConnectRequest, CreateRequest, MultiRequest, SetDataRequest
+from kafka08.zk.model.messages import (
+    ConnectRequest,
+    CreateRequest,
+    DeleteRequest,
+    MultiRequest,
+    SetDataRequest,
+)
 from kafka08.zk.model.session import ToServer
 
 STATE: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
@@ -28,6 +34,7 @@ class ZooKeeperChecks:
     """on_violation   called with a sentence that describes a violation
     say            called with a sentence for each new controller, election and ISR
     on_state       called after each write of a partition's state
+    on_deleted     called after the deletion of one
     """
 
     def __init__(
@@ -39,6 +46,7 @@ class ZooKeeperChecks:
         is_safe: bool,
     ) -> None:
         self.on_state: Callable[[], object] = lambda: None
+        self.on_deleted: Callable[[TopicPartition], object] = lambda _tp: None
         self._zookeeper = zookeeper
         self._is_safe = is_safe
         self._on_violation = on_violation
@@ -53,6 +61,11 @@ class ZooKeeperChecks:
         if isinstance(message, ConnectRequest):
             return
         is_state = False
+        for path in deleted_paths(message[1]):
+            match = STATE.fullmatch(path)
+            if match and self._zookeeper.server.find(path) is None:
+                self._states.pop(path, None)
+                self.on_deleted(TopicPartition(match[1], int(match[2])))
         for path in written_paths(message[1]):
             if path == paths.CONTROLLER_EPOCH:
                 self._check_epoch(process.name)
@@ -135,8 +148,18 @@ def writes_state(request: object) -> bool:
 
 def written_paths(request: object) -> Iterator[str]:
     """The paths that a request may have written."""
-    if isinstance(request, MultiRequest):
-        for step in request.steps:
-            yield from written_paths(step)
-    elif isinstance(request, CreateRequest | SetDataRequest):
-        yield request.path
+    for step in _steps(request):
+        if isinstance(step, CreateRequest | SetDataRequest):
+            yield step.path
+
+
+def deleted_paths(request: object) -> Iterator[str]:
+    """The paths that a request may have deleted."""
+    for step in _steps(request):
+        if isinstance(step, DeleteRequest):
+            yield step.path
+
+
+def _steps(request: object) -> Iterable[object]:
+    """The single requests of one."""
+    return request.steps if isinstance(request, MultiRequest) else (request,)

@@ -64,6 +64,24 @@ def test_a_truncation_is_on_disk_before_the_log_rolls(open_log: OpenLog, synced:
     assert [] == synced
 
 
+@pytest.mark.parametrize("clean_shutdown", [False, True])
+def test_the_first_flush_after_a_kill_syncs_what_was_found(
+    open_log: OpenLog, synced: list[str], *, clean_shutdown: bool
+) -> None:
+    """After a kill the active segment is synced before it rolls: the process may have cut it, and a
+    power failure would bring back what was cut, below the recovery point of the next segment. A
+    clean stop has synced it, and a new log has nothing to sync."""
+    log = open_log()
+    assert log.begin_flush() is None
+    log.append(a_set(b"a", b"b"))
+    log.flush()
+    log.truncate_to(1)
+    log = open_log(recovery_point=1, clean_shutdown=clean_shutdown)
+    synced.clear()
+    log.roll()
+    assert ([] if clean_shutdown else [f"{0:020d}.log", f"{0:020d}.index"]) == synced[:2]
+
+
 def test_a_stop_syncs_a_truncation(open_log: OpenLog, synced: list[str]) -> None:
     """A stop syncs a truncation. Otherwise the clean-shutdown marker would make the next start
     trust messages that a power failure brings back."""

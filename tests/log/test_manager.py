@@ -126,6 +126,51 @@ def test_a_start_that_fails_is_no_clean_stop(open_manager: OpenManager, tmp_path
     assert [(0, b"a")] == all_values(again.logs[T0])
 
 
+def test_a_start_after_a_kill_flushes_one_log_after_the_other(
+    open_manager: OpenManager, background: Deferred, synced: list[str]
+) -> None:
+    """After a kill every log is flushed in the background, one at a time, and may then roll without
+    waiting. After a clean stop none is."""
+    manager = open_manager()
+    for tp in (T0, U1):
+        manager.get_or_create(tp).append(a_set(b"a"))
+    manager._release()
+    assert [] == background.tasks
+    manager = open_manager()
+    assert [0, 0] == [log.recovery_point for log in manager.logs.values()]
+    for flushed in (1, 2):
+        [(_, flush_next)] = background.tasks
+        background.tasks.clear()
+        flush_next()
+        [flush] = background.flushes
+        background.flushes.clear()
+        flush.run()
+        assert flushed == sum(log.recovery_point for log in manager.logs.values())
+    synced.clear()
+    manager.get_or_create(T0).roll()
+    assert [] == synced
+    background.run_all()
+    manager.shutdown()
+    open_manager()
+    assert [] == background.tasks
+
+
+def test_deletions_of_logs_are_synced_together(
+    open_manager: OpenManager, synced: list[str]
+) -> None:
+    """A power failure cannot bring back logs that were deleted before `sync_deletions`; it syncs
+    each log directory once, and only after a deletion."""
+    manager = open_manager()
+    for tp in (T0, U1):
+        manager.get_or_create(tp)
+    synced.clear()
+    for tp in (T0, U1):
+        manager.delete(tp)
+    manager.sync_deletions()
+    manager.sync_deletions()
+    assert ["a"] == synced
+
+
 def test_a_crash_before_the_marker_is_no_clean_stop(
     open_manager: OpenManager, tmp_path: Path
 ) -> None:

@@ -1,4 +1,5 @@
-"""A LogManager on a disk that loses power: flushed messages survive, and the log has no gap."""
+"""A LogManager that is killed, or whose disk loses power: flushed messages survive, and the log has
+no gap."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ CONFIG = LogConfig(
     segment_bytes=400, segment_ms=10**9, index_interval_bytes=60, segment_index_bytes=80
 )
 LIVES = 12
-"""Between power failures."""
+"""Between kills and power failures."""
 STEPS_MAX = 25
 
 
@@ -141,7 +142,7 @@ class Machine:
     # Lives
 
     def live(self) -> None:
-        """Runs some steps, until the power fails before one of their changes."""
+        """Runs some steps, until the process ends before one of their changes."""
         changes_left = self.random.choice((self.random.randint(0, 10), self.random.randint(0, 200)))
 
         def before(_action: str, _path: Path) -> None:
@@ -165,10 +166,14 @@ class Machine:
         except PowerLost:
             pass
 
-    def lose_power(self) -> None:
+    def die(self) -> None:
+        """The power fails, or only the process is killed; then it starts again."""
         self.disk.before = lambda _action, _path: None
         flushed = {o: v for o, v in self.values.items() if self.safe[0] <= o < self.safe[1]}
-        self.disk.lose_power(self.random)
+        if self.random.random() < 0.3:
+            self.disk.kill()
+        else:
+            self.disk.lose_power(self.random)
         self.start()
         log = self.log
         found = dict(all_values(log))
@@ -194,20 +199,20 @@ class Machine:
 @pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
 @pytest.mark.parametrize("seed", range(60))
 def test_flushed_messages_survive_power_failures(seed: int, level: Level) -> None:
-    """A power failure may come at any change of an append, roll, flush, truncation, retention or
-    restart. Below the recovery point every message survives. Above it the log ends at the first
-    loss and has only messages that were written. It is sound and accepts appends, and at 0.10.2 a
-    search by time finds every message."""
+    """A power failure or a kill may come at any change of an append, roll, flush, truncation,
+    retention or restart, and then the next one. Below the recovery point every message survives.
+    Above it the log ends at the first loss and has only messages that were written. It is sound and
+    accepts appends, and at 0.10.2 a search by time finds every message."""
     machine = Machine(seed, level)
     for _ in range(LIVES):
         machine.live()
-        machine.lose_power()
+        machine.die()
 
 
 def test_a_dead_process_does_not_write_on() -> None:
     """A thread that outlives its process cannot write to the files of the next one."""
     machine = Machine(0)
     log = machine.log
-    machine.lose_power()
+    machine.die()
     with pytest.raises(Gone):
         log.append(a_set(b"x"))

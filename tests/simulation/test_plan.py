@@ -6,7 +6,14 @@ from dataclasses import replace
 from random import Random
 
 from kafka08.profile import SAFE
-from kafka08.simulation.plan import ADDED, Fault, draw_plan, with_added, with_faults
+from kafka08.simulation.plan import (
+    ADDED,
+    Fault,
+    draw_plan,
+    with_added,
+    with_faults,
+    with_topics,
+)
 
 
 def test_faults_of_chosen_kinds_alone() -> None:
@@ -34,3 +41,17 @@ def test_added_faults_leave_the_others() -> None:
         for kind in {fault.kind for fault in faults} & {*ADDED}:
             counts[kind] += 1
     assert all(0 < count < 20 for count in counts.values()), counts
+
+
+def test_changes_of_topics_leave_the_other_faults() -> None:
+    """Some plans have changes of topics among their faults, which stay as they are."""
+    own = draw_plan(1, SAFE).faults
+    own = tuple(fault for fault in own if fault.kind is not Fault.TOPIC)
+    counts = []
+    for seed in range(40):
+        faults = with_topics(own, Random(seed), 10.0)
+        assert own == tuple(fault for fault in faults if fault.kind is not Fault.TOPIC)
+        assert sorted(fault.at for fault in faults) == [fault.at for fault in faults]
+        assert len({fault.number for fault in faults}) == len(faults)
+        counts.append(len(faults) - len(own))
+    assert {0, 4, 10} == {*counts}

@@ -53,6 +53,25 @@ def test_seeds_that_found_defects_pass(seed: int, profile: str) -> None:
     assert simulate(seed, profile=profile).verdict is None
 
 
+FOUND_BY_TOPICS = [
+    (210, SAFE, "topic,kill,cut,late,session"),  # A kill forgot that a truncation was not synced
+    (113, SAFE, "topic,kill,expire"),  # A power failure brought a deleted log back
+    (122, SAFE, "topic,kill,expire"),  # A controller ended between the znodes of a deleted topic
+    (15185, SAFE, ""),  # A controlled shutdown made a replica lead that was already deleted
+    # A response to a deletion, from before the broker's failure, counted for the next start
+    (2636, CLASSIC, "topic,kill,expire,cut,ensemble,isr"),
+]
+
+
+@pytest.mark.parametrize(("seed", "profile", "kinds"), FOUND_BY_TOPICS, ids=str)
+def test_seeds_with_changes_of_topics_pass(seed: int, profile: str, kinds: str) -> None:
+    """So does one that found a defect while topics were created, extended and deleted."""
+    plan = draw_plan(seed, profile)
+    if kinds:
+        plan = with_faults(plan, seed, [Fault[kind.upper()] for kind in kinds.split(",")])
+    assert simulate(seed, profile=profile, plan=plan).verdict is None
+
+
 def test_brokers_stop_when_late_requests_are_appended() -> None:
     """The run stops its brokers only when their logs have stopped growing: an async producer with
     acks 0 fills the buffers of a broker that syncs each message, and a follower that stopped before

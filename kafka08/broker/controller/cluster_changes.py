@@ -169,7 +169,8 @@ class ClusterChanges:
            broker fetch once more from leaders that have applied 3, and rejoin the ISR.
         2. Partitions it leads get another leader from the ISR.
         3. It leaves the ISR of those it follows.
-        Partitions with one replica stay: there is no other one.
+        Partitions with one replica stay: there is no other one. So do those of topics that are
+        being deleted: a replica that led one would make its log again. 0.8.2.2 moves them.
         """
         context = self._context
         if broker_id not in context.brokers:
@@ -179,7 +180,10 @@ class ClusterChanges:
         replicated = [
             tp
             for tp, replicas in sorted(context.assignments.items())
-            if broker_id in replicas and len(replicas) > 1 and tp in context.leadership
+            if broker_id in replicas
+            and len(replicas) > 1
+            and tp in context.leadership
+            and not context.is_queued_for_deletion(tp.topic)
         ]
         led = [tp for tp in replicated if context.leadership[tp].leader == broker_id]
         followed = [

@@ -132,12 +132,15 @@ class RequestZnodes:
         raise changed_too_often(path)
 
     def remove_topic(self, topic: str) -> None:
-        """Remove the znodes of a deleted topic; the request goes last, so that the next controller
-        continues if this one dies in between."""
-        for path in (paths.topic(topic), paths.topic_config(topic)):
+        """Remove the znodes of a deleted topic. The topic and the request go last, and together: if
+        this controller dies, the next one continues, or the topic may be created again. 0.8.2.2
+        removes the topic, its configuration and the request one after the other, so that the next
+        controller may leave the configuration, or delete a topic that is new."""
+        for path in (paths.topic_config(topic), paths.partitions(topic)):
             with while_controller():
                 self._zk.delete_recursive(path, self._epoch_check)
-        self.remove_deletion(topic)
+        for result in self._write([Delete(paths.topic(topic)), Delete(paths.delete_topic(topic))]):
+            unless_gone(result, None)
 
     def remove_deletion(self, topic: str) -> None:
         """The request to delete a topic."""

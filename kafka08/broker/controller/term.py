@@ -25,7 +25,7 @@ from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import BrokerRequest, RequestBatch
 from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
-from kafka08.broker.controller.topic_deletion import TopicDeletion
+from kafka08.broker.controller.topic_deletion import Awaited, TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.broker.yielding import yielding
 from kafka08.errors import NoNode, ZooKeeperError
@@ -358,9 +358,11 @@ class Term:
         if request.on_stopped is not None and request.replica is not None:
             request.on_stopped(request.replica, response)
 
-    def _on_stopped(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
+    def _on_stopped(
+        self, awaited: Awaited, replica: PartitionReplica, response: StopReplicaResponse
+    ) -> None:
         self._post_own(
-            f"{replica} stopped", lambda: self._deletion.replica_stopped(replica, response)
+            f"{replica} stopped", lambda: self._deletion.replica_stopped(awaited, replica, response)
         )
 
     def _on_moved_away(self, replica: PartitionReplica, _: StopReplicaResponse) -> None:

@@ -6,8 +6,8 @@ A topic in `context.topics_to_delete` goes through these steps. Each event that 
     1. all brokers get UpdateMetadata with LEADER_DURING_DELETE and drop it from their metadata
     2. every replica goes OFFLINE (stops following), then DELETION_STARTED (its log is deleted)
     3. responses make replicas DELETION_SUCCESSFUL, or DELETION_INELIGIBLE on an error
-    4. all successful: the znodes of topic, configuration and request go, in this order; then all
-       data of the topic is dropped
+    4. all successful: the znodes of configuration, partitions, topic and request go, the last two
+       together; then all data of the topic is dropped
 
 While a replica's broker is dead the topic is ineligible and waits; it starts again when the broker
 returns. It also waits for the end of a reassignment in progress. Source:
@@ -18,21 +18,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaState
-from kafka08.broker.controller.request_batch import StopReplicaCallback
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.errors import NO_ERROR
 from kafka08.protocol.stop_replica import StopReplicaResponse
 
 logger = logging.getLogger(__name__)
 
+Awaited = set[PartitionReplica]
+"""The replicas of one start of a deletion whose brokers have not responded."""
+
 
 class TopicDeletion:
     """The deletions of one active controller. Every call comes from its greenlet.
 
-    on_stopped   the callback for brokers' responses; it must pass them to `replica_stopped`
+    on_stopped   called with what `replica_stopped` takes, for each response of a broker
     remove       deletes the znodes of a topic that all brokers have deleted
     """
 
@@ -41,7 +44,7 @@ class TopicDeletion:
         context: ControllerContext,
         changes: StateChanges,
         *,
-        on_stopped: StopReplicaCallback,
+        on_stopped: Callable[[Awaited, PartitionReplica, StopReplicaResponse], object],
         remove: Callable[[str], None],
     ) -> None:
         self._context = context
@@ -61,16 +64,18 @@ class TopicDeletion:
             context.topics_ineligible.discard(topic)
             self._advance(topic)
 
-    def replica_stopped(self, replica: PartitionReplica, response: StopReplicaResponse) -> None:
+    def replica_stopped(
+        self, awaited: Awaited, replica: PartitionReplica, response: StopReplicaResponse
+    ) -> None:
         """A broker responded to step 2 for one replica. Only the last response of a topic looks at
-        all its replicas."""
+        all its replicas. `awaited`: those of the start whose request it was. After a failure of the
+        broker it is late, and the replica may be online again; 0.8.2.2 takes it for deleted."""
         topic = replica.topic
-        if not self._context.is_queued_for_deletion(topic):
+        if replica not in awaited or self._context.awaited_deletions.get(topic) is not awaited:
             return
         errors = {p.error_code for p in response.partitions} | {response.error_code}
         if errors == {NO_ERROR}:
             self._changes.replicas_to_deletion_successful([replica])
-            awaited = self._context.awaited_deletions.get(topic, set())
             awaited.discard(replica)
             if not awaited:
                 self._advance(topic)
@@ -119,8 +124,8 @@ class TopicDeletion:
             and context.replica_states[replica] is not ReplicaState.DELETION_SUCCESSFUL
         ]
         changes.replicas_to_offline(wanted)
-        context.awaited_deletions[topic] = set(wanted)
-        changes.replicas_to_deletion_started(wanted, self._on_stopped)
+        awaited = context.awaited_deletions[topic] = set(wanted)
+        changes.replicas_to_deletion_started(wanted, partial(self._on_stopped, awaited))
         if any(replica.replica not in live for replica in replicas):
             self._halt({topic})
 

@@ -81,6 +81,31 @@ def test_a_state_that_cannot_be_read_is_watched(zk: ZkClient) -> None:
     assert path == changed.get(timeout=20)
 
 
+def test_a_topic_and_the_request_to_delete_it_go_together(
+    requests: RequestZnodes, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic is gone exactly when the request for its deletion is, and its configuration before
+    both: whenever this controller dies, the next one neither leaves the configuration nor deletes a
+    new topic of that name. A request that a tool has removed meanwhile is no error."""
+    znodes = [paths.topic_config("t"), paths.topic("t"), paths.delete_topic("t")]
+    zk.put(paths.topic_config("t"), nodes.encode_topic_config({}))
+    zk.put(paths.partition_state(*T0), "")
+    seen = []
+    write_all = zk.write_all
+
+    def noted(*args: object) -> object:
+        seen.append([zk.exists(path) for path in znodes])
+        return write_all(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(zk, "write_all", noted)
+    requests.remove_topic("t")
+    assert [[True] * 3, [False, True, True], [False, True, True]] == seen
+    assert not any(map(zk.exists, znodes))
+    zk.put(paths.topic("t"), "")
+    requests.remove_topic("t")
+    assert not zk.exists(paths.topic("t"))
+
+
 WRITES: dict[str, Callable[[RequestZnodes], None]] = {
     "an assignment": lambda requests: requests.write_assignments({T0: (3, 1)}),
     "the end of some moves": lambda requests: requests.remove_reassignments([T0]),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from kafka08.broker.controller.leader_selectors import Election
-from kafka08.broker.controller.leadership import Leadership
+from kafka08.broker.controller.leadership import Leadership, while_controller
 from kafka08.broker.controller.reassignment import Reassignments
+from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.broker.registration import RegistrationKeeper
@@ -17,6 +18,7 @@ from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.profile import CLASSIC
 from kafka08.simulation.plan import Fault
 from kafka08.structs import LeaderAndIsr
+from kafka08.zk import paths
 from kafka08.zk.election import ControllerElection
 from kafka08.zk.model.session import ModelSession
 from tests.simulation.planted.defect import LONG, MOVES, PLAIN, movable, planted, replicated
@@ -167,3 +169,21 @@ def _(patch: pytest.MonkeyPatch) -> None:
         drop(self, call=False)
 
     patch.setattr(ModelSession, "_drop_watchers", silently)
+
+
+@planted(
+    "a request for a deletion outlives its topic",
+    "0.8.2.2; ours",
+    "has a configuration",
+    (Fault.TOPIC, Fault.KILL, Fault.EXPIRE),
+    seed=43,
+    settings={"faults_seconds": 60.0},
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def remove(self: RequestZnodes, topic: str) -> None:
+        for path in (paths.topic(topic), paths.topic_config(topic)):
+            with while_controller():
+                self._zk.delete_recursive(path, self._epoch_check)
+        self.remove_deletion(topic)
+
+    patch.setattr(RequestZnodes, "remove_topic", remove)

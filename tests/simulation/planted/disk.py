@@ -73,7 +73,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "ours",
     "different messages",
     (Fault.KILL,),
-    seed=0,
+    seed=55,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     truncate = LogSegment.truncate_to
@@ -85,3 +85,15 @@ def _(patch: pytest.MonkeyPatch) -> None:
             truncate(self, offset, position, *args)
 
     patch.setattr(LogSegment, "truncate_to", without_index)
+
+
+@planted(
+    "the deletion of a log is not synced",
+    "0.8.2.2; ours",
+    "keeps the log",
+    (Fault.TOPIC, Fault.KILL),
+    seed=10,
+    needs=loses_power,
+)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LogManager, "sync_deletions", lambda self: self.unsynced_deletions.clear())

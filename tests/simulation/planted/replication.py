@@ -63,7 +63,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "KAFKA-1561",
     "differ",
     (Fault.KILL,),
-    seed=0,
+    seed=85,
     needs=replicated,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
