@@ -36,7 +36,7 @@ def test_a_run_is_on_its_page() -> None:
     data = data_of(timeline.page("title", None, run.simulated_seconds))
     assert {"broker-1", "reader-0"} <= {lane["host"] for lane in data["lanes"]}
     [(start, end, text)] = data["faults"]
-    assert ("ZooKeeper stops", 2.0) == (text, end - start)
+    assert ("ZooKeeper stops", pytest.approx(2.0)) == (text, end - start)
     names = {message[4] for message in timeline.messages}
     assert {"Produce", "Fetch", "Metadata", "Multi", "Ping"} <= names
 
