@@ -64,7 +64,8 @@ ROOTS = {
     "broker/purgatories.py Purgatories.wake_followers call_soon": "the purgatory guards each "
     "operation",
     "broker/registration.py RegistrationKeeper.start spawn": "registers again",
-    "broker/replica_fetcher.py ReplicaFetcher._abort_when_old call_later": "it only aborts a request",
+    "broker/replica_fetcher.py ReplicaFetcher._abort_when_old call_later": "it only aborts a "
+    "request",
     "broker/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the next round "
     "begins",
     "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "
