@@ -194,7 +194,7 @@ def patch_process() -> None:
     gevent.monkey.patch_all()
     # The middle generation is collected in small steps, since nothing else runs meanwhile: a broker
     # that gets 10,000 partitions makes half a million objects. The oldest one as rarely as before.
-    gc.set_threshold(50_000, 5, 400)
+    gc.set_threshold(50_000, 1, 1200)
     # The result of a native thread reaches the hub within half a millisecond.
     sys.setswitchinterval(0.0005)
 
