@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from kafka08.levels import Level
 from tests.interop.differences import of_controllers, of_replicas
 from tests.interop.differences.cluster_pair import ClusterPair, cluster_pair_of
+from tests.interop.differences.pair import one_at_a_time
 from tests.interop.differences.sequence import CLUSTER_SEQUENCES
 
 MODULES = (of_replicas, of_controllers)
@@ -24,18 +24,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def pair_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Level], ClusterPair]]:
-    """The pair of a level. One is running at a time; the tests come level by level."""
-    with ExitStack() as stack:
-        running: dict[Level, ClusterPair] = {}
-
-        def find(level: Level) -> ClusterPair:
-            if level not in running:
-                stack.close()
-                running.clear()
-                directory = tmp_path_factory.mktemp("clusters")
-                running[level] = stack.enter_context(cluster_pair_of(directory, level))
-            return running[level]
-
+    """The pair of a level."""
+    with one_at_a_time(lambda: tmp_path_factory.mktemp("clusters"), cluster_pair_of) as find:
         yield find
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from kafka08.levels import Level
 from tests.interop.differences import of_data, of_groups, of_offsets, of_topics, of_wire
-from tests.interop.differences.pair import Pair, pair_of
+from tests.interop.differences.pair import Pair, one_at_a_time, pair_of
 from tests.interop.differences.sequence import SEQUENCES
 
 MODULES = (of_wire, of_data, of_offsets, of_groups, of_topics)
@@ -24,18 +23,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def pair_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Level], Pair]]:
-    """The pair of a level. One is running at a time; the tests come level by level."""
-    with ExitStack() as stack:
-        running: dict[Level, Pair] = {}
-
-        def find(level: Level) -> Pair:
-            if level not in running:
-                stack.close()
-                running.clear()
-                directory = tmp_path_factory.mktemp("pair")
-                running[level] = stack.enter_context(pair_of(directory, level))
-            return running[level]
-
+    """The pair of a level."""
+    with one_at_a_time(lambda: tmp_path_factory.mktemp("pair"), pair_of) as find:
         yield find
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
-from kafka08.broker.handlers.metadata import REMEMBERED_TOPICS_MAX
+from kafka08.broker.handlers.metadata import remembered
 from kafka08.errors import (
     AdminError,
     InvalidReplicationFactor,
@@ -21,7 +21,6 @@ from kafka08.errors import (
     code_of,
 )
 from kafka08.levels import Level
-from kafka08.protocol.codec import encoded_exchange, frame_of
 from kafka08.protocol.metadata import (
     BrokerEndpoint,
     MetadataRequest,
@@ -40,11 +39,7 @@ def handle(
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
     if not to_create:
         made = response(broker, request, topics, {})
-        if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
-            request_body, body = encoded_exchange(request, made)
-            cache.cache_response(broker.request_prefix + request_body, body)
-            return frame_of(body, call.header.correlation_id)
-        return made
+        return remembered(broker, request, made, call, broker.request_prefix)
 
     def create() -> MetadataResponse:
         created = {topic: create_one(broker, topic) for topic in to_create}

@@ -37,18 +37,29 @@ def handle(
     unknown = [topic for topic in topics if topic not in broker.metadata_cache]
     to_create = [topic for topic in unknown if broker.topics.creates(topic)]
     if not to_create:
-        made = response(broker, topics)
-        if len(request.topics or ()) <= REMEMBERED_TOPICS_MAX:
-            request_body, body = encoded_exchange(request, made)
-            broker.metadata_cache.cache_response(request_body, body)
-            return frame_of(body, call.header.correlation_id)
-        return made
+        return remembered(broker, request, response(broker, topics), call)
 
     def create() -> MetadataResponse:
         broker.topics.create(to_create)
         return response(broker, topics, created=frozenset(to_create))
 
     return call.run_in_greenlet("Metadata", create)
+
+
+def remembered(
+    broker: BrokerContext,
+    request: MetadataRequest,
+    made: MetadataResponse,
+    call: Call,
+    prefix: bytes = b"",
+) -> MetadataResponse | bytes:
+    """The response, as a frame that is cached for the next such request, unless that has many
+    topics. `prefix`: what stands before the request's body in the cache."""
+    if len(request.topics or ()) > REMEMBERED_TOPICS_MAX:
+        return made
+    request_body, body = encoded_exchange(request, made)
+    broker.metadata_cache.cache_response(prefix + request_body, body)
+    return frame_of(body, call.header.correlation_id)
 
 
 def response(

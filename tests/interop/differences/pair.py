@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from struct import pack, unpack_from
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kafka08.embedded.broker import EmbeddedBroker
 from kafka08.embedded.ports import free_ports
@@ -187,6 +187,27 @@ def leading(connection: Connection) -> set[str]:
         for topic in found.topics
         if topic.partitions and all(p.leader == 1 for p in topic.partitions)
     }
+
+
+P = TypeVar("P")
+
+
+@contextmanager
+def one_at_a_time(
+    new_directory: Callable[[], Path], open_pair: Callable[[Path, Level], AbstractContextManager[P]]
+) -> Iterator[Callable[[Level], P]]:
+    """Finds the pair of a level. One is running at a time: the tests come level by level."""
+    with ExitStack() as stack:
+        running: dict[Level, P] = {}
+
+        def find(level: Level) -> P:
+            if level not in running:
+                stack.close()
+                running.clear()
+                running[level] = stack.enter_context(open_pair(new_directory(), level))
+            return running[level]
+
+        yield find
 
 
 @contextmanager
