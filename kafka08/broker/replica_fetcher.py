@@ -6,32 +6,30 @@ partitions take turns, so a response stays bounded however many there are. The s
 unchanged.
 
 Above its HW a log may differ from that of a new leader. So the fetcher first fetches from the HW on
-and truncates the log where the leader has other messages. 0.8.2.2 truncates before it fetches: if
-that leader fails then, and this replica, still in the ISR, is elected, acknowledged messages are
-lost. The same is done after each lost connection: a leader that lost power may be back without its
-last messages before a controller notices, and so without another leader epoch. It is also done
-after each error of the leader: one that did not lead for a while may lead again with other
-messages, before this broker hears of any of its leader epochs. A leader of ours sends that error
-even if this broker asked nothing meanwhile (Partition.doubts). If the leader does not even have the
-HW (OffsetOutOfRange), the local log is truncated, or restarted at the leader's start; or the broker
-halts rather than lose messages. Source: kafka.server.AbstractFetcherThread and ReplicaFetcherThread
-0.8.2.2.
+and truncates the log where the leader has other messages (follower_truncation.py). 0.8.2.2
+truncates before it fetches: if that leader fails then, and this replica, still in the ISR, is
+elected, acknowledged messages are lost. The same is done after each lost connection: a leader that
+lost power may be back without its last messages before a controller notices, and so without another
+leader epoch. It is also done after each error of the leader: one that did not lead for a while may
+lead again with other messages, before this broker hears of any of its leader epochs. A leader of
+ours sends that error even if this broker asked nothing meanwhile (Partition.doubts). Source:
+kafka.server.AbstractFetcherThread and ReplicaFetcherThread 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kafka08 import kernel
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.fetch_frame import FetchFrame
+from kafka08.broker.follower_truncation import FollowerTruncation
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import inter_broker
-from kafka08.broker.log_comparison import drop_unserved, same_entries
+from kafka08.broker.log_comparison import drop_unserved
 from kafka08.broker.partition import Partition
 from kafka08.broker.partition_fetch_state import PartitionFetchState
 from kafka08.config import INT_MAX
@@ -65,8 +63,7 @@ from kafka08.protocol.offsets import (
 )
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime, Cancellable
-from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, TopicPartition
-from kafka08.topic_config import unclean_elections_allowed
+from kafka08.structs import Broker, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.log.manager import LogManager
@@ -105,7 +102,7 @@ class ReplicaFetcher:
 
     name         also the client id: ReplicaFetcherThread-<fetcher id>-<leader id>
     log_manager  truncates logs and writes their recovery points
-    store        ZooKeeper; read for a topic's unclean.leader.election.enable alone
+    store        ZooKeeper; read before a truncation alone
     fetcher_id   from 0, less than num.replica.fetchers
     """
 
@@ -122,9 +119,8 @@ class ReplicaFetcher:
         self.name = f"ReplicaFetcherThread-{fetcher_id}-{leader.id}"
         self._config = config
         self._runtime = runtime
-        self._log_manager = log_manager
-        self._store = store
         self._leader = leader
+        self._truncation = FollowerTruncation(config, runtime, log_manager, store, leader)
         self._versions = inter_broker(config.protocol_version)
         self._is_limited = self._versions.fetch >= LIMITED_VERSION
         self._probe_bytes = config.replica_fetch_max_bytes
@@ -253,8 +249,13 @@ class ReplicaFetcher:
         if not responses:
             return
         cut = {tp for tp, r in responses.items() if len(r.message_set) >= wanted[tp].max_bytes}
-        self._settle_ends(wanted, responses)
         refused = GroupedErrors()
+        for tp, problem in self._truncation.settle(wanted, responses).items():
+            if isinstance(problem, CorruptLog):
+                logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
+            else:
+                refused.add(tp, problem)
+            self._pause(wanted[tp])
         for tp, data in responses.items():
             if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused, is_cut=tp in cut)
@@ -395,65 +396,6 @@ class ReplicaFetcher:
             version=self._versions.fetch,
         )
 
-    def _settle_ends(
-        self,
-        wanted: Mapping[TopicPartition, PartitionFetchState],
-        responses: dict[TopicPartition, FetchPartitionResponse],
-    ) -> None:
-        """Compare the logs above their HW with the new leader's messages. Equal messages stay, and
-        the next request continues behind them; at a difference the log is truncated. All logs at
-        once, because recovery points must be written before anything else is appended."""
-        cuts: dict[TopicPartition, int] = {}
-        unreadable: dict[TopicPartition, CorruptLog] = {}
-        try:
-            for tp, followed in wanted.items():
-                if tp in responses and followed.is_followed:
-                    try:
-                        self._settle(tp, followed, responses, cuts)
-                    except CorruptLog as error:
-                        unreadable[tp] = error
-            if cuts:
-                unreadable |= self._log_manager.truncate_to(cuts)
-        except StorageError as error:
-            halt_on(error, self._runtime)
-        for tp in cuts:
-            if tp not in unreadable:
-                wanted[tp].unsettled = None
-        for tp, problem in unreadable.items():
-            logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
-            self._pause(wanted[tp])
-            del responses[tp]
-
-    def _settle(
-        self,
-        tp: TopicPartition,
-        followed: PartitionFetchState,
-        responses: dict[TopicPartition, FetchPartitionResponse],
-        cuts: dict[TopicPartition, int],
-    ) -> None:
-        """Reduce the response to what must be appended, remove it if the comparison must continue,
-        or note where to truncate."""
-        data = responses[tp]
-        if data.error_code:
-            return
-        start, end = followed.unsettled, followed.log.log_end_offset
-        if start is None or start >= end:
-            followed.unsettled = None
-            return
-        same, differ = same_entries(followed.log, start, data.message_set)
-        equal_end = same.last_offset + 1 if same.count else start
-        if differ:
-            cuts[tp] = equal_end
-        elif equal_end == end:
-            followed.unsettled = None
-        elif same.count:
-            followed.unsettled = equal_end
-            followed.ask_for(self._config.replica_fetch_max_bytes)
-            del responses[tp]
-            return
-        rest = memoryview(data.message_set)[same.size :]
-        responses[tp] = replace(data, message_set=rest)
-
     def _take(
         self,
         tp: TopicPartition,
@@ -537,79 +479,13 @@ class ReplicaFetcher:
         seconds = max(PARTITION_BACKOFF_SECONDS, SECONDS_PER_PARTITION * len(self._followed))
         followed.paused_until = self._runtime.monotonic() + seconds
 
-    # Out of range
-
     def _reset(self, tp: TopicPartition, followed: PartitionFetchState) -> None:
-        """The leader does not have the offset that we need: truncate or restart the log so that it
-        can follow. Switches."""
+        """The leader does not have the offset that we need. Switches."""
         try:
-            leader_end = self._ask(tp, LATEST_OFFSET)
-            if leader_end < followed.position:
-                self._cut(tp, followed, leader_end)
-            else:
-                leader_start = self._ask(tp, EARLIEST_OFFSET)
-                if followed.is_followed:
-                    self._restart_at_leader_start(tp, followed, leader_start)
-        except StorageError as error:
-            halt_on(error, self._runtime)
+            self._truncation.reset(tp, followed, self._ask)
         except KafkaError as error:
             logger.error("Error getting offset for partition %s: %s", tp, error)
             self._pause(followed)
-
-    def _cut(self, tp: TopicPartition, followed: PartitionFetchState, leader_end: int) -> None:
-        """The leader was elected with fewer messages than we have. Truncate to its log end if the
-        topic allows unclean elections; else halt, so that an operator can decide."""
-        end, me = followed.position, self._config.broker_id
-        allowed = self._may_lose_messages(tp.topic)
-        if not followed.is_followed:
-            return
-        if not allowed:
-            logger.critical(
-                "Halting because log truncation is not allowed for topic %s, Current leader %d's "
-                "latest offset %d is less than replica %d's latest offset %d",
-                tp.topic,
-                self._leader.id,
-                leader_end,
-                me,
-                end,
-            )
-            self._runtime.halt(1)
-        for unreadable in self._log_manager.truncate_to({tp: leader_end}).values():
-            raise unreadable
-        self._clamp(followed)
-        logger.warning(
-            "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
-            "latest offset %d",
-            me,
-            tp,
-            end,
-            self._leader.id,
-            leader_end,
-        )
-
-    def _restart_at_leader_start(
-        self, tp: TopicPartition, followed: PartitionFetchState, leader_start: int
-    ) -> None:
-        """The leader has deleted the messages after our log end: restart at its log start."""
-        end = followed.position
-        self._log_manager.truncate_fully_and_start_at(tp, leader_start)
-        self._clamp(followed)
-        logger.warning(
-            "Replica %d for partition %s reset its fetch offset from %d to current leader %d's "
-            "start offset %d",
-            self._config.broker_id,
-            tp,
-            end,
-            self._leader.id,
-            leader_start,
-        )
-
-    def _may_lose_messages(self, topic: str) -> bool:
-        """unclean.leader.election.enable of the topic, read from ZooKeeper now. Switches."""
-        overrides = self._store.topic_config(topic)
-        return unclean_elections_allowed(
-            topic, overrides, self._config.unclean_leader_election_enable
-        )
 
     def _ask(self, tp: TopicPartition, time_ms: int) -> int:
         """The leader's log start or end offset. KafkaError without one. Switches."""
@@ -628,10 +504,3 @@ class ReplicaFetcher:
                 for offset in partition.found:
                     return offset
         raise ProtocolError(f"broker {self._leader.id} returned no offset of {tp}")
-
-    @staticmethod
-    def _clamp(followed: PartitionFetchState) -> None:
-        """The log was truncated or restarted: lower the HW to its end."""
-        followed.unsettled = None
-        partition = followed.partition
-        partition.high_watermark = min(partition.high_watermark, followed.position)

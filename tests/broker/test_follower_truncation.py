@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.errors import SessionLost
 from kafka08.protocol import message_set
+from kafka08.structs import LeaderAndIsr, TopicPartition
 from tests.broker.fetching_pair import (
+    TP,
     Pair,
     append,
     contents,
     lose_the_connection,
     pair_with_large_messages,
 )
+from tests.broker.world import CONTROLLER_EPOCH
 
 
 @pytest.fixture
@@ -269,3 +273,89 @@ class TestWhatIsAboveTheHighWatermark:
                 file.write(b"\0\0\0\0")
         pair.fetcher.round()
         assert "The log of [t,0] cannot be read: t-0 from offset 0 on: stored crc 0" in caplog.text
+
+
+class TestALeaderThatZooKeeperDoesNotName:
+    """A LeaderAndIsr request may be late. Before this broker hears of a later leader, it may have
+    joined that leader's ISR, because a fetch request names no epoch."""
+
+    def follow_with(self, pair: Pair, *values: bytes) -> None:
+        """The copy has these messages above its HW, the leader has others."""
+        pair.produce(b"x")
+        entries = message_set.encode([(None, value) for value in values])
+        pair.copy.append_as_follower(bytearray(entries), 0)
+        pair.fetcher.add(pair.copies)
+
+    @pytest.mark.parametrize(
+        "state",
+        [
+            LeaderAndIsr(3, 1, (3, 2), 1, CONTROLLER_EPOCH),
+            LeaderAndIsr(1, 2, (1, 2), 1, CONTROLLER_EPOCH),
+            None,
+        ],
+        ids=["another leader", "a later epoch", "deleted"],
+    )
+    def test_nothing_is_truncated_for_it(
+        self, pair: Pair, state: LeaderAndIsr | None, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The log stays as it is, and nothing is appended, until the controller's next request."""
+        self.follow_with(pair, b"a", b"b")
+        told = pair.follower.store.states.pop(TP)
+        if state is not None:
+            pair.follower.store.states[TP] = state
+        pair.fetcher.round()
+        assert 2 == pair.copy.log.log_end_offset
+        assert "it truncates nothing until the controller tells it" in caplog.text
+        pair.follower.store.states[TP] = told
+        pair.follower.runtime.advance(1)
+        pair.fetcher.round()
+        original, copy = contents(pair.original), contents(pair.copy)
+        assert original == copy
+
+    @pytest.mark.parametrize("produced", [0, 3], ids=["shorter", "starts later"])
+    def test_an_offset_that_it_lacks_resets_nothing(
+        self, pair: Pair, produced: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A leader with a shorter log does not halt this broker, and one that starts later does not
+        empty the log, if ZooKeeper names another leader."""
+        pair.produce(b"a")
+        pair.fetcher.round()
+        pair.fetcher.round()
+        assert (1, 1) == (pair.copy.log.log_end_offset, pair.copy.high_watermark)
+        pair.original.log.truncate_fully_and_start_at(produced)
+        pair.follower.store.states[TP] = LeaderAndIsr(3, 1, (3, 2), 1, CONTROLLER_EPOCH)
+        pair.fetcher.round()
+        assert (0, 1) == (pair.copy.log.log_start_offset, pair.copy.log.log_end_offset)
+        assert "ZooKeeper has leader 3 in leader epoch 1" in caplog.text
+
+    def test_without_zookeeper_nothing_is_truncated(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A broker that cannot ask keeps its messages, and truncates when it can."""
+        self.follow_with(pair, b"a", b"b")
+
+        def fail(_: object) -> None:
+            raise SessionLost("no ZooKeeper")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(pair.follower.store, "confirmed_leader_and_isr", fail)
+            pair.fetcher.round()
+        assert 2 == pair.copy.log.log_end_offset
+        pair.follower.runtime.advance(1)
+        pair.fetcher.round()
+        assert contents(pair.original) == contents(pair.copy)
+
+    def test_what_is_not_followed_any_more_stays(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A partition that gets another leader while ZooKeeper is asked is not truncated."""
+        self.follow_with(pair, b"a", b"b")
+        states = pair.follower.store.leader_and_isr([TP])
+
+        def remove(_: object) -> dict[TopicPartition, LeaderAndIsr]:
+            pair.fetcher.remove([TP])
+            return states
+
+        monkeypatch.setattr(pair.follower.store, "confirmed_leader_and_isr", remove)
+        pair.fetcher.round()
+        assert 2 == pair.copy.log.log_end_offset

@@ -93,6 +93,8 @@ class FakeStore:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         return {tp: self.states[tp] for tp in wanted if tp in self.states}
 
+    confirmed_leader_and_isr = leader_and_isr
+
     def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
         """Stores offsets of groups in a model of ZooKeeper."""
         if self._groups is None:
@@ -308,6 +310,11 @@ class World:
             )
             for number in range(partitions)
         ]
+        if leader != self.config.broker_id:  # a follower reads it before it truncates
+            for number in range(partitions):
+                self.store.states[TopicPartition(topic, number)] = LeaderAndIsr(
+                    leader, epoch, tuple(isr), 0, CONTROLLER_EPOCH
+                )
         leaders = [BrokerEndpoint(leader, "127.0.0.1", 19090 + leader)]
         controller = Client(self)
         response = controller.call(

@@ -28,6 +28,7 @@ FOUND = [
     (8600362, SAFE),  # A leader was replaced and elected again, and its follower heard of neither
     (8700095, CLASSIC),  # A broker heard of its successor while two leaderships waited
     (9002018, SAFE),  # A commit arrived after those of the next owner, when the network was back
+    (31412, SAFE),  # A follower truncated for a leader that had been replaced long before
     (8910647, SAFE),  # A former leader, which was suspended, reset a group's position
     (8001174, SAFE),  # A request for a controlled shutdown does not outlive its broker's process
     (8001079, CLASSIC),  # A fault at a write in the moment of the repair does not happen
