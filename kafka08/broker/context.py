@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafka08.broker.controller.controller import Controller
     from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
     from kafka08.broker.coordinator.offset_manager import OffsetManager
+    from kafka08.broker.deleted_topics import DeletedTopics
     from kafka08.broker.metadata_cache import MetadataCache
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.broker.topic_creator import TopicCreator
@@ -41,6 +42,7 @@ class BrokerContext:
     offset_manager: OffsetManager
     group_coordinator: GroupCoordinator
     topic_waits: TopicWaits
+    deleted_topics: DeletedTopics
     cluster_id: str | None = None
     listener: str = PLAINTEXT
     controller_connection: ControllerConnection = field(default_factory=ControllerConnection)

@@ -141,7 +141,8 @@ class FollowerTruncation:
     def _unconfirmed(self, followed: list[PartitionFetchState]) -> dict[TopicPartition, KafkaError]:
         """The partitions whose leader ZooKeeper does not confirm, with the reason. Switches."""
         try:
-            states = self._store.confirmed_leader_and_isr([f.topic_partition for f in followed])
+            self._store.catch_up()
+            states = self._store.leader_and_isr([one.topic_partition for one in followed])
         except KafkaError as error:
             return {one.topic_partition: error for one in followed}
         problems: dict[TopicPartition, KafkaError] = {}

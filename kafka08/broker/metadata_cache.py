@@ -34,6 +34,9 @@ CACHED_REQUEST_BYTES_MAX: Final = 4096
 """A longer request has hundreds of topics, and is rarely repeated."""
 
 
+PartitionStates = dict[TopicPartition, PartitionStateInfo]
+
+
 class MetadataCache:
     """Brokers and partition states. Nothing here switches."""
 
@@ -70,6 +73,21 @@ class MetadataCache:
                 request.controller_id,
                 request.controller_epoch,
             )
+        self.epoch += 1
+        self._forget_responses()
+
+    def states(self) -> PartitionStates:
+        """All partition states, as objects that later updates replace."""
+        return {
+            TopicPartition(topic, partition): state
+            for topic, states in self._topics.items()
+            for partition, state in states.items()
+        }
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop partitions that are gone."""
+        for topic, partition in partitions:
+            self._remove(topic, partition)
         self.epoch += 1
         self._forget_responses()
 

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 class RegistrationKeeper:
     """Keeps `broker`, with its other advertised data, registered while it runs.
 
-    keep_session   called with the client before each registration, which is in a new session
+    before  called with the client before each registration, which is in a new session
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class RegistrationKeeper:
         runtime: BrokerRuntime,
         store: ClusterStore,
         broker: Broker,
-        keep_session: Callable[[ZkClient], object],
+        before: Callable[[ZkClient], object],
         *,
         retry_seconds: float,
         advertised: Advertised = ADDRESS_ALONE,
@@ -41,7 +41,7 @@ class RegistrationKeeper:
         self._runtime = runtime
         self._store = store
         self._broker = broker
-        self._keep_session = keep_session
+        self._before = before
         self._advertised = advertised
         self._retry_seconds = retry_seconds
         self._events = runtime.queue()
@@ -63,7 +63,7 @@ class RegistrationKeeper:
             self._task.kill()
 
     def _register(self) -> None:
-        self._keep_session(self._store.zk)
+        self._before(self._store.zk)
         self._store.register_broker(
             self._broker, timestamp_ms=self._runtime.time_ms(), advertised=self._advertised
         )

@@ -31,6 +31,8 @@ from kafka08.broker.controlled_shutdown import request_controlled_shutdown
 from kafka08.broker.controller.controller import Controller
 from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
 from kafka08.broker.coordinator.offset_manager import OffsetManager
+from kafka08.broker.deleted_topics import CHECK_MS as DELETED_TOPICS_CHECK_MS
+from kafka08.broker.deleted_topics import DeletedTopics
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.event_loop_monitor import EventLoopMonitor
 from kafka08.broker.former_session import FormerSession
@@ -146,7 +148,7 @@ class KafkaServer:
             context.group_coordinator.startup()
         context.offset_manager.startup()
         self._serve_all(context, timer)
-        self._schedule(context.replica_manager, log_manager)
+        self._schedule(context, log_manager)
         self._cleaner = CleanerWorkers(config, runtime, context.replica_manager)
         self._cleaner.start()
         context.controller.startup()
@@ -154,12 +156,17 @@ class KafkaServer:
             runtime, store, log_manager, config.protocol_version
         )
         self._config_changes.start()
+
+        def before_registration(zk: ZkClient) -> None:
+            former_session.keep(zk)
+            context.deleted_topics.suspect_all()
+
         # Tell everyone we are alive.
         self._registration = RegistrationKeeper(
             runtime,
             store,
             self.endpoint,
-            former_session.keep,
+            before_registration,
             retry_seconds=config.zookeeper_session_timeout_ms / 1000,
             advertised=self._registered(advertised),
         )
@@ -187,6 +194,7 @@ class KafkaServer:
         )
         self._group_coordinator = GroupCoordinator(runtime, config, timer, self._offset_manager)
         self._controller = Controller(runtime, config, store)
+        topic_waits = TopicWaits(runtime, timer, metadata_cache)
         return BrokerContext(
             config,
             runtime,
@@ -197,7 +205,8 @@ class KafkaServer:
             self._controller,
             self._offset_manager,
             self._group_coordinator,
-            topic_waits=TopicWaits(runtime, timer, metadata_cache),
+            topic_waits,
+            DeletedTopics(runtime, store, metadata_cache, self._group_coordinator, topic_waits),
             cluster_id=self._cluster_id,
         )
 
@@ -338,9 +347,9 @@ class KafkaServer:
         server.start()
         return server
 
-    def _schedule(self, replica_manager: ReplicaManager, log_manager: LogManager) -> None:
+    def _schedule(self, context: BrokerContext, log_manager: LogManager) -> None:
         """Schedule periodic work. A disk error in it stops the broker."""
-        config = self.config
+        config, replica_manager = self.config, context.replica_manager
         self._every(
             config.replica_high_watermark_checkpoint_interval_ms,
             replica_manager.checkpoint_high_watermarks,
@@ -354,6 +363,7 @@ class KafkaServer:
         notifications = replica_manager.isr_change_notifications
         if notifications is not None:
             self._every(CHECK_MS, notifications.propagate, "isr-change-propagation")
+        self._every(DELETED_TOPICS_CHECK_MS, context.deleted_topics.check, "deleted-topics")
         self._every(
             config.log_retention_check_interval_ms,
             log_manager.retain,

@@ -17,10 +17,9 @@ from kafka08.levels import Level
 from kafka08.profile import CLASSIC
 from kafka08.structs import PLAINTEXT, Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.bulk import MULTI_MAX
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
-from kafka08.zk.operations import Check, Create, Exists, Node, Set, WatchCallback
+from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Node, Set, WatchCallback
 from kafka08.zk.typed_reads import decode_at, read_all, read_one
 
 logger = logging.getLogger(__name__)
@@ -197,6 +196,12 @@ class ClusterStore:
 
     # --- topics and partitions ---
 
+    def catch_up(self) -> None:
+        """What is read after this is not older: a server of an ensemble may lag behind the others,
+        but it has applied everything before a transaction of its client. SessionLost if that is
+        unknown."""
+        self.zk.multi([Check(paths.BROKER_TOPICS, ANY_VERSION)])
+
     def topics(self) -> list[str]:
         """Names of all topics, sorted; [] when there is no /brokers/topics."""
         return self.zk.children_or_empty(paths.BROKER_TOPICS)
@@ -252,18 +257,6 @@ class ClusterStore:
         """
         wanted = {tp: paths.partition_state(*tp) for tp in partitions}
         return self.decode_states(read_all(self.zk, wanted, on_change))
-
-    def confirmed_leader_and_isr(
-        self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, LeaderAndIsr]:
-        """As `leader_and_isr`, but not behind: a server of an ensemble may lag behind the others,
-        so transactions of version checks confirm what was read. BadVersion or NoNode if a state
-        changes meanwhile, SessionLost if that is unknown."""
-        found = self.leader_and_isr(partitions)
-        checks = [Check(paths.partition_state(*tp), s.zk_version) for tp, s in found.items()]
-        for start in range(0, len(checks), MULTI_MAX):
-            self.zk.multi(checks[start : start + MULTI_MAX])
-        return found
 
     @staticmethod
     def decode_states(

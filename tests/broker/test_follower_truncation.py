@@ -9,7 +9,7 @@ import pytest
 
 from kafka08.errors import SessionLost
 from kafka08.protocol import message_set
-from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.structs import LeaderAndIsr
 from tests.broker.fetching_pair import (
     TP,
     Pair,
@@ -334,11 +334,11 @@ class TestALeaderThatZooKeeperDoesNotName:
         """A broker that cannot ask keeps its messages, and truncates when it can."""
         self.follow_with(pair, b"a", b"b")
 
-        def fail(_: object) -> None:
+        def fail() -> None:
             raise SessionLost("no ZooKeeper")
 
         with monkeypatch.context() as patch:
-            patch.setattr(pair.follower.store, "confirmed_leader_and_isr", fail)
+            patch.setattr(pair.follower.store, "catch_up", fail)
             pair.fetcher.round()
         assert 2 == pair.copy.log.log_end_offset
         pair.follower.runtime.advance(1)
@@ -350,12 +350,6 @@ class TestALeaderThatZooKeeperDoesNotName:
     ) -> None:
         """A partition that gets another leader while ZooKeeper is asked is not truncated."""
         self.follow_with(pair, b"a", b"b")
-        states = pair.follower.store.leader_and_isr([TP])
-
-        def remove(_: object) -> dict[TopicPartition, LeaderAndIsr]:
-            pair.fetcher.remove([TP])
-            return states
-
-        monkeypatch.setattr(pair.follower.store, "confirmed_leader_and_isr", remove)
+        monkeypatch.setattr(pair.follower.store, "catch_up", lambda: pair.fetcher.remove([TP]))
         pair.fetcher.round()
         assert 2 == pair.copy.log.log_end_offset

@@ -13,6 +13,7 @@ from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.group_coordinator import GroupCoordinator
 from kafka08.broker.coordinator.offset_manager import OffsetManager
+from kafka08.broker.deleted_topics import DeletedTopics
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.metadata_cache import MetadataCache
@@ -93,7 +94,7 @@ class FakeStore:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         return {tp: self.states[tp] for tp in wanted if tp in self.states}
 
-    confirmed_leader_and_isr = leader_and_isr
+    def catch_up(self) -> None: ...
 
     def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
         """Stores offsets of groups in a model of ZooKeeper."""
@@ -265,6 +266,7 @@ class World:
             group_coordinator.startup()
         offset_manager.startup()
         self.controller = NoController()
+        topic_waits = TopicWaits(self.runtime, self.timer, self.cache)
         self.context = BrokerContext(
             self.config,
             self.runtime,
@@ -275,7 +277,8 @@ class World:
             cast("Any", self.controller),
             offset_manager,
             group_coordinator,
-            topic_waits=TopicWaits(self.runtime, self.timer, self.cache),
+            topic_waits,
+            DeletedTopics(self.runtime, store, self.cache, group_coordinator, topic_waits),
             cluster_id="pC_UvGuMS9yjg9-rNYsVvQ",
         )
         self.handle = Dispatcher(

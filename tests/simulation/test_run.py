@@ -55,6 +55,8 @@ def test_seeds_that_found_defects_pass(seed: int, profile: str) -> None:
 
 
 FOUND_BY_TOPICS = [
+    (10101153, SAFE, ""),  # A topic was deleted while a broker's session was over
+    (10101083, CLASSIC, ""),  # The same, elsewhere
     (210, SAFE, "topic,kill,cut,late,session"),  # A kill forgot that a truncation was not synced
     (113, SAFE, "topic,kill,expire"),  # A power failure brought a deleted log back
     (122, SAFE, "topic,kill,expire"),  # A controller ended between the znodes of a deleted topic

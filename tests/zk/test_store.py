@@ -116,20 +116,20 @@ def test_partition_states_are_written_conditionally(store: ClusterStore) -> None
     assert isinstance(updated[tps[2]], NoNode)
 
 
-def test_confirmed_states_are_not_behind(
-    store: ClusterStore, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
+def test_catching_up_is_a_transaction_that_changes_nothing(
+    store: ClusterStore, zk: ZkClient
 ) -> None:
-    """A state that another server has changed is not taken from a server that lags: its version is
-    checked in a transaction. States that are not there are left out."""
-    tps = [TopicPartition("t", n) for n in range(250)]
-    made = store.create_leader_and_isr({tp: LeaderAndIsr(1, 0, (1,), -1, 1) for tp in tps})
-    absent = TopicPartition("t", 250)
-    assert store.confirmed_leader_and_isr([*tps, absent]) == made
-    behind = store.leader_and_isr(tps)
-    zk.set(paths.partition_state(*tps[170]), nodes.encode_leader_and_isr(behind[tps[0]]))
-    monkeypatch.setattr(store, "leader_and_isr", lambda _: behind)
-    with pytest.raises(BadVersion, match="t/partitions/170"):
-        store.confirmed_leader_and_isr(tps)
+    """It takes a transaction number, so the client's server has applied all before it."""
+    store.create_common_paths()
+    zk.create("/one")
+    before = zk.stat(paths.BROKER_TOPICS)
+    store.catch_up()
+    assert before == zk.stat(paths.BROKER_TOPICS)
+    zk.create("/other")
+    one, other = zk.stat("/one"), zk.stat("/other")
+    assert one is not None
+    assert other is not None
+    assert 2 == other.created_zxid - one.created_zxid
 
 
 def test_assignments_and_configurations_of_many_topics(store: ClusterStore, zk: ZkClient) -> None:

@@ -16,6 +16,7 @@ def handle(
     broker: BrokerContext, request: UpdateMetadataRequest, call: Call
 ) -> UpdateMetadataResponse:
     call.check_controller(request.controller_epoch)
+    broker.deleted_topics.controller_speaks(request.controller_epoch)
     broker.replica_manager.update_metadata(request)
     broker.group_coordinator.forget_partitions(
         TopicPartition(state.topic, state.partition)
