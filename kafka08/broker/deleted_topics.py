@@ -86,7 +86,9 @@ class DeletedTopics:
         """As after an UpdateMetadata request that says so. Never switches."""
         if partitions:
             logger.info(
-                "%d partitions were deleted, %s the first", len(partitions), min(partitions)
+                "Dropping %d partitions that were deleted unheard, %s the first",
+                len(partitions),
+                min(partitions),
             )
             self._cache.remove(partitions)
             self._group_coordinator.forget_partitions(partitions)
