@@ -197,9 +197,9 @@ class ClusterStore:
     # --- topics and partitions ---
 
     def catch_up(self) -> None:
-        """What is read after this is not older: a server of an ensemble may lag behind the others,
-        but it has applied everything before a transaction of its client. SessionLost if that is
-        unknown."""
+        """Have the client's server apply everything that is committed by now, so that no later read
+        is older: a server of an ensemble may lag behind the others, but not behind a transaction
+        of its client. SessionLost if that is unknown."""
         self.zk.multi([Check(paths.BROKER_TOPICS, ANY_VERSION)])
 
     def topics(self) -> list[str]:
