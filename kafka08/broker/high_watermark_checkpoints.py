@@ -6,9 +6,11 @@ Source: kafka.server.ReplicaManager 0.8.2.2, highWatermarkCheckpoints.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from kafka08.broker.partition import Partition
+from kafka08.broker.yielding import yielding
 from kafka08.log.checkpoint import OffsetCheckpoint
 from kafka08.log.manager import LogManager
 from kafka08.log.names import HIGH_WATERMARK_CHECKPOINT
@@ -33,10 +35,10 @@ class HighWatermarkCheckpoints:
         self.loaded: dict[TopicPartition, int] = {}
 
     def load(self) -> None:
-        """Read the files, creating missing ones."""
+        """Read the files, creating missing ones. Switches."""
         for file in self._files.values():
             file.create()
-            self.loaded.update(file.read_offsets())
+            self.loaded.update(file.read_offsets(partial(yielding, runtime=self._runtime)))
 
     def write(self, partitions: Iterable[Partition]) -> None:
         """Write the HW of every partition that has a log. Switches: the fsync may wait for other

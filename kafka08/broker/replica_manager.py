@@ -138,7 +138,8 @@ class ReplicaManager:
         object."""
 
     def load_high_watermarks(self) -> None:
-        """Read the checkpoint files, creating missing ones; called before the first request."""
+        """Read the checkpoint files, creating missing ones; called before the first request.
+        Switches."""
         self._checkpoints.load()
 
     def listen(self, topic: str, listener: LeadershipListener) -> None:

@@ -51,7 +51,7 @@ from kafka08.broker.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
 from kafka08.config import LONG_MAX
-from kafka08.errors import ConfigError, KafkaError, StorageError
+from kafka08.errors import Closed, ConfigError, KafkaError, StorageError
 from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
@@ -189,6 +189,8 @@ class KafkaServer:
             followers=self._fetchers,
         )
         replica_manager.load_high_watermarks()
+        if self._stopping:
+            raise Closed(f"broker {config.broker_id} was stopped while it loaded its logs")
         self._offset_manager = OffsetManager(
             runtime, config, replica_manager, self._offsets_partitions(store)
         )

@@ -12,7 +12,7 @@ Source: kafka.server.OffsetCheckpoint 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,9 @@ from kafka08.structs import TopicPartition
 
 VERSION: Final = 0
 
+InTurns = Callable[[Sequence[str]], Iterator[str]]
+"""Returns the items, and may let other tasks run between some of them."""
+
 
 class OffsetCheckpoint:
     """One checkpoint file. A missing or empty file reads as no entries."""
@@ -56,13 +59,14 @@ class OffsetCheckpoint:
         start."""
         create_file(self._disk, self.path)
 
-    def read_offsets(self) -> dict[TopicPartition, int]:
-        """The entries; CorruptLog if the file is not a checkpoint (this stops a broker's start)."""
+    def read_offsets(self, in_turns: InTurns = iter) -> dict[TopicPartition, int]:
+        """The entries; CorruptLog if the file is not a checkpoint (this stops a broker's start).
+        `in_turns` goes through the lines: there may be one for each of thousands of partitions."""
         if not exists(self._disk, self.path):
             return {}
         text = read_file(self._disk, self.path).decode("utf-8", "replace")
         try:
-            return parse(text)
+            return parse(text, in_turns)
         except ValueError as error:
             raise CorruptLog(f"{self.path} is not an offset checkpoint: {error}") from None
 
@@ -85,7 +89,7 @@ def render(offsets: Mapping[TopicPartition, int]) -> str:
     return "\n".join([str(VERSION), str(len(lines)), *lines, ""])
 
 
-def parse(text: str) -> dict[TopicPartition, int]:
+def parse(text: str, in_turns: InTurns = iter) -> dict[TopicPartition, int]:
     """The entries in a checkpoint's text; ValueError says what is wrong."""
     lines = text.splitlines()
     if not lines:
@@ -95,7 +99,7 @@ def parse(text: str) -> dict[TopicPartition, int]:
     if len(lines) == 1:
         return {}
     offsets = {}
-    for line in lines[2:]:
+    for line in in_turns(lines[2:]):
         pieces = line.split()
         if len(pieces) != 3:
             raise ValueError(f"malformed line {line!r}")

@@ -7,7 +7,7 @@ offsets of segments, since 0.8.2.2's cleaner dies of others. Source: kafka.log.L
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kafka08.errors import CorruptLog
@@ -84,10 +84,11 @@ class CleanerPoints:
             if left:
                 self._write(directory)
 
-    def keep(self, directory: Path, topic_partitions: Container[TopicPartition]) -> None:
+    def keep(self, has_log: Callable[[Path, TopicPartition], bool]) -> None:
         """Drop the points of missing logs: a new log of the same name must not inherit them."""
-        points = self._points[directory]
-        self._points[directory] = {tp: at for tp, at in points.items() if tp in topic_partitions}
+        for directory, points in self._points.items():
+            for topic_partition in [tp for tp in points if not has_log(directory, tp)]:
+                del points[topic_partition]
 
     def _write(self, directory: Path) -> None:
         self._files[directory].write(self._points[directory])

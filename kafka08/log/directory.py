@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from kafka08.errors import StorageError
@@ -46,7 +47,7 @@ class LogDirectory:
         self.recovery_points = OffsetCheckpoint(path / RECOVERY_POINT_CHECKPOINT, crash, disk)
         self.recovery_points.create()
 
-    def partition_directories(self) -> list[Path]:
+    def partition_directories(self) -> Iterator[Path]:
         """Every directory in it, sorted by name; each must be a partition's."""
         with storage_errors("list", self.path):
             return self._disk.directories_in(self.path)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ConfigError, CorruptLog, StorageError
@@ -35,6 +35,8 @@ from kafka08.metrics import Timings
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.structs import TopicPartition
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -143,17 +145,16 @@ class LogManager:
         """
         logger.info("Loading logs.")
         try:
-            jobs = [job for directory in self._directories for job in self._load_jobs(directory)]
-            self._refuse_newer_formats()
+            found = [one for directory in self._directories for one in self._load_jobs(directory)]
+            self._refuse_newer_formats([path for path, _ in found])
             for directory in self._directories:
                 directory.remove_marker()
-            for loaded in run(jobs):
+            is_too_high = False
+            for loaded in run([job for _, job in found]):
                 self._add(loaded)
-            for path in self.directories:
-                here = {tp for tp, one in self.logs.items() if one.log_directory is path}
-                self._log_counts[path] = len(here)
-                self.cleaner_points.keep(path, here)
-            if any(map(self._is_checkpointed_too_high, self.logs.values())):
+                is_too_high |= self._is_checkpointed_too_high(loaded)
+            self.cleaner_points.keep(self._has)
+            if is_too_high:
                 self.checkpoint_recovery_points()
         except (ConfigError, CorruptLog, StorageError):
             self._release()
@@ -175,34 +176,30 @@ class LogManager:
 
         self._background.run_later(0, flush_next)
 
-    def _load_jobs(self, directory: LogDirectory) -> list[LoadJob]:
+    def _load_jobs(self, directory: LogDirectory) -> Iterator[tuple[Path, LoadJob]]:
+        """The directory of each log with its job. `pause` is called periodically."""
         recovery_points = self._checkpointed[directory.path] = (
-            directory.recovery_points.read_offsets()
+            directory.recovery_points.read_offsets(self._in_turns)
         )
         if directory.was_clean:
             logger.debug("Found clean shutdown file. Skipping recovery in %s", directory.path)
-        jobs: list[LoadJob] = []
-        for path in directory.partition_directories():
+        for path in self._in_turns(directory.partition_directories()):
             if self._draw_unique is not None and is_deleted_directory(path):
                 self._remove_directory(path)
                 continue
             topic_partition = parse_partition_directory(path)
-            self._check_unique(path, topic_partition)
+            self._check_unique(directory, path, topic_partition)
             recovery_point = recovery_points.get(topic_partition, 0)
-            jobs.append(self._load_job(path, recovery_point, directory.was_clean))
-        return jobs
+            yield path, self._load_job(path, recovery_point, directory.was_clean)
 
-    def _refuse_newer_formats(self) -> None:
+    def _refuse_newer_formats(self, paths: Collection[Path]) -> None:
         """ConfigError for a log with magic 1 where the broker stores magic 0: its consumers could
         not read it. A topic's own message.format.version may be lowered. 0.10.2.2 and 0.8.2.2 start
         in this case."""
         default = self._default_config
         if default.magic:
             return
-        paths = (path for one in self._directories for path in one.partition_directories())
-        for number, path in enumerate(paths, 1):
-            if number % LOGS_PER_LOOK == 0:
-                self._pause()
+        for path in self._in_turns(paths, LOGS_PER_LOOK):
             topic = parse_partition_directory(path).topic
             is_its_own = self.config_of(topic).message_format_version != (
                 default.message_format_version
@@ -218,12 +215,14 @@ class LogManager:
     def _load_job(self, path: Path, recovery_point: int, clean: bool) -> LoadJob:
         return lambda: self._open(path, recovery_point=recovery_point, clean_shutdown=clean)
 
-    def _check_unique(self, path: Path, topic_partition: TopicPartition) -> None:
+    def _check_unique(
+        self, directory: LogDirectory, path: Path, topic_partition: TopicPartition
+    ) -> None:
         others = [
             other
-            for directory in self._directories
-            for other in (directory.path / path.name,)
-            if other != path and self.disk.is_directory(other)
+            for another in self._directories
+            if another is not directory
+            and self.disk.is_directory(other := another.path / path.name)
         ]
         if others:
             raise CorruptLog(
@@ -264,7 +263,6 @@ class LogManager:
         self.cleaner_points.write_deletion(directory, topic_partition)
         created = self._open(directory / partition_directory(topic_partition))
         self._add(created)
-        self._log_counts[directory] += 1
         if self._is_checkpointed_too_high(created):
             self.checkpoint_recovery_points()
         logger.info(
@@ -334,6 +332,12 @@ class LogManager:
         one.flush_times = self.flush_times
         self.logs[one.topic_partition] = one
         self._topics.setdefault(one.topic_partition.topic, set()).add(one)
+        self._log_counts[one.log_directory] += 1
+
+    def _has(self, directory: Path, topic_partition: TopicPartition) -> bool:
+        """Whether the partition has a log, in that log directory."""
+        found = self.logs.get(topic_partition)
+        return found is not None and found.log_directory is directory
 
     def config_of(self, topic: str) -> LogConfig:
         """The configuration of a topic's logs: the broker's defaults with its overrides."""
@@ -387,11 +391,17 @@ class LogManager:
 
     # Periodic work
 
+    def _in_turns(self, items: Iterable[T], size: int | None = None) -> Iterator[T]:
+        """The items. `pause` is called after each `size` (LOGS_PER_TURN) of them but the last."""
+        size = size or LOGS_PER_TURN
+        for number, item in enumerate(items):
+            if number and number % size == 0:
+                self._pause()
+            yield item
+
     def _logs_with_pauses(self) -> Iterator[Log]:
         """Every log that still exists. `pause` is called periodically, so logs may come and go."""
-        for number, one in enumerate(list(self.logs.values()), 1):
-            if number % LOGS_PER_TURN == 0:
-                self._pause()
+        for one in self._in_turns(list(self.logs.values())):
             if self.logs.get(one.topic_partition) is one:
                 yield one
 

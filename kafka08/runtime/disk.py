@@ -11,7 +11,7 @@ Paths are `pathlib.Path`, of which only the arithmetic is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
@@ -122,8 +122,9 @@ class Disk(Protocol):
     def files_in(self, directory: Path) -> list[Path]:
         """The files in a directory, sorted by name."""
 
-    def directories_in(self, directory: Path) -> list[Path]:
-        """The directories in a directory, sorted by name."""
+    def directories_in(self, directory: Path) -> Iterator[Path]:
+        """The directories in a directory, sorted by name, as they are now. There may be thousands:
+        the names are read at once, each path is made when it is asked for."""
 
     def is_directory(self, path: Path) -> bool: ...
 

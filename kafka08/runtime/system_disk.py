@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -152,11 +152,13 @@ class SystemDisk:
 
     def files_in(self, directory: Path) -> list[Path]:
         with os.scandir(directory) as entries:
-            return sorted(directory / entry.name for entry in entries if entry.is_file())
+            names = sorted(entry.name for entry in entries if entry.is_file())
+        return [directory / name for name in names]
 
-    def directories_in(self, directory: Path) -> list[Path]:
+    def directories_in(self, directory: Path) -> Iterator[Path]:
         with os.scandir(directory) as entries:
-            return sorted(directory / entry.name for entry in entries if entry.is_dir())
+            names = sorted(entry.name for entry in entries if entry.is_dir())
+        return map(directory.joinpath, names)
 
     def is_directory(self, path: Path) -> bool:
         return path.is_dir()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
@@ -238,8 +238,8 @@ class MemoryDisk:
     def files_in(self, directory: Path) -> list[Path]:
         return self._paths_in(directory, Content)
 
-    def directories_in(self, directory: Path) -> list[Path]:
-        return self._paths_in(directory, Directory)
+    def directories_in(self, directory: Path) -> Iterator[Path]:
+        return iter(self._paths_in(directory, Directory))
 
     def is_directory(self, path: Path) -> bool:
         return isinstance(self._find(path), Directory)

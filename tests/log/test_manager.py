@@ -254,6 +254,29 @@ def test_shutdown_pauses_between_logs(
     assert [1] * 5 == [one.recovery_point for one in manager.logs.values()]
 
 
+def test_the_start_pauses_between_logs(
+    open_manager: OpenManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So does the start before it opens the first of thousands of logs: while it reads recovery
+    points, and while it looks at directories."""
+    monkeypatch.setattr("kafka08.log.manager.LOGS_PER_TURN", 2)
+    former = open_manager()
+    for number in range(5):
+        former.get_or_create(TopicPartition("t", number))
+    former.shutdown()
+    pauses: list[int] = []
+    before: list[int] = []
+    manager = open_manager(load=False, pause=lambda: pauses.append(1))
+
+    def run(jobs: Sequence[Callable[[], Log]]) -> list[Log]:
+        before.append(len(pauses))
+        return [job() for job in jobs]
+
+    manager.load(run)
+    assert [2 + 2] == before
+    assert 5 == len(manager.logs)
+
+
 def test_the_same_partition_twice_is_an_error(open_manager: OpenManager, tmp_path: Path) -> None:
     """A partition in two log directories is an error, because nothing says which one is right."""
     manager = open_manager("a")
