@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from kafka08.broker.broker_families import of_purgatories
 from kafka08.broker.delayed_fetch import DelayedFetch
+from kafka08.exposition import text_of
 from kafka08.log.slices import LogOffset
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
@@ -20,6 +22,7 @@ from kafka08.structs import TopicPartition
 from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
 BIG = 1 << 20
+DELAYED_PRODUCES = "kafka_server_producerrequestpurgatory_numdelayedrequests"
 
 
 def fetch(
@@ -269,6 +272,25 @@ def test_acks_that_are_counted_do_not_wait_for_the_high_watermark(tmp_path: Path
     assert (0, True) == (world.partition("t").high_watermark, all_of_them.parked)
     ask(world, fetch(2, replica_id=2, wait_ms=0))
     assert 0 == answered(all_of_them, ProduceRequest).topics[0].partitions[0].error_code
+
+
+@pytest.mark.parametrize(("acks", "expected"), [(-1, (1, 0)), (2, (0, 1))])
+def test_a_produce_waits_in_the_purgatory_of_its_acks(
+    tmp_path: Path, acks: int, expected: tuple[int, int]
+) -> None:
+    """With acks -1 in `produces`, where a move of the HW looks for it; with acks above 1 in
+    `counted_produces`. The metrics count both as delayed produces until they complete."""
+    world = World(tmp_path)
+    world.lead("t", isr=(1, 2, 3), replicas=(1, 2, 3))
+    purgatories = world.replica_manager.purgatories
+    waiting = ask(world, produce(acks, 0))
+    assert expected == (len(purgatories.produces), len(purgatories.counted_produces))
+    assert f"{DELAYED_PRODUCES} 1.0" in text_of(of_purgatories(purgatories)).splitlines()
+    for follower in (2, 3):
+        ask(world, fetch(1, replica_id=follower, wait_ms=0))
+    assert not waiting.parked
+    assert (0, 0) == (len(purgatories.produces), len(purgatories.counted_produces))
+    assert f"{DELAYED_PRODUCES} 0.0" in text_of(of_purgatories(purgatories)).splitlines()
 
 
 def test_a_timed_out_partition_is_seven_though_appended(replicated: World) -> None:

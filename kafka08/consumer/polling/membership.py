@@ -317,6 +317,7 @@ class Membership:
         elif code in FENCED:
             self._forget_member()
         else:
+            # Later brokers respond with 27 if the group's record was not replicated in time.
             self._refused(code, now, f"group {self.group} refused to let this member join")
 
     def assigned(self, shares: Mapping[str, bytes]) -> None:
@@ -426,7 +427,7 @@ class Membership:
         cure = f". {CURES[code]}" if code in CURES else ""
         error: ApiError | None = error_of(code, f"{what}{cure}")
         assert error is not None
-        if code in PASSING:
+        if code in PASSING or code == RebalanceInProgress.code:
             self.failed(error, now)
         else:
             self.fault = error

@@ -189,6 +189,17 @@ def test_a_passing_refusal_is_tried_again_after_the_backoff(error: type[KafkaErr
     assert isinstance(beating.due(5.1), Beat)
 
 
+def test_a_join_during_a_rebalance_is_tried_again_after_the_backoff() -> None:
+    """Error 27, as later brokers may send it, does not reach the user; the member keeps its id."""
+    member = syncing()
+    member.synced(SyncGroupResponse(RebalanceInProgress.code, b""), 2.0)
+    member.joined(join_response(code=RebalanceInProgress.code), 2.0)
+    assert member.due(2.0) == Wait(2.1)
+    assert member.due(2.1) == Join()
+    assert member.retry() is None
+    assert member.join_request(PROTOCOLS).member_id == "me"
+
+
 def test_a_lost_connection_is_tried_again_after_the_backoff() -> None:
     """This holds in each phase, and a stable member stays stable."""
     member = stable()
