@@ -67,18 +67,19 @@ class DeletedTopics:
         if not suspects:
             return
         left = self._unchanged(suspects)
-        try:
-            gone, left = self._sort_out(left) if left else ([], left)
-        except ZooKeeperError as error:
-            logger.warning(
-                "Cannot check whether %d partitions were deleted: %s. Trying again in %g s",
-                len(left),
-                error,
-                CHECK_MS / 1000,
-            )
-            return
-        # No other task has run since a state was compared, and none runs until it is dropped.
-        self._forget(self._unchanged({tp: suspects[tp] for tp in gone}).keys())
+        if left:
+            try:
+                gone, left = self._sort_out(left)
+            except ZooKeeperError as error:
+                logger.warning(
+                    "Cannot check whether %d partitions were deleted: %s. Trying again in %g s",
+                    len(left),
+                    error,
+                    CHECK_MS / 1000,
+                )
+                return
+            # A task that ran meanwhile may have heard of one; none runs before these are dropped.
+            self._forget(self._unchanged(gone).keys())
         if self._suspects is suspects:
             self._suspects = left
 
@@ -100,8 +101,8 @@ class DeletedTopics:
         known = self._cache.partition_state
         return {tp: state for tp, state in suspects.items() if known(tp) is state}
 
-    def _sort_out(self, suspects: PartitionStates) -> tuple[list[TopicPartition], PartitionStates]:
-        """(those that do not exist, those whose deletion is queued)."""
+    def _sort_out(self, suspects: PartitionStates) -> tuple[PartitionStates, PartitionStates]:
+        """(those that do not exist, those whose deletion is queued). Switches."""
         store = self._store
         store.catch_up()
         queued, existing = set(store.topics_to_delete()), set(store.topics())
@@ -109,10 +110,10 @@ class DeletedTopics:
         assigned: dict[str, dict[int, tuple[int, ...]]] = {}
         for turn in yielding_batches(topics, self._runtime):
             assigned |= store.assignments(turn)
-        gone = [
-            tp
-            for tp in suspects
+        gone = {
+            tp: state
+            for tp, state in suspects.items()
             if tp.topic not in existing
             or (tp.topic in assigned and tp.partition not in assigned[tp.topic])
-        ]
+        }
         return gone, {tp: state for tp, state in suspects.items() if tp.topic in queued}

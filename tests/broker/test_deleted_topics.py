@@ -66,9 +66,10 @@ def test_a_topic_deleted_while_the_session_was_over_is_dropped(broker: Broker) -
     assert 3 == len(broker.lists())
     broker.deleted.suspect_all()
     broker.hears(("stays", 0))
+    broker.world.cache.cache_response(b"request", b"response")
     broker.deleted.check()
     assert {("stays", 0)} == broker.lists()
-    assert broker.world.cache.cached_response(b"") is None
+    assert broker.world.cache.cached_response(b"request") is None
 
 
 def test_a_topic_deleted_before_another_controller_is_dropped(broker: Broker) -> None:
