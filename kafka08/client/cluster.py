@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
@@ -26,6 +27,7 @@ from kafka08.client.retry import (
     needs_metadata,
     retry,
 )
+from kafka08.client.side_by_side import side_by_side
 from kafka08.errors import (
     ApiError,
     ClientError,
@@ -298,7 +300,8 @@ class ClusterClient:
         *,
         passes: Callable[[KafkaError], bool] = is_retriable,
     ) -> dict[TopicPartition, R]:
-        """Call `ask` once per leader and round, with the part of `wanted` that it leads.
+        """Call `ask` once per leader and round, with the part of `wanted` that it leads; of several
+        leaders side by side, in tasks of their own.
 
         `ask` returns each partition's result or error, or raises one for all of them. Partitions
         whose error `passes` are asked for again, after the backoff and with new metadata. After the
@@ -307,17 +310,21 @@ class ClusterClient:
         results: dict[TopicPartition, R] = {}
         open_: dict[TopicPartition, T] = dict(wanted)
 
+        def ask_leader(
+            broker: Broker, of_broker: Mapping[TopicPartition, T]
+        ) -> Mapping[TopicPartition, R | KafkaError]:
+            try:
+                with self._noting(broker), self.connection(broker) as connection:
+                    return ask(connection, of_broker)
+            except KafkaError as error:
+                return dict.fromkeys(of_broker, error)
+
         def round_() -> None:
-            failures: dict[TopicPartition, KafkaError] = {}
-            for broker, of_broker in self._by_leader(open_, failures).items():
-                try:
-                    with self._noting(broker), self.connection(broker) as connection:
-                        outcomes = ask(connection, of_broker)
-                except KafkaError as error:
-                    failures.update(dict.fromkeys(of_broker, error))
-                    continue
+            split, failures = self.by_leader(open_)
+            asks = [partial(ask_leader, broker, part) for broker, part in split.items()]
+            for outcomes in self.side_by_side(asks):
                 for tp, outcome in outcomes.items():
-                    if isinstance(outcome, ApiError):
+                    if isinstance(outcome, KafkaError):
                         failures[tp] = outcome
                     else:
                         results[tp] = outcome
@@ -334,6 +341,25 @@ class ClusterClient:
             before_next=lambda error: self._refresh_after(error, open_),
         )
         return results
+
+    def by_leader(
+        self, wanted: Mapping[TopicPartition, T]
+    ) -> tuple[dict[Broker, dict[TopicPartition, T]], dict[TopicPartition, KafkaError]]:
+        """(leader → its part of `wanted`, partition without one → why), by current metadata.
+        Raises NoBrokersAvailable."""
+        metadata = self.known({tp.topic for tp in wanted})
+        split: dict[Broker, dict[TopicPartition, T]] = {}
+        failures: dict[TopicPartition, KafkaError] = {}
+        for tp, item in wanted.items():
+            try:
+                split.setdefault(metadata.leader(tp), {})[tp] = item
+            except ApiError as error:
+                failures[tp] = error
+        return split, failures
+
+    def side_by_side(self, calls: Iterable[Callable[[], R]]) -> list[R]:
+        """`side_by_side` of calls that ask a leader each."""
+        return side_by_side(calls, self._runtime, "kafka08-leader")
 
     @contextmanager
     def _noting(self, broker: Broker) -> Iterator[None]:
@@ -370,19 +396,6 @@ class ClusterClient:
     def _refresh_after(self, error: KafkaError, open_: Iterable[TopicPartition]) -> None:
         if needs_metadata(error):
             self.refresh({tp.topic for tp in open_})
-
-    def _by_leader(
-        self, wanted: Mapping[TopicPartition, T], failures: dict[TopicPartition, KafkaError]
-    ) -> dict[Broker, dict[TopicPartition, T]]:
-        """`wanted` by leader; partitions without one go to `failures`."""
-        metadata = self.known({tp.topic for tp in wanted})
-        split: dict[Broker, dict[TopicPartition, T]] = {}
-        for tp, item in wanted.items():
-            try:
-                split.setdefault(metadata.leader(tp), {})[tp] = item
-            except ApiError as error:
-                failures[tp] = error
-        return split
 
 
 def _worst(errors: Iterable[KafkaError], passes: Callable[[KafkaError], bool]) -> KafkaError:

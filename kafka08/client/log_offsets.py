@@ -7,6 +7,7 @@ The functions retry errors that may pass. They raise what ClusterClient.ask_lead
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from kafka08.client.cluster import ClusterClient
@@ -27,7 +28,6 @@ from kafka08.structs import (
     LATEST_OFFSET,
     NO_OFFSET,
     ORDINARY_CONSUMER,
-    Broker,
     TopicPartition,
 )
 
@@ -87,21 +87,27 @@ def offsets_or_errors(
     """partition → up to `max_offsets` offsets before its time (in ms, EARLIEST_OFFSET or
     LATEST_OFFSET), descending, or the error. A partition without a leader, or a broker that does
     not respond, does not affect the others."""
-    found: dict[TopicPartition, list[int] | KafkaError] = {}
-    by_leader: dict[Broker, dict[TopicPartition, int]] = {}
-    for tp, time_ms in times.items():
-        try:
-            by_leader.setdefault(cluster.leader(tp), {})[tp] = time_ms
-        except KafkaError as error:
-            found[tp] = error
-    for wanted in by_leader.values():
-        try:
-            found |= _ask(cluster, wanted, max_offsets)
-        except ApiError:  # of one partition; the others may succeed
-            found |= {tp: _ask_one(cluster, tp, time, max_offsets) for tp, time in wanted.items()}
-        except KafkaError as error:
-            found |= dict.fromkeys(wanted, error)
+    try:
+        split, failures = cluster.by_leader(times)
+    except KafkaError as error:
+        return dict.fromkeys(times, error)
+    asks = [partial(_ask_leader, cluster, part, max_offsets) for part in split.values()]
+    found: dict[TopicPartition, list[int] | KafkaError] = {**failures}
+    for of_leader in cluster.side_by_side(asks):
+        found |= of_leader
     return {tp: found[tp] for tp in times}
+
+
+def _ask_leader(
+    cluster: ClusterClient, times: Mapping[TopicPartition, int], max_offsets: int
+) -> dict[TopicPartition, list[int] | KafkaError]:
+    """`offsets_or_errors` of partitions with one leader."""
+    try:
+        return {**_ask(cluster, times, max_offsets)}
+    except ApiError:  # of one partition; the others may succeed
+        return {tp: _ask_one(cluster, tp, time, max_offsets) for tp, time in times.items()}
+    except KafkaError as error:
+        return dict.fromkeys(times, error)
 
 
 def _ask_one(

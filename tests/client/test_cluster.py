@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import closing
+from threading import Barrier
 
 import pytest
 
@@ -154,6 +155,20 @@ def test_each_leader_is_asked_once_for_all_that_it_leads(
     wanted = dict.fromkeys((T0, T1, U0), LATEST_OFFSET)
     assert client.ask_leaders(wanted, log_ends) == {T0: 0, T1: 0, U0: 2}
     assert len(cluster.network.requests(OffsetsRequest)) == 2
+
+
+def test_leaders_are_asked_side_by_side(cluster: FakeCluster, client: ClusterClient) -> None:
+    """Each is asked while the other has not responded yet."""
+    both = Barrier(2)
+
+    def ask(
+        connection: Connection, wanted: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | ApiError]:
+        both.wait(timeout=60.0)
+        return log_ends(connection, wanted)
+
+    wanted = dict.fromkeys((T0, T1, U0), LATEST_OFFSET)
+    assert client.ask_leaders(wanted, ask) == {T0: 0, T1: 0, U0: 0}
 
 
 def test_only_failed_partitions_are_retried_at_the_new_leader(

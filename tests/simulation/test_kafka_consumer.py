@@ -19,6 +19,7 @@ from kafka08.errors import (
     FetchFailed,
     KafkaError,
     NoBrokersAvailable,
+    RequestTimeout,
     UnknownTopicOrPartition,
     WokenUp,
 )
@@ -192,6 +193,67 @@ def test_a_position_found_for_an_earlier_assignment_is_not_used(
             consumer.commit({A: 3})
             consumer.assign([A])
             assert consumer.position(A) == 3
+
+    simulated.run(test)
+
+
+@pytest.mark.parametrize("commits", ["assign", "commit_async"])
+def test_a_partition_that_is_assigned_again_starts_behind_its_last_commit(
+    simulated: Simulated, commits: str
+) -> None:
+    """Also while that commit is on its way. The search for the committed offset overtook it, and
+    the partition started from the commit before. Java sends both on one connection, in order."""
+
+    def test() -> None:
+        keys = {"enable_auto_commit": commits == "assign", "auto_commit_interval_ms": 3_600_000}
+        with simulated.consumer(**keys) as consumer:
+            consumer.assign([A, B])
+            for offset in range(MESSAGES):
+                consumer.seek(A, offset)
+                if commits == "commit_async":
+                    consumer.commit_async()
+                consumer.assign([B])
+                consumer.assign([A, B])
+                assert consumer.position(A) == offset
+
+    simulated.run(test)
+
+
+def test_committed_has_the_commits_before(simulated: Simulated) -> None:
+    """Also those that have not ended: as in Java, which sends both on one connection."""
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            for offset in range(MESSAGES):
+                consumer.commit_async({A: offset})
+                found = consumer.committed(A)[A]
+                assert found is not None
+                assert found.offset == offset
+
+    simulated.run(test)
+
+
+def test_a_leader_that_is_silent_holds_up_no_partition_of_others(three_brokers: Simulated) -> None:
+    """The consumer finds the positions of other partitions meanwhile, and returns their messages.
+    The partition without a response is found at its next leader; until then `stall_cause` has
+    why."""
+    simulated = three_brokers
+
+    def test() -> None:
+        with simulated.consumer(group_id="", request_timeout_ms=15_000) as consumer:
+            leaders = {info.partition: info.leader for info in consumer.partitions_for("t")}
+            assert leaders[0] != leaders[1]
+            silent = simulated.brokers[leaders[1] - 1].process
+            assert silent is not None
+            consumer.assign([B, A])
+            simulated.hosts.kill(silent, silently=True)
+            began = simulated.client.monotonic()
+            assert consumer.position(A) == 0
+            assert read(consumer) == [0, 1, 2, 3, 4]
+            assert simulated.client.monotonic() - began < 1.0
+            with pytest.raises(RequestTimeout):
+                consumer.position(B, timeout=5.0)
+            assert consumer.position(B, timeout=60.0) == 0
 
     simulated.run(test)
 

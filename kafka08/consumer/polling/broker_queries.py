@@ -46,9 +46,14 @@ class BrokerQueries:
     def committed(
         self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """With those of commits that have not ended yet."""
+        give_up_at = self._runtime.monotonic() + timeout_s
+        self._poller.wait_until(
+            lambda: self._poller.committing().isdisjoint(partitions), give_up_at, "a commit"
+        )
         return self._ask(
             lambda: fetch_committed(self._cluster, self._group, list(partitions), RETRIES),
-            timeout_s,
+            give_up_at - self._runtime.monotonic(),
         )
 
     def beginning_offsets(

@@ -38,7 +38,7 @@ from kafka08.consumer.polling.kafka_consumer_config import EARLIEST, LATEST, Kaf
 from kafka08.consumer.polling.membership import NO_GENERATION, Membership, Timeouts
 from kafka08.consumer.polling.partitions import Partitions, Start
 from kafka08.consumer.polling.polled_stream import PolledStream
-from kafka08.consumer.polling.start_finder import StartFinder
+from kafka08.consumer.polling.start_finder import Found, StartFinder
 from kafka08.consumer.polling.subscription import Chosen, Pattern, Subscription, Topics
 from kafka08.errors import (
     Closed,
@@ -155,13 +155,15 @@ class Poller:
         )
         self._done: deque[Commit] = deque()
         """Commits whose callbacks have not been called yet."""
-        self._submitted = self._finished = 0
-        """How many commits the user's thread has submitted, and how many have ended."""
+        self._in_flight: deque[Commit] = deque()
+        """Commits that were submitted and have not ended, the oldest first."""
         self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
         self._commit_at = inf
         self._commit_fails = False
         self._search = Outage()
         """Failures to look up positions."""
+        self._not_found: dict[TopicPartition, KafkaError] = {}
+        """Partitions whose last search failed → why."""
         self._search_is_logged = False
         self._began_at = inf
         """When a call first asked the brokers for something."""
@@ -255,7 +257,12 @@ class Poller:
             position = self.partitions.position(tp)
             if position is not None:
                 break
-            self.wait_until(self._finder.has_found, give_up_at, f"the search for {tp}")
+            is_searched = tp in self._searchable()
+            self.wait_until(
+                self._finder.has_found if is_searched else lambda: tp in self._searchable(),
+                give_up_at,
+                f"the search for {tp}",
+            )
         return position
 
     def wake_up(self) -> None:
@@ -285,6 +292,10 @@ class Poller:
 
     def commit_async(self, offsets: Offsets | None, callback: CommitCallback | None) -> None:
         self._submit(self._finish(offsets), callback or log_failure)
+
+    def committing(self) -> set[TopicPartition]:
+        """The partitions of commits that have not ended."""
+        return {tp for commit in list(self._in_flight) for tp in commit.offsets}
 
     def _finish(self, offsets: Offsets | None) -> Offsets:
         """The offsets to commit, all positions if None; the messages before them are finished."""
@@ -322,7 +333,7 @@ class Poller:
             self._submit(
                 self._offsets(self.partitions.finished()), log_failure, give_up_at=give_up_at
             )
-        self.stream.wait_until(lambda: self._finished == self._submitted, give_up_at)
+        self.stream.wait_until(lambda: not self._in_flight, give_up_at)
         self._run_callbacks()
 
     # ----------------------------------------------------------------------------------- its parts
@@ -372,30 +383,58 @@ class Poller:
             self._on_assigned(list(partitions))
 
     def _find_positions(self) -> None:
-        found = self._finder.take()
-        if found is not None and found.epoch == self.partitions.epoch:
+        while (found := self._finder.take()) is not None:
+            if found.epoch != self.partitions.epoch:
+                continue
             self.partitions.found(found.positions, found.asked)
-            self._note_failures(found.failures)
+            self._note_search(found)
             error = found.error(self.partitions.missing())
             if error is not None:
                 raise error
-        missing = self.partitions.missing()
+        missing = self._searchable()
         if missing:
             self._finder.begin(missing, self.partitions.epoch)
-        else:
-            self._note_failures({})
+        elif not self.partitions.missing():
+            self._search_ended()
 
-    def _note_failures(self, failures: Mapping[TopicPartition, KafkaError]) -> None:
-        now = self._runtime.monotonic()
+    def _searchable(self) -> dict[TopicPartition, Start]:
+        """The partitions without a position, except those to be read from their committed offset
+        while a commit of it is in flight: the search could overtake the commit."""
+        missing = self.partitions.missing()
+        if not missing or not self._in_flight:
+            return missing
+        committing = self.committing()
+        return {
+            tp: start
+            for tp, start in missing.items()
+            if start is not Start.COMMITTED or tp not in committing
+        }
+
+    def _note_search(self, found: Found) -> None:
+        """Note what a search did not find, and the end of an outage once nothing is left."""
+        missing = self.partitions.missing()
+        failures = {tp: why for tp, why in found.failures.items() if tp in missing}
+        earlier = {
+            tp: why
+            for tp, why in self._not_found.items()
+            if tp in missing and tp not in found.asked
+        }
+        self._not_found = {**earlier, **failures}
+        if not self._not_found:
+            self._search_ended()
         if not failures:
-            self._search.end()
-            self._search_is_logged = False
             return
+        now = self._runtime.monotonic()
         tp, error = next(iter(failures.items()))
         self._search.failed(error, now)
         if not self._search_is_logged and deserves_warning(self._search, now):
             self._search_is_logged = True
             logger.warning("%s: Cannot find the position yet: %s", tp, error)
+
+    def _search_ended(self) -> None:
+        self._search.end()
+        self._search_is_logged = False
+        self._not_found = {}
 
     def failure(self, lasting_s: float) -> KafkaError | None:
         """Why there are no messages: a failure that is retried and has lasted for `lasting_s`."""
@@ -427,7 +466,7 @@ class Poller:
             self._committer.start()
 
     def _commit_if_due(self) -> None:
-        if self._runtime.monotonic() < self._commit_at or self._finished < self._submitted:
+        if self._runtime.monotonic() < self._commit_at or self._in_flight:
             return
         self._begin_to_commit()
         if self._may_commit():
@@ -457,14 +496,14 @@ class Poller:
             commit.is_done, commit.error = True, fenced(self._config.group_id)
             self._done.append(commit)
         else:
-            self._submitted += 1
+            self._in_flight.append(commit)
             self._committer.submit(commit)
         return commit
 
     def _committed(self, commit: Commit) -> None:
-        """A commit has ended. Runs in the committer's thread."""
+        """The oldest commit has ended. Runs in the committer's thread."""
         self._done.append(commit)
-        self._finished += 1
+        self._in_flight.popleft()
         self.stream.call()
 
     def _run_callbacks(self) -> None:

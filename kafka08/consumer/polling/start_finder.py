@@ -1,16 +1,19 @@
 """StartFinder: finds the positions of partitions that have none yet.
 
 An explicit reset (`seek_to_beginning`, `seek_to_end`) comes first, then the group's committed
-offset, then auto.offset.reset. The search runs in its own task, so a poll that needs it ends in
-time even if no broker responds.
+offset, then auto.offset.reset. Searches run in their own tasks, so a poll that needs one ends in
+time even if no broker responds. Each leader is asked in a search of its own: one that does not
+respond holds up no partition of the others.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.log_offsets import offsets_or_errors
@@ -26,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 TIMES: Final = {Start.EARLIEST: EARLIEST_OFFSET, Start.LATEST: LATEST_OFFSET}
 POLICY: Final = RetryPolicy(tries=2)
+Asked: TypeAlias = Mapping[TopicPartition, Start]
+"""Partitions and how to find each."""
 
 
 @dataclass(slots=True)
@@ -39,13 +44,13 @@ class Found:
     failures    partition → why its position could not be found
     """
 
-    asked: Mapping[TopicPartition, Start]
+    asked: Asked
     epoch: int
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     without: list[TopicPartition] = field(default_factory=list)
     failures: dict[TopicPartition, KafkaError] = field(default_factory=dict)
 
-    def error(self, missing: Mapping[TopicPartition, Start]) -> NoOffsetForPartition | None:
+    def error(self, missing: Asked) -> NoOffsetForPartition | None:
         """The error that the reader raises for those `without` that it still looks for: it may have
         sought to an offset during the search."""
         without = [tp for tp in self.without if missing.get(tp) is self.asked[tp]]
@@ -58,11 +63,12 @@ class Found:
 
 
 class StartFinder:
-    """See the module. One search at a time; only the user's thread calls `begin` and `take`.
+    """See the module. A partition is in one search at a time; only the user's thread calls `begin`
+    and `take`.
 
     group     "": there are no committed offsets
     reset     auto.offset.reset; None: none
-    on_found  called in the task of the search when it ends
+    on_found  called in the task of a search when it ends
     """
 
     def __init__(
@@ -81,56 +87,85 @@ class StartFinder:
         self._on_found = on_found
         self._backoff_s = backoff_s
         self._runtime = runtime
-        self._found: Found | None = None
-        self._is_searching = False
+        self._found: deque[Found] = deque()
+        self._searched: set[TopicPartition] = set()
+        """The partitions of searches whose results were not taken yet."""
 
-    def begin(self, wanted: Mapping[TopicPartition, Start], epoch: int) -> None:
-        """Search for these, unless a search is in progress. Never blocks."""
-        if not self._is_searching:
-            self._is_searching = True
-            self._runtime.spawn(self._run, Found(wanted, epoch), name="kafka08-positions")
+    def begin(self, wanted: Asked, epoch: int) -> None:
+        """Search for those of these that are in no search. Never blocks."""
+        committed: list[TopicPartition] = []
+        others: list[TopicPartition] = []
+        for tp, start in wanted.items():
+            if tp not in self._searched:
+                is_in_group = self._group and start is Start.COMMITTED
+                (committed if is_in_group else others).append(tp)
+        for search, tps in ((self._find_committed, committed), (self._find_in_logs, others)):
+            if tps:
+                self._searched.update(tps)
+                self._spawn(partial(self._run, search, _only(tps, wanted), epoch))
 
     def has_found(self) -> bool:
         """Whether `take` has a result."""
-        return self._found is not None
+        return bool(self._found)
 
     def take(self) -> Found | None:
         """The result of a search, returned once; None without one."""
-        found = self._found
-        if found is not None:  # a search that ends at this moment is not to be overwritten
-            self._found = None
+        if not self._found:
+            return None
+        found = self._found.popleft()
+        self._searched.difference_update(found.asked)
         return found
 
-    def _run(self, found: Found) -> None:
+    def _spawn(self, call: Callable[[], None]) -> None:
+        self._runtime.spawn(call, name="kafka08-positions")
+
+    def _run(self, search: Callable[[Asked, int], None], asked: Asked, epoch: int) -> None:
+        """Each partition comes into one result, also if the search raises."""
         try:
-            self._search(found)
+            search(asked, epoch)
         except KafkaError as error:
-            self._fail(found, error)
+            self._publish(Found(asked, epoch, failures=dict.fromkeys(asked, error)))
         except Exception as error:
             # The root of a task: the reader waits for its end.
             logger.exception("Uncaught error in the search for positions")
-            self._fail(found, KafkaError(f"uncaught error in the search for positions: {error!r}"))
+            failed = KafkaError(f"uncaught error in the search for positions: {error!r}")
+            self._publish(Found(asked, epoch, failures=dict.fromkeys(asked, failed)))
+
+    def _publish(self, found: Found) -> None:
         if found.failures:
             self._runtime.sleep(self._backoff_s)
-        self._found = found
-        self._is_searching = False
+        self._found.append(found)
         self._on_found()
 
-    def _search(self, found: Found) -> None:
-        times: dict[TopicPartition, int] = {}
-        committed = []
-        for tp, start in found.asked.items():
-            if start is Start.COMMITTED:
-                committed.append(tp)
-            else:
-                times[tp] = TIMES[start]
-        for tp in self._without_commit(committed, found):
-            if self._reset is None:
-                found.without.append(tp)
-            else:
-                times[tp] = TIMES[self._reset]
-        if not times:
-            return
+    def _find_committed(self, asked: Asked, epoch: int) -> None:
+        committed = fetch_committed(self._cluster, self._group, list(asked), POLICY, search_tries=1)
+        positions = {tp: one.offset for tp, one in committed.items() if one is not None}
+        if positions:
+            self._publish(Found(_only(positions, asked), epoch, positions))
+        without = [tp for tp in asked if tp not in positions]
+        self._run(self._find_in_logs, _only(without, asked), epoch)
+
+    def _find_in_logs(self, asked: Asked, epoch: int) -> None:
+        """At the start or end of the log, by the leaders of the partitions."""
+        times = {tp: time for tp, start in asked.items() if (time := self._time(start)) is not None}
+        without = [tp for tp in asked if tp not in times]
+        split, failures = self._cluster.by_leader(times) if times else ({}, {})
+        searches = [
+            partial(self._run, self._ask_leader, _only(part, asked), epoch)
+            for part in split.values()
+        ]
+        rest = [*without, *failures]
+        if rest:
+            found = Found(_only(rest, asked), epoch, without=without, failures=failures)
+            searches.append(partial(self._publish, found))
+        for search in searches[:-1]:
+            self._spawn(search)
+        for search in searches[-1:]:
+            search()
+
+    def _ask_leader(self, asked: Asked, epoch: int) -> None:
+        found = Found(asked, epoch)
+        times = {tp: time for tp, start in asked.items() if (time := self._time(start)) is not None}
         for tp, outcome in offsets_or_errors(self._cluster, times).items():
             if isinstance(outcome, KafkaError):
                 found.failures[tp] = outcome
@@ -138,16 +173,13 @@ class StartFinder:
                 found.failures[tp] = KafkaError(f"{tp}: its leader returned no log start offset")
             else:
                 found.positions[tp] = outcome[0]
+        self._publish(found)
 
-    def _without_commit(
-        self, partitions: list[TopicPartition], found: Found
-    ) -> list[TopicPartition]:
-        if not partitions or not self._group:
-            return partitions
-        committed = fetch_committed(self._cluster, self._group, partitions, POLICY, search_tries=1)
-        found.positions.update((tp, one.offset) for tp, one in committed.items() if one is not None)
-        return [tp for tp, one in committed.items() if one is None]
+    def _time(self, start: Start) -> int | None:
+        """The time of an Offsets request; None: auto.offset.reset is none."""
+        by_reset = self._reset if start is Start.COMMITTED else start
+        return None if by_reset is None else TIMES[by_reset]
 
-    def _fail(self, found: Found, error: KafkaError) -> None:
-        known = {*found.positions, *found.without}
-        found.failures = {tp: error for tp in found.asked if tp not in known}
+
+def _only(partitions: Iterable[TopicPartition], asked: Asked) -> Asked:
+    return {tp: asked[tp] for tp in partitions}
