@@ -75,6 +75,9 @@ CONNECTION_BACKOFF_SECONDS: Final = 0.25
 """Pause after a failed connection. 0.8.2.2 has none and floods its log."""
 PARTITION_BACKOFF_SECONDS: Final = 0.05
 """Least pause of a partition after an error of its leader, which mostly does not lead yet."""
+TRUNCATION_BACKOFF_SECONDS: Final = 0.5
+"""Least pause of a partition whose log cannot be compared or truncated now. Mostly it waits for the
+next LeaderAndIsr request, which ends the pause; meanwhile each try asks ZooKeeper."""
 RESPONSE_BYTES: Final = 16 * 1024 * 1024
 """Approximate size of one response, which must arrive within replica.socket.timeout.ms; further
 partitions take their turn in the next request."""
@@ -255,7 +258,7 @@ class ReplicaFetcher:
                 logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
             else:
                 refused.add(tp, problem)
-            self._pause(wanted[tp])
+            self._pause(wanted[tp], TRUNCATION_BACKOFF_SECONDS)
         for tp, data in responses.items():
             if wanted[tp].is_followed:
                 self._take(tp, wanted[tp], data, refused, is_cut=tp in cut)
@@ -474,9 +477,11 @@ class ReplicaFetcher:
             needed,
         )
 
-    def _pause(self, followed: PartitionFetchState) -> None:
+    def _pause(
+        self, followed: PartitionFetchState, least: float = PARTITION_BACKOFF_SECONDS
+    ) -> None:
         followed.ask_for(self._probe_bytes)
-        seconds = max(PARTITION_BACKOFF_SECONDS, SECONDS_PER_PARTITION * len(self._followed))
+        seconds = max(least, SECONDS_PER_PARTITION * len(self._followed))
         followed.paused_until = self._runtime.monotonic() + seconds
 
     def _reset(self, tp: TopicPartition, followed: PartitionFetchState) -> None:
@@ -485,7 +490,7 @@ class ReplicaFetcher:
             self._truncation.reset(tp, followed, self._ask)
         except KafkaError as error:
             logger.error("Error getting offset for partition %s: %s", tp, error)
-            self._pause(followed)
+            self._pause(followed, TRUNCATION_BACKOFF_SECONDS)
 
     def _ask(self, tp: TopicPartition, time_ms: int) -> int:
         """The leader's log start or end offset. KafkaError without one. Switches."""

@@ -30,6 +30,7 @@ FOUND = [
     (9002018, SAFE),  # A commit arrived after those of the next owner, when the network was back
     (31412, SAFE),  # A follower truncated for a leader that had been replaced long before
     (8910647, SAFE),  # A former leader, which was suspended, reset a group's position
+    (11100215, SAFE),  # A former coordinator, without a session, told a member an old offset
     (8001174, SAFE),  # A request for a controlled shutdown does not outlive its broker's process
     (8001079, CLASSIC),  # A fault at a write in the moment of the repair does not happen
     (3000453, SAFE),  # A commit that was not acknowledged may be read later, and then be overtaken

@@ -8,6 +8,10 @@ From level 0.9 on the metadata cache is not checked, and an empty request of 0.9
 the group, as null does in version 2. An error of the group is repeated for every partition; in
 version 2 it is at the end, without partitions. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and
 0.10.2.2.
+
+In the safe profile a broker whose ZooKeeper session may have expired refuses all but version 0:
+another broker may coordinate the group by then, and have newer offsets. A member that got an old
+one would begin there, and commit it. 0.8.2.2 tells it all the same.
 """
 
 from __future__ import annotations
@@ -19,7 +23,12 @@ from typing import Final
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.offset_manager import FetchedOffset
-from kafka08.errors import UnknownError, UnknownTopicOrPartition, ZooKeeperError
+from kafka08.errors import (
+    NotCoordinatorForConsumer,
+    UnknownError,
+    UnknownTopicOrPartition,
+    ZooKeeperError,
+)
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.protocol.grouping import by_topic
@@ -47,6 +56,8 @@ def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Re
         return call.run_in_greenlet("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
     if request.group is NULL_NAME:
         raise UnknownError("a group whose name is null")
+    if broker.config.is_safe and not broker.store.zk.may_have_session:
+        return refuse(request, NotCoordinatorForConsumer.code)
     if broker.config.level >= Level.V0_9_0:
         return fetch_from_coordinator(broker, request)
     known = [
