@@ -358,8 +358,8 @@ class ClusterClient:
         return split, failures
 
     def side_by_side(self, calls: Iterable[Callable[[], R]]) -> list[R]:
-        """`side_by_side` of calls that ask a leader each."""
-        return side_by_side(calls, self._runtime, "kafka08-leader")
+        """`side_by_side` of calls that ask a broker each."""
+        return side_by_side(calls, self._runtime, "kafka08-broker-call")
 
     @contextmanager
     def _noting(self, broker: Broker) -> Iterator[None]:

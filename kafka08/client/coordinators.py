@@ -2,8 +2,9 @@
 
 A request is about one group, and a broker answers the requests of a connection in order. So those
 to one coordinator are written ahead of the responses: a thousand groups cost about as much waiting
-as one. A group whose coordinator moves, loads or is just being found is asked about again with the
-others that are left, until `timeout_s` is over; its last error is then its result.
+as one. Coordinators are asked side by side. A group whose coordinator moves, loads or is just being
+found is asked about again with the others that are left, until `timeout_s` is over; its last error
+is then its result.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from kafka08.client.cluster import ClusterClient
@@ -131,7 +133,8 @@ class Coordinators:
         check: Check = lambda: None,
     ) -> dict[str, Offsets | KafkaError]:
         """group → the offsets that were committed: all that are wanted, or the first refusal.
-        `check` is called before each request, and raises if it must not be sent any more."""
+        `check` is called before each request, by several threads, and raises if it must not be
+        sent any more."""
 
         def ask(group: str, _: VersionRanges) -> Question:
             offsets = {tp: OffsetAndMetadata(o) for tp, o in sorted(wanted[group].items())}
@@ -176,11 +179,13 @@ class Coordinators:
                 results[group] = found
             else:
                 by_broker.setdefault(found, []).append(group)
-        for broker, names in by_broker.items():
-            for group, response in zip(
-                names, self._responses(broker, names, ask, check), strict=True
-            ):
-                self.requests_sent += 1
+        responses = self._cluster.side_by_side(
+            partial(self._responses_of, broker, names, ask, check)
+            for broker, names in by_broker.items()
+        )
+        for names, answered in zip(by_broker.values(), responses, strict=True):
+            self.requests_sent += len(names)
+            for group, response in zip(names, answered, strict=True):
                 results[group] = outcome = _result_of(group, response, result)
                 if isinstance(outcome, KafkaError):
                     self._known.pop(group, None)
@@ -203,7 +208,7 @@ class Coordinators:
         why."""
         try:
             for broker in self._cluster.brokers():
-                responses = list(self._responses(broker, groups, _who_coordinates))
+                responses = self._responses_of(broker, groups, _who_coordinates)
                 if not isinstance(responses[0], ClientError | ProtocolError):
                     return responses
             # None is known yet, or those that were are gone: one request to an address that was
@@ -215,21 +220,19 @@ class Coordinators:
         later = ConsumerCoordinatorNotAvailable("no broker is known yet that could be asked")
         return [first, *[later] * (len(groups) - 1)]
 
-    def _responses(
+    def _responses_of(
         self, broker: Broker, groups: Sequence[str], ask: Ask, check: Check = lambda: None
-    ) -> Iterator[Response | KafkaError]:
+    ) -> list[Response | KafkaError]:
         """The responses of a broker, in order; where there was none, why."""
-        count = 0
+        responses: list[Response | KafkaError] = []
         try:
             with self._cluster.connection(broker) as connection:
-                for response in _pipeline(connection, groups, ask, check):
-                    yield response
-                    count += 1
+                responses.extend(_pipeline(connection, groups, ask, check))
         except Closed:
             raise
         except (ClientError, ProtocolError, UnsupportedVersion) as error:
-            for _ in range(len(groups) - count):
-                yield error
+            responses += [error] * (len(groups) - len(responses))
+        return responses
 
 
 def _pipeline(

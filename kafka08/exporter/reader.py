@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import offsets_or_errors
@@ -198,22 +199,27 @@ class ClusterReader(Closeable):
     ) -> dict[TopicPartition, int | None]:
         """The timestamps at offsets whose leaders may have them. Without a response the history of
         ends serves instead."""
-        found: dict[TopicPartition, int | None] = {}
         if cluster is None:
-            return found
+            return {}
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         for tp, offset in offsets.items():
             by_leader.setdefault(views[tp].leader, {})[tp] = offset
-        for broker_id in by_leader.keys() & registrations.keys():
-            registration = registrations[broker_id]
-            if registration.version < FIRST_WITH_TIMESTAMPS:
-                continue
+
+        def ask(broker_id: int) -> dict[TopicPartition, int | None]:
             try:
-                leader = registration.broker(broker_id)
-                found |= message_times(cluster, leader, by_leader[broker_id])
+                leader = registrations[broker_id].broker(broker_id)
+                return message_times(cluster, leader, by_leader[broker_id])
             except KafkaError as error:
                 logger.info("No message timestamps from broker %d: %s", broker_id, error)
-        return found
+                return {}
+
+        able = [
+            broker_id
+            for broker_id in by_leader.keys() & registrations.keys()
+            if registrations[broker_id].version >= FIRST_WITH_TIMESTAMPS
+        ]
+        found = cluster.side_by_side(partial(ask, broker_id) for broker_id in able)
+        return {tp: time_ms for times in found for tp, time_ms in times.items()}
 
     def _groups(
         self,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.broker.replica_fetcher import PARTITION_BACKOFF_SECONDS
 from kafka08.errors import SessionLost
 from kafka08.protocol import message_set
 from kafka08.structs import LeaderAndIsr
@@ -353,3 +354,28 @@ class TestALeaderThatZooKeeperDoesNotName:
         monkeypatch.setattr(pair.follower.store, "catch_up", lambda: pair.fetcher.remove([TP]))
         pair.fetcher.round()
         assert 2 == pair.copy.log.log_end_offset
+
+    def test_zookeeper_is_asked_again_after_a_pause(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While nothing changes it is asked twice a second; the controller's next request ends the
+        pause at once."""
+        self.follow_with(pair, b"a", b"b")
+        told = pair.follower.store.states[TP]
+        pair.follower.store.states[TP] = LeaderAndIsr(3, 1, (3, 2), 1, CONTROLLER_EPOCH)
+        runtime, asked_at = pair.follower.runtime, list[float]()
+
+        def catch_up() -> None:
+            asked_at.append(runtime.monotonic())
+
+        monkeypatch.setattr(pair.follower.store, "catch_up", catch_up)
+        end = runtime.monotonic() + 1
+        while runtime.monotonic() < end:
+            pair.fetcher.round()
+            runtime.advance(PARTITION_BACKOFF_SECONDS)
+        assert 1 <= len(asked_at) <= 3
+        assert 2 == pair.copy.log.log_end_offset
+        pair.follower.store.states[TP] = told
+        pair.fetcher.add(pair.copies)
+        pair.fetcher.round()
+        assert contents(pair.original) == contents(pair.copy)

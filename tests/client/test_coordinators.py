@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from kafka08.client.coordinators import IN_FLIGHT_MAX, PARTITIONS_IN_FLIGHT, Coo
 from kafka08.errors import KafkaError, NotCoordinatorForConsumer
 from kafka08.network.connection import Connection
 from kafka08.protocol.offset_fetch import OffsetFetchRequest
-from kafka08.protocol.types import Request
+from kafka08.protocol.types import Request, Response
 from kafka08.structs import Broker, TopicPartition
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 
@@ -88,3 +89,20 @@ def test_requests_in_flight_fit_into_sockets(
         found = coordinators(client, cluster, Finder()).fetch_found(names, tps)
     assert list(found) == names
     assert max(ahead) + 1 == most
+
+
+def test_coordinators_are_asked_side_by_side(cluster: StoreCluster) -> None:
+    """Each is asked while the other has not responded yet."""
+    both = Barrier(2)
+
+    def respond(request: Request) -> Response:
+        both.wait(timeout=60.0)
+        return cluster.respond(request)
+
+    brokers = {"a": Broker(1, HOST, PORT), "b": Broker(2, "other", PORT)}
+    for broker in brokers.values():
+        cluster.network.broker(broker.host, broker.port, respond)
+    with closing(cluster.client()) as client:
+        asked = Coordinators(client, cluster.clock, timeout_s=1, find=lambda _: brokers)
+        found = asked.fetch_found(list(brokers), TPS)
+    assert found == {group: {TPS[0]: 10, TPS[1]: 20} for group in brokers}

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from kafka08.client import parse_bootstrap
+from contextlib import closing
+from threading import Barrier
+
+from kafka08.client import ClusterClient, parse_bootstrap
 from kafka08.embedded.ports import free_ports
 from kafka08.exporter.reader import ClusterReader, without_coordinator
+from kafka08.exporter.view import PartitionView
 from kafka08.hashing import group_partition
+from kafka08.levels import Level
+from kafka08.protocol import message_set
+from kafka08.protocol.fetch import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+)
+from kafka08.protocol.types import Request, Response
 from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.nodes import BrokerRegistration
 from kafka08.zk.store import ClusterStore
+from tests.network.scripted import ScriptedNetwork
 from tests.producer.tcp_cluster import TcpCluster
 
 GROUPS = [f"group-{n}" for n in range(20)]
@@ -40,3 +55,38 @@ def test_brokers_that_moved_together_are_found_again(zk_connect: str) -> None:
             [(host, port)] = parse_bootstrap(cluster.servers)
             store.register_broker(Broker(1, host, port), timestamp_ms=0)
             assert () == reader.read_view().failed_requests
+
+
+def test_leaders_are_asked_for_timestamps_side_by_side(zk_connect: str) -> None:
+    """Each is asked while the other has not responded yet. A broker before 0.10 has none."""
+    both = Barrier(2)
+
+    def respond(request: Request) -> Response:
+        both.wait(timeout=60.0)
+        assert isinstance(request, FetchRequest)
+        data = message_set.encode([(None, b"x")], magic=1, timestamps=[77])
+        return FetchResponse(
+            [
+                FetchTopicResponse(
+                    topic.topic,
+                    [FetchPartitionResponse(p.partition, 0, 1, data) for p in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    network = ScriptedNetwork(level=Level.V0_10_2)
+    hosts = {1: "one", 2: "two", 3: "old"}
+    for host in hosts.values():
+        network.broker(host, 9092, respond)
+    registrations = {
+        number: BrokerRegistration(host, 9092, version=2 if host == "old" else 4)
+        for number, host in hosts.items()
+    }
+    views = {
+        TopicPartition("t", number): PartitionView(number, (number,), (number,)) for number in hosts
+    }
+    client = ClusterClient([("one", 9092)], runtime=network.runtime())
+    with closing(client), ClusterReader(zk_connect) as reader:
+        found = reader._ask_times(client, registrations, views, dict.fromkeys(views, 0))
+    assert {TopicPartition("t", 1): 77, TopicPartition("t", 2): 77} == found
