@@ -13,12 +13,14 @@ import pytest
 from kafka08.admin.client import AdminClient
 from kafka08.consumer import KafkaConsumer
 from kafka08.consumer.polling.assignors import MemberSubscription, RangeAssignor
-from kafka08.consumer.polling.poller import LASTING_S
+from kafka08.consumer.polling.partitions import Start
+from kafka08.consumer.polling.poller import LASTING_S, Poller
 from kafka08.errors import (
     CommitFailed,
     FetchFailed,
     KafkaError,
     NoBrokersAvailable,
+    NoOffsetForPartition,
     RequestTimeout,
     UnknownTopicOrPartition,
     WokenUp,
@@ -34,7 +36,7 @@ from kafka08.simulation.runtime import World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
-from kafka08.structs import TopicPartition
+from kafka08.structs import OffsetAndMetadata, TopicPartition
 from kafka08.zk.model.server import Server
 
 STEPS = 2_000_000
@@ -349,6 +351,11 @@ def test_guarantee_6_a_failure_that_lasts_30_seconds_is_raised_by_each_poll(
     simulated.run(test)
 
 
+def poll_for(consumer: KafkaConsumer, seconds: float) -> None:
+    for _ in range(int(seconds)):
+        consumer.poll(1.0)
+
+
 def is_stalled_by(consumer: KafkaConsumer, expected: type[KafkaError] | None) -> None:
     cause = consumer.stall_cause
     assert (None if cause is None else type(cause)) is expected
@@ -369,6 +376,106 @@ def test_a_failure_ends_with_the_assignment_that_it_concerns(simulated: Simulate
             for _ in range(40):
                 consumer.poll(1.0)
             is_stalled_by(consumer, None)
+
+    simulated.run(test)
+
+
+def test_a_failure_lasts_from_the_first_of_its_own_partition(simulated: Simulated) -> None:
+    """A partition that is not found raises no error because another one, which is no longer
+    assigned, was not found before it."""
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            for number in (2, 3):
+                consumer.assign([A, TopicPartition("t", number)])
+                for _ in range(2 * int(LASTING_S) // 3):
+                    for message in consumer.poll(1.0):
+                        assert message.partition == A.partition
+            with pytest.raises(UnknownTopicOrPartition, match=r"\[t,3\]"):
+                poll_for(consumer, LASTING_S)
+
+    simulated.run(test)
+
+
+def test_a_commit_without_an_end_is_told(simulated: Simulated) -> None:
+    """A partition whose position waits for a commit that does not end raises an error in the end,
+    although nothing asks for the position."""
+
+    def test() -> None:
+        with simulated.consumer(enable_auto_commit=False) as consumer:
+            consumer.assign([A])
+            read(consumer)
+            simulated.kill_broker(silently=True)
+            with pytest.raises(KafkaError):
+                consumer.commit(timeout=1.0)
+            consumer.commit_async()
+            consumer.assign([])
+            consumer.assign([A])
+            with pytest.raises(KafkaError):
+                poll_for(consumer, 2 * LASTING_S)
+
+    simulated.run(test)
+
+
+def test_position_waits_for_no_search_that_has_not_begun(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that ends between the two looks of `position` at it leaves the search to the next
+    round: it is not waited for without having begun."""
+    searchable = Poller._searchable
+
+    def look(poller: Poller) -> dict[TopicPartition, Start]:
+        found = searchable(poller)
+        while poller.committing():
+            simulated.client.sleep(0.01)
+        return found
+
+    def test() -> None:
+        with simulated.consumer(enable_auto_commit=False) as consumer:
+            consumer.assign([A])
+            read(consumer)
+            consumer.commit_async()
+            consumer.assign([])
+            consumer.assign([A])
+            monkeypatch.setattr(Poller, "_searchable", look)
+            assert MESSAGES == consumer.position(A, timeout=5.0)
+
+    simulated.run(test)
+
+
+def test_position_raises_for_its_own_partition_alone(simulated: Simulated) -> None:
+    """With auto.offset.reset=none the position of a partition that was committed is found beside
+    one that was not: a caller that resets on NoOffsetForPartition would lose its place."""
+
+    def test() -> None:
+        keys = {"enable_auto_commit": False, "auto_offset_reset": "none"}
+        with simulated.consumer(**keys) as consumer:
+            consumer.commit({A: OffsetAndMetadata(2)})
+            consumer.assign([B, A])
+            assert 2 == consumer.position(A)
+            with pytest.raises(NoOffsetForPartition, match=r"\[t,1\]"):
+                consumer.position(B)
+            with pytest.raises(NoOffsetForPartition, match=r"\[t,1\]"):
+                poll_for(consumer, 5.0)
+
+    simulated.run(test)
+
+
+def test_each_seek_to_the_end_is_looked_up(simulated: Simulated) -> None:
+    """The end that an earlier seek_to_end found, and that nobody has taken, does not serve the next
+    one: messages may have come between them."""
+
+    def test() -> None:
+        with simulated.consumer(enable_auto_commit=False) as consumer:
+            consumer.assign([A])
+            consumer.seek_to_end(A)
+            consumer.poll(0.0)
+            simulated.client.sleep(1.0)
+            keys = KafkaProducerConfig(bootstrap_servers=simulated.bootstrap)
+            with KafkaProducer(keys, runtime=simulated.client) as producer:
+                producer.send(ProducerRecord("t", b"later", partition=0)).result()
+            consumer.seek_to_end(A)
+            assert MESSAGES + 1 == consumer.position(A)
 
     simulated.run(test)
 

@@ -262,12 +262,12 @@ class KafkaConsumer(Closeable):
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Continue at the start of the log, which the next poll looks up. No arguments: all."""
         with self._use(*partitions):
-            self._partitions.reset(partitions or list(self._partitions), Start.EARLIEST)
+            self._poller.reset(partitions or list(self._partitions), Start.EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Continue at the end of the log, which the next poll looks up. No arguments: all."""
         with self._use(*partitions):
-            self._partitions.reset(partitions or list(self._partitions), Start.LATEST)
+            self._poller.reset(partitions or list(self._partitions), Start.LATEST)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no messages of these until `resume`. A rebalance ends the pause."""

@@ -38,7 +38,7 @@ from kafka08.consumer.polling.kafka_consumer_config import EARLIEST, LATEST, Kaf
 from kafka08.consumer.polling.membership import NO_GENERATION, Membership, Timeouts
 from kafka08.consumer.polling.partitions import Partitions, Start
 from kafka08.consumer.polling.polled_stream import PolledStream
-from kafka08.consumer.polling.start_finder import Found, StartFinder
+from kafka08.consumer.polling.start_finder import Found, StartFinder, no_offset
 from kafka08.consumer.polling.subscription import Chosen, Pattern, Subscription, Topics
 from kafka08.errors import (
     Closed,
@@ -160,10 +160,8 @@ class Poller:
         self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
         self._commit_at = inf
         self._commit_fails = False
-        self._search = Outage()
-        """Failures to look up positions."""
-        self._not_found: dict[TopicPartition, KafkaError] = {}
-        """Partitions whose last search failed → why."""
+        self._not_found: dict[TopicPartition, Outage] = {}
+        """Partitions whose last search failed, or waits for a commit."""
         self._search_is_logged = False
         self._began_at = inf
         """When a call first asked the brokers for something."""
@@ -250,20 +248,33 @@ class Poller:
         raise RequestTimeout(f"{what} took longer than the timeout{why}") from cause
 
     def find(self, tp: TopicPartition, give_up_at: float) -> int:
-        """The position of `tp`; looks it up if it is unknown."""
+        """The position of `tp`; looks it up if it is unknown. NoOffsetForPartition is about `tp`:
+        that of others is left to `poll`."""
+        without: set[TopicPartition] = set()
         while (position := self.partitions.position(tp)) is None:
             self.raise_woken()
-            self._find_positions()
+            without.update(self._take_found())
+            if tp in without:
+                raise no_offset([tp])
+            self._begin_searches(without)
             position = self.partitions.position(tp)
             if position is not None:
                 break
-            is_searched = tp in self._searchable()
             self.wait_until(
-                self._finder.has_found if is_searched else lambda: tp in self._searchable(),
+                lambda: self._finder.has_found() or self._may_search(tp),
                 give_up_at,
                 f"the search for {tp}",
             )
         return position
+
+    def _may_search(self, tp: TopicPartition) -> bool:
+        """Whether a search that waited for a commit may begin now."""
+        return tp in self._searchable() and not self._finder.searches(tp)
+
+    def reset(self, partitions: Collection[TopicPartition], start: Start) -> None:
+        """Find new positions when they are needed."""
+        self.partitions.reset(partitions, start)
+        self._finder.forget(partitions)
 
     def wake_up(self) -> None:
         """Make the call that waits, or the next that waits, raise WokenUp. For any thread."""
@@ -383,19 +394,37 @@ class Poller:
             self._on_assigned(list(partitions))
 
     def _find_positions(self) -> None:
+        without = self._take_found()
+        if without:
+            raise no_offset(without)
+        self._begin_searches()
+
+    def _take_found(self) -> list[TopicPartition]:
+        """Take what searches have found. Returns the partitions that are still looked for and have
+        no committed offset, while auto.offset.reset is none."""
+        without: list[TopicPartition] = []
         while (found := self._finder.take()) is not None:
             if found.epoch != self.partitions.epoch:
                 continue
             self.partitions.found(found.positions, found.asked)
             self._note_search(found)
-            error = found.error(self.partitions.missing())
-            if error is not None:
-                raise error
-        missing = self._searchable()
-        if missing:
-            self._finder.begin(missing, self.partitions.epoch)
-        elif not self.partitions.missing():
-            self._search_ended()
+            missing = self.partitions.missing()
+            without += [tp for tp in found.without if missing.get(tp) is found.asked[tp]]
+        return without
+
+    def _begin_searches(self, excepted: Collection[TopicPartition] = ()) -> None:
+        missing = self.partitions.missing()
+        if self._not_found:
+            self._not_found = {tp: one for tp, one in self._not_found.items() if tp in missing}
+            self._search_is_logged = self._search_is_logged and bool(self._not_found)
+        searchable = self._searchable()
+        now = self._runtime.monotonic()
+        for tp in missing.keys() - searchable.keys():
+            error = RequestTimeout(f"the position of {tp} waits for a commit that has not ended")
+            self._not_found.setdefault(tp, Outage()).failed(error, now)
+        wanted = {tp: start for tp, start in searchable.items() if tp not in excepted}
+        if wanted:
+            self._finder.begin(wanted, self.partitions.epoch)
 
     def _searchable(self) -> dict[TopicPartition, Start]:
         """The partitions without a position, except those to be read from their committed offset
@@ -411,30 +440,19 @@ class Poller:
         }
 
     def _note_search(self, found: Found) -> None:
-        """Note what a search did not find, and the end of an outage once nothing is left."""
+        """Note which partitions a search did not find, and the end of the others' outages."""
         missing = self.partitions.missing()
-        failures = {tp: why for tp, why in found.failures.items() if tp in missing}
-        earlier = {
-            tp: why
-            for tp, why in self._not_found.items()
-            if tp in missing and tp not in found.asked
-        }
-        self._not_found = {**earlier, **failures}
-        if not self._not_found:
-            self._search_ended()
-        if not failures:
-            return
         now = self._runtime.monotonic()
-        tp, error = next(iter(failures.items()))
-        self._search.failed(error, now)
-        if not self._search_is_logged and deserves_warning(self._search, now):
-            self._search_is_logged = True
-            logger.warning("%s: Cannot find the position yet: %s", tp, error)
-
-    def _search_ended(self) -> None:
-        self._search.end()
-        self._search_is_logged = False
-        self._not_found = {}
+        for tp in found.asked:
+            why = found.failures.get(tp) if tp in missing else None
+            if why is None:
+                self._not_found.pop(tp, None)
+                continue
+            outage = self._not_found.setdefault(tp, Outage())
+            outage.failed(why, now)
+            if not self._search_is_logged and deserves_warning(outage, now):
+                self._search_is_logged = True
+                logger.warning("%s: Cannot find the position yet: %s", tp, why)
 
     def failure(self, lasting_s: float) -> KafkaError | None:
         """Why there are no messages: a failure that is retried and has lasted for `lasting_s`."""
@@ -443,9 +461,11 @@ class Poller:
             failure = self._member.failure(lasting_s)
             if failure is not None:
                 return failure
-        failure = self._search.lasting(lasting_s, now)
-        if failure is not None:
-            return failure
+        missing = self.partitions.missing()
+        for tp, outage in self._not_found.items():
+            failure = outage.lasting(lasting_s, now) if tp in missing else None
+            if failure is not None:
+                return failure
         for owned in self.partitions.owned:
             if owned.outage.lasting(lasting_s, now) is not None:
                 return fetch_failed(owned, now)

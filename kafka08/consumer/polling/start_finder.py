@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
@@ -50,21 +50,29 @@ class Found:
     without: list[TopicPartition] = field(default_factory=list)
     failures: dict[TopicPartition, KafkaError] = field(default_factory=dict)
 
-    def error(self, missing: Asked) -> NoOffsetForPartition | None:
-        """The error that the reader raises for those `without` that it still looks for: it may have
-        sought to an offset during the search."""
-        without = [tp for tp in self.without if missing.get(tp) is self.asked[tp]]
-        if not without:
-            return None
-        return NoOffsetForPartition(
-            f"no committed offset for {some_of(without)}, and auto.offset.reset is none. "
-            "Seek to an offset, or set auto.offset.reset"
+    def only(self, partitions: Iterable[TopicPartition]) -> Found:
+        """The part of the result about these."""
+        kept = set(partitions)
+        return Found(
+            {tp: start for tp, start in self.asked.items() if tp in kept},
+            self.epoch,
+            {tp: offset for tp, offset in self.positions.items() if tp in kept},
+            [tp for tp in self.without if tp in kept],
+            {tp: why for tp, why in self.failures.items() if tp in kept},
         )
 
 
+def no_offset(partitions: Sequence[TopicPartition]) -> NoOffsetForPartition:
+    """The error for partitions without a committed offset while auto.offset.reset is none."""
+    return NoOffsetForPartition(
+        f"no committed offset for {some_of(partitions)}, and auto.offset.reset is none. "
+        "Seek to an offset, or set auto.offset.reset"
+    )
+
+
 class StartFinder:
-    """See the module. A partition is in one search at a time; only the user's thread calls `begin`
-    and `take`.
+    """See the module. A partition is in one search at a time. The public methods are for the
+    user's thread.
 
     group     "": there are no committed offsets
     reset     auto.offset.reset; None: none
@@ -90,6 +98,8 @@ class StartFinder:
         self._found: deque[Found] = deque()
         self._searched: set[TopicPartition] = set()
         """The partitions of searches whose results were not taken yet."""
+        self._forgotten: set[TopicPartition] = set()
+        """Those of them whose results do not count."""
 
     def begin(self, wanted: Asked, epoch: int) -> None:
         """Search for those of these that are in no search. Never blocks."""
@@ -101,8 +111,16 @@ class StartFinder:
                 (committed if is_in_group else others).append(tp)
         for search, tps in ((self._find_committed, committed), (self._find_in_logs, others)):
             if tps:
-                self._searched.update(tps)
                 self._spawn(partial(self._run, search, _only(tps, wanted), epoch))
+                self._searched.update(tps)
+
+    def searches(self, tp: TopicPartition) -> bool:
+        """Whether `take` will return a result for this partition."""
+        return tp in self._searched
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """The searches in progress may be older than what these are searched for now."""
+        self._forgotten |= self._searched.intersection(partitions)
 
     def has_found(self) -> bool:
         """Whether `take` has a result."""
@@ -114,7 +132,9 @@ class StartFinder:
             return None
         found = self._found.popleft()
         self._searched.difference_update(found.asked)
-        return found
+        forgotten = self._forgotten.intersection(found.asked)
+        self._forgotten -= forgotten
+        return found.only(found.asked.keys() - forgotten) if forgotten else found
 
     def _spawn(self, call: Callable[[], None]) -> None:
         self._runtime.spawn(call, name="kafka08-positions")
