@@ -397,6 +397,25 @@ def test_a_failure_lasts_from_the_first_of_its_own_partition(simulated: Simulate
     simulated.run(test)
 
 
+def test_each_outage_of_a_search_is_logged_once(
+    simulated: Simulated, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A partition that is not found for long is one warning; after it was found, or is not looked
+    for any more, the next failure is another."""
+    unknown = TopicPartition("t", 2)
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            for _ in range(2):
+                consumer.assign([A, unknown])
+                poll_for(consumer, 5.0)
+                consumer.assign([A])
+                poll_for(consumer, 5.0)
+
+    simulated.run(test)
+    assert 2 == caplog.text.count("Cannot find the position yet")
+
+
 def test_a_commit_without_an_end_is_told(simulated: Simulated) -> None:
     """A partition whose position waits for a commit that does not end raises an error in the end,
     although nothing asks for the position."""

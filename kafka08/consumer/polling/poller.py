@@ -416,7 +416,10 @@ class Poller:
         missing = self.partitions.missing()
         if self._not_found:
             self._not_found = {tp: one for tp, one in self._not_found.items() if tp in missing}
-            self._search_is_logged = self._search_is_logged and bool(self._not_found)
+        if not self._not_found:
+            self._search_is_logged = False
+        if not missing:
+            return
         searchable = self._searchable()
         now = self._runtime.monotonic()
         for tp in missing.keys() - searchable.keys():
