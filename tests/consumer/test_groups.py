@@ -214,7 +214,7 @@ def test_partitions_added_and_topics_created(cluster: PaperCluster, member: Make
     until(lambda: len(owned(a)) == 5, "the partitions that were added")
     cluster.delete_topic("later")
     until(lambda: not owned(a), "the topic that went")
-    assert cluster.owners("later") == {}
+    until(lambda: cluster.owners("later") == {}, "the claims on it, which are given up afterwards")
 
 
 def test_patterns_pick_topics_up(cluster: PaperCluster, member: MakeMember) -> None:
