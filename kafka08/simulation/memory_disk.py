@@ -222,7 +222,10 @@ class MemoryDisk:
         self._directory(old.parent).change(NameChange(old.name, new.name, found))
 
     def remove(self, path: Path) -> None:
-        parent = self._directory(path.parent)
+        try:
+            parent = self._directory(path.parent)
+        except FileNotFoundError:
+            return
         found = parent.now.get(path.name)
         if isinstance(found, Directory):
             raise failure(errno.EISDIR, path)

@@ -60,6 +60,7 @@ def a_step(random: Random, directory: Path) -> Callable[[Disk], object]:
         lambda disk: disk.is_accessible(folder),
         lambda disk: disk.exists(folder / "f"),
         lambda disk: disk.open_directory(folder).sync(),
+        lambda disk: disk.remove(folder / "f"),
         lambda disk: disk.remove_tree(folder),
         lambda disk: disk.open(folder, OpenMode.UPDATE),
         lambda disk: disk.open_directory(path).sync(),
