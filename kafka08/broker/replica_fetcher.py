@@ -478,10 +478,10 @@ class ReplicaFetcher:
         )
 
     def _pause(
-        self, followed: PartitionFetchState, least: float = PARTITION_BACKOFF_SECONDS
+        self, followed: PartitionFetchState, least_s: float = PARTITION_BACKOFF_SECONDS
     ) -> None:
         followed.ask_for(self._probe_bytes)
-        seconds = max(least, SECONDS_PER_PARTITION * len(self._followed))
+        seconds = max(least_s, SECONDS_PER_PARTITION * len(self._followed))
         followed.paused_until = self._runtime.monotonic() + seconds
 
     def _reset(self, tp: TopicPartition, followed: PartitionFetchState) -> None:

@@ -430,7 +430,7 @@ def test_a_commit_without_an_end_is_told(simulated: Simulated) -> None:
             consumer.commit_async()
             consumer.assign([])
             consumer.assign([A])
-            with pytest.raises(KafkaError):
+            with pytest.raises(RequestTimeout, match=r"the position of \[t,0\] waits for a commit"):
                 poll_for(consumer, 2 * LASTING_S)
 
     simulated.run(test)

@@ -27,18 +27,18 @@ from kafka08.consumer.fetch_metrics import FetchMetrics
 from kafka08.consumer.fetch_settings import LARGEST, NO_RESET, SMALLEST, FetchSettings
 from kafka08.consumer.fetcher import response_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
-from kafka08.consumer.outage import Outage
 from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.polling.assignors import Assignor
 from kafka08.consumer.polling.committer import Commit, CommitCallback, Committer, Offsets, fenced
 from kafka08.consumer.polling.deserializers import Deserializer
-from kafka08.consumer.polling.group_member import GroupMember, deserves_warning
+from kafka08.consumer.polling.group_member import GroupMember
 from kafka08.consumer.polling.interceptors import Interceptors
 from kafka08.consumer.polling.kafka_consumer_config import EARLIEST, LATEST, KafkaConsumerConfig
 from kafka08.consumer.polling.membership import NO_GENERATION, Membership, Timeouts
 from kafka08.consumer.polling.partitions import Partitions, Start
 from kafka08.consumer.polling.polled_stream import PolledStream
-from kafka08.consumer.polling.start_finder import Found, StartFinder, no_offset
+from kafka08.consumer.polling.search_outages import SearchOutages
+from kafka08.consumer.polling.start_finder import StartFinder, no_offset
 from kafka08.consumer.polling.subscription import Chosen, Pattern, Subscription, Topics
 from kafka08.errors import (
     Closed,
@@ -160,9 +160,7 @@ class Poller:
         self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
         self._commit_at = inf
         self._commit_fails = False
-        self._not_found: dict[TopicPartition, Outage] = {}
-        """Partitions whose last search failed, or waits for a commit."""
-        self._search_is_logged = False
+        self._searches = SearchOutages()
         self._began_at = inf
         """When a call first asked the brokers for something."""
         self._woken = False
@@ -407,24 +405,19 @@ class Poller:
             if found.epoch != self.partitions.epoch:
                 continue
             self.partitions.found(found.positions, found.asked)
-            self._note_search(found)
             missing = self.partitions.missing()
+            self._searches.note(found, missing, self._runtime.monotonic())
             without += [tp for tp in found.without if missing.get(tp) is found.asked[tp]]
         return without
 
     def _begin_searches(self, excepted: Collection[TopicPartition] = ()) -> None:
         missing = self.partitions.missing()
-        if self._not_found:
-            self._not_found = {tp: one for tp, one in self._not_found.items() if tp in missing}
-        if not self._not_found:
-            self._search_is_logged = False
+        self._searches.keep(missing)
         if not missing:
             return
         searchable = self._searchable()
-        now = self._runtime.monotonic()
-        for tp in missing.keys() - searchable.keys():
-            error = RequestTimeout(f"the position of {tp} waits for a commit that has not ended")
-            self._not_found.setdefault(tp, Outage()).failed(error, now)
+        held_up = [tp for tp in missing if tp not in searchable]
+        self._searches.hold_up(held_up, self._runtime.monotonic())
         wanted = {tp: start for tp, start in searchable.items() if tp not in excepted}
         if wanted:
             self._finder.begin(wanted, self.partitions.epoch)
@@ -442,21 +435,6 @@ class Poller:
             if start is not Start.COMMITTED or tp not in committing
         }
 
-    def _note_search(self, found: Found) -> None:
-        """Note which partitions a search did not find, and the end of the others' outages."""
-        missing = self.partitions.missing()
-        now = self._runtime.monotonic()
-        for tp in found.asked:
-            why = found.failures.get(tp) if tp in missing else None
-            if why is None:
-                self._not_found.pop(tp, None)
-                continue
-            outage = self._not_found.setdefault(tp, Outage())
-            outage.failed(why, now)
-            if not self._search_is_logged and deserves_warning(outage, now):
-                self._search_is_logged = True
-                logger.warning("%s: Cannot find the position yet: %s", tp, why)
-
     def failure(self, lasting_s: float) -> KafkaError | None:
         """Why there are no messages: a failure that is retried and has lasted for `lasting_s`."""
         now = self._runtime.monotonic()
@@ -464,11 +442,9 @@ class Poller:
             failure = self._member.failure(lasting_s)
             if failure is not None:
                 return failure
-        missing = self.partitions.missing()
-        for tp, outage in self._not_found.items():
-            failure = outage.lasting(lasting_s, now) if tp in missing else None
-            if failure is not None:
-                return failure
+        failure = self._searches.lasting(self.partitions.missing(), lasting_s, now)
+        if failure is not None:
+            return failure
         for owned in self.partitions.owned:
             if owned.outage.lasting(lasting_s, now) is not None:
                 return fetch_failed(owned, now)

@@ -112,7 +112,7 @@ class StartFinder:
         for search, tps in ((self._find_committed, committed), (self._find_in_logs, others)):
             if tps:
                 self._spawn(partial(self._run, search, _only(tps, wanted), epoch))
-                self._searched.update(tps)
+                self._searched.update(tps)  # not before: no thread, no search
 
     def searches(self, tp: TopicPartition) -> bool:
         """Whether `take` will return a result for this partition."""
