@@ -201,7 +201,7 @@ class Use:
                 try:
                     self._poll()
                 finally:
-                    consumer.resume(*consumer.paused())
+                    consumer.resume(*sorted(consumer.paused()))
             case "seek" if assigned:
                 tp = self._random.choice(assigned)
                 consumer.seek(tp, consumer.position(tp, timeout=POLL_SECONDS))

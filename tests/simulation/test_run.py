@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafka08.cli.simulate import LEVELS
 from kafka08.profile import CLASSIC, SAFE
 from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.plan import Fault, draw_plan, with_faults
@@ -156,6 +157,20 @@ def test_a_seed_means_one_run(hash_seed: str) -> None:
     seed = SEEDS[0]
     program = f"from kafka08.simulation.run import simulate; print(simulate({seed}).digest)"
     assert simulate(seed).digest == output_of(program, hash_seed)
+
+
+@pytest.mark.parametrize("seed", [12104335, 13000010])
+def test_a_seed_means_one_run_of_consumers_with_a_coordinator(seed: int) -> None:
+    """So has a run whose members are KafkaConsumers. The order of paused partitions, and the
+    addresses of sets of messages, made two of it."""
+    level = LEVELS[seed % len(LEVELS)]
+    program = (
+        "from kafka08.simulation.plan import draw_plan, with_coordinator; "
+        "from kafka08.simulation.run import simulate; "
+        f"plan = with_coordinator(draw_plan({seed}, {SAFE!r}), {level!r}); "
+        f"print(simulate({seed}, plan=plan).digest)"
+    )
+    assert output_of(program, "1") == output_of(program, "2")
 
 
 def output_of(program: str, hash_seed: str = "0") -> str:

@@ -68,6 +68,7 @@ class PolledStream(MemberStream):
         self._iterated: MessageIterator | None = None
         """The iterator of `_each`. Its last message is unfinished until `finish`."""
         self._iterated_of: TopicPartition | None = None
+        self._iterations = 0
         self._finished_offset = NO_OFFSET
         """The last finished offset of this iterator."""
 
@@ -128,6 +129,7 @@ class PolledStream(MemberStream):
     def _each(self) -> Iterator[Message]:
         assert self._chunk is not None, "there are messages"
         messages = self._iterated = self._messages
+        self._iterations += 1
         self._iterated_of = self._chunk.partition.topic_partition
         self._finished_offset = NO_OFFSET
         try:
@@ -188,8 +190,7 @@ class PolledStream(MemberStream):
     @property
     def progress(self) -> object:
         """A value that changes whenever the reader takes another message from an iteration."""
-        messages = self._messages
-        return id(messages), messages.position_offset
+        return self._iterations, self._messages.position_offset
 
     def wait_until(self, done: Callable[[], bool], give_up_at: float) -> bool:
         """Wait until `done()`; False after `give_up_at`. A change of its result needs a `wake`."""

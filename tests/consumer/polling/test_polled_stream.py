@@ -159,6 +159,17 @@ def test_progress_differs_with_each_message() -> None:
     assert len(seen) == 3
 
 
+def test_progress_differs_with_each_set() -> None:
+    """Sets that begin at the same offset are told apart, also if a later one takes the memory of an
+    earlier one: a member that only iterates would be taken for one that has stopped polling."""
+    stream, seen = stream_of(), []
+    for number in range(50):
+        offer(stream, partition_of(stream, number), b"a")
+        for _ in stream.iterate(NOW) or []:
+            seen.append(stream.progress)
+    assert 50 == len(seen) == len(set(seen))
+
+
 def refuse_bad(topic: str, data: bytes) -> str:
     if data == b"bad":
         raise ValueError(f"{topic}: bad")
