@@ -376,8 +376,9 @@ class ZkClient:
         with plain:
             plain.ensure(self.chroot)
 
-    def multi(self, steps: Sequence[Step]) -> list[Any]:
-        """Do all steps or none; one result for each, in order. Sent once, never again.
+    def multi(self, steps: Sequence[Step], *, again: bool = False) -> list[Any]:
+        """Do all steps or none; one result for each, in order. Sent once unless `again`: then it is
+        sent again after a lost connection, and a step may fail because the first attempt was done.
 
         If a step fails, no step is done and its error is raised, with its `path`. SessionLost: the
         connection was lost or no reply came, so the outcome is unknown until a later request of
@@ -385,7 +386,8 @@ class ZkClient:
 
         Not for partition states: one stale version would fail them all (use `write_all`).
         """
-        outcome = self._resender.run_once(Multi(tuple(steps)))
+        send = self._resender.run_one if again else self._resender.run_once
+        outcome = send(Multi(tuple(steps)))
         if isinstance(outcome, Refusal):
             raise outcome.error
         if isinstance(outcome, ZooKeeperError):

@@ -63,6 +63,7 @@ FOUND_BY_TOPICS = [
     (113, SAFE, "topic,kill,expire"),  # A power failure brought a deleted log back
     (122, SAFE, "topic,kill,expire"),  # A controller ended between the znodes of a deleted topic
     (15185, SAFE, ""),  # A controlled shutdown made a replica lead that was already deleted
+    (13104693, CLASSIC, ""),  # The last write of a deletion, sent again, deleted a new topic
     # A response to a deletion, from before the broker's failure, counted for the next start
     (2636, CLASSIC, "topic,kill,expire,cut,ensemble,isr"),
 ]

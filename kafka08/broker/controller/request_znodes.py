@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from kafka08.broker.controller.leadership import MAX_ROUNDS, while_controller
-from kafka08.errors import BadVersion, ZooKeeperError
+from kafka08.errors import BadVersion, NoNode, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.errors import unless_gone
@@ -133,14 +133,22 @@ class RequestZnodes:
 
     def remove_topic(self, topic: str) -> None:
         """Remove the znodes of a deleted topic. The topic and the request go last, and together: if
-        this controller dies, the next one continues, or the topic may be created again. 0.8.2.2
-        removes the topic, its configuration and the request one after the other, so that the next
-        controller may leave the configuration, or delete a topic that is new."""
-        for path in (paths.topic_config(topic), paths.partitions(topic)):
-            with while_controller():
+        this controller dies, the next one continues, or the topic may be created again. If the
+        connection is lost then, the second attempt finds no request, and a topic of that name is
+        new. 0.8.2.2 removes the topic, its configuration and the request one after the other, so
+        that the next controller may leave the configuration, and either may delete a new topic."""
+        with while_controller():
+            for path in (paths.topic_config(topic), paths.partitions(topic)):
                 self._zk.delete_recursive(path, self._epoch_check)
-        for result in self._write([Delete(paths.topic(topic)), Delete(paths.delete_topic(topic))]):
-            unless_gone(result, None)
+        last = [Delete(paths.delete_topic(topic)), Delete(paths.topic(topic))]
+        with while_controller():
+            try:
+                self._zk.multi([self._epoch_check, *last], again=True)
+            except NoNode as error:
+                if error.path == paths.topic(topic):
+                    self._write_one(Delete(paths.delete_topic(topic)))
+                elif error.path != paths.delete_topic(topic):
+                    raise
 
     def remove_deletion(self, topic: str) -> None:
         """The request to delete a topic."""

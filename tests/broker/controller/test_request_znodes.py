@@ -4,7 +4,8 @@ while it is the controller."""
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from kafka08.broker.controller.request_znodes import RequestZnodes
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.operations import Step
 from kafka08.zk.store import ClusterStore
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -86,24 +88,47 @@ def test_a_topic_and_the_request_to_delete_it_go_together(
 ) -> None:
     """A topic is gone exactly when the request for its deletion is, and its configuration before
     both: whenever this controller dies, the next one neither leaves the configuration nor deletes a
-    new topic of that name. A request that a tool has removed meanwhile is no error."""
+    new topic of that name. A topic that a tool has removed meanwhile is no error."""
     znodes = [paths.topic_config("t"), paths.topic("t"), paths.delete_topic("t")]
     zk.put(paths.topic_config("t"), nodes.encode_topic_config({}))
     zk.put(paths.partition_state(*T0), "")
     seen = []
-    write_all = zk.write_all
 
-    def noted(*args: object) -> object:
-        seen.append([zk.exists(path) for path in znodes])
-        return write_all(*args)  # type: ignore[arg-type]
+    def noted(write: Callable[..., object]) -> Callable[..., object]:
+        def noting(*args: object, **keywords: object) -> object:
+            seen.append([zk.exists(path) for path in znodes])
+            return write(*args, **keywords)
 
-    monkeypatch.setattr(zk, "write_all", noted)
+        return noting
+
+    for name in ("write_all", "multi"):
+        monkeypatch.setattr(zk, name, noted(getattr(zk, name)))
     requests.remove_topic("t")
     assert [[True] * 3, [False, True, True], [False, True, True]] == seen
     assert not any(map(zk.exists, znodes))
-    zk.put(paths.topic("t"), "")
+    zk.put(paths.delete_topic("t"), nodes.encode_delete_topic())
     requests.remove_topic("t")
-    assert not zk.exists(paths.topic("t"))
+    assert not zk.exists(paths.delete_topic("t"))
+
+
+def test_a_new_topic_survives_the_end_of_the_deletion_of_the_former(
+    requests: RequestZnodes, zk: ZkClient
+) -> None:
+    """ZooKeeper has done the last write of a deletion, but the connection was lost, and meanwhile a
+    client created the topic again. When the controller writes once more, the new one stays, and its
+    configuration too."""
+
+    def done_but_lost(steps: Sequence[Step], *, again: bool) -> list[Any]:
+        patch.undo()
+        zk.multi(steps)
+        ClusterStore(zk).create_topic("t", {0: (1,)}, {})
+        return zk.multi(steps, again=again)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zk, "multi", done_but_lost)
+        requests.remove_topic("t")
+    assert zk.exists(paths.topic("t"))
+    assert zk.exists(paths.topic_config("t"))
 
 
 WRITES: dict[str, Callable[[RequestZnodes], None]] = {
