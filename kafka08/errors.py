@@ -34,6 +34,7 @@
     │   ├── SessionLost             the session ended (or is suspended) while it was needed
     │   └── BrokerIdTaken           /brokers/ids/<id> belongs to another live broker
     ├── AdminError                  a topic command that cannot be done; nothing was changed
+    │   └── NoSuchTopicOrPartition  it names a topic or partition that does not exist
     └── MigrationError              a step of an offset migration that refused, with its reasons
 
 A code becomes a class through `error_for(code)`, a class becomes a code by its `code`; no other
@@ -570,6 +571,10 @@ class BrokerIdTaken(ZooKeeperError):
 
 class AdminError(KafkaError):
     """An administrative request that cannot be done; nothing was changed."""
+
+
+class NoSuchTopicOrPartition(AdminError):
+    """An administrative request about a topic or partition that does not exist."""
 
 
 class MigrationError(KafkaError):

@@ -17,6 +17,7 @@ from kafka08.errors import (
     AdminError,
     ApiError,
     NoBrokersAvailable,
+    NoSuchTopicOrPartition,
     NotController,
     RequestTimedOut,
     TopicAlreadyExists,
@@ -164,7 +165,8 @@ class BrokerAdmin(Closeable):
         ]
 
     def _absent_topic(self, name: str) -> AdminError:
-        return AdminError(f"Topic {name} does not exist{did_you_mean(name, self.list_topics())}")
+        nearest = did_you_mean(name, self.list_topics())
+        return NoSuchTopicOrPartition(f"Topic {name} does not exist{nearest}")
 
     # Requests
 

@@ -14,6 +14,7 @@ from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.admin.moves import (
     Moves,
     MoveStatus,
+    check_exist,
     check_moves,
     format_moves,
     plan_moves,
@@ -25,7 +26,7 @@ from kafka08.assignment import (
     assign_replicas,
     check_assignment,
 )
-from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode
+from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode, NoSuchTopicOrPartition
 from kafka08.lifecycle import Closeable
 from kafka08.nearest import did_you_mean
 from kafka08.profile import topic_overrides
@@ -335,9 +336,7 @@ class AdminClient(Closeable):
         while an earlier request is in progress, for a missing partition, or for an illegal list of
         replicas."""
         check_moves(moves)
-        absent = sorted(set(moves) - set(self.assigned(moves)))
-        if absent:
-            raise AdminError(f"There is no partition {', '.join(map(str, absent))}")
+        check_exist(moves, self.assigned(moves))
         self._request(paths.REASSIGN_PARTITIONS, format_moves(moves), "A partition reassignment")
 
     def move_statuses(self, moves: Moves) -> dict[TopicPartition, MoveStatus]:
@@ -351,22 +350,21 @@ class AdminClient(Closeable):
         """Ask the controller to elect the preferred replicas of partitions (None: of all) where
         they are in sync; returns the number of partitions in the request. AdminError while an
         earlier request is in progress, or for a missing partition. `dry_run`: check only."""
-        existing = [
+        existing = dict.fromkeys(
             TopicPartition(topic, number)
             for topic, assignment in self._store.assignments().items()
             for number in assignment
-        ]
-        wanted = existing if partitions is None else list(partitions)
-        absent = sorted(set(wanted) - set(existing))
-        if absent:
-            raise AdminError(f"There is no partition {', '.join(map(str, absent))}")
+        )
+        wanted = list(existing if partitions is None else partitions)
+        check_exist(wanted, existing)
         if wanted and not dry_run:
             text = nodes.encode_preferred_election(wanted)
             self._request(paths.PREFERRED_ELECTION, text, "A preferred replica election")
         return len(wanted)
 
     def _absent_topic(self, name: str) -> AdminError:
-        return AdminError(f"Topic {name} does not exist{did_you_mean(name, self._store.topics())}")
+        nearest = did_you_mean(name, self._store.topics())
+        return NoSuchTopicOrPartition(f"Topic {name} does not exist{nearest}")
 
     def _request(self, path: str, text: str, what: str) -> None:
         try:

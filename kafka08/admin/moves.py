@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka08.assignment import NO_RACKS, Racks, assign_replicas
 from kafka08.config import INT_MAX
-from kafka08.errors import AdminError, ZooKeeperError
+from kafka08.errors import AdminError, NoSuchTopicOrPartition, ZooKeeperError
 from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes
@@ -86,6 +86,12 @@ def check_moves(moves: Moves) -> None:
                 "Partition replica lists may not contain duplicate entries: "
                 f"{tp} contains multiple entries for {','.join(map(str, repeated_ids))}"
             )
+
+
+def check_exist(wanted: Iterable[TopicPartition], existing: Container[TopicPartition]) -> None:
+    """NoSuchTopicOrPartition, with all of `wanted` that are not among the `existing`."""
+    if absent := sorted(tp for tp in wanted if tp not in existing):
+        raise NoSuchTopicOrPartition(f"There is no partition {', '.join(map(str, absent))}")
 
 
 def absent_brokers(moves: Moves, current: Moves, registered: Sequence[int]) -> list[str]:

@@ -135,6 +135,7 @@ def serve_metrics(config: BrokerConfig, runtime: GeventRuntime, server: KafkaSer
 
     from kafka08.errors import ConfigError
     from kafka08.exposition import metrics_app
+    from kafka08.runtime.listen_errors import listen_error_text
 
     if config.metrics_port is None:
         return
@@ -144,7 +145,7 @@ def serve_metrics(config: BrokerConfig, runtime: GeventRuntime, server: KafkaSer
     except ConfigError as error:
         raise ConfigError(f"metrics.port: {error}") from error
     except OSError as error:
-        reason = error.strerror or error
+        reason = listen_error_text(error)
         raise ConfigError(f"metrics.port: cannot listen on {host}:{port}: {reason}") from error
     logger = logging.getLogger("kafka.Kafka")
     logger.info("Serving metrics at http://%s:%d/metrics", host, port)

@@ -60,6 +60,7 @@ from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
 from kafka08.runtime.cluster_id import new_cluster_id
+from kafka08.runtime.listen_errors import listen_error_text
 from kafka08.structs import OFFSETS_TOPIC, Broker, Endpoint
 from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import Advertised
@@ -303,7 +304,7 @@ class KafkaServer:
             key = "port" if self.config.listeners is None else "listeners"
             raise ConfigError(
                 f"{key}: cannot listen on {endpoint.host or '*'}:{endpoint.port}: "
-                f"{error.strerror or error}"
+                f"{listen_error_text(error)}"
             ) from error
         self._log(f"Awaiting socket connections on {endpoint.host or '0.0.0.0'}:{listener.port}.")
         return listener

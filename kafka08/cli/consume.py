@@ -236,8 +236,11 @@ def check_mode(context: click.Context, *, by_partition: bool, polls: bool) -> No
             (f"--offset {offset}", offset.startswith("@")),
         ):
             if is_given:
+                source = context.get_parameter_source("zookeeper")
+                is_set = " (KAFKA08_ZOOKEEPER is set)" * (source is ParameterSource.ENVIRONMENT)
                 raise click.UsageError(
-                    f"{name} needs --bootstrap without --zookeeper, and brokers from 0.9 on",
+                    f"{name} needs --bootstrap without --zookeeper{is_set}, and brokers from 0.9 "
+                    "on",
                     context,
                 )
     elif context.get_parameter_source("threads") is ParameterSource.COMMANDLINE:

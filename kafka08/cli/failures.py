@@ -20,7 +20,9 @@ from kafka08.errors import (
     MessageTooLarge,
     NoBrokersAvailable,
     NoBrokerSaysVersions,
+    NoSuchTopicOrPartition,
     NotEnoughReplicas,
+    OffsetOutOfRange,
     RecordTooLarge,
     RequestTimedOut,
     RequestTimeout,
@@ -34,6 +36,10 @@ from kafka08.nearest import did_you_mean
 FAILED: Final = 1
 MISUSE: Final = 2
 
+_EXISTING: Final = (
+    "list the existing topics: kafka08 topic list, or a topic's partitions: kafka08 topic describe "
+    "TOPIC"
+)
 ADVICE: Final[dict[type[Exception], str]] = {
     ZooKeeperUnreachable: "check that ZooKeeper is running at that address, or give another one "
     "with {zookeeper}; its default port is 2181, a broker's is 9092",
@@ -48,8 +54,10 @@ ADVICE: Final[dict[type[Exception], str]] = {
     "topic describe",
     ConsumerCoordinatorNotAvailable: "find the group's partition, which may have no leader: "
     "kafka08 topic describe __consumer_offsets",
-    UnknownTopicOrPartition: "list the existing topics: kafka08 topic list, or a topic's "
-    "partitions: kafka08 topic describe TOPIC",
+    UnknownTopicOrPartition: _EXISTING,
+    NoSuchTopicOrPartition: _EXISTING,
+    OffsetOutOfRange: "find the first and the last offset that the log has: kafka08 topic offsets "
+    "TOPIC",
     UnsupportedForMessageFormat: "give an offset, earliest or latest instead of a time: the topic "
     "stores no timestamps (its message.format.version, or log.message.format.version of the "
     "brokers, is below 0.10)",

@@ -23,6 +23,7 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
     from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
     from kafka08.errors import ConfigError
+    from kafka08.runtime.listen_errors import listen_error_text
 
     class Server(ThreadingMixIn, WSGIServer):
         daemon_threads = True
@@ -60,7 +61,7 @@ def serve_http(app: Callable[..., Iterable[bytes]], host: str, port: int, option
     try:
         server = Server((host, port), Handler)
     except (OSError, UnicodeError) as error:  # UnicodeError: a name that no host can have
-        reason = getattr(error, "strerror", None) or error
+        reason = listen_error_text(error) if isinstance(error, OSError) else error
         raise ConfigError(f"{option}: cannot listen on {host}:{port}: {reason}") from error
     server.set_app(wsgi)
     threading.Thread(target=server.serve_forever, name="http server", daemon=True).start()

@@ -60,7 +60,8 @@ def dump_files(
     failed = False
     for path in files:
         if path.suffix not in {LOG_SUFFIX, *INDEX_SUFFIXES}:
-            click.echo(f"Ignoring unknown file {path}", err=True)
+            known = f"{LOG_SUFFIX}, {' and '.join(sorted(INDEX_SUFFIXES))}"
+            click.echo(f"Ignoring unknown file {path}: it reads {known} files", err=True)
             failed = True
         if as_json:
             show_rows(dump, path)

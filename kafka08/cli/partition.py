@@ -16,6 +16,7 @@ from kafka08.admin import AdminClient, MoveStatus
 from kafka08.admin.moves import (
     Moves,
     absent_brokers,
+    check_exist,
     format_moves,
     parse_elections,
     parse_moves,
@@ -104,6 +105,7 @@ def reassign(
         if verify:
             sys.exit(show_statuses(admin.move_statuses(moves), as_json))
         current = admin.assigned(moves)
+        check_exist(moves, current)
         absent = absent_brokers(moves, current, admin.live_brokers())
         if execute and absent:
             raise AdminError(

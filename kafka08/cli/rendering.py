@@ -85,11 +85,13 @@ FIELDS: Final = "topksTKS%"
 
 def check_template(template: str) -> None:
     """ValueError for an unknown token, with the list of known ones."""
-    for percent, backslash in TOKEN.findall(template):
+    for token in TOKEN.finditer(template):
+        percent, backslash = token.groups()
         if (percent and percent not in FIELDS) or (backslash and backslash not in ESCAPES):
             raise ValueError(
-                f"{template!r}: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp "
-                "in ms, %K and %S bytes of key and value, %%; \\n, \\t, \\r, \\0, \\\\"
+                f"{template!r} has the unknown token {token[0]}; known are %t topic, %p partition, "
+                "%o offset, %k key, %s value, %T timestamp in ms, %K and %S bytes of key and "
+                "value, %%; \\n, \\t, \\r, \\0, \\\\"
             )
 
 

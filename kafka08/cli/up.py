@@ -13,6 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kafka08.cli.commands import Commands
 from kafka08.cli.failures import fail
@@ -43,6 +44,9 @@ BROKERS = 3
 ZOOKEEPER_PORT, FIRST_BROKER_PORT = 2181, 9092
 """The usual ports; if they are taken, other ones are used."""
 _POLL_SECONDS = 0.05
+
+CLUSTER_OPTIONS = ("brokers", "level", "profile", "config_file", "overrides")
+"""Options that only a start can take into account."""
 
 data_dir_option = click.option(
     "--data-dir",
@@ -124,6 +128,7 @@ def broker_command(verb: Verb, text: str) -> None:
         directory = open_directory(data_dir or ctx.parent.params["data_dir"])
         if directory.running() is None:
             report_none_runs(directory)
+            click.echo(f"Start one: {up_command('up --detach', directory.path)}", err=True)
             sys.exit(1)
         await_ready(directory)
         said = ask(directory.path, verb, broker)
@@ -148,6 +153,7 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
     state = directory.running()
     if state is None:
         report_none_runs(directory)
+        click.echo(f"Start one: {up_command('up --detach', directory.path)}", err=True)
         sys.exit(1)
     if as_json:
         click.echo(json.dumps(asdict(state)))
@@ -224,6 +230,24 @@ def check_keys(config: dict[str, str]) -> None:
     BrokerConfig({**DEFAULTS, **config, **own}).log_notes()
 
 
+def say_running() -> None:
+    """Say that nothing was started, and which of the running command's options had no effect."""
+    context = click.get_current_context()
+    unused = [
+        max(option.opts, key=len)
+        for option in context.command.params
+        if option.name in CLUSTER_OPTIONS
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    click.echo("The cluster is running already: nothing was started.", err=True)
+    if unused:
+        click.echo(
+            f"WARNING: {', '.join(unused)} had no effect; to start it with other options, stop it "
+            "first: kafka08 down",
+            err=True,
+        )
+
+
 def report_none_runs(directory: ClusterDirectory) -> None:
     """Say so, with the last error in the log of the previous cluster."""
     click.echo(f"No cluster runs in {directory.path}", err=True)
@@ -257,7 +281,7 @@ def run(
     count = broker_count(brokers, directory)
     if directory is not None and not directory.claim():
         show(await_ready(directory))
-        click.echo("The cluster is running already: nothing was started.", err=True)
+        say_running()
         return
     # An interrupted start may leave a process behind that the guard does not know yet.
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + count)]
@@ -296,7 +320,7 @@ def start_detached(
 ) -> ClusterState:
     """The cluster of the directory, started if needed. ClickException if it does not start."""
     if directory.running() is not None:
-        click.echo("The cluster is running already: nothing was started.", err=True)
+        say_running()
         return await_ready(directory)
     directory.path.mkdir(parents=True, exist_ok=True)
     count = broker_count(brokers, directory)
@@ -361,15 +385,14 @@ def show_broker(directory: Path, broker: BrokerState, *, err: bool = True) -> No
     """Print its state and, if it does not run, the command that starts it again."""
     click.echo(str(broker), err=err)
     if broker.condition != "running":
-        click.echo(f"Start it again: {restart_command(broker.id, directory)}", err=err)
+        command = up_command(f"up restart {broker.id}", directory)
+        click.echo(f"Start it again: {command}", err=err)
 
 
-def restart_command(broker: int, directory: Path) -> str:
-    """The command, as short as possible."""
+def up_command(command: str, directory: Path) -> str:
+    """The command for the cluster in `directory`, as short as possible."""
     try:
         is_found = open_directory(None).path == directory
     except (KafkaError, OSError):  # a user without a home, say
         is_found = False
-    return f"kafka08 up restart {broker}" + (
-        "" if is_found else f" --data-dir {quote(str(directory))}"
-    )
+    return f"kafka08 {command}" + ("" if is_found else f" --data-dir {quote(str(directory))}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kafka08.config import PORT_MAX, load_properties
 from kafka08.errors import ConfigError
+from kafka08.runtime.listen_errors import listen_error_text
 
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST, _HIGHEST = 10_000, 60_000
@@ -37,13 +38,13 @@ def is_free(host: str, port: int) -> bool:
 
 
 def listen_fault(host: str, port: int) -> str | None:
-    """Why no server can listen there now; None if one can."""
+    """Why no server can listen there now, and what to do; None if one can."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            return (error.strerror or str(error)).lower()
+            return listen_error_text(error)
     return None
 
 

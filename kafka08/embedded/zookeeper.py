@@ -94,8 +94,7 @@ class ZooKeeperServer(Startable):
         is taken."""
         if self._wanted_port and (fault := listen_fault(self.host, self._wanted_port)) is not None:
             raise ZooKeeperError(
-                f"ZooKeeper cannot listen on {self.host}:{self._wanted_port}: {fault}. Stop the "
-                "program there, or use another port"
+                f"ZooKeeper cannot listen on {self.host}:{self._wanted_port}: {fault}"
             )
         self._launch(attempt=0)
 

@@ -90,7 +90,13 @@ def remove(disk: Disk, path: Path) -> None:
 def make_directories(disk: Disk, path: Path) -> None:
     """Create a directory and its parents, if missing."""
     with storage_errors("create", path):
-        disk.make_directories(path)
+        try:
+            disk.make_directories(path)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StorageError(
+                f"cannot create the directory {path}: a file is in its place. Move that away, or "
+                "use another directory"
+            ) from error
 
 
 def files_in(disk: Disk, directory: Path) -> list[Path]:

@@ -18,6 +18,8 @@ Offset = int | None
 
 RETENTION_MS: Final = 24 * 60 * 60 * 1000
 """offsets.retention.minutes of a broker that does not say."""
+NO_OFFSETS: Final = "no store has an offset of it; is that the group's name?"
+"""Of a group without an offset and without a member, which is probably misspelt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kafka08.groups.coordinator_reader import FIRST_COORDINATING
 from kafka08.listing import counted, some_of
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts
+from kafka08.migration.facts import NO_OFFSETS, GroupFacts
 from kafka08.migration.journal import Entry, State, unfinished
 from kafka08.migration.reading import read_facts
 from kafka08.structs import TopicPartition
@@ -79,7 +79,11 @@ def _obstacles(facts: GroupFacts, entry: Entry | None, old_brokers: Collection[i
             f"{some_of(owned)} still has an owner in ZooKeeper: wait for its session's end"
         )
     if facts.unavailable is None and not any(one.kafka is not None for one in facts.partitions):
-        found.append("nothing is committed in Kafka: new members would go by auto.offset.reset")
+        found.append(
+            NO_OFFSETS
+            if facts.is_empty and not (facts.coordinated and facts.coordinated.members)
+            else "nothing is committed in Kafka: new members would go by auto.offset.reset"
+        )
     return found
 
 

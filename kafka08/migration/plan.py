@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.facts import NO_OFFSETS, GroupFacts, Offset, PartitionFacts
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 
@@ -74,7 +74,7 @@ def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan
     ]
     refusals += [problem for p in facts.partitions if (problem := _trap(facts, p)) is not None]
     if facts.is_empty:
-        refusals.append("no store has an offset of it; is that the group's name?")
+        refusals.append(NO_OFFSETS)
     return Plan(facts.group, steps, tuple(refusals), facts.members)
 
 

@@ -286,6 +286,7 @@ def test_a_pattern_that_matches_nothing_is_said(kafka08: Commands) -> None:
         (("t", "--group", "a/b"), "group.id: 'a/b'"),
         (("t", "--threads", "0"), "--threads"),
         (("t", "--max-messages", "0"), "--max-messages"),
+        (("t", "--format", "%t %q"), "'%t %q' has the unknown token %q; known are %t"),
         (("t", "--format", "xml"), "'xml' is not one of text, json, hex, nor a template"),
         (("t", "--config", "absent"), "cannot read the configuration file absent"),
         (("t", "--override", "auto.offset.reset=x"), "auto.offset.reset: 'x' is not one of"),

@@ -85,6 +85,22 @@ def test_brokers_that_are_not_there_get_no_partitions(
     assert not inspect.zk.exists(paths.REASSIGN_PARTITIONS)
 
 
+def test_a_plan_for_a_missing_partition_is_refused(
+    kafka08: Commands, inspect: Inspector, tmp_path: Path
+) -> None:
+    """A plan that names a partition which does not exist is an error before anything is shown, with
+    or without --execute. To --verify it is a move that failed."""
+    topic = inspect.create_topic("to-move")
+    plan = tmp_path / "plan.json"
+    plan.write_text(format_moves({TopicPartition(topic, 7): (0,)}))
+    for more in ((), ("--execute",)):
+        refused = kafka08.refused("partition", "reassign", "--plan", plan, *more)
+        assert (1, b"") == (refused.code, refused.out)
+        assert f"Error: There is no partition [{topic},7]\nTry: list the" in refused.err
+    verified = kafka08.refused("partition", "reassign", "--plan", plan, "--verify")
+    assert (1, True) == (verified.code, b"failed" in verified.out)
+
+
 def test_a_topic_that_cannot_be_is_refused(kafka08: Commands) -> None:
     """An illegal topic name is refused before a request to ZooKeeper."""
     done = kafka08.refused("partition", "reassign", "--topic", "..", "--brokers", "1")

@@ -91,8 +91,8 @@ def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("describe", "absent"), 1, "Topic absent does not exist"),
-        (("delete", "absent"), 1, "Topic absent does not exist"),
+        (("describe", "absent"), 1, "Topic absent does not exist\nTry: list the existing topics"),
+        (("delete", "absent"), 1, "Topic absent does not exist\nTry: list the existing topics"),
         (("create", "a b"), 2, "topic name a b is illegal"),
         (("create", ""), 2, "can't be empty"),
         (("describe", "../x"), 2, "topic name ../x is illegal"),

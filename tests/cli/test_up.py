@@ -16,7 +16,7 @@ from typing import NoReturn
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.cli.up import broker_count, keys_for_all, restart_command, run
+from kafka08.cli.up import broker_count, keys_for_all, run, up_command
 from kafka08.embedded.detached import ClusterDirectory, default_directory
 from kafka08.errors import KafkaError
 from tests.embedded.test_process import state_of
@@ -81,10 +81,16 @@ def test_a_cluster_that_stays(kafka08: Commands, tmp_path: Path) -> None:
         second = kafka08("up", *again)
         assert second.stdout == up.stdout
         assert "nothing was started" in second.stderr
+        assert "WARNING" not in second.stderr
+        other = kafka08("up", *again, "--brokers", "2", "--override", "num.partitions=3")
+        assert "WARNING: --brokers, --override had no effect" in other.stderr
 
     assert "Stopped the cluster" in kafka08("down").stderr
     assert not state_of(standing["pid"])
-    assert "No cluster runs in" in kafka08("status", code=1).stderr
+    absent = kafka08("status", code=1).stderr
+    assert "No cluster runs in" in absent
+    assert absent.endswith("Start one: kafka08 up --detach\n")
+    assert absent == kafka08("up", "restart", "0", code=1).stderr
     assert "No cluster runs in" in kafka08("down").stderr
 
     kafka08("up", "--detach", "--brokers", "1")
@@ -251,11 +257,11 @@ def test_the_suggested_command_has_the_directory(
     """The suggested command has the directory if that is needed, also for a user without a default
     one."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert restart_command(1, default_directory()) == "kafka08 up restart 1"
-    assert restart_command(1, Path("/a b")) == "kafka08 up restart 1 --data-dir '/a b'"
+    assert up_command("up restart 1", default_directory()) == "kafka08 up restart 1"
+    assert up_command("up restart 1", Path("/a b")) == "kafka08 up restart 1 --data-dir '/a b'"
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    assert restart_command(1, Path("/a")) == "kafka08 up restart 1 --data-dir /a"
+    assert up_command("up restart 1", Path("/a")) == "kafka08 up restart 1 --data-dir /a"
 
 
 def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path) -> None:

@@ -26,13 +26,17 @@ def test_a_host_that_is_not_ours_is_an_error(host: str) -> None:
 
 
 def test_a_taken_port_says_why() -> None:
-    """The result is the operating system's reason, or None for a free port."""
+    """The result is the operating system's reason with what to do, or None for a free port."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert "address already in use" == listen_fault("127.0.0.1", port)
+        fault = "address already in use: stop the program there, or use another port"
+        assert fault == listen_fault("127.0.0.1", port)
     assert listen_fault("127.0.0.1", port) is None
+    foreign = listen_fault("192.0.2.1", port)
+    assert foreign is not None
+    assert foreign.endswith("use an address of this machine, such as 127.0.0.1")
 
 
 @pytest.mark.parametrize(

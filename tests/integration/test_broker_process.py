@@ -231,7 +231,8 @@ def test_a_taken_broker_id_is_an_error(
         ({"broker_id": "x"}, 1, "broker.id: 'x'"),
         ({"log_retention_hours": 0}, 1, "log.retention.hours: '0' is outside the range 1 to"),
         ({"zookeeper_connect": "127.0.0.1:1"}, 1, "cannot connect to ZooKeeper at 127.0.0.1:1"),
-        ({"host_name": "192.0.2.1"}, 1, "cannot listen on 192.0.2.1"),
+        ({"host_name": "192.0.2.1"}, 1, "use an address of this machine, such as 127.0.0.1"),
+        ({"log_dirs": "/dev/null"}, 1, "the directory /dev/null: a file is in its place. Move"),
         (
             {"metrics_host": "192.0.2.1", "metrics_port": 0},
             1,
