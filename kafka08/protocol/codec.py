@@ -197,9 +197,19 @@ def decode_request(payload: Buffer, served: Served | None = None) -> tuple[Reque
     try:
         request, _ = served.decoders[row.request](view, position)
     except struct.error as error:
-        raise ProtocolError(f"{field_at(error)}: {error}") from error
+        raise ProtocolError(f"{field_at(error)}: {error}{_newer(version, row)}") from error
     request.version = row.version
     return RequestHeader(key, version, correlation_id, client_id), request
+
+
+def _newer(version: int, row: ApiVersion) -> str:
+    """The end of an error about a request whose version was read as a lower one."""
+    if version <= row.version:
+        return ""
+    return (
+        f"; it has version {version} and was read as {row.version}, the latest at this broker's "
+        "level: its sender is newer"
+    )
 
 
 def correlation_id_of(payload: Buffer) -> int:

@@ -38,6 +38,7 @@ from kafka08.protocol.types import (
     Request,
     String,
 )
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from tests.protocol.captures import accepted_exchanges
 from tests.strategies import messages
 
@@ -225,6 +226,16 @@ class TestStrings:
         payload = struct.pack(">hhihiiiiihi", 6, 0, 5, -1, 9, 1, 0, 1, 1, -1, 9)
         with pytest.raises(ProtocolError, match=r"UpdateMetadataRequest\.live_brokers\.host"):
             codec.decode_request(payload)
+
+    def test_a_newer_sender_is_named(self) -> None:
+        """Level 0.8.2 reads every version as one that it knows. If that fails, the error says that
+        the sender is newer, as a controller of 0.10.2 is."""
+        brokers = [LiveBroker.plaintext(number, "127.0.0.1", 9092) for number in (1, 2)]
+        request = UpdateMetadataRequest(1, 1, [], brokers)
+        request.version = 2
+        newer = "it has version 2 and was read as 0, the latest at this broker's level"
+        with pytest.raises(ProtocolError, match=newer):
+            codec.decode_request(codec.encode_request(request, 1, "c")[4:])
 
     def test_the_longest_string_is_32767_bytes_of_utf8(self) -> None:
         """A longer one, and a lone surrogate, are refused with the field's name."""
