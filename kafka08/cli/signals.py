@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from kafka08.stop_signals import handle_stop_signals, stop_was_requested
+
+TICK_S: Final = 0.5
+"""How often a wait of the main thread looks whether a signal came."""
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
@@ -80,6 +84,7 @@ class StopRequest:
         self._latch.acquire()
         self._waiting = False
         self._patience_s: float | None = None
+        self._deadline: float | None = None
         handle_stop_signals(self._receive)
         if stop_was_requested():
             self.set()
@@ -105,28 +110,41 @@ class StopRequest:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around a wait: a signal raises Stopped in it, or before it if the signal came earlier."""
-        self._waiting = True
-        try:
-            if self.is_set():
-                raise Stopped
-            yield
-        finally:
-            self._waiting = False
+        """Around a wait: a signal raises Stopped in it, or before it if the signal came earlier. In
+        the main thread."""
+        with self._ticking():
+            self._waiting = True
+            try:
+                if self.is_set():
+                    raise Stopped
+                yield
+            finally:
+                self._waiting = False
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
         """Around work that a signal does not end, but gives only so many more seconds: then it
         raises Stopped in it. In the main thread."""
-        self._patience_s = seconds
-        before = signal.signal(signal.SIGALRM, self._give_up)
+        with self._ticking():
+            self._patience_s = seconds
+            try:
+                if self.is_set():
+                    self._give(seconds)
+                yield
+            finally:
+                self._patience_s = self._deadline = None
+
+    @contextmanager
+    def _ticking(self) -> Iterator[None]:
+        """A timer interrupts the main thread again and again. A signal that comes when that thread
+        is about to block, or that the system gives to another thread, ends no wait: its handler
+        runs when the main thread executes Python again."""
+        before = signal.signal(signal.SIGALRM, self._tick)
+        timer = signal.setitimer(signal.ITIMER_REAL, TICK_S, TICK_S)
         try:
-            if self.is_set():
-                signal.setitimer(signal.ITIMER_REAL, seconds)
             yield
         finally:
-            self._patience_s = None
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, *timer)
             signal.signal(signal.SIGALRM, before)
 
     def _receive(self, number: int, _: object) -> None:
@@ -137,8 +155,12 @@ class StopRequest:
         if self._waiting:
             raise Stopped
         if self._patience_s is not None:
-            signal.setitimer(signal.ITIMER_REAL, self._patience_s)
+            self._give(self._patience_s)
 
-    def _give_up(self, *_: object) -> None:
-        if self._patience_s is not None:
+    def _give(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+        signal.setitimer(signal.ITIMER_REAL, seconds, TICK_S)
+
+    def _tick(self, *_: object) -> None:
+        if self._deadline is not None and time.monotonic() >= self._deadline:
             raise Stopped
