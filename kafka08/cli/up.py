@@ -319,10 +319,12 @@ def start_detached(
     directory: ClusterDirectory, brokers: int | None, config: dict[str, str]
 ) -> ClusterState:
     """The cluster of the directory, started if needed. ClickException if it does not start."""
+    from kafka08.embedded.directories import make_directory
+
+    make_directory(directory.path)
     if directory.running() is not None:
         say_running()
         return await_ready(directory)
-    directory.path.mkdir(parents=True, exist_ok=True)
     count = broker_count(brokers, directory)
     command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={count}"]
     command.append(f"--data-dir={directory.path}")

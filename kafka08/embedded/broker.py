@@ -11,6 +11,7 @@ from pathlib import Path
 
 import kafka08
 from kafka08.embedded.broker_state import BrokerState, Condition
+from kafka08.embedded.directories import make_directory
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.process import ManagedProcess
 from kafka08.errors import KafkaError
@@ -89,7 +90,7 @@ class EmbeddedBroker:
 
     def start(self) -> None:
         """Start the process and return at once; `EmbeddedCluster.await_ready` waits for it."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         lines = (f"{key}={_escaped(value)}\n" for key, value in self.config.items())
         self._properties.write_text("".join(lines), encoding="latin-1")
         self.process.start()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from kafka08.embedded.broker_state import BrokerState
+from kafka08.embedded.directories import make_directory
 from kafka08.embedded.identity import ProcessIdentity
 from kafka08.errors import ConfigError, KafkaError
 
@@ -73,7 +74,7 @@ class ClusterDirectory:
     def claim(self) -> bool:
         """Claim the directory for this process, until it ends or calls `release`. False if another
         process has claimed it. Removes the state of a process that was killed."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_directory(self.path)
         lock_file = self._lock.open("a")
         deadline = time.monotonic() + CLAIM_SECONDS
         try:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from kafka08.embedded.directories import make_directory
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java, zookeeper_classpath
 from kafka08.embedded.ports import free_ports, is_free, listen_fault, written_port
@@ -66,7 +67,7 @@ class ZooKeeperServer(Startable):
         self._temporary = data_dir is None
         self._durable = not self._temporary if durable is None else durable
         self._directory = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-zookeeper-")).absolute()
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self._directory)
         self._own_guard = None if guard else Guard(self._directory if self._temporary else None)
         self._guard = guard or self._own_guard
         self._log = self._directory / "zookeeper.log"

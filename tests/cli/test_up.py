@@ -194,6 +194,18 @@ def test_a_cluster_that_cannot_start_says_why(kafka08: Commands) -> None:
     kafka08("status", code=1)
 
 
+@pytest.mark.parametrize(
+    "command", [["up"], ["up", "--detach"], ["zookeeper", "start"]], ids=" ".join
+)
+def test_a_directory_that_cannot_be_made_is_named(
+    kafka08: Commands, tmp_path: Path, command: list[str]
+) -> None:
+    """The error has the directory and the system's reason, and no process is left."""
+    (tmp_path / "file").touch()
+    failed = kafka08(*command, "--data-dir", str(tmp_path / "file" / "x"), code=2)
+    assert f"cannot create the directory {tmp_path}/file/x: not a directory" in failed.stderr
+
+
 def test_keys_are_checked_before_anything_starts(kafka08: Commands) -> None:
     """An unknown key is an error with its place and the nearest key. A value that brokers refuse is
     an error."""
