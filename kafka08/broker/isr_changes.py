@@ -6,7 +6,8 @@ writes, up to BURST partitions together. The outcomes:
     written       the new ISR is valid
     BadVersion    the znode is read. If it was written in this leader epoch, this broker wrote it
                   earlier, and its content is valid. If in a later one, the controller has made a
-                  decision, and its LeaderAndIsr is in flight; nothing more is written until then
+                  decision, and its LeaderAndIsr is in flight; nothing more is written until then.
+                  A leader that was replaced stops leading at once: the request may never arrive
     SessionLost   the outcome is unknown; written again until it is one of the above. The same after
                   an unexpected exception
 
@@ -40,10 +41,13 @@ Pending = dict[TopicPartition, tuple[Partition, LeaderAndIsr]]
 class IsrChanges:
     """The ISR writes of one broker.
 
-    on_raised           called with each partition whose HW rose because its new ISR is valid; may
-                        not switch
-    on_changed          called with each partition whose new ISR is valid; may not switch
+    on_raised           called with each partition whose HW rose because its new ISR is valid
+    on_conflict         called with each partition whose state the controller has changed, and the
+                        state
+    on_changed          called with each partition whose new ISR is valid
     shrinks, expansions how many were begun
+
+    None of these calls may switch.
     """
 
     def __init__(
@@ -51,11 +55,13 @@ class IsrChanges:
         runtime: BrokerRuntime,
         store: ClusterStore,
         on_raised: Callable[[TopicPartition], object],
+        on_conflict: Callable[[TopicPartition, LeaderAndIsr], object],
         on_changed: Callable[[TopicPartition], object] | None = None,
     ) -> None:
         self._runtime = runtime
         self._store = store
         self._on_raised = on_raised
+        self._on_conflict = on_conflict
         self._on_changed = on_changed
         self._waiting: Pending = {}
         self._writing = False
@@ -153,6 +159,8 @@ class IsrChanges:
                     change.zk_version,
                     tp,
                 )
+                if state is not None:
+                    self._on_conflict(tp, state)
         return {}
 
     def _end(self, partition: Partition, change: LeaderAndIsr, found: LeaderAndIsr) -> None:

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from kafka08.zk.store import ClusterStore
 
 T = TypeVar("T")
+AnyState = LeaderAndIsr | PartitionStateInfo
+"""A partition's state as ZooKeeper has it, or as a request does."""
 
 logger = logging.getLogger(__name__)
 state_change_log = logging.getLogger("state.change.logger")
@@ -117,7 +119,9 @@ class ReplicaManager:
         )
         notifications = self.isr_change_notifications
         on_changed = None if notifications is None else notifications.record
-        self._isr_changes = IsrChanges(runtime, store, self.purgatories.wake, on_changed)
+        self._isr_changes = IsrChanges(
+            runtime, store, self.purgatories.wake, self.hear_of_leader, on_changed
+        )
         self._codes = LEADER_AND_ISR_CODES[config.level]
         self._partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_name: dict[bytes, dict[int, Partition]] = {}
@@ -125,8 +129,8 @@ class ReplicaManager:
         self._state_change_lock = runtime.rlock()
         self._state_changes = 0
         """LeaderAndIsr requests that are being carried out, or wait for their turn."""
-        self._led_elsewhere: dict[TopicPartition, PartitionStateInfo] = {}
-        """Partitions of other leaders, by the UpdateMetadata requests meanwhile."""
+        self._led_elsewhere: dict[TopicPartition, AnyState] = {}
+        """Partitions of other leaders, as this broker has heard meanwhile."""
         self._deleted_until = 0
         """`Partition.led_until` of a partition that is deleted here and then comes back."""
         self._stopping = False
@@ -482,13 +486,18 @@ class ReplicaManager:
             )
         self._metadata_cache.update(request)
         for state in request.partition_states:
-            if state.leader not in (NO_LEADER, LEADER_DURING_DELETE, self.broker_id):
-                topic_partition = TopicPartition(state.topic, state.partition)
-                if self._state_changes:
-                    self._led_elsewhere[topic_partition] = state
-                self._end_leadership(topic_partition, state)
+            self.hear_of_leader(TopicPartition(state.topic, state.partition), state)
 
-    def _end_leadership(self, topic_partition: TopicPartition, state: PartitionStateInfo) -> None:
+    def hear_of_leader(self, topic_partition: TopicPartition, state: AnyState) -> None:
+        """The controller has told other brokers, or ZooKeeper, who leads a partition: end the
+        leadership of this broker if another one leads under a later epoch. Never switches."""
+        if state.leader not in (NO_LEADER, LEADER_DURING_DELETE, self.broker_id):
+            known = self._led_elsewhere.get(topic_partition)
+            if self._state_changes and (known is None or known.leader_epoch < state.leader_epoch):
+                self._led_elsewhere[topic_partition] = state
+            self._end_leadership(topic_partition, state)
+
+    def _end_leadership(self, topic_partition: TopicPartition, state: AnyState) -> None:
         """Stop leading a partition that `state`'s leader leads under a later epoch."""
         partition = self._partitions.get(topic_partition)
         if (

@@ -58,13 +58,31 @@ def test_an_earlier_write_of_this_leader_counts(world: World) -> None:
 def test_a_write_of_the_controller_is_waited_for(world: World) -> None:
     """After a higher leader epoch was met, nothing is written until its LeaderAndIsr arrives. The
     HW waits for every broker that may be in the ISR."""
-    world.store.states[TP] = LeaderAndIsr(2, 1, (2,), 4, 5)
+    world.store.states[TP] = LeaderAndIsr(1, 1, (1,), 4, 5)
     partition = fetch(world)
+    assert partition.is_leader
     assert ((1,), (1, 2)) == (partition.isr, partition.maximal_isr)
     fetch(world)
     assert 4 == world.store.states[TP].zk_version
     world.lead("t", isr=(1,), replicas=(1, 2))
     assert ((1,), None) == (partition.maximal_isr, partition.isr_change)
+
+
+@pytest.mark.parametrize(
+    ("leader", "leader_epoch", "leads"),
+    [
+        pytest.param(2, 1, False, id="another broker leads"),
+        pytest.param(-1, 1, True, id="no broker leads"),
+        pytest.param(2, 0, True, id="no later epoch"),
+    ],
+)
+def test_a_leader_that_finds_its_successor_stops(
+    world: World, *, leader: int, leader_epoch: int, leads: bool
+) -> None:
+    """A leader that finds another one under a later epoch stops leading: the request that says so
+    may never arrive. (It went on: acks=1 was lost, a group had two coordinators.)"""
+    world.store.states[TP] = LeaderAndIsr(leader, leader_epoch, (2,), 4, 5)
+    assert leads is fetch(world).is_leader
 
 
 def test_an_unknown_outcome_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
