@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.broker.topic_creator import TopicCreator
     from kafka08.broker.topic_waits import TopicWaits
+    from kafka08.broker.unheard_successors import UnheardSuccessors
     from kafka08.runtime import BrokerRuntime
     from kafka08.zk.store import ClusterStore
 
@@ -43,6 +44,7 @@ class BrokerContext:
     group_coordinator: GroupCoordinator
     topic_waits: TopicWaits
     deleted_topics: DeletedTopics
+    unheard_successors: UnheardSuccessors
     cluster_id: str | None = None
     listener: str = PLAINTEXT
     controller_connection: ControllerConnection = field(default_factory=ControllerConnection)

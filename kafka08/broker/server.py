@@ -50,6 +50,7 @@ from kafka08.broker.timer import Timer
 from kafka08.broker.topic_config_changes import TopicConfigChanges
 from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
+from kafka08.broker.unheard_successors import UnheardSuccessors
 from kafka08.config import LONG_MAX
 from kafka08.errors import Closed, ConfigError, KafkaError, StorageError
 from kafka08.levels import Level
@@ -95,6 +96,7 @@ class KafkaServer:
         self._store: ClusterStore | None = None
         self._log_manager: LogManager | None = None
         self._former_session: FormerSession | None = None
+        self._unheard_successors: UnheardSuccessors | None = None
         self._listeners: dict[str, Listener] = {}
         self._fetchers: ReplicaFetcherManager | None = None
         self._replica_manager: ReplicaManager | None = None
@@ -161,6 +163,7 @@ class KafkaServer:
         def before_registration(zk: ZkClient) -> None:
             former_session.keep(zk)
             context.deleted_topics.suspect_all()
+            context.unheard_successors.session_begins()
 
         # Tell everyone we are alive.
         self._registration = RegistrationKeeper(
@@ -198,6 +201,9 @@ class KafkaServer:
         self._group_coordinator = GroupCoordinator(runtime, config, timer, self._offset_manager)
         self._controller = Controller(runtime, config, store)
         topic_waits = TopicWaits(runtime, timer, metadata_cache)
+        self._unheard_successors = UnheardSuccessors(
+            runtime, store, metadata_cache, replica_manager
+        )
         return BrokerContext(
             config,
             runtime,
@@ -210,6 +216,7 @@ class KafkaServer:
             self._group_coordinator,
             topic_waits,
             DeletedTopics(runtime, store, metadata_cache, self._group_coordinator, topic_waits),
+            self._unheard_successors,
             cluster_id=self._cluster_id,
         )
 
@@ -446,6 +453,8 @@ class KafkaServer:
             self._log_errors_of(self._controlled_shutdown)
         if self._registration is not None:
             self._log_errors_of(self._registration.stop)
+        if self._unheard_successors is not None:
+            self._log_errors_of(self._unheard_successors.stop)
         for server in self._socket_servers:
             self._log_errors_of(server.stop)
         for listener in list(self._listeners.values())[len(self._socket_servers) :]:

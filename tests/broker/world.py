@@ -23,6 +23,7 @@ from kafka08.broker.request_metrics import RequestMetrics
 from kafka08.broker.timer import Timer
 from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
+from kafka08.broker.unheard_successors import UnheardSuccessors
 from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
@@ -58,6 +59,7 @@ class FakeStore:
         self.racks: dict[int, str] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self.may_have_session = True
+        self.session_id = 1
         self._groups: ZkClient | None = None
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         """State znodes; one that is not there has the version that its first writer expects."""
@@ -279,8 +281,10 @@ class World:
             group_coordinator,
             topic_waits,
             DeletedTopics(self.runtime, store, self.cache, group_coordinator, topic_waits),
+            UnheardSuccessors(self.runtime, store, self.cache, self.replica_manager),
             cluster_id="pC_UvGuMS9yjg9-rNYsVvQ",
         )
+        self.context.unheard_successors.session_begins()
         self.handle = Dispatcher(
             self.context, SERVED[self.config.level], RequestMetrics(self.runtime)
         )

@@ -244,7 +244,7 @@ def read_all(
             halt_on(error, broker.runtime)
             raise
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
-            failure = certain(error, broker, request)
+            failure = certain(error, topic_partition, broker, request)
             if isinstance(failure, NotLeaderForPartition | UnknownTopicOrPartition):
                 refused.add(topic_partition, failure)
             else:
@@ -276,15 +276,21 @@ def log_refused(refused: GroupedErrors, call: Call) -> None:
         )
 
 
-def certain(error: Exception, broker: BrokerContext, request: FetchRequest) -> Exception:
+def certain(
+    error: Exception, topic_partition: TopicPartition, broker: BrokerContext, request: FetchRequest
+) -> Exception:
     """The error for the response. OffsetOutOfRange makes a consumer forget its position, so only
     the leader may send it to one. A broker that was suspended for longer than its session does not
     know its successors yet, whose logs may be longer. 0.8.2.2 sends it all the same."""
     is_consumer = request.replica_id < 0
-    if isinstance(error, OffsetOutOfRange) and is_consumer and not broker.store.zk.may_have_session:
+    if (
+        isinstance(error, OffsetOutOfRange)
+        and is_consumer
+        and broker.unheard_successors.may_exist(topic_partition)
+    ):
         return NotLeaderForPartition(
-            f"{error} The ZooKeeper session of broker {broker.config.broker_id} may have expired: "
-            "another broker may lead"
+            f"{error} The ZooKeeper session of broker {broker.config.broker_id} may have expired, "
+            "or has: another broker may lead"
         )
     return error
 

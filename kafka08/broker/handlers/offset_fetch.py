@@ -9,9 +9,10 @@ the group, as null does in version 2. An error of the group is repeated for ever
 version 2 it is at the end, without partitions. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and
 0.10.2.2.
 
-In the safe profile a broker whose ZooKeeper session may have expired refuses all but version 0:
-another broker may coordinate the group by then, and have newer offsets. A member that got an old
-one would begin there, and commit it. 0.8.2.2 tells it all the same.
+In the safe profile a broker whose ZooKeeper session may have expired, or that has not heard since
+then who leads the group's partition, refuses all but version 0: another broker may coordinate the
+group by then, and have newer offsets. A member that got an old one would begin there, and commit
+it. 0.8.2.2 tells it all the same.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from kafka08.protocol.offset_fetch import (
     OffsetFetchTopicResponse,
 )
 from kafka08.protocol.types import NULL_NAME, Response
-from kafka08.structs import TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.group_store import GroupStore
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,9 @@ def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Re
         return call.run_in_greenlet("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
     if request.group is NULL_NAME:
         raise UnknownError("a group whose name is null")
-    if broker.config.is_safe and not broker.store.zk.may_have_session:
+    if broker.config.is_safe and broker.unheard_successors.may_exist(
+        TopicPartition(OFFSETS_TOPIC, broker.offset_manager.partition_for(request.group))
+    ):
         return refuse(request, NotCoordinatorForConsumer.code)
     if broker.config.level >= Level.V0_9_0:
         return fetch_from_coordinator(broker, request)

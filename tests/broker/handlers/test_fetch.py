@@ -39,3 +39,13 @@ def test_a_broker_without_a_session_resets_no_consumer(
     wanted = [FetchTopic("t", [FetchPartition(0, 7, 1000)])]
     response = world.client.call(FetchRequest(replica_id, wait_ms, 1, wanted))
     assert error.code == response.topics[0].partitions[0].error_code
+
+
+def test_a_broker_with_a_new_session_resets_no_consumer(tmp_path: Path) -> None:
+    """It does not know yet who leads."""
+    world = World(tmp_path)
+    world.lead("t", isr=[1, 2], replicas=[1, 2])
+    world.store.session_id += 1
+    wanted = [FetchTopic("t", [FetchPartition(0, 7, 1000)])]
+    response = world.client.call(FetchRequest(CONSUMER, 0, 1, wanted))
+    assert NotLeaderForPartition.code == response.topics[0].partitions[0].error_code

@@ -25,7 +25,13 @@ COMMITTED = 5
 
 
 def fetch(
-    directory: Path, *, profile: str, has_session: bool, version: int, level: str = "0.8.2"
+    directory: Path,
+    *,
+    profile: str,
+    has_session: bool,
+    version: int,
+    level: str = "0.8.2",
+    sessions: int = 1,
 ) -> tuple[int, int]:
     """The error code and the offset of a partition that has been committed."""
     world = World(
@@ -38,6 +44,7 @@ def fetch(
     committed = world.client.call(OffsetCommitRequest("g", topics, version=stored))
     assert 0 == committed.topics[0].partitions[0].error_code
     world.store.may_have_session = has_session
+    world.store.session_id = sessions
     request = OffsetFetchRequest("g", [OffsetFetchTopic("t", [0])], version=version)
     response = world.client.call(request)
     assert isinstance(response, OffsetFetchResponse)
@@ -53,6 +60,12 @@ def test_without_a_session_no_offset_is_told(tmp_path: Path, version: int, level
     """In the safe profile, a coordinator whose session may have expired tells no offset: another
     one may have newer ones."""
     asked = fetch(tmp_path, profile=SAFE, has_session=False, version=version, level=level)
+    assert (NotCoordinatorForConsumer.code, -1) == asked
+
+
+def test_with_a_new_session_no_offset_is_told(tmp_path: Path) -> None:
+    """The broker does not know yet whether it still coordinates the group."""
+    asked = fetch(tmp_path, profile=SAFE, has_session=True, version=1, sessions=2)
     assert (NotCoordinatorForConsumer.code, -1) == asked
 
 

@@ -1,0 +1,162 @@
+"""After a new ZooKeeper session a broker finds out whether it still leads what it led."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka08.broker.unheard_successors import CHECKS, UnheardSuccessors
+from kafka08.errors import SessionLost
+from kafka08.protocol.leader_and_isr import PartitionStateInfo
+from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
+from kafka08.structs import LeaderAndIsr, TopicPartition
+from tests.broker.world import BROKER_ID, CONTROLLER_EPOCH, World
+
+TP = TopicPartition("t", 0)
+
+
+class Broker:
+    """A broker that leads a partition, whose state ZooKeeper has. `pauses` counts those between
+    two checks; each call of `during` happens in one."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world = World(directory)
+        self.world.lead("t", isr=(1, 2), replicas=(1, 2))
+        self.in_zookeeper(BROKER_ID, 0)
+        self.pauses = 0
+        self.during: list[Callable[[], object]] = []
+        monkeypatch.setattr(self.world.runtime, "sleep", self._sleep)
+
+    def _sleep(self, _seconds: float) -> None:
+        self.pauses += 1
+        assert self.pauses <= 2 * CHECKS, "it asks for ever"
+        if self.during:
+            self.during.pop(0)()
+
+    @property
+    def successors(self) -> UnheardSuccessors:
+        return self.world.context.unheard_successors
+
+    @property
+    def leads(self) -> bool:
+        is_leader: bool = self.world.partition("t").is_leader
+        return is_leader
+
+    def in_zookeeper(self, leader: int, leader_epoch: int) -> None:
+        state = LeaderAndIsr(leader, leader_epoch, (leader,), 7, CONTROLLER_EPOCH)
+        self.world.store.states[TP] = state
+
+    def loses_session(self) -> None:
+        self.world.store.session_id += 1
+
+    def hears(self, *topics: str) -> None:
+        states = [
+            PartitionStateInfo(topic, 0, CONTROLLER_EPOCH, BROKER_ID, 0, [1], 0, [1, 2])
+            for topic in topics
+        ]
+        live = [LiveBroker.plaintext(BROKER_ID, "127.0.0.1", 19091)]
+        request = UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, live)
+        self.world.replica_manager.update_metadata(request)
+
+
+@pytest.fixture
+def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Broker:
+    return Broker(tmp_path, monkeypatch)
+
+
+def test_a_session_that_goes_on_leaves_no_doubt(broker: Broker) -> None:
+    """A healthy broker asks ZooKeeper nothing."""
+    assert not broker.successors.may_exist(TP)
+    assert 0 == broker.pauses
+
+
+def test_the_end_of_the_session_makes_all_doubtful(broker: Broker) -> None:
+    """Already before the broker registers again."""
+    broker.loses_session()
+    assert broker.successors.may_exist(TP)
+
+
+def test_a_successor_in_zookeeper_ends_the_leadership(broker: Broker) -> None:
+    """Without a word of the controller."""
+    broker.in_zookeeper(2, 1)
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert (False, 1) == (broker.leads, broker.pauses)
+
+
+def test_a_successor_that_is_elected_later_ends_it(broker: Broker) -> None:
+    """The controller may be slow: ZooKeeper is asked again."""
+    doubts: list[bool] = []
+    broker.during = [
+        lambda: doubts.append(broker.successors.may_exist(TP)),
+        lambda: broker.in_zookeeper(2, 1),
+    ]
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert ([True], False, 3) == (doubts, broker.leads, broker.pauses)
+
+
+def test_the_word_of_the_controller_ends_the_doubt(broker: Broker) -> None:
+    """That of the partition; an UpdateMetadata of others does not."""
+    broker.during = [lambda: broker.hears("other"), lambda: broker.hears("t")]
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert (True, 2) == (broker.leads, broker.pauses)
+    assert not broker.successors.may_exist(TP)
+
+
+def test_a_controller_that_noticed_nothing_leaves_the_leader(broker: Broker) -> None:
+    """That of 0.8.2.2, if the broker is back before it has looked, never sends anything."""
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert (True, CHECKS) == (broker.leads, broker.pauses)
+    assert not broker.successors.may_exist(TP)
+
+
+def test_a_new_leadership_of_ones_own_waits_for_the_controller(broker: Broker) -> None:
+    """Another broker may have led in between, so that offsets in memory are old."""
+    broker.in_zookeeper(BROKER_ID, 2)
+    broker.during = [*[lambda: None] * (CHECKS + 2), lambda: broker.hears("t")]
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert (True, CHECKS + 3) == (broker.leads, broker.pauses)
+
+
+@pytest.mark.parametrize("error", [SessionLost("no reply"), RuntimeError("a bug")])
+def test_an_error_is_followed_by_another_check(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The greenlet goes on after any exception."""
+    read = broker.world.store.leader_and_isr
+
+    def fail_once(wanted: object) -> object:
+        monkeypatch.setattr(broker.world.store, "leader_and_isr", read)
+        raise error
+
+    monkeypatch.setattr(broker.world.store, "leader_and_isr", fail_once)
+    broker.in_zookeeper(2, 1)
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert (False, 2) == (broker.leads, broker.pauses)
+
+
+def test_a_session_that_begins_during_a_check_is_checked_anew(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All checks of the earlier one count for nothing."""
+    read = broker.world.store.leader_and_isr
+    calls = 0
+
+    def begin_another(wanted: list[TopicPartition]) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == CHECKS:
+            broker.successors.session_begins()
+        return read(wanted)
+
+    monkeypatch.setattr(broker.world.store, "leader_and_isr", begin_another)
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert 2 * CHECKS == broker.pauses
