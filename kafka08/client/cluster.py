@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from math import inf
 from typing import Final, TypeVar
 
 from kafka08.client.metadata import ClusterMetadata, PartitionInfo
@@ -165,11 +166,13 @@ class ClusterClient:
         *,
         passes: Callable[[KafkaError], bool] = is_retriable,
         tries: int = COORDINATOR_TRIES,
+        give_up_at: float = inf,
     ) -> Broker:
         """The group's coordinator; cached until `forget_coordinator`.
 
         Waits for the offsets topic, which the very first call creates; then raises
-        ConsumerCoordinatorNotAvailable. Retries only after an error that `passes`.
+        ConsumerCoordinatorNotAvailable. Retries only after an error that `passes`, and not after
+        `give_up_at` (monotonic seconds): brokers that do not respond take long, each time.
         """
         known = self._coordinators.get(group)
         if known is not None:
@@ -181,6 +184,7 @@ class ClusterClient:
             self._runtime,
             what=f"looking for the coordinator of group {group}",
             passes=passes,
+            give_up_at=give_up_at,
         )
         with self._lock:
             self._coordinators[group] = found
@@ -204,13 +208,14 @@ class ClusterClient:
         policy: RetryPolicy | None = None,
         passes: Callable[[KafkaError], bool] = is_retriable_at_coordinator,
         search_tries: int = COORDINATOR_TRIES,
+        give_up_at: float = inf,
     ) -> R:
         """`ask(connection to the group's coordinator)`. If `ask` raises an error that `passes`, it
         is called again, at a coordinator that is looked up again where needed. `search_tries`: of
-        each of these searches."""
+        each of these searches. Nothing is tried again after `give_up_at` (monotonic seconds)."""
 
         def attempt() -> R:
-            broker = self.coordinator(group, tries=search_tries)
+            broker = self.coordinator(group, tries=search_tries, give_up_at=give_up_at)
             try:
                 with self._noting(broker), self.connection(broker) as connection:
                     return ask(connection)
@@ -224,6 +229,7 @@ class ClusterClient:
             self._runtime,
             what=f"asking the coordinator of group {group}",
             passes=passes,
+            give_up_at=give_up_at,
         )
 
     def connection(self, broker: Broker) -> AbstractContextManager[Connection]:

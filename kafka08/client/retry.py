@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import TypeVar
 
 from kafka08.clock import Clock
@@ -72,13 +73,16 @@ def retry(
     what: str,
     passes: Callable[[KafkaError], bool] = is_retriable,
     before_next: Callable[[KafkaError], None] = lambda _: None,
+    give_up_at: float = inf,
 ) -> T:
     """The result of the first attempt that succeeds; the error of the last one otherwise.
 
     Only an error that `passes` is retried. `before_next` runs before each retry, after the backoff:
-    forget a leader, refresh metadata. An error that it raises counts as that attempt's error.
+    forget a leader, refresh metadata. An error that it raises counts as that attempt's error. No
+    retry begins after `give_up_at` (monotonic seconds).
     """
     failed: KafkaError | None = None
+    backoff_s = policy.backoff_ms / 1000
     for tries_left in range(policy.tries - 1, -1, -1):
         try:
             if failed is not None:
@@ -87,7 +91,9 @@ def retry(
         except KafkaError as error:
             if not passes(error) or tries_left == 0:
                 raise
+            if clock.monotonic() + backoff_s > give_up_at:
+                raise
             logger.info("%s: %s; %d tries left", what, error, tries_left)
             failed = error
-            clock.sleep(policy.backoff_ms / 1000)
+            clock.sleep(backoff_s)
     raise AssertionError("the last try returns or raises")

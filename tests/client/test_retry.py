@@ -57,6 +57,16 @@ def test_the_last_error_is_raised_when_tries_are_used_up() -> None:
     assert clock.slept == [0.1]
 
 
+def test_no_retry_begins_after_the_time_to_give_up() -> None:
+    """The backoff before it counts; one that would begin at that time is made."""
+    clock = MockClock()
+    attempts = Attempts(*[ConnectionFailed()] * 9)
+    with pytest.raises(ConnectionFailed):
+        retry(attempts, RetryPolicy(9, 250), clock, what="x", give_up_at=clock.monotonic() + 0.5)
+    assert 3 == attempts.count
+    assert clock.slept == [0.25, 0.25]
+
+
 def test_an_error_that_does_not_pass_is_raised_at_once() -> None:
     """OffsetOutOfRange will not go away by asking again."""
     attempts = Attempts(OffsetOutOfRange())

@@ -744,3 +744,52 @@ def test_a_wakeup_before_a_call_raises_in_it_before_it_asks_a_broker(
             assert consumer.end_offsets([A]) == {A: MESSAGES}
 
     simulated.run(test)
+
+
+def vanish(simulated: Simulated) -> None:
+    """All brokers' machines are gone without a word."""
+    for broker in simulated.brokers:
+        assert broker.process is not None
+        simulated.hosts.kill(broker.process, silently=True)
+
+
+def test_a_commit_ends_while_no_broker_responds(three_brokers: Simulated) -> None:
+    """A commit_async fails after request.timeout.ms and one round of the brokers: the automatic
+    commits and all others wait behind it. It looked for a coordinator a hundred times, each of them
+    at all three brokers: 50 minutes."""
+    simulated = three_brokers
+    ended: list[KafkaError | None] = []
+
+    def test() -> None:
+        consumer = simulated.consumer(request_timeout_ms=15_000, fetch_max_wait_ms=500)
+        consumer.assign([A])
+        read(consumer)
+        consumer._poller.cluster.forget_coordinator("g")
+        vanish(simulated)
+        consumer.commit_async(callback=lambda _, error: ended.append(error))
+        began = simulated.client.monotonic()
+        while not ended:
+            assert simulated.client.monotonic() - began < 15.0 + 3 * 15.0
+            poll_patiently(consumer)
+        consumer.close(timeout=1.0)
+
+    simulated.run(test)
+    assert [NoBrokersAvailable] == [type(error) for error in ended]
+
+
+def test_a_call_that_timed_out_leaves_no_search_behind(three_brokers: Simulated) -> None:
+    """`committed` that raised RequestTimeout asks for the coordinator once more at most. Its task
+    went on for days, and so did that of each further call."""
+    simulated = three_brokers
+
+    def test() -> None:
+        with simulated.consumer(enable_auto_commit=False) as consumer:
+            consumer.list_topics()
+            vanish(simulated)
+            with pytest.raises(RequestTimeout):
+                consumer.committed(A, timeout=5.0)
+            simulated.client.sleep(60.0)
+            left = simulated.hosts.leftovers(simulated.client.process)
+            assert "task kafka08-query" not in left
+
+    simulated.run(test)

@@ -52,7 +52,9 @@ class BrokerQueries:
             lambda: self._poller.committing().isdisjoint(partitions), give_up_at, "a commit"
         )
         return self._ask(
-            lambda: fetch_committed(self._cluster, self._group, list(partitions), RETRIES),
+            lambda: fetch_committed(
+                self._cluster, self._group, list(partitions), RETRIES, give_up_at=give_up_at
+            ),
             give_up_at - self._runtime.monotonic(),
         )
 

@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final, TypeAlias
 
 from kafka08.client.cluster import COORDINATOR_TRIES, ClusterClient
@@ -66,6 +67,8 @@ class Committer:
     on_refused  called with an error code that concerns the member, and the commit's generation
     on_done     called when a commit has ended
     on_idle     called after each `idle_s` without a commit: an automatic commit may be due
+    timeout_ms  the timeout of a response. The search for the coordinator ends after it too, or at
+                `give_up_at` of the last commit: later commits wait behind it
     """
 
     def __init__(
@@ -170,6 +173,7 @@ class Committer:
     def _send(self, commits: Sequence[Commit]) -> None:
         """Send once, and set the error of each: CommitFailed if the group has started another
         generation."""
+        search_until = self._runtime.monotonic() + self._timeout_ms / 1000
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for commit in commits:
             offsets |= commit.offsets
@@ -195,7 +199,12 @@ class Committer:
                 raise min(errors, key=lambda error: not is_retriable_at_coordinator(error))
 
         try:
-            self._cluster.ask_coordinator(self._group, ask, policy=ONCE)
+            self._cluster.ask_coordinator(
+                self._group,
+                ask,
+                policy=ONCE,
+                give_up_at=commits[-1].give_up_at or search_until,
+            )
         except KafkaError as error:
             if not responded:
                 for commit in commits:
@@ -241,9 +250,10 @@ def fetch_committed(
     partitions: list[TopicPartition],
     policy: RetryPolicy,
     search_tries: int = COORDINATOR_TRIES,
+    give_up_at: float = inf,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """partition → the group's committed offset; None without one. Raises the first error. For
-    `policy` and `search_tries` see ClusterClient.ask_coordinator."""
+    `policy` and what follows it see ClusterClient.ask_coordinator."""
 
     def ask(connection: Connection) -> dict[TopicPartition, OffsetAndMetadata | None]:
         response = connection.send(committed_request(group, partitions, "kafka"))
@@ -262,4 +272,6 @@ def fetch_committed(
                 results[tp] = OffsetAndMetadata(committed.offset, committed.metadata)
         return results
 
-    return cluster.ask_coordinator(group, ask, policy=policy, search_tries=search_tries)
+    return cluster.ask_coordinator(
+        group, ask, policy=policy, search_tries=search_tries, give_up_at=give_up_at
+    )
