@@ -793,3 +793,91 @@ def test_a_call_that_timed_out_leaves_no_search_behind(three_brokers: Simulated)
             assert "task kafka08-query" not in left
 
     simulated.run(test)
+
+
+def test_a_failed_commit_of_assign_is_logged(
+    simulated: Simulated, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As each other automatic commit is."""
+
+    def test() -> None:
+        consumer = simulated.consumer(auto_commit_interval_ms=3_600_000)
+        consumer.assign([A])
+        read(consumer)
+        consumer.poll(0.0)
+        vanish(simulated)
+        consumer.assign([B])
+        for _ in range(90):
+            poll_patiently(consumer)
+        consumer.close(timeout=1.0)
+
+    simulated.run(test)
+    assert "[group g] Automatic commit: " in caplog.text
+
+
+def test_close_reports_commits_without_a_response(
+    three_brokers: Simulated, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`close` calls the callbacks of commits that its timeout has ended, and logs that its own
+    commit failed. They ended without a word."""
+    simulated = three_brokers
+    ended: list[tuple[TopicPartition, KafkaError | None]] = []
+
+    def test() -> None:
+        consumer = simulated.consumer(auto_commit_interval_ms=3_600_000)
+        consumer.assign([A])
+        read(consumer)
+        consumer.poll(0.0)
+        vanish(simulated)
+        for tp in (A, B):
+            consumer.commit_async(
+                {tp: 1}, lambda offsets, error: ended.append((min(offsets), error))
+            )
+        began = simulated.client.monotonic()
+        consumer.close(timeout=3.0)
+        assert simulated.client.monotonic() - began < 6.0
+
+    simulated.run(test)
+    assert [A, B] == [tp for tp, _ in ended]
+    assert None not in [error for _, error in ended]
+    assert "Commit of 1 partitions failed: " in caplog.text
+
+
+def test_close_ends_the_pause_of_a_search(simulated: Simulated) -> None:
+    """A search for positions that failed does not wait for retry.backoff.ms after `close`."""
+
+    def test() -> None:
+        keys = {"retry_backoff_ms": 20_000, "enable_auto_commit": False, "group_id": ""}
+        consumer = simulated.consumer(**keys)
+        simulated.kill_broker()
+        consumer.assign([A])
+        consumer.poll(1.0)
+        consumer.close()
+        simulated.client.sleep(1.0)
+        assert simulated.hosts.leftovers(simulated.client.process) == ["task test"]
+
+    simulated.run(test)
+
+
+def test_on_revoked_is_called_although_a_commit_callback_raises(simulated: Simulated) -> None:
+    """`poll` raises the error of a callback of commit_async, but the partitions that the rebalance
+    has taken away are given up as always. on_revoked was not called for them."""
+    revoked: list[TopicPartition] = []
+
+    def refuse(_: object, error: KafkaError | None) -> None:
+        raise ZeroDivisionError
+
+    def test() -> None:
+        with simulated.consumer(auto_commit_interval_ms=3_600_000) as consumer:
+            consumer.subscribe(["t"], on_revoked=revoked.extend)
+            read(consumer)
+            with simulated.consumer() as other:
+                other.subscribe(["t"])
+                other.poll(0.0)
+                simulated.client.sleep(2.0)
+                consumer.commit_async(callback=refuse)
+                with pytest.raises(ZeroDivisionError):
+                    consumer.poll(1.0)
+                assert [A, B] == revoked
+
+    simulated.run(test)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from math import inf
 from typing import Final, TypeAlias, TypeVar
 
@@ -183,7 +184,7 @@ class Poller:
 
     def assign(self, chosen: Chosen) -> None:
         if self._commits_automatically:
-            self._submit(self._finish(None))
+            self._submit(self._finish(None), self._committed_by_itself)
         self.subscription = chosen
         self.partitions.replace(chosen.partitions)
         self._begin_to_commit()
@@ -328,6 +329,7 @@ class Poller:
             self._member.stop()
             self._committer.stop()
             self._fetchers.stop()
+            self._finder.close()
             self.stream.close()
             if self._member.has_left:
                 self.cluster.close()  # or it would keep looking for a coordinator
@@ -335,7 +337,10 @@ class Poller:
             self.cluster.close()
             self._committer.join(JOIN_S)
             self._fetchers.join(JOIN_S)
-            self._interceptors.close()
+            try:
+                self._end_commits()
+            finally:
+                self._interceptors.close()
 
     def _commit_finally(self, give_up_at: float) -> None:
         if self._may_commit() and self._commits_automatically:
@@ -343,6 +348,13 @@ class Poller:
                 self._offsets(self.partitions.finished()), log_failure, give_up_at=give_up_at
             )
         self.stream.wait_until(lambda: not self._in_flight, give_up_at)
+        self._run_callbacks()
+
+    def _end_commits(self) -> None:
+        """Call the callbacks of the commits that the end of the connections has ended, and of those
+        that still wait for a connection."""
+        closed = Closed("the consumer was closed before the coordinator responded")
+        self._done += [replace(commit, error=closed) for commit in list(self._in_flight)]
         self._run_callbacks()
 
     # ----------------------------------------------------------------------------------- its parts
@@ -368,10 +380,12 @@ class Poller:
     def _give_up(self) -> None:
         given_up = list(self.partitions)
         try:
-            if given_up and self._commits_automatically and not self._member.lost:
-                self._commit_before_rebalance()
-            if given_up and self._on_revoked is not None:
-                self._on_revoked(given_up)
+            try:
+                if given_up and self._commits_automatically and not self._member.lost:
+                    self._commit_before_rebalance()
+            finally:  # also if the callback of an earlier commit has raised
+                if given_up and self._on_revoked is not None:
+                    self._on_revoked(given_up)
         finally:
             self.partitions.replace(())
             if self._member.must_give_up:

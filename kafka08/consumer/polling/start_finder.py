@@ -100,6 +100,7 @@ class StartFinder:
         """The partitions of searches whose results were not taken yet."""
         self._forgotten: set[TopicPartition] = set()
         """Those of them whose results do not count."""
+        self._closed = runtime.event()
 
     def begin(self, wanted: Asked, epoch: int) -> None:
         """Search for those of these that are in no search. Never blocks."""
@@ -136,6 +137,10 @@ class StartFinder:
         self._forgotten -= forgotten
         return found.only(found.asked.keys() - forgotten) if forgotten else found
 
+    def close(self) -> None:
+        """End the pauses after failures. The requests in flight end with their connections."""
+        self._closed.set()
+
     def _spawn(self, call: Callable[[], None]) -> None:
         self._runtime.spawn(call, name="kafka08-positions")
 
@@ -153,7 +158,7 @@ class StartFinder:
 
     def _publish(self, found: Found) -> None:
         if found.failures:
-            self._runtime.sleep(self._backoff_s)
+            self._closed.wait(self._backoff_s)
         self._found.append(found)
         self._on_found()
 
