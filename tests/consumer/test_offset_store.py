@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from kafka08.consumer.offset_store import DualOffsetStore, KafkaOffsetStore, ZooKeeperOffsetStore
+from kafka08.consumer.offset_store import (
+    SEARCH_S,
+    DualOffsetStore,
+    KafkaOffsetStore,
+    ZooKeeperOffsetStore,
+)
 from kafka08.errors import (
     ConsumerCoordinatorNotAvailable,
     NotCoordinatorForConsumer,
@@ -15,10 +20,11 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.protocol.offset_commit import OffsetCommitRequest
+from kafka08.protocol.types import Request, Response
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from tests.consumer.store_cluster import StoreCluster
+from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 
 A, B = TopicPartition("t", 0), TopicPartition("u", 3)
 ID_PATH = paths.consumer_id("g", "g_a")
@@ -209,6 +215,24 @@ def test_an_interrupted_fetch_looks_for_no_coordinator(cluster: StoreCluster) ->
     with pytest.raises(ConsumerCoordinatorNotAvailable):
         store.fetch([A])
     assert len(slept) == 2
+
+
+def test_a_commit_gives_up_the_search_for_the_coordinator(
+    cluster: StoreCluster, kafka: KafkaOffsetStore
+) -> None:
+    """The search of a commit has an end in time. Its hundred tries took 50 minutes with brokers
+    that did not respond, and a member that had to release partitions kept them from the others."""
+    began = cluster.clock.monotonic()
+
+    def respond_late(request: Request) -> Response:
+        cluster.clock.advance(9.0)
+        return cluster.respond(request)
+
+    cluster.coordinator_code = ConsumerCoordinatorNotAvailable.code
+    cluster.network.broker(HOST, PORT, respond_late)
+    with pytest.raises(ConsumerCoordinatorNotAvailable):
+        kafka.commit({A: 1})
+    assert cluster.clock.monotonic() - began < SEARCH_S + 10.0
 
 
 def test_other_errors_of_a_fetch_mean_nothing_committed(
