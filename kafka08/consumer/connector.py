@@ -301,7 +301,7 @@ class ConsumerConnector:
             self._unread.look_last()
         logger.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
         self._fetchers.stop()
-        for stream in self._streams.values():
+        for stream in list(self._streams.values()):
             stream.close()
         if self._rebalancer is not None:
             self._rebalancer.post(Event.STOP)
@@ -356,6 +356,10 @@ class ConsumerConnector:
             self._rebalancer = self._make_rebalancer(subscription)
         self._zk.add_session_listener(self._on_session_event)
         self._rebalancer.start()
+        if self._closing.is_set():  # a shutdown that began meanwhile has not seen all of them
+            for stream in streams.values():
+                stream.close()
+            self._rebalancer.post(Event.STOP)
         if self.config.auto_commit_enable:
             name = f"{self.consumer_id}-autocommit"
             self._runtime.spawn(self._auto_commit, name=name)

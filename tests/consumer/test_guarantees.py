@@ -224,6 +224,38 @@ def test_guarantee_6_shutdown_is_bounded_from_any_state() -> None:
             assert not thread.is_alive()
 
 
+@pytest.mark.parametrize("place", ["streams", "rebalancer"])
+def test_guarantee_6_shutdown_while_the_member_is_made(
+    cluster: PaperCluster, member: MakeMember, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A shutdown during `create_message_streams`, as by a signal handler, ends its streams and its
+    threads, also those that are made after it has looked for them. The rebalancer tried for ever to
+    join the group, and a reader waited without end."""
+    cluster.create_topic("tt", 1)
+    a = member("a", consumer_timeout_ms=5000)
+
+    class Streams(dict[Any, Any]):
+        def update(self, *args: Any, **keys: Any) -> None:
+            a.shutdown()
+            super().update(*args, **keys)
+
+    if place == "streams":
+        a._streams = Streams()
+    else:
+        make = a._make_rebalancer
+
+        def make_late(subscription: Any) -> Any:
+            a.shutdown()
+            return make(subscription)
+
+        monkeypatch.setattr(a, "_make_rebalancer", make_late)
+    [stream] = a.create_message_streams({"tt": 1})["tt"]
+    assert [] == list(stream)
+    assert a._rebalancer is not None
+    assert a._rebalancer.join(10)
+    assert cluster.zk.children_or_empty(paths.consumer_ids("g")) == []
+
+
 @pytest.mark.parametrize("busy", [False, True])
 def test_guarantee_6_shutdown_is_bounded_when_brokers_are_dead(
     cluster: PaperCluster,
