@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 POLL_MS: Final = 100
 """How often a stream without messages checks for a stop."""
 STOP_TIMEOUT_S: Final = 10.0
-"""How long a stop waits for outstanding acknowledgements."""
+"""How long a stop waits for outstanding acknowledgements and commits."""
 
 
 class Mirror:
@@ -128,8 +128,9 @@ class Mirror:
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in threads):
-            logger.warning("the target has not acknowledged everything: that will be copied again")
-            close_all(producers)  # ends the waits of the threads
+            logger.warning("not everything was acknowledged and committed: that is copied again")
+            close_all(producers)  # ends the waits of the threads for the target,
+            connector.shutdown()  # and those for the coordinator of the source
         for thread in threads:
             thread.join()
 
