@@ -218,7 +218,8 @@ class RecordBatch:
             call()
 
     def _log_callback(self) -> None:
-        """In the handler of an error of the user's code, which must not stop the sender."""
+        """In the handler of an error of the user's code, which must not stop the sender. Nor may
+        sys.exit: outside the main thread it ends its thread alone, without a word."""
         logger.exception("Error executing user-provided callback on message for %s", self.tp)
 
     def when_done(self, call: Callable[[], Any]) -> None:

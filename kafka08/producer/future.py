@@ -120,5 +120,5 @@ def _unknown(batch: RecordBatch) -> TimeoutError:
 def _call(callback: Callable[[RecordFuture], Any], future: RecordFuture) -> None:
     try:
         callback(future)
-    except Exception:  # the user's code: it must not stop the sender
+    except (Exception, SystemExit):  # the user's code: it must not stop the sender
         logger.exception("Error executing user-provided callback on %r", future)

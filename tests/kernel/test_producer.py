@@ -289,7 +289,10 @@ def test_threads_put_without_a_lock(kernel: ModuleType) -> None:
 # --------------------------------------------------------------------------------------- callbacks
 
 
-def test_callbacks_get_where_their_record_is(kernel: ModuleType) -> None:
+@pytest.mark.parametrize("raised", [ValueError, SystemExit])
+def test_callbacks_get_where_their_record_is(
+    kernel: ModuleType, raised: type[BaseException]
+) -> None:
     """Offset and timestamp of the callback's record, in a tuple of the given class; an error goes
     to `on_error`, and the next one is called."""
     where = named("where", ("topic", "partition", "offset", "timestamp"))
@@ -299,7 +302,7 @@ def test_callbacks_get_where_their_record_is(kernel: ModuleType) -> None:
         calls.append(arguments)
 
     def failing(*arguments: Any) -> None:
-        raise ValueError("the user's")
+        raise raised("the user's")
 
     given = [called, None, failing, called]
     kernel.run_callbacks(

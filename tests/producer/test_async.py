@@ -63,16 +63,17 @@ class AskedClock(MockClock):
 
 
 class Hooks(CallbackHandler):
-    """Records every stage. `fail` is the stage that raises."""
+    """Records every stage. `fail` is the stage that raises an `error`."""
 
-    def __init__(self, fail: str = "") -> None:
+    def __init__(self, fail: str = "", error: type[BaseException] = RuntimeError) -> None:
         self.log: list[tuple[Any, ...]] = []
         self.fail = fail
+        self.error = error
 
     def note(self, stage: str, *details: Any) -> None:
         self.log.append((stage, *details))
         if stage == self.fail:
-            raise RuntimeError(stage)
+            raise self.error(stage)
 
     def before_enqueue(self, message: KeyedMessage) -> KeyedMessage:
         self.note("before_enqueue", message.message)
@@ -408,6 +409,18 @@ def test_a_hook_that_fails_costs_no_message(stage: str) -> None:
         else:
             producer.send(KeyedMessage("t", "a"))
     assert handler.batches[0][0] == "A"
+
+
+def test_a_hook_that_exits_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """sys.exit in a hook is logged. It ended the thread of the queue without a word: `send` waited
+    for ever when that was full, and `close` lost what was in it."""
+    handler, hooks = Recorder(), Hooks("after_sending", SystemExit)
+    with async_producer(handler, hooks, batch_num_messages=1) as producer:
+        producer.send(KeyedMessage("t", "a"))
+        until(lambda: any(stage == "after_sending" for stage, *_ in hooks.log))
+        producer.send(KeyedMessage("t", "b"))
+    assert ["A", "MORE", "B", "MORE"] == handler.sent
+    assert 2 == caplog.text.count("Error executing the callback handler's after_sending")
 
 
 def test_other_objects_are_refused() -> None:

@@ -3,6 +3,7 @@ reports."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -122,6 +123,30 @@ def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
     assert done[-1] == RecordMetadata("u", 0, 4)
     assert futures[4].done()
     assert futures[4].exception() is None
+
+
+def test_a_callback_that_exits_ends_nothing(
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """sys.exit in a callback is logged, and the other records have their results. It ended the
+    sender's thread without a word: flush waited for ever, and close lost what was not sent."""
+    seen: list[int] = []
+
+    def leave(*_: object) -> None:
+        sys.exit(1)
+
+    with producer_on(cluster, linger_ms=10) as producer:
+        futures = [producer.send(ProducerRecord("u", b"a"), leave)]
+        futures[0].add_done_callback(leave)
+        futures += [
+            producer.send(ProducerRecord("u", b"b"), lambda *_, n=n: seen.append(n))
+            for n in range(3)
+        ]
+        producer.flush(SECONDS)
+        futures.append(producer.send(ProducerRecord("u", b"c")))
+        assert [0, 1, 2, 3, 4] == [future.result(SECONDS).offset for future in futures]
+    assert [0, 1, 2] == seen
+    assert 2 == caplog.text.count("Error executing user-provided callback")
 
 
 def test_acks_0_has_no_offset(cluster: TcpCluster) -> None:
