@@ -241,9 +241,8 @@ class Term:
         if not names:
             return
         changed = self._requests.isr_changes(names)
-        self._changes.isrs_changed(
-            self._leadership.read_states(changed & self.context.leadership.keys())
-        )
+        known = sorted(changed & self.context.leadership.keys())
+        self._changes.isrs_changed(self._leadership.read_states(known))
         self._requests.remove_isr_changes(names)
 
     def elections_changed(self) -> None:

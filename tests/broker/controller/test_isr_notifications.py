@@ -3,12 +3,16 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from kafka08.levels import Level
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
+from kafka08.zk.operations import Get, Operation
 from tests.broker.controller.conftest import Cluster
 from tests.broker.scripted_broker import ScriptedBroker
 from tests.waiting import until
@@ -60,6 +64,32 @@ def test_all_brokers_hear_of_an_isr_that_a_leader_changed(
     cluster.store.notify_of_isr_changes([TP])
     for broker in brokers:
         until(lambda b=broker: [1, 2] == isrs_told(b)[-1], "the ISR")  # type: ignore[misc]
+
+
+def test_states_are_read_in_the_order_of_partitions(
+    cluster: Cluster, brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The states that notifications name are read in one order, whatever the hashes of topics in
+    this process are: otherwise the seed of a simulated run would not mean one run."""
+    controller = cluster.active_controller(1, **PINNED)
+    many = [TopicPartition("many", number) for number in range(20)]
+    cluster.create_topic("many", {tp.partition: (1, 2) for tp in many})
+    for tp in many:
+        cluster.wait_for_state(*tp, 1, (1, 2))
+    zk = cluster.zk_of(controller)
+    pipeline = zk.pipeline
+    read: list[str] = []
+
+    def noting(operations: Iterable[Operation], **options: Any) -> list[Any]:
+        wanted = list(operations)
+        read.extend(one.path for one in wanted if isinstance(one, Get))
+        return pipeline(wanted, **options)
+
+    monkeypatch.setattr(zk, "pipeline", noting)
+    cluster.store.notify_of_isr_changes(many)
+    until(lambda: are_removed(cluster), "the notification to be removed")
+    states = [paths.partition_state(*tp) for tp in many]
+    assert states == [path for path in read if path in states]
 
 
 def test_a_new_controller_removes_old_notifications(
