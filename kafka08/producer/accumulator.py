@@ -121,7 +121,8 @@ class RecordAccumulator:
         """The magic of new queues, whose leaders may not be connected yet: that of the last broker
         which was asked for metadata."""
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._incomplete: set[RecordBatch] = set()
+        self._incomplete: dict[RecordBatch, None] = {}
+        """In the order in which they were opened."""
         self._waiting: deque[object] = deque()
         """A token of each thread that waits for memory, in order: small records must not keep a
         large one from ever getting its memory."""
@@ -240,7 +241,7 @@ class RecordAccumulator:
 
     def _enqueue(self, queue: PartitionQueue, batch: RecordBatch) -> None:
         queue.enqueue(batch)
-        self._incomplete.add(batch)
+        self._incomplete[batch] = None
 
     def _must_wake(self, queue: PartitionQueue) -> bool:
         """Whether the sender is waiting and does not know that this queue is ready. It knows from
@@ -375,7 +376,8 @@ class RecordAccumulator:
         with self.lock:
             if were_in_flight:
                 self._queues[done[0].tp].in_flight -= 1
-            self._incomplete.difference_update(done)
+            for batch in done:
+                self._incomplete.pop(batch, None)
             self._free += sum([batch.reserved for batch in done])
             if self._waiting:
                 self._freed.notify_all()
@@ -413,7 +415,8 @@ class RecordAccumulator:
     # ------------------------------------------------------------------------------ its ends
 
     def begin_flush(self) -> list[RecordBatch]:
-        """End lingering from now on; returns the batches for `end_flush` to wait for."""
+        """End lingering from now on; returns the batches to wait for before `end_flush`, in the
+        order in which they were opened."""
         with self.lock:
             self._flushing += 1
             return list(self._incomplete)
@@ -433,12 +436,13 @@ class RecordAccumulator:
             self._freed.notify_all()
 
     def take_all(self) -> list[RecordBatch]:
-        """Remove every incomplete batch, also those in flight: the producer gives up."""
+        """Empty the queues: the producer gives up. Returns every incomplete batch, also those in
+        flight, by partition and in the order in which they were opened."""
         with self.lock:
             for queue in self._queues.values():
                 queue.close_open()
                 queue.batches.clear()
-            return sorted(self._incomplete, key=lambda batch: (batch.tp, batch.created))
+            return sorted(self._incomplete, key=lambda batch: batch.tp)
 
 
 def may_travel_with(

@@ -10,8 +10,9 @@ import pytest
 from kafka08.errors import BufferExhausted, RequestTimeout
 from kafka08.producer import ProducerRecord
 from kafka08.producer.accumulator import RecordAccumulator
-from kafka08.runtime.threads import THREADS
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import TopicPartition
+from tests.mock_clock import MockClock
 from tests.producer.producers import SECONDS, T0, U0, producer_on, values
 from tests.producer.tcp_cluster import TcpCluster
 from tests.waiting import until
@@ -86,6 +87,28 @@ def test_memory_goes_to_those_who_wait_longest(cluster: TcpCluster) -> None:
     small.join(SECONDS)
     assert not small.is_alive()
     assert accumulator.free_bytes == 0
+
+
+def test_batches_of_one_moment_keep_their_order() -> None:
+    """Batches that were opened at the same tick of the clock are waited for, and returned when the
+    producer gives up, in the order of their records. They were in the order of their addresses."""
+    accumulator = RecordAccumulator(
+        batch_size=100,
+        buffer_memory=10_000,
+        linger_s=0.0,
+        codec=0,
+        ordered=False,
+        on_batch=lambda: None,
+        runtime=ThreadRuntime(clock=MockClock()),
+    )
+    opened = []
+    for number in range(60):
+        with accumulator.lock:
+            queue = accumulator.queue((U0, T0)[number % 2])
+            queue.close_open()
+        opened.append(accumulator.append(queue, None, b"x", 27, None, -1, 0.0).owner)
+    assert accumulator.begin_flush() == opened
+    assert accumulator.take_all() == opened[1::2] + opened[::2]
 
 
 @pytest.mark.parametrize("many", [False, True])
