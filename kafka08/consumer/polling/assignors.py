@@ -15,8 +15,6 @@ from itertools import cycle
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.protocol.consumer_protocol import Assignment, Subscription
-from kafka08.protocol.types import Buffer
 from kafka08.structs import TopicPartition
 
 Shares: TypeAlias = dict[str, list[TopicPartition]]
@@ -148,18 +146,3 @@ def partition_counts(
 def java_sorted(texts: Iterable[str]) -> list[str]:
     """Sorts in the order of Java's String.compareTo: by UTF-16 code units."""
     return sorted(texts, key=lambda text: text.encode("utf-16-be", "surrogatepass"))
-
-
-def to_subscription(found: Subscription) -> MemberSubscription:
-    """A member's subscription, from its decoded form."""
-    return MemberSubscription(tuple(found.topics), _as_bytes(found.user_data))
-
-
-def to_assignment(found: Assignment) -> MemberAssignment:
-    partitions = [TopicPartition(one.topic, number) for one in found.topics
-                  for number in one.partitions]  # fmt: skip
-    return MemberAssignment(partitions, _as_bytes(found.user_data))
-
-
-def _as_bytes(data: Buffer | None) -> bytes | None:
-    return None if data is None else bytes(data)

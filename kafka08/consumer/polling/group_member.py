@@ -18,14 +18,13 @@ from kafka08.client.cluster import LOST_COORDINATOR, ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import RetryPolicy, is_retriable
 from kafka08.consumer.outage import Outage
-from kafka08.consumer.polling.assignors import (
-    Assignor,
-    KeepsAssignment,
-    MemberAssignment,
-    MemberSubscription,
-    to_assignment,
-    to_subscription,
+from kafka08.consumer.polling.assignor_bytes import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignments,
+    encode_subscription,
 )
+from kafka08.consumer.polling.assignors import Assignor, KeepsAssignment, MemberAssignment
 from kafka08.consumer.polling.membership import (
     Action,
     Assign,
@@ -49,8 +48,6 @@ from kafka08.errors import (
 )
 from kafka08.listing import some_of
 from kafka08.network.connection import Connection
-from kafka08.protocol import consumer_protocol
-from kafka08.protocol.consumer_protocol import assigned_topics
 from kafka08.protocol.heartbeat import HeartbeatResponse
 from kafka08.protocol.join_group import (
     JoinGroupMember,
@@ -208,11 +205,8 @@ class GroupMember:
             new = self._membership.take_assignment()
         if new is None:
             return None
-        found = MemberAssignment()
         try:
-            if len(new.data):
-                decoded = consumer_protocol.decode(consumer_protocol.Assignment, new.data)
-                found = to_assignment(decoded)
+            found = decode_assignment(new.data)
             assignor: object = self._assignors.get(new.protocol)
             if isinstance(assignor, KeepsAssignment):
                 self._call(new.protocol, partial(assignor.on_assignment, found))
@@ -440,15 +434,10 @@ class GroupMember:
 
     def _assign(self, protocol: str, members: Sequence[JoinGroupMember]) -> None:
         assignor = self._assignors[protocol]
-        subscriptions = {
-            member.member_id: to_subscription(
-                consumer_protocol.decode(consumer_protocol.Subscription, member.metadata)
-            )
-            for member in members
-        }
+        subscriptions = {one.member_id: decode_subscription(one.metadata) for one in members}
         topics = {topic for one in subscriptions.values() for topic in one.topics}
         cluster = self._cluster.refresh(topics) if topics else self._cluster.metadata
-        shares = self._call(protocol, partial(encode_shares, assignor, cluster, subscriptions))
+        shares = self._call(protocol, partial(encode_assignments, assignor, cluster, subscriptions))
         counts = {
             topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
             for topic in topics
@@ -531,27 +520,3 @@ def deserves_warning(outage: Outage, now: float) -> bool:
     return now - outage.since >= CREATION_S or not isinstance(
         outage.error, ConsumerCoordinatorNotAvailable
     )
-
-
-def encode_subscription(assignor: Assignor, topics: Sequence[str]) -> bytes:
-    said = assignor.subscription(topics)
-    return consumer_protocol.encode(
-        consumer_protocol.Subscription(list(said.topics), said.user_data)
-    )
-
-
-def encode_shares(
-    assignor: Assignor,
-    cluster: ClusterMetadata,
-    subscriptions: Mapping[str, MemberSubscription],
-) -> dict[str, bytes]:
-    """member id → its encoded assignment."""
-    given = assignor.assign(cluster, subscriptions)
-    return {
-        member: encode_assignment(given.get(member, MemberAssignment())) for member in subscriptions
-    }
-
-
-def encode_assignment(assignment: MemberAssignment) -> bytes:
-    topics = assigned_topics(assignment.partitions)
-    return consumer_protocol.encode(consumer_protocol.Assignment(topics, assignment.user_data))
