@@ -4,7 +4,7 @@ Start with `kafka_consumer`, which a program uses, and `poller`, which does the 
 program's thread. `group_member` keeps the member in its group in a background thread, by the state
 machine `membership`; `committer` sends commits, `start_finder` finds positions, `partitions` and
 `polled_stream` have the fetched sets and positions. The fetchers are those of kafka08.consumer.
-`membership`, `assignors`, `sticky` and `subscription` are pure.
+`membership`, `watched_topics`, `assignors`, `sticky` and `subscription` are pure.
 """
 
 from __future__ import annotations

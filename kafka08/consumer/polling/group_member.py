@@ -9,9 +9,8 @@ ConsumerCoordinator (org.apache.kafka.clients.consumer.internals) 0.10.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from math import inf
 from typing import Final, TypeVar
 
 from kafka08.client.cluster import LOST_COORDINATOR, ClusterClient
@@ -37,6 +36,7 @@ from kafka08.consumer.polling.membership import (
     Wait,
 )
 from kafka08.consumer.polling.subscription import Pattern, Topics
+from kafka08.consumer.polling.watched_topics import MISSING_CHECK_S, WatchedTopics
 from kafka08.errors import (
     Closed,
     ConsumerCoordinatorNotAvailable,
@@ -70,9 +70,6 @@ JOIN_MARGIN_MS: Final = 5000
 BUG_PAUSE_S: Final = 1.0
 REFRESH_MIN_S: Final = 0.1
 """Minimum time between two metadata requests, if metadata.max.age.ms is less."""
-MISSING_CHECK_S: Final = 1.0
-"""How often the leader of a group looks for subscribed topics that do not exist yet, and how long a
-topic must have been gone before it is given up: a broker that has just started knows none."""
 CREATION_S: Final = 5.0
 """How long a coordinator may be missing without a warning: the first search for one creates the
 offsets topic."""
@@ -114,13 +111,9 @@ class GroupMember:
         self._connection: Connection | None = None
         """The connection of the request in flight."""
         self._seen: object = None
-        self._counts: Mapping[str, int] | None = None
-        """topic → partition count that the assignment was computed from, if this member leads."""
+        self._watched = WatchedTopics()
         self._missing: set[str] = set()
-        """Those of these topics that have no partitions."""
-        self._joined_topics: Sequence[str] = ()
-        self._shrunk_since = inf
-        """Since when a topic has fewer partitions than in these counts."""
+        """The topics that were logged as missing."""
         self._noticed: ClusterMetadata | None = None
         """The metadata that `notice_metadata` saw last."""
         self._is_logged = False
@@ -224,21 +217,11 @@ class GroupMember:
         self._on_change()
 
     def metadata_changed(self) -> None:
-        """The watcher has new metadata. Rejoin if the subscribed topics have changed or, at the
-        leader, if a topic has another number of partitions than the assignment was computed
-        from."""
+        """The watcher has new metadata: rejoin if that calls for another assignment."""
         metadata, now = self._cluster.metadata, self._runtime.monotonic()
         topics = self._topics(metadata)
         with self._condition:
-            changes = self._changes(metadata)
-            self._shrunk_since = (
-                min(self._shrunk_since, now) if min(changes, default=0) < 0 else inf
-            )
-            if not (
-                topics != self._joined_topics
-                or max(changes, default=0) > 0
-                or now - self._shrunk_since >= MISSING_CHECK_S
-            ):
+            if not self._watched.have_changed(topics, metadata, now):
                 return
             self._membership.rejoin()
         self._on_change()
@@ -251,17 +234,8 @@ class GroupMember:
             return
         self._noticed = metadata
         with self._condition:
-            if min(self._changes(metadata), default=0) < 0:
-                self._shrunk_since = min(self._shrunk_since, self._runtime.monotonic())
+            if self._watched.note_shrinking(metadata, self._runtime.monotonic()):
                 self._condition.notify_all()
-
-    def _changes(self, metadata: ClusterMetadata) -> list[int]:
-        """How many partitions each topic has more than in the counts of the assignment."""
-        return [
-            len(metadata.topics[topic].partitions) - count
-            for topic, count in (self._counts or {}).items()
-            if topic in metadata.topics
-        ]
 
     def stop(self) -> None:
         """Leave the group and end the threads. Does not wait for that."""
@@ -312,7 +286,7 @@ class GroupMember:
                 if isinstance(wanted, Pattern):
                     self._cluster.refresh()
                 elif wanted is not None:
-                    self._cluster.refresh(wanted.names | (self._counts or {}).keys())
+                    self._cluster.refresh(wanted.names | self._watched.counts.keys())
                 self.metadata_changed()
             except KafkaError as error:
                 logger.info("[group %s] Cannot refresh metadata: %s", self._membership.group, error)
@@ -324,13 +298,9 @@ class GroupMember:
         """Wait for metadata.max.age.ms; less at the leader while a subscribed topic is missing, or
         seems to be gone. It may be created at any time, even by the request for it. False when the
         member stops."""
-
-        def is_missing() -> bool:
-            return self._shrunk_since < inf or 0 in (self._counts or {}).values()
-
         with self._condition:
             hurries = self._condition.wait_for(
-                lambda: self._stopping or is_missing(), self._max_age_s
+                lambda: self._stopping or self._watched.misses_some(), self._max_age_s
             )
         pause_s = min(self._max_age_s, MISSING_CHECK_S) if hurries else 0.0
         return not self._stopped.wait(pause_s)
@@ -397,9 +367,7 @@ class GroupMember:
             if self._wanted() != wanted:
                 return  # another subscription while an assignor or a broker took its time
             request = self._membership.join_request(protocols)
-            self._joined_topics = topics
-            self._counts = None
-            self._shrunk_since = inf
+            self._watched.begin(topics)
 
         def ask(connection: Connection) -> Response:
             request.version = connection.versions.highest(JoinGroupRequest, 0, 1)
@@ -444,8 +412,7 @@ class GroupMember:
         }
         self._log_missing([topic for topic, count in counts.items() if not count])
         with self._condition:
-            self._counts = counts
-            self._shrunk_since = inf
+            self._watched.count(counts)
             self._membership.assigned(shares)
             self._condition.notify_all()
 
