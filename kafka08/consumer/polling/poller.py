@@ -15,9 +15,7 @@ for the user's thread, that thread returns to `_maintain`, which in this order
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from math import inf
 from typing import Final, TypeAlias, TypeVar
 
@@ -30,13 +28,14 @@ from kafka08.consumer.fetcher import response_bytes_max
 from kafka08.consumer.fetcher_manager import FetcherManager
 from kafka08.consumer.owned_partition import OwnedPartition
 from kafka08.consumer.polling.assignors import Assignor
-from kafka08.consumer.polling.committer import Commit, CommitCallback, Committer, Offsets, fenced
+from kafka08.consumer.polling.committer import CommitCallback, Offsets
 from kafka08.consumer.polling.deserializers import Deserializer
 from kafka08.consumer.polling.group_member import GroupMember
 from kafka08.consumer.polling.interceptors import Interceptors
 from kafka08.consumer.polling.kafka_consumer_config import EARLIEST, LATEST, KafkaConsumerConfig
 from kafka08.consumer.polling.membership import NO_GENERATION, Membership, Timeouts
 from kafka08.consumer.polling.partitions import Partitions, Start
+from kafka08.consumer.polling.pending_commits import PendingCommits, log_failure, offsets_of
 from kafka08.consumer.polling.polled_stream import PolledStream
 from kafka08.consumer.polling.search_outages import SearchOutages
 from kafka08.consumer.polling.start_finder import StartFinder, no_offset
@@ -51,7 +50,7 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connection
 from kafka08.runtime import ClientRuntime
-from kafka08.structs import Broker, OffsetAndMetadata, TopicPartition
+from kafka08.structs import Broker, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -135,14 +134,14 @@ class Poller:
             metadata_max_age_ms=config.metadata_max_age_ms,
             runtime=runtime,
         )
-        self._committer = Committer(
+        self._commits = PendingCommits(
             self.cluster,
-            config.group_id,
+            config,
+            interceptors,
+            generation=lambda: self._member.generation,
+            is_accepted=self._may_commit,
             on_refused=self._member.refused_commit,
-            on_done=self._committed,
-            on_idle=self.stream.call,
-            idle_s=max(0.001, config.auto_commit_interval_ms / 1000),
-            backoff_s=self._backoff_s,
+            on_change=self.stream.call,
             timeout_ms=self._ask_timeout_ms,
             runtime=runtime,
         )
@@ -154,13 +153,6 @@ class Poller:
             backoff_s=self._backoff_s,
             runtime=runtime,
         )
-        self._done: deque[Commit] = deque()
-        """Commits whose callbacks have not been called yet."""
-        self._in_flight: deque[Commit] = deque()
-        """Commits that were submitted and have not ended, the oldest first."""
-        self._commits_automatically = config.enable_auto_commit and bool(config.group_id)
-        self._commit_at = inf
-        self._commit_fails = False
         self._searches = SearchOutages()
         self._began_at = inf
         """When a call first asked the brokers for something."""
@@ -180,14 +172,14 @@ class Poller:
         if wanted != self.subscription:
             self.subscription = wanted
             self._member.subscribe()
-        self._begin_to_commit()
+        self._commits.begin_interval()
 
     def assign(self, chosen: Chosen) -> None:
-        if self._commits_automatically:
-            self._submit(self._finish(None), self._committed_by_itself)
+        if self._commits.is_automatic:
+            self._commits.submit_automatic(self._finish(None))
         self.subscription = chosen
         self.partitions.replace(chosen.partitions)
-        self._begin_to_commit()
+        self._commits.begin_interval()
 
     def unsubscribe(self) -> None:
         if isinstance(self.subscription, Topics | Pattern):
@@ -290,28 +282,28 @@ class Poller:
 
     def _commit(self, offsets: Offsets | None, timeout_s: float) -> None:
         offsets = self._finish(offsets)
-        self._run_callbacks()
+        self._commits.run_callbacks()
         if not offsets:
             return
         give_up_at = self._runtime.monotonic() + timeout_s
-        commit = self._submit(offsets, give_up_at=give_up_at)
+        commit = self._commits.submit(offsets, give_up_at=give_up_at)
         self.wait_until(lambda: commit.is_done, give_up_at + self._backoff_s, "the commit")
-        self._run_callbacks()
+        self._commits.run_callbacks()
         if commit.error is not None:
             raise commit.error
 
     def commit_async(self, offsets: Offsets | None, callback: CommitCallback | None) -> None:
-        self._submit(self._finish(offsets), callback or log_failure)
+        self._commits.submit(self._finish(offsets), callback or log_failure)
 
     def committing(self) -> set[TopicPartition]:
         """The partitions of commits that have not ended."""
-        return {tp for commit in list(self._in_flight) for tp in commit.offsets}
+        return self._commits.partitions()
 
     def _finish(self, offsets: Offsets | None) -> Offsets:
         """The offsets to commit, all positions if None; the messages before them are finished."""
         if offsets is None:
             self.stream.finish()
-            return self._offsets(self.partitions.positions())
+            return offsets_of(self.partitions.positions())
         self.stream.finish_before({tp: one.offset for tp, one in offsets.items()})
         return offsets
 
@@ -327,7 +319,7 @@ class Poller:
         finally:
             self.is_closed = True
             self._member.stop()
-            self._committer.stop()
+            self._commits.stop()
             self._fetchers.stop()
             self._finder.close()
             self.stream.close()
@@ -335,27 +327,19 @@ class Poller:
                 self.cluster.close()  # or it would keep looking for a coordinator
             self._member.join(max(0.0, give_up_at - self._runtime.monotonic()))
             self.cluster.close()
-            self._committer.join(JOIN_S)
+            self._commits.join(JOIN_S)
             self._fetchers.join(JOIN_S)
             try:
-                self._end_commits()
+                self._commits.end_all()
             finally:
                 self._interceptors.close()
 
     def _commit_finally(self, give_up_at: float) -> None:
-        if self._may_commit() and self._commits_automatically:
-            self._submit(
-                self._offsets(self.partitions.finished()), log_failure, give_up_at=give_up_at
-            )
-        self.stream.wait_until(lambda: not self._in_flight, give_up_at)
-        self._run_callbacks()
-
-    def _end_commits(self) -> None:
-        """Call the callbacks of the commits that the end of the connections has ended, and of those
-        that still wait for a connection."""
-        closed = Closed("the consumer was closed before the coordinator responded")
-        self._done += [replace(commit, error=closed) for commit in list(self._in_flight)]
-        self._run_callbacks()
+        if self._may_commit() and self._commits.is_automatic:
+            offsets = offsets_of(self.partitions.finished())
+            self._commits.submit(offsets, log_failure, give_up_at=give_up_at)
+        self.stream.wait_until(lambda: not self._commits.are_in_flight, give_up_at)
+        self._commits.run_callbacks()
 
     # ----------------------------------------------------------------------------------- its parts
 
@@ -363,7 +347,7 @@ class Poller:
         self.stream.is_called = False
         self._check_open()
         self.raise_woken()
-        self._run_callbacks()
+        self._commits.run_callbacks()
         if not isinstance(self.subscription, Chosen):
             self._member.notice_metadata()
             fault = self._member.take_fault()
@@ -374,14 +358,14 @@ class Poller:
             assignment = self._member.take_assignment()
             if assignment is not None:
                 self._take_up(assignment.partitions)
-        self._commit_if_due()
+        self._commits.commit_if_due(self.partitions.positions)
         self._find_positions()
 
     def _give_up(self) -> None:
         given_up = list(self.partitions)
         try:
             try:
-                if given_up and self._commits_automatically and not self._member.lost:
+                if given_up and self._commits.is_automatic and not self._member.lost:
                     self._commit_before_rebalance()
             finally:  # also if the callback of an earlier commit has raised
                 if given_up and self._on_revoked is not None:
@@ -401,7 +385,7 @@ class Poller:
 
     def _take_up(self, partitions: list[TopicPartition]) -> None:
         self.partitions.replace(partitions)
-        self._begin_to_commit()
+        self._commits.begin_interval()
         if self._on_assigned is not None:
             self._on_assigned(list(partitions))
 
@@ -440,7 +424,7 @@ class Poller:
         """The partitions without a position, except those to be read from their committed offset
         while a commit of it is in flight: the search could overtake the commit."""
         missing = self.partitions.missing()
-        if not missing or not self._in_flight:
+        if not missing or not self._commits.are_in_flight:
             return missing
         committing = self.committing()
         return {
@@ -471,64 +455,11 @@ class Poller:
             )
         return None
 
-    def _begin_to_commit(self) -> None:
-        if self._commits_automatically:
-            self._commit_at = (
-                self._runtime.monotonic() + self._config.auto_commit_interval_ms / 1000
-            )
-            self._committer.start()
-
-    def _commit_if_due(self) -> None:
-        if self._runtime.monotonic() < self._commit_at or self._in_flight:
-            return
-        self._begin_to_commit()
-        if self._may_commit():
-            self._submit(self._offsets(self.partitions.positions()), self._committed_by_itself)
-
-    def _committed_by_itself(self, _: Offsets, error: KafkaError | None) -> None:
-        """Log the first of successive failures as a warning; the next interval retries."""
-        if error is not None:
-            level = logging.INFO if self._commit_fails else logging.WARNING
-            logger.log(level, "[group %s] Automatic commit: %s", self._config.group_id, error)
-        self._commit_fails = error is not None
-
     def _may_commit(self) -> bool:
         """Whether the group accepts a commit of this member, as far as is known here."""
         if isinstance(self.subscription, Topics | Pattern):
             return self._member.generation.id != NO_GENERATION
         return True
-
-    def _submit(
-        self, offsets: Offsets, callback: CommitCallback | None = None, give_up_at: float = 0.0
-    ) -> Commit:
-        commit = Commit(offsets, self._member.generation, callback, give_up_at)
-        if not offsets:
-            commit.is_done = True
-            self._done.append(commit)
-        elif not self._may_commit():
-            commit.is_done, commit.error = True, fenced(self._config.group_id)
-            self._done.append(commit)
-        else:
-            self._in_flight.append(commit)
-            self._committer.submit(commit)
-        return commit
-
-    def _committed(self, commit: Commit) -> None:
-        """The oldest commit has ended. Runs in the committer's thread."""
-        self._done.append(commit)
-        self._in_flight.popleft()
-        self.stream.call()
-
-    def _run_callbacks(self) -> None:
-        while self._done:
-            commit = self._done.popleft()
-            if commit.error is None and commit.offsets:
-                self._interceptors.on_commit(commit.offsets)
-            if commit.callback is not None:
-                commit.callback(commit.offsets, commit.error)
-
-    def _offsets(self, positions: Mapping[TopicPartition, int]) -> Offsets:
-        return {tp: OffsetAndMetadata(offset) for tp, offset in positions.items()}
 
     @property
     def fetch_metrics(self) -> FetchMetrics:
@@ -580,12 +511,6 @@ def fetch_failed(owned: OwnedPartition, now: float) -> FetchFailed:
     )
     error.__cause__ = owned.outage.error
     return error
-
-
-def log_failure(offsets: Offsets, error: KafkaError | None) -> None:
-    """The callback of commits that have none."""
-    if error is not None:
-        logger.warning("Commit of %d partitions failed: %s", len(offsets), error)
 
 
 def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition]) -> None:
