@@ -28,9 +28,9 @@ from kafka08.consumer.polling.committer import CommitCallback, Offsets
 from kafka08.consumer.polling.deserializers import Deserializer
 from kafka08.consumer.polling.interceptors import ConsumerInterceptor, Interceptors
 from kafka08.consumer.polling.kafka_consumer_config import KafkaConsumerConfig, check_assignors
-from kafka08.consumer.polling.partitions import Start
+from kafka08.consumer.polling.partitions import Partitions, Start
 from kafka08.consumer.polling.polled_stream import Message
-from kafka08.consumer.polling.poller import Poller, RebalanceCallback, check_partitions
+from kafka08.consumer.polling.poller import Poller, RebalanceCallback
 from kafka08.consumer.polling.subscription import (
     Chosen,
     Pattern,
@@ -441,6 +441,15 @@ class KafkaConsumer(Closeable):
     def _check_group(self) -> None:
         if not self.config.group_id:
             raise ConfigError("group.id: needed to commit, and to read committed offsets")
+
+
+def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition]) -> None:
+    """ValueError if one of them is not assigned, TypeError if it is something else."""
+    for tp in wanted:
+        if not isinstance(tp, tuple):
+            raise TypeError(f"{tp!r} is not a TopicPartition: pass partitions one by one")
+        if tp not in partitions:
+            raise ValueError(f"{tp} is not assigned to this consumer")
 
 
 def as_offsets(offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None) -> Offsets | None:

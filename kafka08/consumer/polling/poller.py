@@ -513,15 +513,6 @@ def fetch_failed(owned: OwnedPartition, now: float) -> FetchFailed:
     return error
 
 
-def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition]) -> None:
-    """ValueError if one of them is not assigned, TypeError if it is something else."""
-    for tp in wanted:
-        if not isinstance(tp, tuple):
-            raise TypeError(f"{tp!r} is not a TopicPartition: pass partitions one by one")
-        if tp not in partitions:
-            raise ValueError(f"{tp} is not assigned to this consumer")
-
-
 def fetch_settings(config: KafkaConsumerConfig) -> FetchSettings:
     """The settings of its fetchers."""
     return FetchSettings(
