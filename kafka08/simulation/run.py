@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final, get_args
 
@@ -263,47 +264,26 @@ class Run:
         self._start_clients()
 
     def _start_clients(self) -> None:
-        plan = self.plan
-        for number in range(plan.new_producers):
-            runtime = self.hosts.client(f"new-producer-{number}")
-            self.observed.writers += 1
-            runtime.spawn(
-                lambda runtime=runtime: new_producer(
-                    runtime,
-                    self.target,
-                    self.observed,
-                    retries=plan.retries,
-                    in_flight=plan.in_flight,
-                    pause=plan.pause_seconds,
-                ),
-                name="main",
-            )
-        for number in range(plan.old_producers):
-            runtime = self.hosts.client(f"old-producer-{number}")
-            self.observed.writers += 1
-            runtime.spawn(
-                lambda runtime=runtime: old_producer(
-                    runtime, self.target, self.observed, pause=plan.pause_seconds
-                ),
-                name="main",
-            )
-        for number in range(plan.async_producers):
-            runtime = self.hosts.client(f"async-producer-{number}")
-            self.observed.writers += 1
-            runtime.spawn(
-                lambda runtime=runtime: async_producer(
-                    runtime, self.target, self.observed, pause=plan.pause_seconds
-                ),
-                name="main",
-            )
+        plan, pause = self.plan, self.plan.pause_seconds
+        new = partial(new_producer, retries=plan.retries, in_flight=plan.in_flight, pause=pause)
+        old, asynchronous = partial(old_producer, pause=pause), partial(async_producer, pause=pause)
+        self._start_producers("new-producer", plan.new_producers, new)
+        self._start_producers("old-producer", plan.old_producers, old)
+        self._start_producers("async-producer", plan.async_producers, asynchronous)
         for tp in self.target.partitions:
             runtime = self.hosts.client(f"reader-{tp.partition}")
             reader = Reader(runtime, self.target, self.observed.history, tp)
             self.readers.append(reader)
             runtime.spawn(reader.run, name="main")
-
         for member in self.members:
             member.start()
+
+    def _start_producers(self, kind: str, count: int, write: Callable[..., None]) -> None:
+        """Start so many programs that `write`, each on a host of its own."""
+        for number in range(count):
+            runtime = self.hosts.client(f"{kind}-{number}")
+            self.observed.writers += 1
+            runtime.spawn(partial(write, runtime, self.target, self.observed), name="main")
 
     def _on_violation(self, text: str) -> None:
         self.say(f"violation: {text}")
