@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Final, get_args
 
 from kafka08.admin.client import AdminClient
-from kafka08.broker.partition import Partition
 from kafka08.client.requests import StorageName
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import KafkaError
@@ -34,6 +33,12 @@ from kafka08.simulation.log_checks import LogChecks
 from kafka08.simulation.members import GROUP, Deliveries, SimMember
 from kafka08.simulation.network import Network
 from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.recovery_conditions import (
+    are_in_sync,
+    are_registered,
+    assignment_of,
+    know_leaders,
+)
 from kafka08.simulation.runtime import SimClientRuntime, World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.timeline import Timeline
@@ -53,8 +58,8 @@ from kafka08.simulation.workload import (
 )
 from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
 from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
-from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka08.zk import nodes, paths
+from kafka08.structs import TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.model.server import Server
 
 STEPS_MAX: Final = 20_000_000
@@ -309,15 +314,21 @@ class Run:
         self._await(
             "brokers to run and register",
             RECOVERY_SECONDS,
-            self._are_registered,
+            partial(are_registered, self.zookeeper, self.brokers),
         )
         self._await(
             "partitions to be moved",
             RECOVERY_SECONDS,
             lambda: self.zookeeper.server.find(paths.REASSIGN_PARTITIONS) is None,
         )
-        self._await("replicas to be in sync", RECOVERY_SECONDS, self._are_in_sync)
-        self._await("brokers to know the leaders", RECOVERY_SECONDS, self._know_leaders)
+        self._await(
+            "replicas to be in sync", RECOVERY_SECONDS, partial(are_in_sync, self.zookeeper, TOPIC)
+        )
+        self._await(
+            "brokers to know the leaders",
+            RECOVERY_SECONDS,
+            partial(know_leaders, self.zookeeper, self.brokers, self.target.partitions),
+        )
         self._await("producers to end", RECOVERY_SECONDS, lambda: not self.observed.writers)
         self._await("tools to end", RECOVERY_SECONDS, lambda: not self.faults.running_tools)
         self._await(
@@ -471,7 +482,7 @@ class Run:
 
     def _check_logs(self) -> None:
         """Check that each log is sound and, under the safe profile, that replicas are equal."""
-        assignment = self._assignment()
+        assignment = assignment_of(self.zookeeper, TOPIC)
         for tp in self.target.partitions:
             logs = {}
             # 0.8: a broker that was down while a partition moved away keeps its log.
@@ -514,58 +525,8 @@ class Run:
         for broker in self.brokers:
             if not broker.is_running:
                 broker.start()
-        return self._are_registered()
-
-    def _are_registered(self) -> bool:
-        ids = self.zookeeper.server.find("/brokers/ids")
-        return ids is not None and len(ids.children) == len(self.brokers)
-
-    def _are_in_sync(self) -> bool:
-        assignment = self._assignment()
-        for tp in self.target.partitions:
-            state = self.zookeeper.leader_and_isr(tp)
-            if (
-                state is None
-                or state.leader == NO_LEADER
-                or set(state.isr) != set(assignment[tp.partition])
-            ):
-                return False
-        return True
-
-    def _assignment(self) -> Mapping[int, tuple[int, ...]]:
-        """partition → assigned replicas."""
-        topic = self.zookeeper.server.find(paths.topic(TOPIC))
-        assert topic is not None
-        assert topic.data is not None
-        return nodes.decode_assignment(topic.data.decode())
-
-    def _know_leaders(self) -> bool:
-        """Whether all brokers have the leaders and leader epochs that are in ZooKeeper, and each
-        leader has its ISR and the version of its znode."""
-        for tp in self.target.partitions:
-            state = self.zookeeper.leader_and_isr(tp)
-            if state is None:
-                return False
-            for broker in self.brokers:
-                known, here = broker.known_state(tp), broker.partition(tp)
-                if known is None or (here is None and broker.id == state.leader):
-                    return False
-                if (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
-                    return False
-                if here is not None and here.is_leader and not knows(here, state):
-                    return False
-        return True
+        return are_registered(self.zookeeper, self.brokers)
 
     def _skew(self) -> tuple[int, float]:
         draw = self.random.random
         return int((draw() - 0.5) * 2 * self.plan.skew_ms), draw() * 1000
-
-
-def knows(leader: Partition, state: LeaderAndIsr) -> bool:
-    """Whether a leader has the state of its partition's znode."""
-    return (leader.broker_id, leader.leader_epoch, leader.zk_version, {*leader.isr}) == (
-        state.leader,
-        state.leader_epoch,
-        state.zk_version,
-        {*state.isr},
-    )
