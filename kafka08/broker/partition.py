@@ -16,7 +16,6 @@ controller may elect any of them.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from kafka08.broker.append_queue import AppendQueue
     from kafka08.log.log import Log
     from kafka08.log.slices import AppendInfo, LogSlice
-
-logger = logging.getLogger(__name__)
 
 EXPECTED_OF_PRODUCE: Final = (
     UnknownTopicOrPartition,

@@ -12,7 +12,6 @@ kafka.consumer.ZookeeperConsumerConnector, kafka.utils.ZkUtils 0.8.2.2.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -27,8 +26,6 @@ from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Delete
-
-logger = logging.getLogger(__name__)
 
 ID_POLL_MS: Final = 200
 """The time between attempts to register while the member's id is taken."""

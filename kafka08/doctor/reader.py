@@ -5,7 +5,6 @@ pipelined, and all brokers are asked at the same time."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -31,8 +30,6 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Children, Exists, Get, Node, Operation
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 

@@ -8,7 +8,6 @@ org.apache.kafka.common.network.Selector 0.8.2.2.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ from kafka08.protocol.types import Request, Response
 from kafka08.protocol.version_ranges import OF_0_8, VersionRanges
 from kafka08.runtime import ClientRuntime, Connecting, Stream
 from kafka08.runtime.transport import Address
-
-logger = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES: Final = 64 << 20
 NEGOTIATION_IDS: Final = range(3)

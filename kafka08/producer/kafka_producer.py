@@ -11,7 +11,6 @@ timestamps, older ones the bytes of 0.8. Source: org.apache.kafka.clients.produc
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from itertools import repeat
@@ -51,8 +50,6 @@ from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from kafka08.topic_name import fault_of
-
-logger = logging.getLogger(__name__)
 
 NO_PARTITION: Final = -1
 """The partition of a record that failed before one was chosen."""

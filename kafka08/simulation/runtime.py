@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +27,6 @@ from kafka08.zk.model.session import ModelSession
 from kafka08.zk.zookeeper import SessionSettings
 
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
