@@ -38,7 +38,7 @@ from kafka08.broker.event_loop_monitor import EventLoopMonitor
 from kafka08.broker.former_session import FormerSession
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import LEAST_REGISTRATION, inter_broker
-from kafka08.broker.isr_change_notifications import CHECK_MS
+from kafka08.broker.isr_change_notifications import CHECK_MS as ISR_CHANGES_CHECK_MS
 from kafka08.broker.log_background import LogBackground
 from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.metadata_cache import MetadataCache
@@ -69,10 +69,9 @@ from kafka08.zk.store import ClusterStore
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
-LOG_RETENTION_DELAY_SECONDS = 30.0
-"""The delay between start and the first retention check and checkpoints."""
-
-
+INITIAL_TASK_DELAY_SECONDS: Final = 30.0
+"""The delay between the start and the first of the periodic tasks for logs: retention, flushes and
+checkpoints of recovery points. Source: LogManager.InitialTaskDelayMs."""
 ISR_CHECKS: Final = {Level.V0_8_2: 1, Level.V0_9_0: 1, Level.V0_10_2: 2}
 """How many checks for lagging followers there are per replica.lag.time.max.ms."""
 
@@ -372,25 +371,25 @@ class KafkaServer:
         )
         notifications = replica_manager.isr_change_notifications
         if notifications is not None:
-            self._every(CHECK_MS, notifications.propagate, "isr-change-propagation")
+            self._every(ISR_CHANGES_CHECK_MS, notifications.propagate, "isr-change-propagation")
         self._every(DELETED_TOPICS_CHECK_MS, context.deleted_topics.check, "deleted-topics")
         self._every(
             config.log_retention_check_interval_ms,
             log_manager.retain,
             "kafka-log-retention",
-            delay=LOG_RETENTION_DELAY_SECONDS,
+            delay=INITIAL_TASK_DELAY_SECONDS,
         )
         self._every(
             config.log_flush_scheduler_interval_ms,
             log_manager.flush_dirty,
             "kafka-log-flusher",
-            delay=LOG_RETENTION_DELAY_SECONDS,
+            delay=INITIAL_TASK_DELAY_SECONDS,
         )
         self._every(
             config.log_flush_offset_checkpoint_interval_ms,
             log_manager.checkpoint_recovery_points,
             "kafka-recovery-point-checkpoint",
-            delay=LOG_RETENTION_DELAY_SECONDS,
+            delay=INITIAL_TASK_DELAY_SECONDS,
         )
 
     def _every(
