@@ -86,7 +86,6 @@ class KafkaServer:
         self.config = config
         self.runtime = runtime
         self.endpoint: Broker | None = None
-        self._ident = f"[Kafka Server {config.broker_id}], "
         self._started = False
         self._stopping = False
         self._stopped = runtime.event()
@@ -241,7 +240,7 @@ class KafkaServer:
         return store
 
     def _claim_broker_id(self, store: ClusterStore) -> BrokerConfig:
-        """The configuration with the final broker id."""
+        """Take the final broker id into the configuration; returns that."""
         config = self.config
         self.config = CLAIM_BROKER_ID[config.level](
             config,
@@ -249,7 +248,6 @@ class KafkaServer:
             self.runtime.time_ms() / 1000,
             self.runtime.disk,
         )
-        self._ident = f"[Kafka Server {self.config.broker_id}], "
         return self.config
 
     def _end_former_session(self, store: ClusterStore) -> FormerSession:
@@ -498,6 +496,10 @@ class KafkaServer:
             stop()
         except Exception:
             logger.warning("%serror while shutting down", self._ident, exc_info=True)
+
+    @property
+    def _ident(self) -> str:
+        return f"[Kafka Server {self.config.broker_id}], "
 
     def _log(self, text: str) -> None:
         logger.info("%s%s", self._ident, text)
