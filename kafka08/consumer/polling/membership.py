@@ -1,8 +1,9 @@
 """Membership: the state machine of one group member, in its client. Pure: no I/O, clock or
 randomness.
 
-    the reader calls        subscribe, unsubscribe, give_up, polling, polled
-    the network calls       joined, assigned, synced, heard, failed, refused_commit
+    the reader calls        subscribe, unsubscribe, give_up, polling, polled, retry, take_assignment
+    its threads call        joined, assigned, synced, heard, failed, refused, rejoin, progressed
+    the committer calls     refused_commit
     the next action comes   from due
 
     OUTSIDE ─subscribe─▶ REVOKING ─give_up─▶ JOINING ─joined─▶ SYNCING ─synced─▶ STABLE
@@ -62,7 +63,8 @@ PASSING: Final = (
     NotCoordinatorForConsumer.code,
     RequestTimedOut.code,
 )
-"""Retriable error codes; all but the first mean that another broker is the coordinator."""
+"""Retriable error codes. Only two mean that another broker is the coordinator: those of
+client.cluster.LOST_COORDINATOR."""
 FENCED: Final = (IllegalGeneration.code, UnknownMemberId.code)
 """Error codes that tell a member that the group continues without it."""
 CURES: Final = {
@@ -381,7 +383,8 @@ class Membership:
             self._revoke()
 
     def rejoin(self) -> None:
-        """The member found other topics or partitions than those of the assignment."""
+        """The assignment does not fit: there are other topics or partitions than those that it was
+        computed from, or its bytes or the assignor are of no use."""
         if self.phase is Phase.STABLE:
             self._revoke()
 
