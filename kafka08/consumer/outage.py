@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Final
 
-from kafka08.errors import KafkaError
+from kafka08.errors import ConsumerCoordinatorNotAvailable, KafkaError
+
+CREATION_S: Final = 5.0
+"""How long a coordinator may be missing without a warning: the first search for one creates the
+offsets topic."""
 
 
 class Outage:
@@ -36,3 +41,10 @@ class Outage:
     def lasting(self, seconds: float, now: float) -> KafkaError | None:
         """The last error of an outage of at least `seconds`."""
         return self.error if now - self.since >= seconds else None
+
+
+def deserves_warning(outage: Outage, now: float) -> bool:
+    """Whether to log an outage now: a coordinator that is only about to exist needs no warning."""
+    return now - outage.since >= CREATION_S or not isinstance(
+        outage.error, ConsumerCoordinatorNotAvailable
+    )

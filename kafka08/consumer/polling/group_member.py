@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from kafka08.client.cluster import LOST_COORDINATOR, ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import RetryPolicy, is_retriable
-from kafka08.consumer.outage import Outage
+from kafka08.consumer.outage import deserves_warning
 from kafka08.consumer.polling.assignor_bytes import (
     decode_assignment,
     decode_subscription,
@@ -39,7 +39,6 @@ from kafka08.consumer.polling.subscription import Pattern, Topics
 from kafka08.consumer.polling.watched_topics import MISSING_CHECK_S, WatchedTopics
 from kafka08.errors import (
     Closed,
-    ConsumerCoordinatorNotAvailable,
     ConsumerRebalanceFailed,
     KafkaError,
     NotCoordinatorForConsumer,
@@ -70,9 +69,6 @@ JOIN_MARGIN_MS: Final = 5000
 BUG_PAUSE_S: Final = 1.0
 REFRESH_MIN_S: Final = 0.1
 """Minimum time between two metadata requests, if metadata.max.age.ms is less."""
-CREATION_S: Final = 5.0
-"""How long a coordinator may be missing without a warning: the first search for one creates the
-offsets topic."""
 
 
 class GroupMember:
@@ -480,10 +476,3 @@ class GroupMember:
             self._is_logged = deserves_warning(outage, self._runtime.monotonic())
             if self._is_logged:
                 logger.warning("[group %s] %s; retrying", group, outage.error)
-
-
-def deserves_warning(outage: Outage, now: float) -> bool:
-    """Whether to log an outage now: a coordinator that is only about to exist needs no warning."""
-    return now - outage.since >= CREATION_S or not isinstance(
-        outage.error, ConsumerCoordinatorNotAvailable
-    )

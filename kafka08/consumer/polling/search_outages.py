@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 
-from kafka08.consumer.outage import Outage
-from kafka08.consumer.polling.group_member import deserves_warning
+from kafka08.consumer.outage import Outage, deserves_warning
 from kafka08.consumer.polling.start_finder import Found
 from kafka08.errors import KafkaError, RequestTimeout
 from kafka08.structs import TopicPartition
