@@ -2,8 +2,8 @@
 
 The old one: start with `producer`; `event_handler` sends messages in columns (`encoded`), `routing`
 chooses partitions, `async_queue` adds the async mode. The new one: start with `kafka_producer`;
-`accumulator` keeps accepted records in batches (`batch`), `sender` sends them through
-`network_client`.
+`routes` finds the queue of a record's partition, `accumulator` keeps accepted records in batches
+(`batch`), `sender` sends them through `network_client`.
 """
 
 from __future__ import annotations

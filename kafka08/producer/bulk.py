@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from kafka08 import kernel
-from kafka08.errors import BufferExhausted, KafkaError, RecordTooLarge, UnknownTopicOrPartition
+from kafka08.errors import BufferExhausted, KafkaError, RecordTooLarge
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
-from kafka08.listing import counted
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import RecordBatch, Times
 from kafka08.producer.future import Stretch
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.protocol.types import Buffer
-from kafka08.structs import TopicPartition
 
 T = TypeVar("T")
 Values = Sequence[bytes | None]
@@ -164,17 +162,6 @@ def by_partition(keys: Values, route: TopicRoute) -> dict[PartitionQueue, list[i
         for rows in places.values():
             rows.sort()
     return places
-
-
-def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
-    """The queue of a partition by its number; UnknownTopicOrPartition."""
-    for info, queue in zip(route.partitions, route.queues, strict=True):
-        if info.partition == partition:
-            return queue
-    raise UnknownTopicOrPartition(
-        f"{TopicPartition(topic, partition)}: the topic has "
-        f"{counted(len(route.partitions), 'partition')}"
-    )
 
 
 def too_large(size: int, limit: int) -> RecordTooLarge:

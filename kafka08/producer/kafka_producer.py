@@ -17,7 +17,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka08 import kernel
-from kafka08.client.metadata import ClusterMetadata, PartitionInfo
+from kafka08.client.metadata import PartitionInfo
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.config import LONG_MAX
 from kafka08.errors import (
@@ -25,7 +25,6 @@ from kafka08.errors import (
     FailedToSend,
     InvalidTopic,
     KafkaError,
-    ProducerClosed,
     RequestTimeout,
     UnknownTopicOrPartition,
 )
@@ -34,14 +33,14 @@ from kafka08.lifecycle import Closeable
 from kafka08.listing import some_of
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import Callback, RecordBatch, first_late
-from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, queue_of, too_large
+from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
 from kafka08.producer.future import BatchFuture, RecordFuture, Stretch
 from kafka08.producer.interceptors import Interceptors, ProducerInterceptor
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
 from kafka08.producer.network_client import NetworkClient
 from kafka08.producer.partitioners import RecordPartitioner, partition_for_key
-from kafka08.producer.producer_metadata import ProducerMetadata
 from kafka08.producer.record import ProducerRecord
+from kafka08.producer.routes import Routes
 from kafka08.producer.sender import Sender, SenderSettings
 from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
@@ -49,7 +48,6 @@ from kafka08.protocol.types import Buffer
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
-from kafka08.topic_name import fault_of
 
 NO_PARTITION: Final = -1
 """The partition of a record that failed before one was chosen."""
@@ -87,9 +85,6 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         )
         self._runtime = runtime
         self._record_bytes_max = min(config.max_request_size, config.buffer_memory)
-        self._routes: dict[str, TopicRoute] = {}
-        plain_routes = self._routes if self._is_plain else {}
-        super().__init__(plain_routes, self._send_converted, self._append)
         self._network = NetworkClient(
             client_id=config.client_id,
             max_in_flight=config.max_in_flight_requests_per_connection,
@@ -111,17 +106,19 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             # The kernel reads the system's clock itself: a call would cost a tenth of a send.
             clock=None if runtime.time_ms is SYSTEM_CLOCK.time_ms else runtime.time_ms,
         )
-        self._metadata = ProducerMetadata(
-            config.bootstrap,
-            max_age_s=config.metadata_max_age_ms / 1000,
-            backoff_s=config.retry_backoff_ms / 1000,
-            on_update=self._update_routes,
+        self._routes = Routes(
+            config,
+            self._accumulator,
+            wake_sender=self._network.wake_up,
+            is_in_callback=lambda: self._sender.is_current,
             runtime=runtime,
         )
+        plain_routes = self._routes.by_topic if self._is_plain else {}
+        super().__init__(plain_routes, self._send_converted, self._append)
         self._sender = Sender(
             sender_settings(config),
             self._accumulator,
-            self._metadata,
+            self._routes.metadata,
             self._network,
             runtime,
         )
@@ -202,9 +199,9 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         bulk = self._bulk()
         times = None if timestamps is None else all_times(timestamps, bulk.now_ms)
         try:
-            route = self._await_route(topic)
+            route = self._routes.find(topic)
             if partition is not None:
-                queue = self._queue_of(route, topic, partition)
+                queue = self._routes.find_queue(route, topic, partition)
                 bulk.add_values(repeat(queue), some_keys, some_values, timestamps=times)
             elif some_keys is None:
                 bulk.add_values(route.turns, None, some_values, timestamps=times)
@@ -227,8 +224,10 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
         bulk = self._bulk()
         try:
-            route = self._await_route(topic)
-            add_columns(bulk, route, partial(self._queue_of, route, topic), table, partition)
+            route = self._routes.find(topic)
+            add_columns(
+                bulk, route, partial(self._routes.find_queue, route, topic), table, partition
+            )
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
             return failed_call(topic, partition, range(table.num_rows), error)
         return BatchFuture(bulk.stretches)
@@ -252,8 +251,8 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         """The partitions of `topic`, with leaders and replicas, by current metadata. Waits for it
         up to max.block.ms: RequestTimeout. InvalidTopic, ProducerClosed, and TypeError for a topic
         that is not text."""
-        self._await_route(topic)
-        return self._metadata.cluster.partitions(topic)
+        self._routes.find(topic)
+        return self._routes.metadata.cluster.partitions(topic)
 
     def close(self, timeout: float | None = None) -> None:
         """Accept no more records, send all accepted ones, and end. May be called again.
@@ -289,7 +288,7 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         value_bytes = serialized(self._value_serializer, topic, value)
         key_bytes = serialized(self._key_serializer, topic, key)
         try:
-            route = self._await_route(topic)
+            route = self._routes.find(topic)
             queue = self._queue_for(route, record, key_bytes, value_bytes)
         except (RequestTimeout, InvalidTopic, UnknownTopicOrPartition) as error:
             partition = NO_PARTITION if record.partition is None else record.partition
@@ -311,30 +310,10 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                 topic, key, key_bytes, value, value_bytes, route.partitions
             )
         if partition is not None:
-            return self._queue_of(route, topic, partition)
+            return self._routes.find_queue(route, topic, partition)
         if key_bytes is None:
             return next(route.turns)
         return route.queues[partition_for_key(key_bytes, len(route.queues))]
-
-    def _queue_of(self, route: TopicRoute, topic: str, partition: int) -> PartitionQueue:
-        """The queue of a partition; asks for new metadata once if the topic has no such partition,
-        for it may have grown. UnknownTopicOrPartition."""
-        try:
-            return queue_of(route, topic, partition)
-        except UnknownTopicOrPartition:
-            self._refresh(topic)
-            return queue_of(self._routes[topic], topic, partition)
-
-    def _refresh(self, topic: str) -> None:
-        """Wait for new metadata, up to max.block.ms. ProducerClosed."""
-        deadline = self._runtime.monotonic() + self._metadata_block_s()
-        with self._metadata.awaited(topic) as version:
-            left = self._metadata_block_s()
-            while left > 0 and self._metadata.version == version:
-                self._check_open()
-                self._network.wake_up()
-                self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
-                left = deadline - self._runtime.monotonic()
 
     def _append(
         self,
@@ -384,84 +363,16 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             now_ms=self._runtime.time_ms(),
         )
 
-    def _await_route(self, topic: str) -> TopicRoute:
-        """The route of `topic`; requests its metadata if needed (which may create it).
-
-        RequestTimeout after max.block.ms, with the last error; InvalidTopic at once; TypeError for
-        a topic that is not text; ProducerClosed.
-        """
-        route = self._routes.get(topic)
-        if route is not None:
-            return route
-        if not isinstance(topic, str):
-            raise TypeError(f"a topic must be a str, not a {type(topic).__name__}")
-        if fault := fault_of(topic):
-            raise InvalidTopic(fault)
-        with self._metadata.awaited(topic) as version:
-            return self._awaited_route(topic, version)
-
-    def _awaited_route(self, topic: str, version: int) -> TopicRoute:
-        """The route of `topic` as soon as a response after `version` has it."""
-        block_s = self._metadata_block_s()
-        deadline = self._runtime.monotonic() + block_s
-        while True:
-            self._check_open()
-            self._network.wake_up()
-            left = deadline - self._runtime.monotonic()
-            is_updated = self._metadata.await_update(version, min(left, CLOSED_POLL_SECONDS))
-            version = self._metadata.version
-            route = self._routes.get(topic)
-            if route is not None:
-                return route
-            info = self._metadata.cluster.topics.get(topic)
-            if is_updated and info is not None and info.error is InvalidTopic:
-                raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
-            if left <= 0:
-                raise RequestTimeout(
-                    f"no metadata of topic {topic} within {block_s * 1000:.0f} ms: "
-                    + (self._no_response() if info is None else f"the last error was {info.error}")
-                )
-
-    def _check_open(self) -> None:
-        if self._accumulator.closed:
-            raise ProducerClosed("the producer is closed")
-
-    def _metadata_block_s(self) -> float:
-        """How long a call may wait for metadata: not at all in a callback, for that would hold up
-        the thread that gets it."""
-        return 0.0 if self._sender.is_current else self.config.metadata_block_s
-
     def _memory_block_s(self) -> float:
-        """The same for memory."""
+        """How long a call may wait for memory: not at all in a callback, for that would hold up the
+        thread that frees it."""
         return 0.0 if self._sender.is_current else self.config.memory_block_s
-
-    def _no_response(self) -> str:
-        if self._sender.is_current:
-            return "a callback cannot wait for it; call partitions_for before"
-        asked = some_of([f"{host}:{port}" for host, port in self._metadata.addresses])
-        return f"no broker responded at {asked}; check bootstrap.servers, and that one runs there"
-
-    def _update_routes(self, cluster: ClusterMetadata) -> None:
-        """Apply new metadata. In the sender's thread."""
-        with self._accumulator.lock:
-            for topic, info in cluster.topics.items():
-                if not info.partitions:
-                    continue
-                queues = [
-                    self._accumulator.queue(TopicPartition(topic, p.partition))
-                    for p in info.partitions
-                ]
-                for partition, queue in zip(info.partitions, queues, strict=True):
-                    queue.leader = cluster.brokers.get(partition.leader)
-                self._routes[topic] = TopicRoute(info.partitions, queues)
 
 
 BYTES_OR_NONE: Final[frozenset[type]] = frozenset({bytes, type(None)})
 BULK_BATCH_BYTES: Final = 128 << 10
 GIVE_UP_SECONDS: Final = 1.0
 """How long `close` waits for a sender that gives up."""
-CLOSED_POLL_SECONDS: Final = 0.5
-"""How often a thread that waits for metadata checks whether the producer was closed."""
 
 
 def sender_settings(config: KafkaProducerConfig) -> SenderSettings:

@@ -364,7 +364,7 @@ def test_a_request_that_cannot_be_encoded_costs_its_own_batches_only(cluster: Tc
     """Its batches fail with ProtocolError, and the sender's thread continues."""
     with producer_on(cluster) as producer:
         assert producer.send(ProducerRecord("u", b"good")).result(SECONDS).offset == 0
-        queue = next(producer._routes["u"].turns)
+        queue = next(producer._routes.by_topic["u"].turns)
         queue.tp = TopicPartition("x" * 40_000, 0)
         producer._accumulator._queues[queue.tp] = queue
         assert isinstance(
