@@ -1,4 +1,4 @@
-"""What must become true after the faults of a run: the brokers have recovered.
+"""Conditions that become true after the faults of a run: the brokers have recovered.
 
 The conditions read ZooKeeper and the memory of the brokers directly, not over the network.
 """

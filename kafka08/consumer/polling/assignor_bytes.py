@@ -1,4 +1,4 @@
-"""What assignors say to each other, as the bytes of JoinGroup and SyncGroup (consumer_protocol).
+"""Subscriptions and assignments of assignors, as the bytes of JoinGroup and SyncGroup.
 
 A member's JoinGroup has the subscription of each of its assignors. From those of one assignor the
 leader computes the assignments, which its SyncGroup sends to the other members. Decoding raises
