@@ -41,6 +41,7 @@ from kafka08.errors import (
     NoBrokerSaysVersions,
     NotCoordinatorForConsumer,
     ProtocolError,
+    RequestTimedOut,
 )
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
@@ -56,8 +57,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-LOST_COORDINATOR: Final = (ConsumerCoordinatorNotAvailable, NotCoordinatorForConsumer)
-"""The errors of a broker that is no longer the group's coordinator."""
+LOST_COORDINATOR: Final = (
+    ConsumerCoordinatorNotAvailable,
+    NotCoordinatorForConsumer,
+    RequestTimedOut,
+)
+"""The errors of a broker that is no longer the group's coordinator, or may not be: one whose
+replicas do not follow may have a successor that it does not know."""
 COORDINATOR_TRIES: Final = 100
 """About 10 s with the usual backoff: the first request creates the offsets topic, which takes a
 broker one to three seconds."""
@@ -196,7 +202,7 @@ class ClusterClient:
         return coordinator_of(group, self.ask_any(ConsumerMetadataRequest(group)))
 
     def forget_coordinator(self, group: str) -> None:
-        """Look it up again next time: it returned error 15 or 16, or could not be reached."""
+        """Look it up again next time: it returned error 7, 15 or 16, or could not be reached."""
         with self._lock:
             self._coordinators.pop(group, None)
 

@@ -53,7 +53,7 @@ HOST, PORT = "b1", 9092
 class StoreCluster:
     """committed: what the offsets topic has. refusals: codes for the next responses of a partition.
     asked: the offsets requests in order. log_end: of every partition; logs start at 0. unled: the
-    broker has lost the leadership of these."""
+    broker has lost the leadership of these. searches: how often the coordinator was looked up."""
 
     def __init__(self) -> None:
         self.clock = MockClock()
@@ -66,6 +66,7 @@ class StoreCluster:
         self.log_end = 1000
         self.unled: set[TopicPartition] = set()
         self.coordinator_code = NO_ERROR
+        self.searches = 0
 
     def create_topic(self, zk: ZkClient, topic: str, partitions: int) -> None:
         """Creates the znodes as the controller does, with this broker registered and leading."""
@@ -89,6 +90,7 @@ class StoreCluster:
     def respond(self, request: Request) -> Response:
         match request:
             case ConsumerMetadataRequest():
+                self.searches += 1
                 return ConsumerMetadataResponse(self.coordinator_code, 1, HOST, PORT)
             case MetadataRequest():
                 return self._metadata(request)

@@ -12,10 +12,12 @@ from kafka08.consumer.offset_store import (
     ZooKeeperOffsetStore,
 )
 from kafka08.errors import (
+    ApiError,
     ConsumerCoordinatorNotAvailable,
     NotCoordinatorForConsumer,
     OffsetMetadataTooLarge,
     OffsetsLoadInProgress,
+    RequestTimedOut,
     SessionLost,
     UnknownTopicOrPartition,
 )
@@ -167,16 +169,22 @@ def test_kafka_refusals_are_raised(cluster: StoreCluster, kafka: KafkaOffsetStor
     assert cluster.committed == {B: 2}
 
 
+@pytest.mark.parametrize("error", [NotCoordinatorForConsumer, RequestTimedOut])
 def test_a_moved_coordinator_is_looked_up_again(
-    cluster: StoreCluster, kafka: KafkaOffsetStore
+    cluster: StoreCluster,
+    kafka: KafkaOffsetStore,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[ApiError],
 ) -> None:
-    """NotCoordinatorForConsumer (16) fails this commit. The next one looks the coordinator up
+    """Errors 16 and 7 (no replica had it in time) fail this commit. The next one looks it up
     again."""
-    cluster.refuse(A, NotCoordinatorForConsumer.code)
-    with pytest.raises(NotCoordinatorForConsumer):
+    client = cluster.client()
+    monkeypatch.setattr(cluster, "client", lambda: client)
+    cluster.refuse(A, error.code)
+    with pytest.raises(error):
         kafka.commit({A: 5})
     kafka.commit({A: 5})
-    assert cluster.committed == {A: 5}
+    assert (cluster.committed, cluster.searches) == ({A: 5}, 2)
 
 
 @pytest.mark.parametrize("error", [NotCoordinatorForConsumer, OffsetsLoadInProgress])

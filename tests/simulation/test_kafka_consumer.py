@@ -35,7 +35,7 @@ from kafka08.simulation.network import Network, NetworkSettings
 from kafka08.simulation.runtime import World
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.trace import Trace
-from kafka08.simulation.zookeeper import ADDRESS, SimZooKeeper
+from kafka08.simulation.zookeeper import ADDRESS, HOST, SimZooKeeper
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 from kafka08.zk.model.server import Server
 
@@ -660,6 +660,29 @@ def test_a_coordinator_that_vanishes_costs_no_rebalance(
 
     three_brokers.run(test)
     assert revoked == []
+
+
+def test_a_commit_reaches_the_coordinator_that_was_elected(three_brokers: Simulated) -> None:
+    """A coordinator that only clients reach does not know that it was replaced. It stores a commit,
+    and no replica has it in time (7): the consumer looks for the coordinator again. It committed
+    there again and again, and nothing counted."""
+
+    def test() -> None:
+        with three_brokers.consumer() as consumer:
+            consumer.commit({A: 1})
+            former = consumer._poller.cluster.coordinator("g").host
+            network = three_brokers.zookeeper.network
+            for host in {HOST, *(broker.host for broker in three_brokers.brokers)} - {former}:
+                network.cut(former, host)
+                network.cut(host, former)
+            three_brokers.client.sleep(10.0)
+            consumer.commit({A: 2})
+            assert consumer._poller.cluster.coordinator("g").host != former
+            committed = consumer.committed(A)[A]
+            assert committed is not None
+            assert committed.offset == 2
+
+    three_brokers.run(test)
 
 
 def test_a_coordinator_that_vanishes_during_a_rebalance(three_brokers: Simulated) -> None:

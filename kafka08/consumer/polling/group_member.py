@@ -461,7 +461,7 @@ class GroupMember:
                 self._membership.refused(error)
 
     def _forget_lost_coordinator(self) -> None:
-        """Look the coordinator up again after errors 15 and 16; one that is loading (14) stays."""
+        """Look the coordinator up again after errors 7, 15 and 16. One that loads (14) stays."""
         if isinstance(self._membership.outage.error, LOST_COORDINATOR):
             self._cluster.forget_coordinator(self._membership.group)
 
