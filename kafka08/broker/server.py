@@ -193,15 +193,19 @@ class KafkaServer:
         replica_manager.load_high_watermarks()
         if self._stopping:
             raise Closed(f"broker {config.broker_id} was stopped while it loaded its logs")
+        self._unheard_successors = UnheardSuccessors(
+            runtime, store, metadata_cache, replica_manager
+        )
         self._offset_manager = OffsetManager(
-            runtime, config, replica_manager, self._offsets_partitions(store)
+            runtime,
+            config,
+            replica_manager,
+            self._unheard_successors.may_exist,
+            self._offsets_partitions(store),
         )
         self._group_coordinator = GroupCoordinator(runtime, config, timer, self._offset_manager)
         self._controller = Controller(runtime, config, store)
         topic_waits = TopicWaits(runtime, timer, metadata_cache)
-        self._unheard_successors = UnheardSuccessors(
-            runtime, store, metadata_cache, replica_manager
-        )
         return BrokerContext(
             config,
             runtime,

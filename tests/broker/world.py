@@ -262,7 +262,11 @@ class World:
             followers=self.followed,
         )
         self.replica_manager.load_high_watermarks()
-        offset_manager = OffsetManager(self.runtime, self.config, self.replica_manager)
+        successors = UnheardSuccessors(self.runtime, store, self.cache, self.replica_manager)
+        successors.session_begins()
+        offset_manager = OffsetManager(
+            self.runtime, self.config, self.replica_manager, successors.may_exist
+        )
         group_coordinator = GroupCoordinator(self.runtime, self.config, self.timer, offset_manager)
         if self.config.level >= Level.V0_9_0:
             group_coordinator.startup()
@@ -281,10 +285,9 @@ class World:
             group_coordinator,
             topic_waits,
             DeletedTopics(self.runtime, store, self.cache, group_coordinator, topic_waits),
-            UnheardSuccessors(self.runtime, store, self.cache, self.replica_manager),
+            successors,
             cluster_id="pC_UvGuMS9yjg9-rNYsVvQ",
         )
-        self.context.unheard_successors.session_begins()
         self.handle = Dispatcher(
             self.context, SERVED[self.config.level], RequestMetrics(self.runtime)
         )

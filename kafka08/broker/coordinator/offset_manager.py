@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -32,8 +32,10 @@ from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     NO_ERROR,
     NotCoordinatorForConsumer,
+    NotLeaderForPartition,
     OffsetMetadataTooLarge,
     OffsetsLoadInProgress,
+    RequestTimedOut,
     code_of,
 )
 from kafka08.hashing import group_partition
@@ -78,8 +80,9 @@ class FetchedOffset:
 class OffsetManager:
     """The offsets of one broker. Only `startup`, `shutdown` and the load switch.
 
-    partition_count   of the offsets topic; 0: it will be created with
-                      offsets.topic.num.partitions
+    may_have_successor   whether another broker may lead a partition that this one leads
+    partition_count      of the offsets topic; 0: it will be created with
+                         offsets.topic.num.partitions
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class OffsetManager:
         runtime: BrokerRuntime,
         config: BrokerConfig,
         replica_manager: ReplicaManager,
+        may_have_successor: Callable[[TopicPartition], bool],
         partition_count: int = 0,
     ) -> None:
         self._level = config.level
@@ -94,6 +98,7 @@ class OffsetManager:
         self._config = config
         self._runtime = runtime
         self._replica_manager = replica_manager
+        self._may_have_successor = may_have_successor
         self._cache = OffsetCache()
         self._retention_ms = config.offsets_retention_minutes * 60_000
         self._expiry: Greenlet | None = None
@@ -150,7 +155,8 @@ class OffsetManager:
            offset expires `retention_ms` after the client's time; null metadata becomes "".
         2. Metadata longer than offset.metadata.max.bytes characters: 12, and the entry is left out.
         3. The rest is one set in the group's partition, with offsets.commit.required.acks and
-           offsets.commit.timeout.ms; one code for all of it, from code_of_commit.
+           offsets.commit.timeout.ms; one code for all of it, from code_of_commit. 16 instead of 7
+           if this broker may have a successor.
         4. Stored entries go to the cache. 0.8.2.2 adds the refused ones too: not copied.
         Does not check whether the partitions exist.
         """
@@ -212,13 +218,20 @@ class OffsetManager:
     def _append(
         self, target: TopicPartition, records: Messages, done: Callable[[AppendResult], object]
     ) -> None:
+        def appended(result: AppendResult) -> None:
+            if isinstance(result.error, RequestTimedOut) and self._may_have_successor(target):
+                # The replicas may follow it. 0.8.2.2 sends 7, and a member stays here.
+                error = NotLeaderForPartition(f"another broker may lead {target}: {result.error}")
+                result = replace(result, error=error)
+            done(result)
+
         self._replica_manager.appender.append_internal(
             target,
             records,
             codec=self._codec,
             required_acks=self._config.offsets_commit_required_acks,
             timeout_ms=self._config.offsets_commit_timeout_ms,
-            done=done,
+            done=appended,
         )
 
     def _key(self, key: OffsetKey) -> bytes:

@@ -61,7 +61,9 @@ class Coordinator:
             followers=RecordedFollowers(),
         )
         self.replica_manager.load_high_watermarks()
-        self.offsets = OffsetManager(self.runtime, self.config, self.replica_manager)
+        self.offsets = OffsetManager(
+            self.runtime, self.config, self.replica_manager, lambda _: False
+        )
         self.offsets.startup()
         self._epoch = 0
 

@@ -365,6 +365,6 @@ def test_groups_are_looked_for_where_the_topic_has_them(exists_with: int, expect
     """The existing number of partitions decides, not the number with which the topic would be
     created."""
     config = BrokerConfig({"broker.id": 1, "zookeeper.connect": "z:1"}, api_level="0.10.2")
-    manager = OffsetManager(FakeRuntime(), config, cast("Any", None), exists_with)
+    manager = OffsetManager(FakeRuntime(), config, cast("Any", None), lambda _: False, exists_with)
     groups = [f"group-{number}" for number in range(1000)]
     assert set(range(expected)) == {manager.partition_for(group) for group in groups}
