@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from kafka08 import kernel
-from kafka08.errors import BufferExhausted, KafkaError, RecordTooLarge
+from kafka08.errors import BufferExhausted, KafkaError, ProducerClosed, RecordTooLarge
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import RecordBatch, Times
@@ -31,7 +31,8 @@ class Bulk:
     """The batches of one call; collects the stretches for its future.
 
     After a stretch is refused for want of memory, the rest is refused too: otherwise the records of
-    a partition would change their order. `now_ms`: the time of records without a timestamp.
+    a partition would change their order. So it is after a close, if records were accepted before
+    it: their results are in the future. `now_ms`: the time of records without a timestamp.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Bulk:
         self._record_bytes_max = record_bytes_max
         self._block_s = block_s
         self._refused: KafkaError | None = None
+        self._has_accepted = False
         self.stretches: list[Stretch] = []
 
     def add_values(
@@ -124,10 +126,14 @@ class Bulk:
         if self._refused is not None:
             return RecordBatch.failed(queue.tp, self._refused)
         try:
-            return send(queue, start, end, magic)
-        except BufferExhausted as error:
+            batch = send(queue, start, end, magic)
+        except (BufferExhausted, ProducerClosed) as error:
+            if isinstance(error, ProducerClosed) and not self._has_accepted:
+                raise
             self._refused = error
             return RecordBatch.failed(queue.tp, error)
+        self._has_accepted = True
+        return batch
 
 
 def end_by_sums(

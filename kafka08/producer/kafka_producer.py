@@ -25,6 +25,7 @@ from kafka08.errors import (
     FailedToSend,
     InvalidTopic,
     KafkaError,
+    ProducerClosed,
     RequestTimeout,
     UnknownTopicOrPartition,
 )
@@ -191,7 +192,15 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
                     values, keys or repeat(None), timestamps or repeat(None), strict=False
                 )
             ]
-            futures = [self.send(record) for record in records]
+            futures: list[RecordFuture] = []
+            for record in records:
+                try:
+                    futures.append(self.send(record))
+                except ProducerClosed as error:
+                    if not futures:
+                        raise
+                    where = NO_PARTITION if partition is None else partition
+                    futures.append(failed(TopicPartition(topic, where), error, None))
             return BatchFuture(
                 [Stretch(f.owner, f.index, range(n, n + 1)) for n, f in enumerate(futures)]
             )

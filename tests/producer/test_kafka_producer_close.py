@@ -24,6 +24,9 @@ from tests.producer.producers import (
     producer_on,
 )
 from tests.producer.tcp_cluster import TcpCluster
+from tests.waiting import until
+
+STRINGS = "org.apache.kafka.common.serialization.StringSerializer"
 
 
 def test_close_sends_accepted_records(cluster: TcpCluster) -> None:
@@ -63,6 +66,36 @@ def test_close_raises_with_unsent_records(cluster: TcpCluster, codec: str) -> No
     assert all(isinstance(future.exception(0), ProducerClosed) for future in futures)
     assert told == [futures[0].exception(0)] * 10
     assert producer.free_bytes == producer.config.buffer_memory
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_send_many_has_the_results_of_what_a_close_has_cut_off(
+    cluster: TcpCluster, is_plain: bool
+) -> None:
+    """A close during send_many fails the rest in its future, which has the results of the records
+    that were accepted. It raised ProducerClosed as if none was, and their results were lost."""
+    keys = {} if is_plain else {"key_serializer": STRINGS}
+    producer = producer_on(cluster, buffer_memory=1000, batch_size=500, **keys)
+    producer.partitions_for("u")
+    cluster.pause(2)
+    found: list[Any] = []
+
+    def send() -> None:
+        try:
+            found.append(producer.send_many("u", [b"x" * 300] * 10).failures(SECONDS))
+        except KafkaError as error:
+            found.append(error)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    until(lambda: bool(producer._accumulator._waiting), "send_many to wait for memory")
+    with pytest.raises(FailedToSend):
+        producer.close(timeout=0.05)
+    sending.join(SECONDS)
+    [failures] = found
+    assert not isinstance(failures, KafkaError)
+    assert list(range(10)) == sorted(place for places, _ in failures for place in places)
+    assert {ProducerClosed} == {type(error) for _, error in failures}
 
 
 def test_close_does_not_wait_for_a_sender_that_is_held_up(
