@@ -297,9 +297,21 @@ class ConsumerConnector:
         if self._closing.is_set():
             return
         self._closing.set()
+        logger.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
+        try:
+            self._stop()
+        finally:  # also if Ctrl-C ends a wait: the session would keep the partitions from the group
+            self._status.closed()
+            self._leaders.close()
+            self._coordinators.close()
+            self._zk.close()
+        self._fetchers.join(JOIN_TIMEOUT_S)
+        logger.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
+
+    def _stop(self) -> None:
+        """End the streams and the threads, and commit."""
         if self._unread is not None:
             self._unread.look_last()
-        logger.info("[%s] ZKConsumerConnector shutting down", self.consumer_id)
         self._fetchers.stop()
         for stream in list(self._streams.values()):
             stream.close()
@@ -314,12 +326,6 @@ class ConsumerConnector:
                 )
         if self._ownership is not None and self.config.auto_commit_enable:
             self._commit_finally(self._ownership)
-        self._status.closed()
-        self._leaders.close()
-        self._coordinators.close()
-        self._zk.close()
-        self._fetchers.join(JOIN_TIMEOUT_S)
-        logger.info("[%s] ZKConsumerConnector shutdown completed", self.consumer_id)
 
     def delete_group(self) -> None:
         """Remove the group from ZooKeeper, offsets included, after `shutdown`. For groups that were

@@ -369,6 +369,26 @@ def test_shutdown_leaves_nothing_of_the_member(cluster: PaperCluster, member: Ma
     assert not cluster.zk.exists(paths.group("g"))
 
 
+def test_a_shutdown_that_is_interrupted_leaves_the_group(
+    cluster: PaperCluster, member: MakeMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C during the last commit ends the shutdown, but the member's znodes are deleted: in a
+    program that continues they kept its partitions from the group, and another `shutdown` did
+    nothing."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    cluster.create_topic("tt", 2)
+    a = member("a")
+    a.create_message_streams({"tt": 1})
+    monkeypatch.setattr(a._ownership, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        a.shutdown()
+    assert cluster.owners("tt") == {}
+    assert a.state is ConsumerState.CLOSED
+
+
 def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: MakeMember) -> None:
     """delete_group refuses a group with members."""
     a, b = member("a"), member("b")
