@@ -904,3 +904,20 @@ def test_on_revoked_is_called_although_a_commit_callback_raises(simulated: Simul
                 assert [A, B] == revoked
 
     simulated.run(test)
+
+
+def test_a_commit_times_out_whatever_its_backoff(simulated: Simulated) -> None:
+    """`commit` waits for its timeout, not for retry.backoff.ms in addition."""
+
+    def test() -> None:
+        consumer = simulated.consumer(retry_backoff_ms=20_000, enable_auto_commit=False)
+        consumer.assign([A])
+        read(consumer)
+        vanish(simulated)
+        began = simulated.client.monotonic()
+        with pytest.raises(RequestTimeout):
+            consumer.commit(timeout=2.0)
+        assert simulated.client.monotonic() - began < 3.0
+        consumer.close(timeout=1.0)
+
+    simulated.run(test)

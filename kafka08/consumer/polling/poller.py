@@ -62,6 +62,8 @@ LASTING_S: Final = 30.0
 """A poll without messages raises a failure that has lasted so long."""
 REBALANCE_COMMIT_S: Final = 10.0
 """How long a rebalance waits for the automatic commit before it."""
+COMMIT_SLACK_S: Final = 0.1
+"""How much longer than its timeout a commit is waited for: its own error says more."""
 ASK_TIMEOUT_MS: Final = 30_000
 """Timeout of requests whose response waits neither for messages nor for other members."""
 RESETS: Final = {EARLIEST: Start.EARLIEST, LATEST: Start.LATEST}
@@ -287,7 +289,8 @@ class Poller:
             return
         give_up_at = self._runtime.monotonic() + timeout_s
         commit = self._commits.submit(offsets, give_up_at=give_up_at)
-        self.wait_until(lambda: commit.is_done, give_up_at + self._backoff_s, "the commit")
+        slack_s = min(self._backoff_s, COMMIT_SLACK_S)
+        self.wait_until(lambda: commit.is_done, give_up_at + slack_s, "the commit")
         self._commits.run_callbacks()
         if commit.error is not None:
             raise commit.error
