@@ -67,6 +67,9 @@ replicas do not follow may have a successor that it does not know."""
 COORDINATOR_TRIES: Final = 100
 """About 10 s with the usual backoff: the first request creates the offsets topic, which takes a
 broker one to three seconds."""
+SEARCH_S: Final = 10.0
+"""A search that takes longer than its backoffs, and than this, tries no more: each try asks all
+brokers, and one that does not respond takes 10 s or more."""
 
 WARN_SECONDS: Final = 10.0
 """Between two warnings with the same text."""
@@ -178,19 +181,20 @@ class ClusterClient:
 
         Waits for the offsets topic, which the very first call creates; then raises
         ConsumerCoordinatorNotAvailable. Retries only after an error that `passes`, and not after
-        `give_up_at` (monotonic seconds): brokers that do not respond take long, each time.
+        `give_up_at` (monotonic seconds); while no broker responds, for SEARCH_S or all backoffs.
         """
         known = self._coordinators.get(group)
         if known is not None:
             return known
         policy = RetryPolicy(tries, self._retry_policy.backoff_ms)
+        longest_s = max(SEARCH_S, tries * policy.backoff_ms / 1000)
         found = retry(
             lambda: self.find_coordinator(group),
             policy,
             self._runtime,
             what=f"looking for the coordinator of group {group}",
             passes=passes,
-            give_up_at=give_up_at,
+            give_up_at=min(give_up_at, self._runtime.monotonic() + longest_s),
         )
         with self._lock:
             self._coordinators[group] = found

@@ -51,9 +51,6 @@ logger = logging.getLogger(__name__)
 Offsets: TypeAlias = dict[TopicPartition, int]
 COMMIT_TRIES = 3
 """The most attempts of a transaction whose znodes come or go meanwhile."""
-SEARCH_S = 20.0
-"""The longest search for the coordinator, but for its last round of the brokers: a release of
-partitions, for which other members wait, waits for its commit. In 0.8.2.2 the search has no end."""
 
 
 def no_fence() -> None:
@@ -236,9 +233,7 @@ class KafkaOffsetStore:
 
         client = self._brokers.client()
         try:
-            coordinator = client.coordinator(
-                self._group, passes=passes, give_up_at=self._clock.monotonic() + SEARCH_S
-            )
+            coordinator = client.coordinator(self._group, passes=passes)
             with client.connection(coordinator) as connection:
                 fence()
                 return connection.send(request)

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from kafka08.client.cluster import COORDINATOR_TRIES, ClusterClient
+from kafka08.client.cluster import COORDINATOR_TRIES, SEARCH_S, ClusterClient
 from kafka08.client.requests import offsets_request, offsets_results
 from kafka08.client.retry import RetryPolicy
 from kafka08.errors import (
@@ -288,6 +288,24 @@ def test_a_coordinator_that_never_appears_is_given_up(
     with pytest.raises(ConsumerCoordinatorNotAvailable, match="group g"):
         client.coordinator("g")
     assert len(cluster.network.requests(ConsumerMetadataRequest)) == COORDINATOR_TRIES
+
+
+def test_a_search_for_a_coordinator_ends_though_brokers_are_slow(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """COORDINATOR_TRIES are those of brokers that respond. Three that did not took 30 s of each,
+    50 minutes in all."""
+    began = cluster.clock.monotonic()
+
+    def respond_late(_: object) -> ConsumerMetadataResponse:
+        cluster.clock.advance(9.0)
+        return ConsumerMetadataResponse(15, -1, "", -1)
+
+    for broker_id in cluster.brokers:
+        cluster.network.broker(f"b{broker_id}", PORT, respond_late)
+    with pytest.raises(ConsumerCoordinatorNotAvailable):
+        client.coordinator("g")
+    assert SEARCH_S <= cluster.clock.monotonic() - began < SEARCH_S + 10.0
 
 
 def test_a_coordinator_that_moved_is_looked_up_again(

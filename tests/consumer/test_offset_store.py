@@ -5,12 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka08.consumer.offset_store import (
-    SEARCH_S,
-    DualOffsetStore,
-    KafkaOffsetStore,
-    ZooKeeperOffsetStore,
-)
+from kafka08.client.cluster import SEARCH_S
+from kafka08.consumer.offset_store import DualOffsetStore, KafkaOffsetStore, ZooKeeperOffsetStore
 from kafka08.errors import (
     ApiError,
     ConsumerCoordinatorNotAvailable,
