@@ -25,6 +25,7 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
     WokenUp,
 )
+from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
@@ -919,5 +920,35 @@ def test_a_commit_times_out_whatever_its_backoff(simulated: Simulated) -> None:
             consumer.commit(timeout=2.0)
         assert simulated.client.monotonic() - began < 3.0
         consumer.close(timeout=1.0)
+
+    simulated.run(test)
+
+
+def test_close_does_not_abort_the_leave_of_unsubscribe(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A LeaveGroup that `unsubscribe` has begun is sent, also if `close` follows at once: else the
+    group waits for the session of the member to end."""
+    write = Connection.write
+
+    def write_slowly(connection: Connection, request: Any, **keys: Any) -> None:
+        if isinstance(request, LeaveGroupRequest):
+            simulated.client.sleep(0.1)
+        write(connection, request, **keys)
+
+    def test() -> None:
+        with simulated.consumer() as other:
+            other.subscribe(["t"])
+            read(other)
+            consumer = simulated.consumer(enable_auto_commit=False)
+            consumer.subscribe(["t"])
+            while not consumer.assignment():
+                consumer.poll(0.1)
+                other.poll(0.1)
+            monkeypatch.setattr(Connection, "write", write_slowly)
+            consumer.unsubscribe()
+            simulated.client.sleep(0.05)
+            consumer.close()
+            assert len(members(other)) == 1
 
     simulated.run(test)

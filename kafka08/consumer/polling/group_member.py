@@ -140,7 +140,7 @@ class GroupMember:
             self._membership.unsubscribe()
             self._is_superseded = True
             self._condition.notify_all()
-            connection = self._connection
+            connection = None if self._is_leaving else self._connection
         if connection is not None:
             connection.abort()
 
