@@ -14,7 +14,8 @@ from kafka08.admin.client import AdminClient
 from kafka08.consumer import KafkaConsumer
 from kafka08.consumer.polling.assignors import MemberSubscription, RangeAssignor
 from kafka08.consumer.polling.partitions import Start
-from kafka08.consumer.polling.poller import LASTING_S, Poller
+from kafka08.consumer.polling.poller import LASTING_S
+from kafka08.consumer.polling.position_searches import PositionSearches
 from kafka08.errors import (
     CommitFailed,
     FetchFailed,
@@ -442,11 +443,11 @@ def test_position_waits_for_no_search_that_has_not_begun(
 ) -> None:
     """A commit that ends between the two looks of `position` at it leaves the search to the next
     round: it is not waited for without having begun."""
-    searchable = Poller._searchable
+    searchable = PositionSearches._searchable
 
-    def look(poller: Poller) -> dict[TopicPartition, Start]:
-        found = searchable(poller)
-        while poller.committing():
+    def look(searches: PositionSearches) -> dict[TopicPartition, Start]:
+        found = searchable(searches)
+        while searches._committing():
             simulated.client.sleep(0.01)
         return found
 
@@ -457,7 +458,7 @@ def test_position_waits_for_no_search_that_has_not_begun(
             consumer.commit_async()
             consumer.assign([])
             consumer.assign([A])
-            monkeypatch.setattr(Poller, "_searchable", look)
+            monkeypatch.setattr(PositionSearches, "_searchable", look)
             assert MESSAGES == consumer.position(A, timeout=5.0)
 
     simulated.run(test)

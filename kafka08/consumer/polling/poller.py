@@ -37,7 +37,7 @@ from kafka08.consumer.polling.membership import NO_GENERATION, Membership, Timeo
 from kafka08.consumer.polling.partitions import Partitions, Start
 from kafka08.consumer.polling.pending_commits import PendingCommits, log_failure, offsets_of
 from kafka08.consumer.polling.polled_stream import PolledStream
-from kafka08.consumer.polling.search_outages import SearchOutages
+from kafka08.consumer.polling.position_searches import PositionSearches
 from kafka08.consumer.polling.start_finder import StartFinder, no_offset
 from kafka08.consumer.polling.subscription import Chosen, Pattern, Subscription, Topics
 from kafka08.errors import (
@@ -147,7 +147,7 @@ class Poller:
             timeout_ms=self._ask_timeout_ms,
             runtime=runtime,
         )
-        self._finder = StartFinder(
+        finder = StartFinder(
             self.cluster,
             config.group_id,
             RESETS.get(config.auto_offset_reset),
@@ -155,7 +155,9 @@ class Poller:
             backoff_s=self._backoff_s,
             runtime=runtime,
         )
-        self._searches = SearchOutages()
+        self._searches = PositionSearches(
+            finder, self.partitions, self._commits.partitions, runtime
+        )
         self._began_at = inf
         """When a call first asked the brokers for something."""
         self._woken = False
@@ -246,28 +248,20 @@ class Poller:
         without: set[TopicPartition] = set()
         while (position := self.partitions.position(tp)) is None:
             self.raise_woken()
-            without.update(self._take_found())
+            without.update(self._searches.take())
             if tp in without:
                 raise no_offset([tp])
-            self._begin_searches(without)
+            self._searches.begin(without)
             position = self.partitions.position(tp)
             if position is not None:
                 break
-            self.wait_until(
-                lambda: self._finder.has_found() or self._may_search(tp),
-                give_up_at,
-                f"the search for {tp}",
-            )
+            self.wait_until(lambda: self._searches.has_news(tp), give_up_at, f"the search for {tp}")
         return position
-
-    def _may_search(self, tp: TopicPartition) -> bool:
-        """Whether a search that waited for a commit may begin now."""
-        return tp in self._searchable() and not self._finder.searches(tp)
 
     def reset(self, partitions: Collection[TopicPartition], start: Start) -> None:
         """Find new positions when they are needed."""
         self.partitions.reset(partitions, start)
-        self._finder.forget(partitions)
+        self._searches.forget(partitions)
 
     def wake_up(self) -> None:
         """Make the call that waits, or the next that waits, raise WokenUp. For any thread."""
@@ -324,7 +318,7 @@ class Poller:
             self._member.stop()
             self._commits.stop()
             self._fetchers.stop()
-            self._finder.close()
+            self._searches.close()
             self.stream.close()
             if self._member.has_left:
                 self.cluster.close()  # or it would keep looking for a coordinator
@@ -393,48 +387,10 @@ class Poller:
             self._on_assigned(list(partitions))
 
     def _find_positions(self) -> None:
-        without = self._take_found()
+        without = self._searches.take()
         if without:
             raise no_offset(without)
-        self._begin_searches()
-
-    def _take_found(self) -> list[TopicPartition]:
-        """Take what searches have found. Returns the partitions that are still looked for and have
-        no committed offset, while auto.offset.reset is none."""
-        without: list[TopicPartition] = []
-        while (found := self._finder.take()) is not None:
-            if found.epoch != self.partitions.epoch:
-                continue
-            self.partitions.found(found.positions, found.asked)
-            missing = self.partitions.missing()
-            self._searches.note(found, missing, self._runtime.monotonic())
-            without += [tp for tp in found.without if missing.get(tp) is found.asked[tp]]
-        return without
-
-    def _begin_searches(self, excepted: Collection[TopicPartition] = ()) -> None:
-        missing = self.partitions.missing()
-        self._searches.keep(missing)
-        if not missing:
-            return
-        searchable = self._searchable()
-        held_up = [tp for tp in missing if tp not in searchable]
-        self._searches.hold_up(held_up, self._runtime.monotonic())
-        wanted = {tp: start for tp, start in searchable.items() if tp not in excepted}
-        if wanted:
-            self._finder.begin(wanted, self.partitions.epoch)
-
-    def _searchable(self) -> dict[TopicPartition, Start]:
-        """The partitions without a position, except those to be read from their committed offset
-        while a commit of it is in flight: the search could overtake the commit."""
-        missing = self.partitions.missing()
-        if not missing or not self._commits.are_in_flight:
-            return missing
-        committing = self.committing()
-        return {
-            tp: start
-            for tp, start in missing.items()
-            if start is not Start.COMMITTED or tp not in committing
-        }
+        self._searches.begin()
 
     def failure(self, lasting_s: float) -> KafkaError | None:
         """Why there are no messages: a failure that is retried and has lasted for `lasting_s`."""
@@ -443,7 +399,7 @@ class Poller:
             failure = self._member.failure(lasting_s)
             if failure is not None:
                 return failure
-        failure = self._searches.lasting(self.partitions.missing(), lasting_s, now)
+        failure = self._searches.failure(lasting_s)
         if failure is not None:
             return failure
         for owned in self.partitions.owned:
