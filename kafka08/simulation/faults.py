@@ -68,7 +68,7 @@ class Faults:
         self._say = say
         self._is_over = False
         self._tools = Tools(hosts, [broker.id for broker in brokers], say)
-        self._stopping: dict[SimBroker | SimMember, None] = {}
+        self._stopping: dict[SimBroker, None] = {}
         """Brokers that are being stopped cleanly."""
         self._expected: dict[SimBroker | SimMember, None] = {}
         """Brokers and members with a scheduled start."""
