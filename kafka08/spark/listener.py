@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
@@ -15,7 +14,7 @@ from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.client.requests import StorageName
 from kafka08.errors import KafkaError
-from kafka08.spark.stream_offsets import StreamOffset
+from kafka08.spark.stream_offsets import StreamOffset, offset_in_progress
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +28,8 @@ class GroupCommitListener(StreamingQueryListener):
 
     The constructor adds it to `spark`. A failed commit is logged; the next batch commits again.
 
-    query_name  the query to follow, as given by queryName(…); its source must be `kafka08`
+    query_name  the query to follow, as given by queryName(…); of its sources those of the format
+                `kafka08` count
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class GroupCommitListener(StreamingQueryListener):
         if event.progress.name != self._query_name:
             return
         for source in event.progress.sources:
-            if source.endOffset:
-                self._commit(StreamOffset.from_json(json.loads(source.endOffset)))
+            if end := offset_in_progress(source.endOffset):
+                self._commit(end)
 
     def onQueryIdle(self, event: Any) -> None:
         pass

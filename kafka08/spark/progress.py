@@ -3,7 +3,6 @@ sources written in Python no metrics of their own."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,8 +10,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from kafka08.errors import ConfigError
-from kafka08.spark.stream_offsets import StreamOffset, offsets_between
+from kafka08.spark.stream_offsets import StreamOffset, offset_in_progress, offsets_between
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +27,9 @@ def offsets_behind_latest(source: Any) -> dict[str, float]:
 
     {} where there is nothing to compare: another source, no batch yet, or PySpark before 4.2.
     """
-    consumed, latest = (_offsets(text) for text in (source.endOffset, source.latestOffset))
+    consumed, latest = (
+        offset_in_progress(text) for text in (source.endOffset, source.latestOffset)
+    )
     if consumed is None or latest is None:
         return {}
     read = consumed.ends
@@ -47,7 +47,7 @@ def offsets_without_rows(source: Any) -> int:
     """How many offsets of the last batch of one source gave no row: messages that were lost, which
     failOnDataLoss=false accepts, while it was planned or in its tasks; and those that compaction
     removed. 0 for other sources, and if the query reads the source twice (rows count twice)."""
-    start, end = (_offsets(text) for text in (source.startOffset, source.endOffset))
+    start, end = (offset_in_progress(text) for text in (source.startOffset, source.endOffset))
     if end is None:
         return 0
     rows: int = source.numInputRows
@@ -94,12 +94,3 @@ def _log(progress: Any, behind: Mapping[str, float]) -> None:
         *(progress.name or progress.id, progress.batchId, progress.numInputRows),
         *(progress.processedRowsPerSecond or 0.0, *behind.values()),
     )
-
-
-def _offsets(text: str | None) -> StreamOffset | None:
-    """A position of ours; None for those of other sources."""
-    try:
-        position = json.loads(text or "null")
-        return StreamOffset.from_json(position) if isinstance(position, dict) else None
-    except (ValueError, ConfigError):
-        return None

@@ -79,6 +79,15 @@ class StreamOffset:
         return self.starts == self.ends
 
 
+def offset_in_progress(text: str | None) -> StreamOffset | None:
+    """The position that Spark reports of a source of a query; None for that of another source."""
+    try:
+        position = json.loads(text or "null")
+        return StreamOffset.from_json(position) if isinstance(position, dict) else None
+    except (ValueError, ConfigError):
+        return None
+
+
 def recreated_topics(position: StreamOffset, created: Creations) -> set[str]:
     """Topics of `position` that were recreated since, according to `created`, the state now."""
     known = position.created
