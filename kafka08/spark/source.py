@@ -48,18 +48,19 @@ class DataSource(datasource.DataSource):
         require(FILTERS, "pushFilters", "leave that option out, Spark filters the rows itself")
         return FilteringReader(options, schema)
 
-    @plain_errors
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
-        require(
-            STREAM_LIMITS,
-            "a stream of the format kafka08",
-            "read batches from ranges_until_now, or use kafka08.spark.kafka",
-        )
-        from kafka08.spark.stream import RefusedStream, StreamReader
-
         try:
+            require(
+                STREAM_LIMITS,
+                "a stream of the format kafka08",
+                "read batches from ranges_until_now, or use kafka08.spark.kafka",
+            )
+            from kafka08.spark.stream import StreamReader
+
             return StreamReader(self._stream_options(schema), schema)
         except KafkaError as error:
+            from kafka08.spark.refused_stream import RefusedStream
+
             return RefusedStream(error)
 
     @plain_write_errors

@@ -43,32 +43,6 @@ logger = logging.getLogger(__name__)
 Position = dict[str, Any]
 
 
-class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A query that cannot start, because of `error`. Spark must be given a reader to ask: if there
-    is none, its log and its error end with a failure of PySpark's own instead."""
-
-    def __init__(self, error: KafkaError) -> None:
-        self._error = error.with_traceback(None)
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        raise self._error
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        raise self._error
-
-    def initialOffset(self) -> Position:
-        raise self._error
-
-    def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
-        raise self._error
-
-    def partitions(self, start: Position, end: Position) -> list[InputPartition]:
-        raise self._error
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        raise self._error
-
-
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Spark calls one such object in one Python process on the driver; `read` runs in the workers,
     on a copy.
