@@ -62,12 +62,13 @@ class LogOffsets:
         )
         if not isinstance(subscription, Assignment):
             return tuple(found)
-        missing = sorted(set(subscription.partitions) - set(found))
+        missing = set(subscription.partitions).difference(found)
         if missing and must_exist:
-            counts = {tp: len(metadata.partitions(tp.topic)) for tp in missing}
+            counts = {tp: len(metadata.partitions(tp.topic)) for tp in sorted(missing)}
             raise UnknownTopicOrPartition(
                 "; ".join(
-                    f"{tp}: the topic has {counted(counts[tp], 'partition')}" for tp in missing
+                    f"{tp}: the topic has {counted(count, 'partition')}"
+                    for tp, count in counts.items()
                 )
             )
         return tuple(tp for tp in subscription.partitions if tp not in missing)

@@ -188,3 +188,28 @@ def test_cuts_move_to_segments() -> None:
     whole = OffsetRange("t", 0, 0, 21)
     assert [r.until_offset for r in found.tasks([whole])] == [10, 21]
     assert found.tasks([OffsetRange("t", 0, 9, 10)]) == [OffsetRange("t", 0, 9, 10)]
+
+
+class CountedRange(OffsetRange):
+    """An OffsetRange that counts how often one is compared with another."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedRange.comparisons += 1
+        return super().__eq__(other)
+
+    __hash__ = OffsetRange.__hash__
+
+
+@pytest.mark.parametrize("least", ["1", "3000"])
+def test_a_plan_grows_with_its_ranges(least: str) -> None:
+    """Not with their square: each range that is cut, and each that is not, is looked up without a
+    comparison with all others. (20,000 ranges once took 3 s.)"""
+    ranges = [CountedRange("t", n % 2, 10 * n, 10 * n + 9) for n in range(2000)]
+    CountedRange.comparisons = 0
+    tasks = resolver(subscribe="t", minPartitions=least).tasks(ranges)
+    assert CountedRange.comparisons <= len(ranges)
+    assert len(tasks) >= len(ranges)
+    assert sum(r.size for r in tasks) == 9 * len(ranges)
