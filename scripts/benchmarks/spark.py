@@ -40,7 +40,7 @@ from scripts.benchmarks.subjects import JvmSubject, OurSubject, await_leaders
 from tests.spark.standalone import DRIVER, StandaloneSpark
 
 LARGE_BYTES = 32 << 20
-WORKER_MEGABYTES = 250
+WORKER_MEGABYTES = 200
 """What a Python worker may have, besides twice the largest message."""
 MESSAGE_BYTES_MAX = 2 * LARGE_BYTES
 
