@@ -19,21 +19,22 @@ WORKS_SINCE: Final = {
     "read_ranges": (3, 5),
     "createRDD": (3, 5),
     "createDirectStream": (3, 5),
+    "createStream": (3, 5),
     "batch": (4, 0),
     "sink": (4, 0),
     "pushFilters": (4, 1),
     "stream sink": (4, 1),
     "stream": (4, 2),
 }
-"""What the program tries → the first release where it works; kafka08/spark/versions.py has them."""
+"""What the program tries → the first release where it works; kafka08/spark/versions.py has them.
+Earlier ones must refuse it with an error of ours, which names the release that is needed."""
 PROGRAM: Final = """
 import sys, tempfile
 from pyspark.sql import SparkSession
-from kafka08.errors import ConfigError
 from kafka08.spark import read_ranges, register
 from kafka08.spark.kafka import KafkaUtils, OffsetRange
 
-bootstrap, count = sys.argv[1], int(sys.argv[2])
+bootstrap, zookeeper, text, count = *sys.argv[1:4], int(sys.argv[4])
 spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.ui.enabled", "false")
@@ -46,6 +47,7 @@ PAGES = {**SERVERS, "subscribe": "pages"}
 
 
 def options(builder, **more):
+    register(spark)  # first in a program: docs/spark.md
     return builder.format("kafka08").options(**SERVERS, **more)
 
 
@@ -64,7 +66,7 @@ def stream():
 
 
 def stream_sink():
-    numbers = spark.readStream.format("text").load(sys.argv[3])
+    numbers = spark.readStream.format("text").load(text)
     query = (
         options(numbers.writeStream, topic="from-stream", checkpointLocation=checkpoint())
         .trigger(availableNow=True).start()
@@ -79,14 +81,11 @@ def sink():
     return read_ranges(spark, {**SERVERS, "subscribe": "from-batch"}).count()
 
 
-def direct_stream():
+def counted(make_stream):
     from pyspark.streaming import StreamingContext
 
     context, counts = StreamingContext(spark.sparkContext, 1), []
-    keys = {"metadata.broker.list": bootstrap, "auto.offset.reset": "smallest"}
-    KafkaUtils.createDirectStream(context, ["pages"], keys).foreachRDD(
-        lambda rdd: counts.append(rdd.map(len).count())
-    )
+    make_stream(context).foreachRDD(lambda rdd: counts.append(rdd.map(len).count()))
     context.start()
     for _ in range(60):
         if context.awaitTerminationOrTimeout(1) or sum(counts) >= count:
@@ -95,13 +94,24 @@ def direct_stream():
     return sum(counts)
 
 
+def direct_stream(context):
+    keys = {"metadata.broker.list": bootstrap, "auto.offset.reset": "smallest"}
+    return KafkaUtils.createDirectStream(context, ["pages"], keys)
+
+
+def group_stream(context):
+    keys = {"auto.offset.reset": "smallest"}
+    return KafkaUtils.createStream(context, zookeeper, "versions", {"pages": 1}, keys)
+
+
 TRIED = {
     "read_ranges": lambda: read_ranges(spark, PAGES).count(),
     "createRDD": lambda: KafkaUtils.createRDD(
         spark.sparkContext, {"metadata.broker.list": bootstrap}, [OffsetRange("pages", 0, 0, count)]
     ).map(len).count(),
-    "createDirectStream": direct_stream,
-    "batch": lambda: (register(spark), options(spark.read, subscribe="pages").load().count())[1],
+    "createDirectStream": lambda: counted(direct_stream),
+    "createStream": lambda: counted(group_stream),
+    "batch": lambda: options(spark.read, subscribe="pages").load().count(),
     "sink": sink,
     "pushFilters": lambda: options(spark.read, subscribe="pages", pushFilters="true").load()
         .where("offset >= 0").count(),
@@ -112,17 +122,21 @@ for name, run in TRIED.items():
     try:
         found = run()
     except Exception as error:
-        print(f"{name}\\tfails\\t{type(error).__name__}", flush=True)
+        told = "needs PySpark" in str(error)
+        print(f"{name}\\t{'is refused' if told else 'fails'}\\t{type(error).__name__}", flush=True)
     else:
         print(f"{name}\\t{'works' if found == count else found}\\t", flush=True)
 """
 
 
-def tried(version: str, bootstrap: str, text: Path) -> dict[str, str]:
-    """name → works, fails, or a wrong number of rows."""
+def tried(version: str, cluster: EmbeddedCluster, text: Path) -> dict[str, str]:
+    """name → works, is refused (by an error of ours), fails, or a wrong number of rows."""
     python = str(ROOT / ".spark-versions" / version / "bin" / "python")
     done = subprocess.run(
-        [python, "-c", PROGRAM, bootstrap, str(COUNT), str(text)],
+        [
+            *(python, "-c", PROGRAM, cluster.bootstrap, cluster.zookeeper.connect_string),
+            *(str(text), str(COUNT)),
+        ],
         env={**os.environ, "PYSPARK_PYTHON": python},
         capture_output=True,
         text=True,
@@ -146,10 +160,10 @@ def main(versions: list[str]) -> int:
             config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap})
             with KafkaProducer(config) as producer:
                 producer.send_many("pages", [b"%d" % number for number in range(COUNT)])
-            results = tried(version, cluster.bootstrap, text)
+            results = tried(version, cluster, text)
         release = tuple(int(part) for part in version.split("."))
         for name, result in results.items():
-            expected = "works" if release >= WORKS_SINCE[name] else "fails"
+            expected = "works" if release >= WORKS_SINCE[name] else "is refused"
             note = "" if result == expected else f", but {expected} was expected"
             wrong += bool(note)
             print(f"PySpark {version}  {name:20} {result}{note}", flush=True)
