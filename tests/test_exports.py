@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-PACKAGES = ("kafka08.consumer", "kafka08.producer", "kafka08.spark")
+PACKAGES = ("kafka08.arrow", "kafka08.consumer", "kafka08.producer", "kafka08.spark")
 
 
 def imports_for_type_checkers(package: Any) -> dict[str, str]:

@@ -18,18 +18,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka08.arrow.ranges import OffsetRange, ranges_from_json, ranges_to_json
-from kafka08.extras import naming_extra
+from kafka08.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from kafka08.arrow.topic_scan import Scan, scan
+else:  # ranges work without pyarrow
+    __getattr__ = lazy_exports(__name__, {"topic_scan": ("Scan", "scan")})
 
 __all__ = ["OffsetRange", "Scan", "ranges_from_json", "ranges_to_json", "scan"]
-
-
-def __getattr__(name: str) -> object:
-    """`scan` and `Scan` import pyarrow; ranges work without it."""
-    if name in {"Scan", "scan"}:
-        with naming_extra("kafka08.arrow.scan"):
-            from kafka08.arrow import topic_scan
-        return getattr(topic_scan, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
