@@ -91,17 +91,17 @@ class ReadOptions:
     subscription: Subscription | None
     start: Bound
     end: Bound
-    min_partitions: int | None
-    max_records_per_partition: int | None
-    split_by_bytes: bool
-    min_offsets_per_trigger: int | None
-    max_offsets_per_trigger: int | None
-    max_trigger_delay_ms: int
-    include_headers: bool
-    push_filters: bool
-    group: str
-    storage: StorageName
-    commit_to: StorageName | None
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    split_by_bytes: bool = False
+    min_offsets_per_trigger: int | None = None
+    max_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = MAX_TRIGGER_DELAY_MS
+    include_headers: bool = False
+    push_filters: bool = False
+    group: str = ""
+    storage: StorageName = "zookeeper"
+    commit_to: StorageName | None = None
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:

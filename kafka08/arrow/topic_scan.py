@@ -102,17 +102,8 @@ def scan(
         subscription=None if exact is not None else Topics(tuple(sorted(set(names)))),
         start=_start(start, group, if_uncommitted),
         end=_end(end),
-        min_partitions=None,
-        max_records_per_partition=None,
-        split_by_bytes=False,
-        min_offsets_per_trigger=None,
-        max_offsets_per_trigger=None,
-        max_trigger_delay_ms=0,
-        include_headers=False,
-        push_filters=False,
         group=group,
         storage=storage,
-        commit_to=None,
     )
     schema = pa.schema([(name, COLUMNS[name]) for name in columns])
     return Scan(options, schema)
