@@ -42,13 +42,13 @@ def resolved(address: ClusterAddress, settings: ReadSettings) -> ClusterAddress:
     NoBrokersAvailable if no broker is registered there, or none responds.
     """
     if not address.bootstrap:
-        address = replace(address, bootstrap=_registered(address.zookeeper))
+        address = replace(address, bootstrap=_registered(address.zookeeper, settings))
     if address.negotiates is None:
         address = replace(address, negotiates=_tell_versions(address, settings))
     return address
 
 
-def _registered(zookeeper: str) -> tuple[tuple[str, int], ...]:
+def _registered(zookeeper: str, settings: ReadSettings) -> tuple[tuple[str, int], ...]:
     """The addresses of the brokers that are registered at a connect string."""
     from kafka08.zk.client import ZkClient  # most reads know their brokers
     from kafka08.zk.store import ClusterStore
@@ -57,7 +57,7 @@ def _registered(zookeeper: str) -> tuple[tuple[str, int], ...]:
         zookeeper,
         session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
         connection_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
-        name="spark",
+        name=settings.client_id,
     ) as zk:
         return tuple(ClusterStore(zk).broker_addresses())
 
