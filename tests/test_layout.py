@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mirror": {"client", "consumer", "producer", "zk"},
     "groups": {"client", "protocol", "network.connection", "consumer", "zk"},
     "arrow": CLIENT_SIDE | {"consumer", "zk"},
-    "spark": CLIENT_SIDE | {"arrow", "consumer"},
+    "spark": CLIENT_SIDE | {"arrow"},
     "doctor": {
         "broker.config",
         "consumer",

@@ -14,7 +14,7 @@ from kafka08.arrow.options import ReadOptions
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver
 from kafka08.spark.plain_errors import plain_errors
-from kafka08.spark.tasks import RangePartition, RangeTasks
+from kafka08.spark.tasks import RangeTasks, range_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -31,11 +31,7 @@ class BatchReader(datasource.DataSourceReader):
     @plain_errors
     def partitions(self) -> list[InputPartition]:
         resolver = Resolver(self._options)
-        ranges = self._narrowed(resolver, resolver.batch())
-        return [
-            RangePartition(piece, resolver.leader(piece.topic_partition))
-            for piece in resolver.tasks(ranges)
-        ]
+        return range_partitions(resolver, self._narrowed(resolver, resolver.batch()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._tasks.read(partition)

@@ -13,7 +13,6 @@ from pyspark.serializers import CPickleSerializer
 
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
-from kafka08.consumer.fetched import FetchedSet
 from kafka08.kernel import MessageAndMetadata
 from kafka08.spark.task_reader import range_reader
 from kafka08.structs import Broker, TopicPartition
@@ -42,13 +41,8 @@ class RangeRead:
         for wanted, leader in parts:
             sets = range_reader(self.address, self.settings, wanted, leader) if wanted.size else ()
             for fetched in sets:
-                for message in messages(fetched, wanted):
+                for message in fetched.decoded(until_offset=wanted.until_offset):
                     yield self.handle(message)
-
-
-def messages(fetched: FetchedSet, wanted: OffsetRange) -> Iterator[MessageAndMetadata[Any, Any]]:
-    """Yields the messages of one set that are in the range."""
-    return fetched.decoded(until_offset=wanted.until_offset)
 
 
 class KafkaRDD(PipelinedRDD[Any, Any]):

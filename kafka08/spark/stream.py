@@ -35,7 +35,7 @@ from kafka08.spark.stream_offsets import (
     ranges_between,
     recreated_topics,
 )
-from kafka08.spark.tasks import RangePartition, RangeTasks
+from kafka08.spark.tasks import RangeTasks, range_partitions
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -138,11 +138,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         finish = StreamOffset.from_json(end)
         wanted = ranges_between(StreamOffset.from_json(start), finish)
         wanted = self._of_topics_as_planned(wanted, finish)
-        resolver = self._resolver
-        return [
-            RangePartition(piece, resolver.leader(piece.topic_partition))
-            for piece in resolver.tasks(self._not_deleted(wanted))
-        ]
+        return range_partitions(self._resolver, self._not_deleted(wanted))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._tasks.read(partition)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -17,6 +18,9 @@ from kafka08.spark.task_reader import range_reader
 from kafka08.spark.versions import arrow_schema
 from kafka08.structs import Broker
 
+if TYPE_CHECKING:
+    from kafka08.arrow.resolve import Resolver
+
 
 class RangePartition(InputPartition):
     """One task's range, and its partition's leader when it was planned (None: unknown)."""
@@ -25,6 +29,14 @@ class RangePartition(InputPartition):
         super().__init__(wanted)
         self.wanted = wanted
         self.leader = leader
+
+
+def range_partitions(resolver: Resolver, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
+    """The tasks of `ranges`, split as the options say, with the leaders known now."""
+    return [
+        RangePartition(piece, resolver.leader(piece.topic_partition))
+        for piece in resolver.tasks(ranges)
+    ]
 
 
 class RangeTasks:
