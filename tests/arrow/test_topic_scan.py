@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -151,6 +154,39 @@ def test_a_group_continues_behind_its_commit(cluster: EmbeddedCluster, storage: 
     with next_scan() as found:
         assert (len(found), rows(found)) == (0, [])
         found.commit()
+
+
+@pytest.mark.parametrize("storage", ["kafka", "zookeeper"])
+def test_every_tool_shows_the_lag_of_a_group_without_members(
+    cluster: EmbeddedCluster, storage: str
+) -> None:
+    """A scan and a stream of Spark only commit: no member joins their group. `group describe`,
+    `offsets lag` and `metrics` have its lag nevertheless."""
+    topic, group = f"lag-{storage}", f"lag-of-{storage}"
+    write(cluster, topic)
+    with scan(cluster.bootstrap, topic, group=group, storage=storage) as found:  # type: ignore[arg-type]
+        pa.table(found)
+        found.commit()
+    write(cluster, topic, start=COUNT)
+
+    def asked(*words: str) -> tuple[int, str]:
+        """(exit code, stdout) of a command."""
+        address = "--zookeeper", cluster.zookeeper.connect_string
+        command = [sys.executable, "-m", "kafka08.cli", *words, *address]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    code, described = asked("group", "describe", group, "--json")
+    assert code == 0
+    facts = json.loads(described)
+    assert facts["members"] == []
+    assert [(p[storage], p["lag"]) for p in facts["partitions"]] == [(COUNT, COUNT)] * 2
+    assert asked("offsets", "lag", group, "--fail-above", str(2 * COUNT))[0] == 0
+    assert asked("offsets", "lag", group, "--fail-above", str(2 * COUNT - 1))[0] == 1
+    code, metrics = asked("metrics")
+    assert code == 0
+    labels = f'consumergroup="{group}",partition="1",topic="{topic}"'
+    assert f"kafka_consumergroup_lag{{{labels}}} {COUNT}.0" in metrics.splitlines()
 
 
 def test_a_scan_that_was_not_read_is_not_committed(cluster: EmbeddedCluster) -> None:
