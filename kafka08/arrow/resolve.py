@@ -69,13 +69,14 @@ class Resolver:
             partitions = self.partitions()
             starts = self.offsets_at(self.options.start, partitions, self._names[0])
             if isinstance(self.options.start, Offsets | Committed):
-                self._report_ahead(starts)
+                starts = self._not_ahead(starts)
             ends = self.offsets_at(self.options.end, partitions, self._names[1])
             wanted = tuple(batch_ranges(starts, ends))
         return self.available(wanted)
 
-    def _report_ahead(self, starts: Numbers) -> None:
-        """Report starts behind their log's end as loss: the messages between existed once."""
+    def _not_ahead(self, starts: Numbers) -> dict[TopicPartition, int]:
+        """`starts`; the log's end in place of one behind it. The messages between existed once, so
+        that is reported as loss. What is written there later is no part of it."""
         latest = self.log_offsets.latest(sorted(starts))
         ahead = [tp for tp, start in sorted(starts.items()) if start > latest[tp]]
         earliest = self.log_offsets.earliest(ahead)
@@ -86,6 +87,7 @@ class Resolver:
             ],
             fail=self.options.settings.fail_on_data_loss,
         )
+        return {tp: min(start, latest[tp]) for tp, start in starts.items()}
 
     def available(self, wanted: Sequence[OffsetRange]) -> list[OffsetRange]:
         """The parts of `wanted` that the leaders have; missing offsets are raised or logged."""

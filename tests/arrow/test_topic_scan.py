@@ -12,10 +12,13 @@ import pyarrow as pa
 import pytest
 
 from kafka08.arrow import OffsetRange, Scan, scan
+from kafka08.arrow.committed import commit_offsets
+from kafka08.arrow.connections import cluster_at, resolved
 from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.resolve import NothingCommitted
-from kafka08.arrow.settings import ReadSettings
+from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.arrow.topic_scan import COLUMNS, NotRead
+from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.errors import ConfigError, NoBrokersAvailable, UnknownTopicOrPartition
 from kafka08.kernel.types import CREATE_TIME
@@ -232,6 +235,25 @@ def test_lost_offsets_are_an_error_unless_accepted(cluster: EmbeddedCluster) -> 
     lenient = ReadSettings(fail_on_data_loss=False)
     with scan(cluster.bootstrap, ranges=ranges, settings=lenient) as found:
         assert [row[2] for row in rows(found)] == [298, 299]
+
+
+def test_an_accepted_loss_skips_no_later_message(cluster: EmbeddedCluster) -> None:
+    """A group may be ahead of a log, as after its topic was recreated. With fail_on_data_loss=False
+    it continues at the log's end. (It used to stay where it was, so that a later scan passed over
+    the messages that were written in between, without a line in the log.)"""
+    write(cluster, "ahead")
+    accepting = ReadSettings(fail_on_data_loss=False)
+    address = resolved(ClusterAddress(tuple(parse_bootstrap(cluster.bootstrap))), accepting)
+    ahead = {TopicPartition("ahead", partition): COUNT + 10 for partition in (0, 1)}
+    commit_offsets(cluster_at(address, accepting), "g3", ahead, "zookeeper")
+    with pytest.raises(DataLost, match=r"\[ahead,0\] \[300, 310\): only \[0, 300\) is there"):
+        scan(cluster.bootstrap, "ahead", group="g3")
+    with scan(cluster.bootstrap, "ahead", group="g3", settings=accepting) as found:
+        assert rows(found) == []
+        found.commit()
+    write(cluster, "ahead", start=COUNT)
+    with scan(cluster.bootstrap, "ahead", group="g3") as found:
+        assert [row[2] for row in rows(found)] == [*range(COUNT, 2 * COUNT)] * 2
 
 
 def test_impossible_arguments_are_named(cluster: EmbeddedCluster) -> None:
