@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
+import kafka08
 from kafka08.structs import TopicPartition
 from tests.spark.filling import Topics, rows_of
 from tests.spark.standalone import DRIVER, WORKERS, StandaloneSpark
@@ -34,24 +36,23 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(environment / "bin" / "python")
 
 
-def test_the_command_reads(cluster: StandaloneSpark, brokers: Topics, tmp_path: Path) -> None:
-    """Executors on both workers write a topic into files. The driver logs once that their Python
-    lacks the compiled kernel."""
-    topic, files = brokers.filled([40, 30]), tmp_path / "files"
-    conf = DRIVER | {"spark.executorEnv.KAFKA08_KERNEL": "python"}
+def read_by_the_command(
+    cluster: StandaloneSpark, brokers: Topics, directory: Path, conf: dict[str, str]
+) -> str:
+    """Let `kafka08 spark read` with `conf` write a topic into files, whose rows must be those of
+    the topic. Returns its stderr."""
+    topic, files = brokers.filled([40, 30]), directory / "files"
     done = subprocess.run(
         [
             *(sys.executable, "-m", "kafka08.cli", "spark", "read", topic, "--format", "json"),
             *("--output", str(files), "--bootstrap", brokers.bootstrap, "--master", cluster.url),
-            *(f"--conf={name}={value}" for name, value in conf.items()),
+            *(f"--conf={name}={value}" for name, value in (DRIVER | conf).items()),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("run the Python twin of kafka08's kernel") == 1
-    assert "KAFKA08_KERNEL=python is set" in done.stderr
     parts = [file.read_text() for file in files.glob("*.json")]
     rows = [json.loads(row) for part in parts for row in part.splitlines()]
     assert sorted((row["partition"], row["offset"], row.get("value")) for row in rows) == [
@@ -59,7 +60,31 @@ def test_the_command_reads(cluster: StandaloneSpark, brokers: Topics, tmp_path: 
         for partition, end in ((0, 40), (1, 30))
         for partition, offset, _, value in rows_of(partition, 0, end)
     ]
+    return done.stderr
+
+
+def test_the_command_reads(cluster: StandaloneSpark, brokers: Topics, tmp_path: Path) -> None:
+    """Executors on both workers write a topic into files. The driver logs once that their Python
+    lacks the compiled kernel."""
+    conf = {"spark.executorEnv.KAFKA08_KERNEL": "python"}
+    log = read_by_the_command(cluster, brokers, tmp_path, conf)
+    assert log.count("run the Python twin of kafka08's kernel") == 1
+    assert "KAFKA08_KERNEL=python is set" in log
     assert cluster.executors()[-1] == set(WORKERS)
+
+
+def test_kafka08_in_a_zip_file(cluster: StandaloneSpark, brokers: Topics, tmp_path: Path) -> None:
+    """Workers run what `--py-files` gives them, although they have kafka08: on the Python twin of
+    the kernel, since Python loads no compiled module from a zip file. The driver logs that."""
+    package = Path(kafka08.__file__).parent
+    wheel = tmp_path / "kafka08.zip"
+    with ZipFile(wheel, "w") as packed:
+        for file in package.rglob("*.*"):
+            if file.suffix in {".py", ".so"}:
+                packed.write(file, file.relative_to(package.parent))
+    log = read_by_the_command(cluster, brokers, tmp_path, {"spark.submit.pyFiles": str(wheel)})
+    assert log.count("run the Python twin of kafka08's kernel") == 1
+    assert "No module named 'kafka08.kernel._native'" in log
 
 
 WRITE_AND_ASK = """
