@@ -302,9 +302,10 @@ class EmbeddedCluster(Startable):
         for broker in self.brokers:
             broker.stop()
 
-    def restart(self, broker: EmbeddedBroker) -> None:
+    def restart(self, broker: EmbeddedBroker | int) -> None:
         """Stop one broker cleanly (if it runs), start it again, and wait until it is ready. The
         other ones need not run."""
+        broker = self._broker(broker)
         broker.stop()
         broker.start()
         self.await_ready([broker])
@@ -420,7 +421,14 @@ class EmbeddedCluster(Startable):
             self._session_ended = False
 
     def _broker(self, broker: EmbeddedBroker | int) -> EmbeddedBroker:
-        return self.brokers[broker] if isinstance(broker, int) else broker
+        """The broker, which may be given by its id. KafkaError if there is none of that id."""
+        if isinstance(broker, EmbeddedBroker):
+            return broker
+        for known in self.brokers:
+            if known.id == broker:
+                return known
+        ids = ", ".join(str(known.id) for known in self.brokers)
+        raise KafkaError(f"there is no broker {broker!r}; the cluster has: {ids or 'none yet'}")
 
     def _state(self, topic: str, partition: int) -> LeaderAndIsr:
         tp = TopicPartition(topic, partition)

@@ -11,8 +11,11 @@ def corrupt_tail(directory: Path, size: int) -> Path:
     """Flip every bit in the last `size` bytes of a partition's newest non-empty segment.
 
     This includes bytes in the page cache, which a broker reads when it starts again and serves
-    while it runs. Returns the file. KafkaError if it has fewer bytes.
+    while it runs. Returns the file. KafkaError if it has fewer bytes,
+    or for a `size` below 1.
     """
+    if size < 1:
+        raise KafkaError(f"size: {size} is not a number of bytes; give 1 or more")
     segments = [path for path in sorted(directory.glob("*.log")) if path.stat().st_size]
     if not segments or segments[-1].stat().st_size < size:
         raise KafkaError(f"the last segment in {directory} has fewer than {size} bytes")

@@ -139,6 +139,23 @@ def test_a_paused_broker_is_resumed_by_heal(cluster: EmbeddedCluster) -> None:
     until(lambda: registered(cluster) == [0, 1], "it registered again")
 
 
+def test_a_broker_that_there_is_not_is_named(cluster: EmbeddedCluster) -> None:
+    """An id that no broker has is an error that lists those there are, for every fault: -1 is not
+    the last broker."""
+    for call in (cluster.kill, cluster.pause, cluster.cut, cluster.restart):
+        for wrong in (9, -1):
+            with pytest.raises(KafkaError, match=f"no broker {wrong}; the cluster has: 0, 1"):
+                call(wrong)
+    assert all(broker.running for broker in cluster.brokers)
+
+
+def test_a_broker_is_restarted_by_its_id(cluster: EmbeddedCluster) -> None:
+    """`restart` takes an id as the other calls do, and the broker is another process."""
+    before = cluster.brokers[1].process.pid
+    cluster.restart(1)
+    assert cluster.brokers[1].process.pid not in {None, before}
+
+
 def test_a_damaged_tail_is_truncated_at_the_next_start(cluster: EmbeddedCluster) -> None:
     """The check finds the damage; recovery after kill -9 keeps all messages before it."""
     cluster.create_topic("damaged")
@@ -153,6 +170,8 @@ def test_a_damaged_tail_is_truncated_at_the_next_start(cluster: EmbeddedCluster)
     assert not check_log(path.parent)
     with pytest.raises(KafkaError, match="fewer than 1000000 bytes"):
         corrupt_tail(path.parent, 1_000_000)
+    with pytest.raises(KafkaError, match="size: 0 is not a number of bytes"):
+        corrupt_tail(path.parent, 0)
     with pytest.raises(KafkaError, match=r"no directory of \[nothing,0\]"):
         cluster.corrupt_tail(leader, "nothing")
 
