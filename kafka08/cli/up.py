@@ -230,7 +230,7 @@ def check_keys(config: dict[str, str]) -> None:
     BrokerConfig({**DEFAULTS, **config, **own}).log_notes()
 
 
-def say_running() -> None:
+def say_running(directory: ClusterDirectory) -> None:
     """Say that nothing was started, and which of the running command's options had no effect."""
     context = click.get_current_context()
     unused = [
@@ -243,7 +243,7 @@ def say_running() -> None:
     if unused:
         click.echo(
             f"WARNING: {', '.join(unused)} had no effect; to start it with other options, stop it "
-            "first: kafka08 down",
+            f"first: {up_command('down', directory.path)}",
             err=True,
         )
 
@@ -281,7 +281,7 @@ def run(
     count = broker_count(brokers, directory)
     if directory is not None and not directory.claim():
         show(await_ready(directory))
-        say_running()
+        say_running(directory)
         return
     # An interrupted start may leave a process behind that the guard does not know yet.
     ports = [ZOOKEEPER_PORT, *range(FIRST_BROKER_PORT, FIRST_BROKER_PORT + count)]
@@ -312,7 +312,12 @@ def supervise(cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: E
         supervisor = Supervisor(cluster, directory, control, partial(show_broker, directory.path))
         show(supervisor.announce())
         click.echo("Ctrl-C stops the cluster.", err=True)
-        supervisor.run(stopping.is_set)
+        try:
+            supervisor.run(stopping.is_set)
+        except KafkaError as error:
+            # The whole error follows when all have stopped: without ZooKeeper brokers take a while.
+            click.echo(f"Stopping the cluster: {str(error).partition(';')[0]}", err=True)
+            raise
 
 
 def start_detached(
@@ -323,7 +328,7 @@ def start_detached(
 
     make_directory(directory.path)
     if directory.running() is not None:
-        say_running()
+        say_running(directory)
         return await_ready(directory)
     count = broker_count(brokers, directory)
     command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={count}"]

@@ -62,7 +62,7 @@ class ControlServer(Closeable):
 
 def ask(directory: Path, verb: Verb, broker: int) -> str:
     """Send a request to the process that runs the cluster; returns its response once it has
-    executed it. KafkaError if it fails, or does not respond in RESPONSE_SECONDS."""
+    executed it. KafkaError if it fails, does not respond in RESPONSE_SECONDS, or is stopping."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(RESPONSE_SECONDS)
         try:
@@ -73,6 +73,11 @@ def ask(directory: Path, verb: Verb, broker: int) -> str:
         except TimeoutError:
             raise KafkaError(
                 f"no response from {directory / _NAME} within {RESPONSE_SECONDS:.0f} s"
+            ) from None
+        except (FileNotFoundError, ConnectionRefusedError):  # `ControlServer.close` was first
+            raise KafkaError(
+                f"the cluster in {directory} is stopping, and takes no more requests: start it "
+                "again when it has ended"
             ) from None
         except OSError as error:
             raise KafkaError(f"cannot connect to {directory / _NAME}: {error.strerror}") from error

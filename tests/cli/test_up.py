@@ -16,7 +16,7 @@ from typing import NoReturn
 import pytest
 
 from kafka08.admin import AdminClient
-from kafka08.cli.up import broker_count, keys_for_all, run, up_command
+from kafka08.cli.up import broker_count, keys_for_all, run, say_running, up, up_command
 from kafka08.embedded.detached import ClusterDirectory, default_directory
 from kafka08.errors import KafkaError
 from tests.embedded.test_process import state_of
@@ -138,8 +138,10 @@ def test_it_ends_with_its_last_broker(kafka08: Commands) -> None:
     os.kill(broker["pid"], signal.SIGKILL)
     directory = ClusterDirectory(Path(broker["log"]).parent.parent)
     until(lambda: directory.running() is None, "the cluster ended")
+    reason = "no broker is running: broker 0 ended with exit code -9"
+    assert f"\nStopping the cluster: {reason}\n" in directory.log.read_text()
     said = kafka08("status", code=1).stderr
-    assert "Error: no broker is running: broker 0 ended with exit code -9" in said
+    assert f"Error: {reason}" in said
     assert "No cluster runs in" in kafka08("up", "restart", "0", code=1).stderr
 
 
@@ -274,6 +276,16 @@ def test_the_suggested_command_has_the_directory(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     assert up_command("up restart 1", Path("/a")) == "kafka08 up restart 1 --data-dir /a"
+
+
+def test_the_command_that_stops_it_has_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`up` with other options names the command that stops this cluster, not the default one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with up.make_context("up", ["--brokers", "2"]):
+        say_running(ClusterDirectory(tmp_path / "other"))
+    assert f"stop it first: kafka08 down --data-dir {tmp_path}/other\n" in capsys.readouterr().err
 
 
 def test_ctrl_c_while_it_starts_leaves_nothing(kafka08: Commands, tmp_path: Path) -> None:
