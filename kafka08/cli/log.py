@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka08.cli.commands import Commands
+from kafka08.cli.failures import text_of
 from kafka08.cli.options import example, json_option
 from kafka08.cli.table import show_json
-from kafka08.errors import CorruptLog, KafkaError
+from kafka08.errors import CorruptLog, KafkaError, StorageError
 from kafka08.listing import counted
 
 if TYPE_CHECKING:
+    from kafka08.log.check import Problem
     from kafka08.log.dump import LogDump
 
 
@@ -96,10 +98,8 @@ def check(directories: tuple[Path, ...], as_json: bool) -> None:
 
     Exits 1 if there is a problem. Data that a running broker is just writing may look like one.
     """
-    from kafka08.log.check import check_log
-
     partitions = [p for directory in directories for p in partition_directories(directory)]
-    problems = [problem for partition in partitions for problem in check_log(partition)]
+    problems = [problem for partition in partitions for problem in problems_of(partition)]
     if as_json:
         rows = [{"path": str(p.path), "position": p.position, "text": p.text} for p in problems]
         show_json({"partitions": len(partitions), "problems": rows})
@@ -111,25 +111,47 @@ def check(directories: tuple[Path, ...], as_json: bool) -> None:
     sys.exit(1 if problems else 0)
 
 
+def problems_of(partition: Path) -> list[Problem]:
+    """The problems in a partition's directory. What cannot be read is one: the others are worth
+    knowing all the more if a disk fails."""
+    from kafka08.log.check import Problem, check_log
+    from kafka08.log.names import LOG_SUFFIX
+
+    try:
+        problems = check_log(partition)
+        segments = [p for p in partition.glob(f"*{LOG_SUFFIX}") if p.is_file()]
+    except (StorageError, OSError) as error:
+        return [Problem(partition, -1, f"not checked to its end: {text_of(error)}")]
+    if not segments:
+        text = "has no segment; a broker would begin it as an empty log"
+        problems.append(Problem(partition, -1, text))
+    return problems
+
+
 def partition_directories(directory: Path) -> list[Path]:
-    """`directory` itself if it is a partition's, else the partitions in it, sorted. Raises
-    NothingToCheck if there are none, unless it is the empty log.dir of a broker."""
+    """`directory` itself if it is a partition's, else the partitions in it, sorted, with those that
+    have lost all their files. Raises NothingToCheck if there are none, unless it is the empty
+    log.dir of a broker."""
     from kafka08.log.names import RECOVERY_POINT_CHECKPOINT
 
     if is_partition(directory):
         return [directory]
-    found = sorted(path for path in directory.iterdir() if path.is_dir() and is_partition(path))
+    inside = sorted(path for path in directory.iterdir() if path.is_dir())
+    found = {path for path in inside if is_partition(path)}
     if not found and not (directory / RECOVERY_POINT_CHECKPOINT).exists():
         raise NothingToCheck(f"{directory} is neither a log.dir nor the directory of a partition")
-    return found
+    return [path for path in inside if path in found or is_named_so(path)]
 
 
 def is_partition(directory: Path) -> bool:
     """Whether it holds a segment; or only files, one of them a misnamed segment, and its own name
-    is that of a partition's directory."""
+    is that of a partition's directory. By its name if it cannot be read."""
     from kafka08.log.names import INDEX_SUFFIXES, LOG_SUFFIX
 
-    entries = list(directory.iterdir())
+    try:
+        entries = list(directory.iterdir())
+    except OSError:
+        return is_named_so(directory)
     segments = [path for path in entries if path.suffix in {LOG_SUFFIX, *INDEX_SUFFIXES}]
     if any(map(has_base_offset, segments)):
         return True

@@ -92,6 +92,37 @@ def test_damage_is_named(partition: Path, damage: Callable[[Path], object], prob
     assert before == {path.name: path.read_bytes() for path in partition.iterdir()}
 
 
+def test_a_partition_that_cannot_be_read_hides_no_other(partition: Path) -> None:
+    """The problems of all partitions are told although a file of the first cannot be read."""
+    append(partition / SEGMENT, b"tail")
+    unreadable = partition.parent / "a-0"
+    unreadable.mkdir()
+    (unreadable / SEGMENT).touch()
+    (unreadable / INDEX).mkdir()  # also root cannot read it as a file
+    done = log("check", partition.parent)
+    assert 1 == done.code
+    first, second = done.out.decode().splitlines()
+    assert first.startswith(f"{unreadable}: not checked to its end: cannot ")
+    assert second.endswith("the last entry is not whole")
+    assert done.err == "Checked 2 partitions: 2 problems\n"
+
+
+def test_a_partition_without_its_segment_is_a_problem(partition: Path) -> None:
+    """A partition that has lost its files is not left out, nor is one with a directory in place of
+    its segment sound."""
+    (partition / SEGMENT).unlink()
+    (partition / SEGMENT).mkdir()
+    (partition.parent / "t-1").mkdir()
+    (partition.parent / "lost+found").mkdir()
+    done = log("check", partition.parent)
+    assert 1 == done.code
+    says = "has no segment; a broker would begin it as an empty log"
+    assert done.out.decode().splitlines() == [
+        f"{partition}: {says}",
+        f"{partition.parent / 't-1'}: {says}",
+    ]
+
+
 def test_nothing_to_check_is_not_success(tmp_path: Path) -> None:
     """A path without partitions is an error, since a typing mistake would look like a sound log. A
     log.dir without partitions is sound."""
