@@ -5,6 +5,7 @@ usage: columns.py TOPIC
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 
@@ -12,10 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka08.arrow import scan
+from kafka08.errors import KafkaError
 
 
-def main(topic: str) -> int:
-    with scan(os.environ["KAFKA08_BOOTSTRAP"], topic, columns=["partition", "value"]) as messages:
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("topic")
+    topic = parser.parse_args().topic
+    with scan(
+        os.environ.get("KAFKA08_BOOTSTRAP", "localhost:9092"), topic, columns=["partition", "value"]
+    ) as messages:
         table = pa.table(messages)
     sizes = table.append_column("bytes", pc.binary_length(table["value"]))
     grouped = sizes.group_by("partition").aggregate([("bytes", "sum"), ("bytes", "count")])
@@ -27,4 +34,7 @@ def main(topic: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    try:
+        sys.exit(main())
+    except KafkaError as error:
+        sys.exit(f"Error: {error}")

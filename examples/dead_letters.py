@@ -19,6 +19,7 @@ import time
 from typing import Any
 
 from kafka08.consumer import KafkaConsumer, MessageAndMetadata
+from kafka08.errors import KafkaError
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 
 Message = MessageAndMetadata[Any, Any]
@@ -73,7 +74,7 @@ def main() -> int:
     parser.add_argument("group")
     parser.add_argument("--limit", type=int)
     arguments = parser.parse_args()
-    bootstrap = os.environ["KAFKA08_BOOTSTRAP"]
+    bootstrap = os.environ.get("KAFKA08_BOOTSTRAP", "localhost:9092")
     keys = {"bootstrap.servers": bootstrap, "acks": "all", "retries": 10}
     done = 0
     with (
@@ -83,19 +84,25 @@ def main() -> int:
         ) as consumer,
     ):
         consumer.subscribe([arguments.topic])
-        for message in consumer:  # asking for the next message finishes this one
-            error = failure_of(message)
-            if error is not None:
-                record = ProducerRecord(
-                    f"{arguments.topic}.dead", letter(message, error), key=message.key
-                )
-                producer.send(record).result(timeout=60)
-                print(f"dead letter for offset {message.offset}: {error}", file=sys.stderr)
-            done += 1
-            if done == arguments.limit:
-                break
+        try:
+            for message in consumer:  # asking for the next message finishes this one
+                error = failure_of(message)
+                if error is not None:
+                    record = ProducerRecord(
+                        f"{arguments.topic}.dead", letter(message, error), key=message.key
+                    )
+                    producer.send(record).result(timeout=60)
+                    print(f"dead letter for offset {message.offset}: {error}", file=sys.stderr)
+                done += 1
+                if done == arguments.limit:
+                    break
+        except KeyboardInterrupt:
+            pass  # leaving the block commits what is finished and leaves the group
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KafkaError as error:
+        sys.exit(f"Error: {error}")

@@ -11,6 +11,7 @@ import sys
 
 from kafka08.consumer import KafkaConsumer
 from kafka08.embedded import EmbeddedCluster
+from kafka08.errors import KafkaError
 from kafka08.producer import KafkaProducer, KafkaProducerConfig
 
 EACH = 1000
@@ -46,4 +47,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KafkaError as error:
+        sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

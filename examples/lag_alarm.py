@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 
+from kafka08.errors import KafkaError
 from kafka08.groups import GroupReader, lag_by_topic
 
 
@@ -17,7 +18,7 @@ def main() -> int:
     parser.add_argument("group")
     parser.add_argument("--above", type=int, default=1000)
     arguments = parser.parse_args()
-    with GroupReader(os.environ["KAFKA08_ZOOKEEPER"]) as reader:
+    with GroupReader(os.environ.get("KAFKA08_ZOOKEEPER", "localhost:2181")) as reader:
         facts = reader.facts(arguments.group)
     lags = lag_by_topic(facts.partitions)
     for topic in lags:
@@ -29,4 +30,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KafkaError as error:
+        sys.exit(f"Error: {error}")

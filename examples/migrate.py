@@ -7,15 +7,22 @@ usage: migrate.py GROUP
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 
+from kafka08.errors import KafkaError
 from kafka08.migration import OffsetMigration
 
 
-def main(group: str) -> int:
+def main() -> int:
     """Exit code 1 if the group cannot be moved; it is as before then."""
-    with OffsetMigration(zookeeper=os.environ["KAFKA08_ZOOKEEPER"], group=group) as migration:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("group")
+    group = parser.parse_args().group
+    with OffsetMigration(
+        zookeeper=os.environ.get("KAFKA08_ZOOKEEPER", "localhost:2181"), group=group
+    ) as migration:
         plan = migration.plan()
         for step in plan.steps:
             print(step.facts.topic_partition, step.action.value, step.offset)
@@ -34,4 +41,7 @@ def main(group: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    try:
+        sys.exit(main())
+    except KafkaError as error:
+        sys.exit(f"Error: {error}")

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kafka08.consumer import KafkaConsumer, MessageAndMetadata
-from kafka08.errors import CommitFailed, WokenUp
+from kafka08.errors import CommitFailed, KafkaError, WokenUp
 from kafka08.structs import TopicPartition
 
 Message = MessageAndMetadata[Any, Any]
@@ -153,7 +153,7 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="end at the ends of the logs")
     arguments = parser.parse_args()
     with KafkaConsumer(
-        bootstrap_servers=os.environ["KAFKA08_BOOTSTRAP"],
+        bootstrap_servers=os.environ.get("KAFKA08_BOOTSTRAP", "localhost:9092"),
         group_id=arguments.group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
@@ -174,4 +174,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KafkaError as error:
+        sys.exit(f"Error: {error}")

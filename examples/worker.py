@@ -14,6 +14,7 @@ import signal
 import sys
 
 from kafka08.consumer import ConsumerConfig, ConsumerConnector
+from kafka08.errors import KafkaError
 
 
 def main() -> int:
@@ -24,7 +25,7 @@ def main() -> int:
     arguments = parser.parse_args()
     config = ConsumerConfig(
         {
-            "zookeeper.connect": os.environ["KAFKA08_ZOOKEEPER"],
+            "zookeeper.connect": os.environ.get("KAFKA08_ZOOKEEPER", "localhost:2181"),
             "group.id": arguments.group,
             "auto.offset.reset": "smallest",  # a new group begins at the start of the log
             "auto.commit.interval.ms": "1000",
@@ -46,4 +47,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KafkaError as error:
+        sys.exit(f"Error: {error}")
