@@ -28,6 +28,7 @@ from kafka08.errors import (
 )
 from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
+from kafka08.profile import CLASSIC, SAFE
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.leave_group import LeaveGroupRequest
@@ -58,13 +59,15 @@ class Simulated:
     """The brokers, and a client process in which a test runs. The topic `t` has two partitions on
     all of them, the first with MESSAGES messages."""
 
-    def __init__(self, brokers: int = 1) -> None:
+    def __init__(self, brokers: int = 1, profile: str = CLASSIC) -> None:
         self.scheduler = Scheduler(Random(1), Trace(), disorder=0.0)
         network = Network(self.scheduler, Random(1), NetworkSettings())
         self.zookeeper = SimZooKeeper(network, Server())
         self.hosts = Hosts("test", World(network, self.zookeeper, 0.001), lambda: (0, 0.0))
         self.brokers = [
-            SimBroker(self.hosts, number, BROKER, loses_writes=False)
+            SimBroker(
+                self.hosts, number, {**BROKER, "kafka08.profile": profile}, loses_writes=False
+            )
             for number in range(1, brokers + 1)
         ]
         self.broker = self.brokers[0]
@@ -98,7 +101,14 @@ class Simulated:
             "session_timeout_ms": 6000,
             "heartbeat_interval_ms": 1000,
         }
-        return KafkaConsumer(**{**defaults, **keys}, runtime=self.client)
+        return KafkaConsumer(**{"runtime": self.client, **defaults, **keys})
+
+    def cut_off(self, host: str, *others: str) -> None:
+        """Cut a broker's host off from ZooKeeper, the other brokers and `others`."""
+        network = self.zookeeper.network
+        for other in {HOST, *others, *(broker.host for broker in self.brokers)} - {host}:
+            network.cut(host, other)
+            network.cut(other, host)
 
     def kill_broker(self, *, silently: bool = False) -> None:
         assert self.broker.process is not None
@@ -673,10 +683,7 @@ def test_a_commit_reaches_the_coordinator_that_was_elected(three_brokers: Simula
         with three_brokers.consumer() as consumer:
             consumer.commit({A: 1})
             former = consumer._poller.cluster.coordinator("g").host
-            network = three_brokers.zookeeper.network
-            for host in {HOST, *(broker.host for broker in three_brokers.brokers)} - {former}:
-                network.cut(former, host)
-                network.cut(host, former)
+            three_brokers.cut_off(former)
             three_brokers.client.sleep(10.0)
             consumer.commit({A: 2})
             assert consumer._poller.cluster.coordinator("g").host != former
@@ -685,6 +692,44 @@ def test_a_commit_reaches_the_coordinator_that_was_elected(three_brokers: Simula
             assert committed.offset == 2
 
     three_brokers.run(test)
+
+
+def test_a_member_leaves_a_coordinator_that_is_cut_off() -> None:
+    """Under the safe profile. It stayed, with all partitions, while the next coordinator gave them
+    to a member that reached only that one: it commits nothing, so it noticed nothing."""
+    simulated = Simulated(3, SAFE)
+    other = simulated.hosts.client("other")
+    shares: list[set[TopicPartition]] = [set(), set()]
+    is_ending = False
+
+    def follow(number: int, consumer: KafkaConsumer) -> None:
+        consumer.poll(0.5)
+        shares[number] = set(consumer.assignment())
+
+    def second() -> None:
+        with simulated.consumer(enable_auto_commit=False, runtime=other) as consumer:
+            consumer.subscribe(["t"])
+            while not is_ending:
+                follow(1, consumer)
+
+    def test() -> None:
+        nonlocal is_ending
+        with simulated.consumer(enable_auto_commit=False) as consumer:
+            consumer.subscribe(["t"])
+            while not consumer.assignment():
+                consumer.poll(0.5)
+            simulated.cut_off(consumer._poller.cluster.coordinator("g").host, other.host_name())
+            other.spawn(second, name="second")
+            began = simulated.client.monotonic()
+            while not (len(shares[0]) == len(shares[1]) == 1 and shares[0] != shares[1]):
+                follow(0, consumer)
+                assert simulated.client.monotonic() - began < 60.0, f"they have {shares}"
+            is_ending = True
+
+    try:
+        simulated.run(test)
+    finally:
+        simulated.hosts.discard()
 
 
 def test_a_coordinator_that_vanishes_during_a_rebalance(three_brokers: Simulated) -> None:

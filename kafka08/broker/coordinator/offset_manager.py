@@ -27,6 +27,7 @@ from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_grou
 from kafka08.broker.coordinator.offset_cache import LoadState, OffsetCache
 from kafka08.broker.coordinator.offset_loader import GroupListener, OffsetLoader
 from kafka08.broker.delayed_produce import AppendResult
+from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
@@ -275,13 +276,29 @@ class OffsetManager:
         """Whether its groups may be used: False also while the leadership is being moved away."""
         of_topic = self._replica_manager.by_topic_name.get(TOPIC_NAME)
         found = None if of_topic is None else of_topic.get(partition)
-        return found is not None and found.is_leader and partition in self._cache.loaded
+        return (
+            found is not None
+            and found.is_leader
+            and partition in self._cache.loaded
+            and not self._is_cut_off(found)
+        )
 
     def state(self, partition: int) -> LoadState:
-        """ABSENT also while the leadership is being moved away."""
+        """ABSENT also while the leadership is being moved away, or this broker is cut off."""
         found = self._replica_manager.find(_target(partition))
-        leads = found is not None and found.is_leader
+        leads = found is not None and found.is_leader and not self._is_cut_off(found)
         return self._cache.state(partition) if leads else LoadState.ABSENT
+
+    def _is_cut_off(self, partition: Partition) -> bool:
+        """Whether, in the safe profile, this broker may have a successor, and an in-sync replica is
+        silent, which may be that one. No record can be stored meanwhile: the HW waits for it."""
+        change = partition.isr_change
+        return (
+            change is not None
+            and self._config.is_safe
+            and len(change.isr) < len(partition.isr)
+            and self._may_have_successor(partition.topic_partition)
+        )
 
     @property
     def is_loading(self) -> bool:

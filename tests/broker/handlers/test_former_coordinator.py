@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from kafka08.errors import NotCoordinatorForConsumer, RebalanceInProgress, RequestTimedOut
+from kafka08.errors import (
+    NO_ERROR,
+    NotCoordinatorForConsumer,
+    RebalanceInProgress,
+    RequestTimedOut,
+)
+from kafka08.profile import CLASSIC, SAFE
 from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.heartbeat import HeartbeatRequest
 from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
@@ -21,8 +28,10 @@ from kafka08.structs import OFFSETS_TOPIC
 from tests.broker.world import World
 
 
-def coordinator(directory: Path, level: str) -> World:
-    world = World(directory, api_level=level, offsets_topic_num_partitions=1)
+def coordinator(directory: Path, level: str, profile: str = CLASSIC) -> World:
+    world = World(
+        directory, api_level=level, offsets_topic_num_partitions=1, kafka08_profile=profile
+    )
     world.lead("t")
     world.lead(OFFSETS_TOPIC, isr=(1, 2), replicas=(1, 2))
     return world
@@ -61,11 +70,45 @@ def test_a_generation_that_no_replica_has_in_time(
 ) -> None:
     """The same for the assignments of a group. Members that get 27 join here again and again."""
     world = coordinator(tmp_path, "0.10.2")
+    request = joined(world)
+    world.store.may_have_session = has_session
+    assert error.code == late_response(world, request).error_code
+
+
+@pytest.mark.parametrize(
+    ("profile", "has_session", "isr", "code"),
+    [
+        pytest.param(SAFE, False, (1,), NotCoordinatorForConsumer.code, id="cut off"),
+        pytest.param(SAFE, False, (1, 2), NO_ERROR, id="its replicas follow"),
+        pytest.param(SAFE, True, (1,), NO_ERROR, id="with a session"),
+        pytest.param(CLASSIC, False, (1,), NO_ERROR, id="classic profile"),
+    ],
+)
+def test_a_heartbeat_to_a_coordinator_that_is_cut_off(
+    tmp_path: Path, profile: str, *, has_session: bool, isr: tuple[int, ...], code: int
+) -> None:
+    """In the safe profile a member leaves a coordinator that has lost its session and a replica:
+    that may coordinate the group, and give others what the member has. While ZooKeeper alone is
+    away, groups go on."""
+    world = coordinator(tmp_path, "0.10.2", profile)
+    request = joined(world)
+    world.client.send(encode_request(request, 1, "test"))
+    offsets = world.partition(OFFSETS_TOPIC)
+    world.replica_manager.record_follower_fetches([offsets], [offsets.log.log_end_offset], 2)
+    (frame,) = world.client.frames()
+    assert NO_ERROR == decode_response(SyncGroupRequest, frame, request.version)[1].error_code
+    if isr != offsets.isr:
+        offsets.begin_isr_change(isr)
+    world.store.may_have_session = has_session
+    heartbeat = HeartbeatRequest("g", request.generation, request.member_id)
+    assert code == world.client.call(heartbeat).error_code
+
+
+def joined(world: World) -> SyncGroupRequest:
+    """What the only member of a group sends next."""
     protocols = [JoinGroupProtocol("range", b"")]
-    joined = world.client.call(
+    response = world.client.call(
         JoinGroupRequest("g", 10_000, 10_000, "", "consumer", protocols, version=1)
     )
-    world.store.may_have_session = has_session
-    assignments = [SyncGroupAssignment(joined.member_id, b"all")]
-    request = SyncGroupRequest("g", joined.generation, joined.member_id, assignments)
-    assert error.code == late_response(world, request).error_code
+    assignments = [SyncGroupAssignment(response.member_id, b"all")]
+    return SyncGroupRequest("g", response.generation, response.member_id, assignments)
