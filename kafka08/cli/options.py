@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -68,6 +70,22 @@ class RenamedOption(click.Option):
             )
             opts = {**opts, str(self.name): opts[self._former]}
         return super().consume_value(ctx, opts)
+
+
+class NewDirectory(click.Path):
+    """A directory, to be created if needed. Not "", which a shell makes of a variable that is not
+    set, and which `click.Path` takes for the current directory."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if value == "":
+            self.fail("it is empty; give a directory, . for the current one", param, ctx)
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+NEW_DIRECTORY: Final = NewDirectory()
 
 
 def zookeeper_option(function: Function) -> Function:

@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from kafka08.cli.commands import Commands
 from kafka08.cli.failures import fail
 from kafka08.cli.options import (
+    NEW_DIRECTORY,
     config_options,
     example,
     json_option,
@@ -52,7 +53,7 @@ data_dir_option = click.option(
     "--data-dir",
     envvar="KAFKA08_DATA_DIR",
     show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_DIRECTORY,
     help="The cluster's directory; default: that of the user's detached cluster or, if none runs "
     "there, of the cluster last started by a plain `up`.",
 )
@@ -72,7 +73,7 @@ data_dir_option = click.option(
     "--data-dir",
     envvar="KAFKA08_DATA_DIR",
     show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_DIRECTORY,
     help="The directory of ZooKeeper's and the brokers' data. Default: a temporary one; with "
     "--detach, one per user.",
 )

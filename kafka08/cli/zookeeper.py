@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kafka08.cli.commands import Commands
-from kafka08.cli.options import example
+from kafka08.cli.options import NEW_DIRECTORY, example
 from kafka08.cli.signals import StopRequest, handles_stop_signals
 from kafka08.config import PORT_MAX
 
@@ -26,7 +26,7 @@ def zookeeper() -> None:
     "--data-dir",
     default="zookeeper-data",
     show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_DIRECTORY,
     help="The directory of its data; created if needed.",
 )
 @handles_stop_signals

@@ -313,6 +313,14 @@ def test_keys_of_one_broker_are_refused(kafka08: Commands, key: str) -> None:
     assert f"`up` sets {key} for each broker; use `kafka08 broker start`" in refused.stderr
 
 
+def test_an_empty_directory_is_refused(kafka08: Commands) -> None:
+    """`--data-dir "$UNSET"` does not fill the current directory, nor look for a cluster there."""
+    for words in (["up", "--detach"], ["status"], ["down"], ["zookeeper", "start"]):
+        said = kafka08(*words, "--data-dir", "", code=2).stderr
+        assert "'--data-dir'" in said
+        assert "it is empty; give a directory, . for the current one" in said
+
+
 def test_the_file_of_one_broker_is_for_all(tmp_path: Path) -> None:
     """The file of one broker is applied to all, without that broker's own keys, which would be
     refused."""
