@@ -93,7 +93,7 @@ class DeletedTopics:
             )
             self._cache.remove(partitions)
             self._group_coordinator.forget_partitions(partitions)
-            for topic in {tp.topic for tp in partitions}:
+            for topic in sorted({tp.topic for tp in partitions}):
                 self._topic_waits.topic_updated(topic)
 
     def _unchanged(self, suspects: PartitionStates) -> PartitionStates:

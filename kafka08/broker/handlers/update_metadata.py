@@ -23,7 +23,7 @@ def handle(
         for state in request.partition_states
         if state.leader == LEADER_DURING_DELETE
     )
-    for topic in {state.topic for state in request.partition_states}:
+    for topic in dict.fromkeys(state.topic for state in request.partition_states):
         broker.topic_waits.topic_updated(topic)
     return UpdateMetadataResponse(0)
 
