@@ -61,8 +61,8 @@ def validate_and_stamp(
         if size > max_entry_bytes:
             raise EntryTooLarge(position, size, max_entry_bytes)
         check_crc(view, position, offset, size)
-        in_place = in_place and not codec_of(view, position)
-        in_place = in_place and view[position + MAGIC_POSITION] == rules.magic
+        is_plain = not codec_of(view, position)
+        in_place = in_place and is_plain and view[position + MAGIC_POSITION] == rules.magic
         if in_place:
             refused = refused or _refusal(view, position, offset, size, rules, now_ms)
             offset = base_offset + summary.count

@@ -157,6 +157,16 @@ def test_sizes_crcs_and_codecs_come_before_rules(kernel: ModuleType) -> None:
             kernel.validate_and_stamp(stamped(5) + tail, 0, 100, NEAR, NOW)
 
 
+@pytest.mark.parametrize("first", [entry(5, None, b"v"), wrapper(5, bytes(stamped(5)), magic=1)])
+def test_unknown_codecs_are_found_behind_what_is_left_to_the_caller(
+    kernel: ModuleType, first: bytes
+) -> None:
+    """A wrapper, or a message of another magic, ends the numbering, not the checks."""
+    data = bytearray(first) + entry(6, None, b"v", magic=1, attributes=5)
+    with pytest.raises(UnknownCodec):
+        kernel.validate_and_stamp(data, 0, LIMIT, Rules(), NOW)
+
+
 def test_partial_entry_is_left_out(kernel: ModuleType) -> None:
     """At every cut the whole entries are accepted, as by `validate_and_assign`."""
     data = stamped(5, 7)
