@@ -396,7 +396,10 @@ def respond_to_follower(
         if (size and size >= limit) or sum(sizes) > bytes_max:
             return None
         if size:
-            sets.append(os.pread(tail.descriptor, size, position))
+            try:
+                sets.append(os.pread(tail.descriptor, size, position))
+            except OSError:
+                return None
             if len(sets[-1]) != size:
                 return None
     try:

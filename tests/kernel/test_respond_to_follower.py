@@ -125,6 +125,15 @@ def test_what_is_not_the_rule_is_left(
     assert 0 == leader.fetch_requests
 
 
+def test_a_file_that_cannot_be_read_is_left(kernel: ModuleType, tmp_path: Path) -> None:
+    """A failed read is no response: the broker reads again, in its own way, and handles the
+    error."""
+    with (tmp_path / "5.log").open("wb") as file:
+        leader = a_leader(kernel, a_tail(kernel, File(), descriptor=file.fileno()))
+        assert respond(kernel, [leader], [30]) is None
+    assert 0 == leader.fetch_requests
+
+
 def test_limits_are_of_all_sets_together(kernel: ModuleType, descriptor: int) -> None:
     """The limits count all sets: two of 100 bytes need 200."""
     leaders = [a_leader(kernel, a_tail(kernel, File(), descriptor=descriptor)) for _ in range(2)]
