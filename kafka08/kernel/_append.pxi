@@ -255,6 +255,8 @@ def partitions_to_read(list partitions, list offsets, list limits, bint is_follo
     cdef SegmentTail tail
     cdef int64_t offset, end_offset, limit
     cdef list high_watermarks = [], to_read = [], positions = []
+    if not len(offsets) == len(limits) == len(partitions):
+        raise ValueError("as many offsets and limits as partitions")
     for i in range(len(partitions)):
         partition = <LeaderState?>partitions[i]
         log = partition.log

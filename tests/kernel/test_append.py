@@ -413,6 +413,16 @@ def test_partitions_with_news_are_found(
     assert kernel.partitions_to_read(leaders, offsets, limits, is_follower) is None
 
 
+@pytest.mark.parametrize(("offsets", "limits"), [(1, 2), (2, 1), (3, 2), (0, 0)])
+def test_partitions_need_as_many_offsets_and_limits(
+    kernel: ModuleType, offsets: int, limits: int
+) -> None:
+    """Lists of other lengths are refused, not read beyond their ends."""
+    leaders = [a_leader(kernel, a_tail(kernel, File())) for _ in range(2)]
+    with pytest.raises(ValueError):
+        kernel.partitions_to_read(leaders, [40] * offsets, [9] * limits, True)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_both_kernels_append_the_same(seed: int) -> None:
     """Both kernels append random valid and invalid sets to tails of every kind alike."""
