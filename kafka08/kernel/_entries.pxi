@@ -109,12 +109,14 @@ cdef class EntryIterator:
 
     @cython.critical_section
     def __next__(self):
+        # Created first, because this may run the garbage collector and with it code that moves the
+        # iterator.
+        cdef MessageAndOffset message = MessageAndOffset.__new__(MessageAndOffset)
         cdef const uint8_t* entry = <const uint8_t*>self.view.buf + self.position
         cdef int64_t offset, message_size
         cdef uint32_t stored, computed
         cdef Fields fields
         cdef FieldsFault fault
-        cdef MessageAndOffset message
         if self.view.len - self.position < ENTRY_HEADER_BYTES:
             raise StopIteration
         offset = load64(entry)
@@ -130,7 +132,6 @@ cdef class EntryIterator:
         fault = read_fields(entry, message_size, &fields)
         if fault != FIELDS_SOUND:
             raise CorruptMessage(self.position, offset, fields_reason(fault, entry))
-        message = MessageAndOffset.__new__(MessageAndOffset)
         message.offset = offset
         message.magic = entry[MAGIC_POSITION]
         message.attributes = entry[ATTRIBUTES_POSITION]

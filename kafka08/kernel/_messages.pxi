@@ -246,9 +246,10 @@ cdef class DeepWalk:
         if self.depth >= MAX_NESTING:
             raise self.corrupt(f"more than {MAX_NESTING} levels of compressed messages")
         start = self.fields.value - <const uint8_t*>frame.view.buf
-        value = memoryview(<object>frame.view.obj).cast("B")[start:start + self.fields.value_length]
         self.busy = True
         try:
+            value = memoryview(<object>frame.view.obj).cast("B")
+            value = value[start:start + self.fields.value_length]
             inner = self.decompressed(codec, value)
         except ValueError as error:
             raise self.corrupt(f"cannot be decompressed: {error}") from error
@@ -334,10 +335,11 @@ cdef class MessageIterator(DeepWalk):
 
     @cython.critical_section
     def __next__(self):
-        cdef MessageAndMetadata message
+        # Created first, because this may run the garbage collector and with it code that moves the
+        # walk: the fields of the message that is found point into the memory of a frame.
+        cdef MessageAndMetadata message = MessageAndMetadata.__new__(MessageAndMetadata)
         if not self.advance():
             raise StopIteration
-        message = MessageAndMetadata.__new__(MessageAndMetadata)
         message.topic = self.topic
         message.partition = self.partition
         message.offset = self.offset

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from struct import pack
 from types import ModuleType
@@ -270,6 +272,39 @@ def test_iterator_cannot_be_moved_from_inside_its_callback() -> None:
     messages = kernel.messages(wrapper(2, plain(THREE)), "t", 0, 0, reenter)
     with pytest.raises(RuntimeError, match="another thread"):
         next(messages)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_garbage_collection_may_move_the_iterator(begun: bool) -> None:
+    """An allocation may run other code, which uses the iterator: each message comes once, from
+    memory that is still there. Once while a wrapper is opened, once while a message is made."""
+    kernel = native_or_skip()
+    inner = plain([(b"key-%d" % number, bytes(1000)) for number in range(5)])
+    iterator = kernel.messages(wrapper(4, inner), "t", 0, 0, unpack)
+    kept = list(kernel.messages(plain(THREE * 200), "t", 0, 0, refuse))  # no free object is left
+    found = [next(iterator)] if begun else []
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            with suppress(RuntimeError):  # it is in use
+                found.extend(iterator)
+
+    thresholds = gc.get_threshold()
+    Garbage()
+    gc.set_threshold(1)
+    try:
+        message = next(iterator, None)
+    finally:
+        gc.set_threshold(*thresholds)
+    found += [message] if message is not None else []
+    found += iterator
+    assert [(number, b"key-%d" % number) for number in range(5)] == sorted(
+        (message.offset, message.key) for message in found
+    )
+    assert len(kept) == 600
 
 
 # ---- captured logs ----
