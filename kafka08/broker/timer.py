@@ -122,9 +122,11 @@ class Timer:
             # The wheel's time stood still while it was empty.
             self._wheel.advance(self._now_ms())
         if not self._wheel.add(task):
-            # Due within this tick: the wheel's earliest possible time is the next tick.
-            task.expires_ms = self._now_ms() + TICK_MS
-            self._wheel.advance(self._now_ms())
+            # Due within this tick: the wheel's earliest possible time is the next tick. The clock
+            # is read once: it may go on to that tick meanwhile, and then no slot takes the task.
+            now_ms = self._now_ms()
+            task.expires_ms = now_ms + TICK_MS
+            self._wheel.advance(now_ms)
             self._wheel.add(task)
         if self._alarm is None or self._heap[0].due_ms < self._alarm_ms:
             self._set_alarm()

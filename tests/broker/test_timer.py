@@ -99,3 +99,24 @@ def test_a_task_may_add_and_cancel_others() -> None:
     others.append(timer.add(10, lambda: ran.append("cancelled")))
     runtime.advance(0.1)
     assert ["first", "added"] == ran
+
+
+def test_a_task_that_is_due_at_once_runs_though_the_clock_goes_on() -> None:
+    """A client chooses the delay, so it may be 0 or less. The task runs even if each look at the
+    clock finds the next tick."""
+
+    class GoesOn(FakeRuntime):
+        def monotonic(self) -> float:
+            self.now += 0.001
+            return self.now
+
+    runtime = GoesOn()
+    timer = Timer(runtime)
+    ran: list[int] = []
+    for delay in (0, -1, -(1 << 31)):
+        timer.add(delay, partial(ran.append, delay))
+        runtime.advance(0.1)
+    timer.add(10_000, lambda: None)
+    timer.add(0, lambda: ran.append(1))
+    runtime.advance(0.1)
+    assert [0, -1, -(1 << 31), 1] == ran
