@@ -20,6 +20,9 @@ REQUESTS_MAX: Final = 64
 SECONDS_MAX: Final = 0.002
 """The time limit of one turn, checked after each request above LARGE_BYTES."""
 LARGE_BYTES: Final = 4096
+RESPONSE_BYTES_MAX: Final = 1 << 20
+"""A turn ends with the large response that exceeds this: so much, and no more, waits for a client
+that does not receive it. A request of 20 bytes may have a response of a megabyte."""
 NUMBERS: Final = count()
 
 
@@ -105,6 +108,7 @@ class ServerConnection:
         """Handle the complete frames received so far, until one parks or the turn is over. True if
         frames may be left for the next turn. ProtocolError for an invalid frame."""
         deadline = 0.0
+        room = RESPONSE_BYTES_MAX
         next_payload, outbox = self.reader.next_payload, self.outbox
         for handle in islice(self._handlers, REQUESTS_MAX):
             payload = next_payload()
@@ -125,6 +129,10 @@ class ServerConnection:
                 self._queue(response)
             elif response:
                 outbox.append(response)
+                if len(response) > LARGE_BYTES:
+                    room -= len(response)
+                    if room < 0:
+                        return True
             if len(payload) > LARGE_BYTES:
                 now = monotonic()
                 if deadline == 0.0:

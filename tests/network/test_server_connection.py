@@ -8,7 +8,12 @@ from itertools import repeat
 import pytest
 
 from kafka08.errors import ProtocolError
-from kafka08.network.server_connection import REQUESTS_MAX, ResponseFrame, ServerConnection
+from kafka08.network.server_connection import (
+    REQUESTS_MAX,
+    RESPONSE_BYTES_MAX,
+    ResponseFrame,
+    ServerConnection,
+)
 from kafka08.protocol.frame import FrameReader
 
 
@@ -113,6 +118,27 @@ def test_others_get_their_turn() -> None:
     assert REQUESTS_MAX == len(echo.seen)
     assert target.handle_frames(lambda: 0.0) is False
     assert REQUESTS_MAX + 5 == len(echo.seen)
+
+
+def test_few_large_responses_wait_for_the_client() -> None:
+    """Small requests with large responses: a turn ends when these are a megabyte, and later ones
+    are made once those were sent. A client that receives nothing holds no more memory."""
+    size = RESPONSE_BYTES_MAX // 4 + 1
+    seen: list[bytes] = []
+
+    def handle(payload: memoryview, _: ServerConnection) -> bytes:
+        seen.append(bytes(payload))
+        return payload[:1].tobytes() * size
+
+    target = ServerConnection("client:1", FrameReader(1000), repeat(handle))
+    data = b"".join(frame(b"%d" % number) for number in range(10))
+    assert receive(target, data) is True
+    assert 4 == len(target.outbox)
+    target.outbox.clear()
+    assert target.handle_frames(lambda: 0.0) is True
+    target.outbox.clear()
+    assert target.handle_frames(lambda: 0.0) is False
+    assert [b"%d" % number for number in range(10)] == seen
 
 
 @pytest.mark.parametrize("size", [0, -1, 1001, 2**31 - 1])
