@@ -51,7 +51,8 @@ class ControlServer(Closeable):
             return
         with connection, suppress(OSError):
             connection.settimeout(_REQUEST_SECONDS)
-            response = _respond(execute, connection.makefile("r").readline(_REQUEST_CHARACTERS_MAX))
+            request = connection.makefile("r", errors="replace")
+            response = _respond(execute, request.readline(_REQUEST_CHARACTERS_MAX))
             connection.sendall(json.dumps(response).encode() + b"\n")
 
     def close(self) -> None:
@@ -94,7 +95,7 @@ def _respond(execute: Callable[[Verb, int], str], line: str) -> dict[str, str]:
     try:
         request = json.loads(line)
         verb, broker = request["verb"], int(request["broker"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):  # 1e999 is infinite
         return {"error": f"not a request: {line!r}"}
     if verb not in get_args(Verb):
         return {"error": f"unknown verb {verb!r}"}

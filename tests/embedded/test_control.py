@@ -63,7 +63,11 @@ def test_the_directory_may_have_a_long_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"\n", b"[]\n", b'{"verb": "format", "broker": 1}\n', b"x" * 5000]
+    "line",
+    [
+        *(b"", b"\n", b"[]\n", b"\xff\n", b"x" * 5000),
+        *(b'{"verb": "format", "broker": 1}\n', b'{"verb": "kill", "broker": 1e999}\n'),
+    ],
 )
 def test_invalid_bytes_change_nothing(tmp_path: Path, line: bytes) -> None:
     """Invalid bytes get an error, and the next request is served."""
