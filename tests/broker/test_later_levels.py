@@ -10,7 +10,9 @@ from typing import Any, Final
 import pytest
 
 from kafka08 import kernel
+from kafka08.broker.handlers import create_topics
 from kafka08.errors import ProtocolError
+from kafka08.log_limit import LINES_MAX, LineLimit
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.create_topics import (
@@ -99,6 +101,21 @@ def test_sasl_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     response = world_of(tmp_path).client.call(SaslHandshakeRequest("PLAIN"))
     assert (34, ["GSSAPI"]) == (response.error_code, response.mechanisms)
     assert "Refused SASL PLAIN of client" in caplog.text
+
+
+def test_refused_topics_do_not_fill_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lines of one CreateTopics with many illegal names are limited."""
+    caplog.set_level("INFO")
+    world = world_of(tmp_path)
+    world.controller.is_active = True
+    topics = [NewTopic(f"{'#' * 5000}{n}", 1, 1, [], []) for n in range(100)]
+    response = world.client.call(CreateTopicsRequest(topics, 0))
+    assert all(topic.error_code for topic in response.topics)
+    lines = [record for record in caplog.records if record.name == create_topics.__name__]
+    limit = LineLimit(10)
+    assert LINES_MAX == sum(limit.filter(record) for record in lines)
 
 
 @pytest.mark.parametrize("level", ["0.9.0", "0.10.2"])

@@ -30,6 +30,7 @@ from kafka08.broker.coordinator.group_events import (
 )
 from kafka08.broker.coordinator.group_state import GroupState
 from kafka08.broker.timer import Timer, TimerTask
+from kafka08.log_limit import caused_by
 from kafka08.protocol.group_records import StoredGroup
 from kafka08.runtime import BrokerRuntime
 
@@ -117,6 +118,11 @@ class CoordinatedGroup:
         """See Group.check_commit."""
         return self.group.check_commit(member_id, generation, self._monotonic() * 1000)
 
+    @property
+    def _cause(self) -> dict[str, str]:
+        """`extra` for a log line: clients may make any number of groups, with long names."""
+        return caused_by(self.group.name)
+
     # Actions
 
     def perform(self, actions: Actions) -> None:
@@ -170,7 +176,7 @@ class CoordinatedGroup:
         if self._is_logged:
             self._logged_ms = now_ms
             text = "Preparing to restabilize group %s with old generation %d"
-            logger.info(text, self.group.name, old_generation)
+            logger.info(text, self.group.name, old_generation, extra=self._cause)
 
     def _rebalance_is_over(self) -> None:
         self.perform(self.group.rebalance_timer(self._monotonic() * 1000))
@@ -183,15 +189,16 @@ class CoordinatedGroup:
         else:
             self._log_rebalance(group.generation - (group.state is not GroupState.DEAD))
         if self._is_logged and group.state is GroupState.AWAITING_SYNC:
-            logger.info("Stabilized group %s generation %d", group.name, group.generation)
+            text = "Stabilized group %s generation %d"
+            logger.info(text, group.name, group.generation, extra=self._cause)
 
     def _store(self, action: StoreGroup) -> None:
         group = self.group
-        if not action.record.members:
-            logger.info("Group %s with generation %d is now empty", group.name, action.generation)
-        elif self._is_logged:
+        if self._is_logged:
             text = "Assignment received from leader for group %s for generation %d"
-            logger.info(text, group.name, action.generation)
+            if not action.record.members:
+                text = "Group %s with generation %d is now empty"
+            logger.info(text, group.name, action.generation, extra=self._cause)
 
         def stored(error_code: int) -> None:
             if error_code:
@@ -200,6 +207,7 @@ class CoordinatedGroup:
                     group.name,
                     action.generation,
                     error_code,
+                    extra=self._cause,
                 )
             self.perform(group.stored(action, error_code, self._monotonic() * 1000))
 

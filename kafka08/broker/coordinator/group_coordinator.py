@@ -3,10 +3,11 @@
 Every request is checked in this order first:
 
     15   the broker is starting or stopping
-    24   JoinGroup without a name of the group
+    24   JoinGroup without a name of the group, or with one that no response can have
     16   another broker leads the group's partition
     14   the partition is being loaded. A Heartbeat gets 0 then, a SyncGroup 16
     26   JoinGroup with a session timeout out of bounds
+    23   JoinGroup with a protocol type that no response can have
 
 Then `Group` decides. Groups come from requests and from the log: OffsetManager reports the start
 and end of a leadership, and expired offsets. Nothing here switches.
@@ -41,12 +42,14 @@ from kafka08.errors import (
     NO_ERROR,
     ConsumerCoordinatorNotAvailable,
     IllegalGeneration,
+    InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     NotCoordinatorForConsumer,
     OffsetsLoadInProgress,
     UnknownMemberId,
 )
+from kafka08.kernel.types import STRING_BYTES_MAX
 from kafka08.levels import Level
 from kafka08.protocol.group_records import StoredGroup
 from kafka08.protocol.join_group import JoinGroupRequest
@@ -127,13 +130,15 @@ class GroupCoordinator:
     def _refuse_join(self, request: JoinGroupRequest) -> int:
         if not self._is_active:
             return ConsumerCoordinatorNotAvailable.code
-        if not request.group:
+        if not request.group or not fits(request.group):
             return InvalidGroupId.code
         error_code = self._refuse(request.group)
         if error_code:
             return error_code
         if request.session_timeout_ms not in self.session_timeouts_ms:
             return InvalidSessionTimeout.code
+        if not fits(request.protocol_type):
+            return InconsistentGroupProtocol.code
         return NO_ERROR
 
     def sync(self, request: SyncGroupRequest, reply: SyncReply) -> None:
@@ -188,6 +193,8 @@ class GroupCoordinator:
         if request.generation >= 0:
             return IllegalGeneration.code
         if self._level >= Level.V0_10_2:
+            if not fits(request.group):
+                return InvalidGroupId.code
             self._new_group(request.group)
         return NO_ERROR
 
@@ -327,3 +334,9 @@ class GroupCoordinator:
         """Remove a group whose first join was refused."""
         if not self._offsets.has_offsets(found.partition, found.group.name):
             self._forget(found)
+
+
+def fits(name: str) -> bool:
+    """Whether a response and a record can have the name of a request. Each byte that is no UTF-8
+    was read as U+FFFD, which takes three; one such group would make every ListGroups fail."""
+    return len(name) <= STRING_BYTES_MAX // 3 or len(name.encode()) <= STRING_BYTES_MAX

@@ -60,7 +60,12 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
         try:
             written[topic] = create_one(broker, wanted, validate_only=request.validate_only)
         except KafkaError as error:
-            logger.info("Error processing create topic request for topic %s: %s", topic, error)
+            logger.info(
+                "Error processing create topic request for topic %s: %s",
+                topic,
+                error,
+                extra=call.cause,
+            )
             text = error.detail if isinstance(error, ApiError) else str(error)
             results[topic] = CreateTopicResult(topic, code_of(error), text)
         else:

@@ -6,6 +6,7 @@ The offsets topic has one partition here, which stores every group."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 
 from kafka08.broker.coordinator import coordinated_group, offset_loader
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
+from kafka08.errors import ProtocolError
 from kafka08.levels import Level
+from kafka08.log_limit import CHARACTERS_MAX, KEYS_MAX, LINES_MAX, LineLimit
 from kafka08.protocol import message_set
-from kafka08.protocol.codec import encode_request
+from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.group_records import decode_group
 from kafka08.protocol.heartbeat import HeartbeatRequest
@@ -363,6 +366,24 @@ def test_members_that_join_again_and_again_do_not_fill_the_log(
     assert 3 == lines(20)
 
 
+@pytest.mark.parametrize("groups", [1, 300])
+def test_members_that_join_and_leave_do_not_fill_the_log(
+    broker: Broker, caplog: pytest.LogCaptureFixture, groups: int
+) -> None:
+    """Members of one group, which 0.9 forgets each time, or of many with long names."""
+    caplog.set_level("INFO")
+    for number in range(max(groups, 30)):
+        name = f"{number % groups}" * 2000
+        joined = broker.settle(name)
+        assert 0 == broker.call(LeaveGroupRequest(name, joined.member_id)).error_code
+    lines = [record for record in caplog.records if record.name == coordinated_group.__name__]
+    limit = LineLimit(10)
+    written = [record.getMessage() for record in lines if limit.filter(record)]
+    places = len({record.lineno for record in lines})
+    assert len(written) <= LINES_MAX * places + (0 if groups == 1 else KEYS_MAX)
+    assert max(map(len, written)) < CHARACTERS_MAX + 50
+
+
 def test_a_record_that_cannot_be_read_costs_its_group_alone(broker: Broker) -> None:
     """A record that cannot be parsed leaves out its group alone. The JVM broker stops the load and
     keeps nothing of the partition."""
@@ -431,6 +452,32 @@ def test_a_refused_first_join_leaves_no_group(broker: Broker) -> None:
     assert 23 == broker.call(request).error_code
     listed = {group.group for group in broker.call(ListGroupsRequest()).groups}
     assert {"s6000", f"s{longest}"} == listed
+
+
+@pytest.mark.parametrize("kind", ["group", "protocol type", "commit"])
+def test_names_that_no_response_can_have_make_no_group(broker: Broker, kind: str) -> None:
+    """Each byte that is no UTF-8 takes three in a response. One such group would make ListGroups
+    fail for all, and end a run of the expiry."""
+    name = "x" * 11_000
+    request: Any = join_request()
+    if kind == "commit":
+        topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 7, None)])]
+        request = OffsetCommitRequest(name, topics, -1, "", version=2)
+    elif kind == "group":
+        request.group = name
+    else:
+        request.protocol_type = name
+    broker.settle("other")
+    client = Client(broker.world)
+    with suppress(ProtocolError):  # 0.9 closes the connection after the commit
+        client.send(encode_request(request, 1, "c").replace(name.encode(), b"\xff" * len(name)))
+        (frame,) = client.frames()
+        response = decode_response(type(request), frame, request.version)[1]
+        found = response.topics[0].partitions[0] if kind == "commit" else response
+        assert (23 if kind == "protocol type" else 24) == found.error_code
+    assert ["other"] == [group.group for group in broker.call(ListGroupsRequest()).groups]
+    broker.advance(CHECK_MS * 2)
+    assert [] == [group.group for group in broker.call(ListGroupsRequest()).groups]
 
 
 def test_a_refused_join_leaves_a_group_that_was_there(tmp_path: Path) -> None:
