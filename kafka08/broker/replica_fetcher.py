@@ -101,7 +101,7 @@ response as a whole: an empty set may then mean that the first message is larger
 
 class ReplicaFetcher:
     """Follows partitions led by `leader`. Only `run` and `round` switch. `len` is the number of
-    followed partitions.
+    followed partitions, `in` tells whether one is.
 
     name         also the client id: ReplicaFetcherThread-<fetcher id>-<leader id>
     log_manager  truncates logs and writes their recovery points
@@ -164,6 +164,9 @@ class ReplicaFetcher:
 
     def __len__(self) -> int:
         return len(self._followed)
+
+    def __contains__(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self._followed
 
     def add(self, partitions: Iterable[Partition]) -> None:
         """Follow these too, from their HW on. A fetch that is parked at the leader is aborted soon,

@@ -37,6 +37,9 @@ class Followers(Protocol):
     def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Append nothing to these from now on; ignores partitions that are not followed."""
 
+    def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
+        """Whether a partition is fetched from this leader, at this address."""
+
     def end_idle(self) -> None:
         """Stop fetchers that have no partitions."""
 
@@ -70,8 +73,7 @@ class ReplicaFetcherManager:
             return
         by_source: dict[Source, list[Partition]] = {}
         for partition, leader in partitions:
-            fetcher_id = fetcher_of(partition.topic_partition, self._config.num_replica_fetchers)
-            source = Source(leader, fetcher_id)
+            source = self._source(partition.topic_partition, leader)
             by_source.setdefault(source, []).append(partition)
         for source, added in by_source.items():
             self._fetcher(source).add(added)
@@ -85,6 +87,10 @@ class ReplicaFetcherManager:
     def stop_following(self, topic_partitions: Collection[TopicPartition]) -> None:
         for fetcher, _ in self._fetchers.values():
             fetcher.remove(topic_partitions)
+
+    def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
+        found = self._fetchers.get(self._source(topic_partition, leader))
+        return found is not None and topic_partition in found[0]
 
     def lags(self) -> Iterator[tuple[str, TopicPartition, int]]:
         """(fetcher, partition, lag in messages) for every followed partition."""
@@ -113,6 +119,9 @@ class ReplicaFetcherManager:
         for _, task in ending:
             task.join(STOP_SECONDS)
             task.kill()
+
+    def _source(self, topic_partition: TopicPartition, leader: Broker) -> Source:
+        return Source(leader, fetcher_of(topic_partition, self._config.num_replica_fetchers))
 
     def _fetcher(self, source: Source) -> ReplicaFetcher:
         if source not in self._fetchers:

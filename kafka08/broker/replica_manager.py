@@ -412,9 +412,12 @@ class ReplicaManager:
                     state.leader,
                 )
                 continue
-            led = partition.is_leader
-            if partition.make_follower(leader_and_isr(state), state.replicas, now):
-                moved.append((partition, leaders[state.leader]))
+            led, leader = partition.is_leader, leaders[state.leader]
+            changed = partition.make_follower(leader_and_isr(state), state.replicas, now)
+            # A leader that moved to another host leads again, without another one in between, if it
+            # was alone in the ISR. 0.8.2.2 goes on at the former address, until it is restarted.
+            if changed or not self._followers.follows(partition.topic_partition, leader):
+                moved.append((partition, leader))
             state_change_log.info("Broker %d follows in %s", self.broker_id, partition)
             self.purgatories.wake(partition.topic_partition)
             listener = self._listeners.get(state.topic)

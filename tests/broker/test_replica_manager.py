@@ -31,7 +31,7 @@ from kafka08.protocol.produce import (
 )
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
-from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 from tests.broker.world import CONTROLLER_EPOCH, World
 
 TP = TopicPartition("t", 0)
@@ -214,6 +214,27 @@ def test_a_replica_that_was_only_stopped_follows_again(tmp_path: Path) -> None:
     assert TP not in world.followed.sources
     obey(world, state(1, leader=2))
     assert TP in world.followed.sources
+
+
+def test_a_leader_at_another_address_is_followed_there(tmp_path: Path) -> None:
+    """A broker that moved to another host leads again, without another leader in between: it was
+    alone in the ISR. 0.8.2.2 goes on at the former address, for ever."""
+    world = World(tmp_path)
+    obey(world, state(0, leader=2, isr=(2,)))
+    moved = BrokerEndpoint(2, "127.0.0.2", 19092)
+    world.client.call(
+        LeaderAndIsrRequest(9, CONTROLLER_EPOCH, [state(2, leader=2, isr=(2,))], [moved])
+    )
+    assert {TP: Broker(2, "127.0.0.2", 19092)} == world.followed.sources
+
+
+def test_a_leader_that_stays_is_followed_on(tmp_path: Path) -> None:
+    """In the next epochs too, from where the log ends: it is not compared again."""
+    world = World(tmp_path)
+    obey(world, state(0, leader=2))
+    followed = world.followed.sources[TP]
+    obey(world, state(1, leader=2))
+    assert followed is world.followed.sources[TP]
 
 
 def test_the_high_watermark_survives_a_restart(tmp_path: Path) -> None:

@@ -139,6 +139,9 @@ class RecordedFollowers:
         for topic_partition in topic_partitions:
             self.sources.pop(topic_partition, None)
 
+    def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
+        return self.sources.get(topic_partition) == leader
+
     def end_idle(self) -> None: ...
 
 
