@@ -16,14 +16,17 @@ that only the leader may know.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08.broker.metadata_cache import MetadataCache
+from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import ZooKeeperError
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.runtime import BrokerRuntime, Greenlet
-from kafka08.structs import TopicPartition
+from kafka08.structs import LeaderAndIsr, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.zk.store import ClusterStore
@@ -36,8 +39,9 @@ CHECKS: Final = 10
 
 class Led(NamedTuple):
     """A partition that this broker led when it registered again: its leader epoch, and its state in
-    the metadata."""
+    the metadata. A topic that is created again has other partitions."""
 
+    partition: Partition
     leader_epoch: int
     known: PartitionStateInfo | None
 
@@ -78,7 +82,9 @@ class UnheardSuccessors:
         self._session = self._store.zk.session_id
         self._led = {
             partition.topic_partition: Led(
-                partition.leader_epoch, self._cache.partition_state(partition.topic_partition)
+                partition,
+                partition.leader_epoch,
+                self._cache.partition_state(partition.topic_partition),
             )
             for partition in self._replica_manager
             if partition.is_leader
@@ -106,9 +112,13 @@ class UnheardSuccessors:
     def _check(self) -> None:
         """Ask ZooKeeper once, and stop leading what others lead. Switches."""
         led = self._led
+        states: dict[TopicPartition, LeaderAndIsr] = {}
         try:
             self._store.catch_up()
-            states = self._store.leader_and_isr(led)
+            for turn in yielding_batches(list(led), self._runtime, PARTITIONS_AT_ONCE):
+                found = self._store.leader_and_isr(turn)
+                self._hear(led, found)
+                states |= found
         except ZooKeeperError as error:
             logger.warning(
                 "Cannot check who leads %d partitions: %s. Trying again in %g s",
@@ -120,8 +130,6 @@ class UnheardSuccessors:
         except Exception:  # the greenlet's root: a leader must hear of its successor
             logger.exception("Error while checking who leads %d partitions", len(led))
             return
-        for tp, state in states.items():
-            self._replica_manager.hear_of_leader(tp, state)
         if led is not self._led:
             return  # another session has begun meanwhile
         self._checks += 1
@@ -132,12 +140,23 @@ class UnheardSuccessors:
                 if tp in states and states[tp].leader_epoch > one.leader_epoch
             }
 
+    def _hear(
+        self,
+        led: Mapping[TopicPartition, Led],
+        states: Mapping[TopicPartition, LeaderAndIsr],
+    ) -> None:
+        """Stop leading what others lead. Never switches."""
+        for tp, state in states.items():
+            # Not what was deleted, and created again, while its state was on the way.
+            if self._replica_manager.find(tp) is led[tp].partition:
+                self._replica_manager.hear_of_leader(tp, state)
+
     def _is_in_doubt(self, topic_partition: TopicPartition) -> bool:
         led = self._led.get(topic_partition)
         partition = self._replica_manager.find(topic_partition)
         return (
             led is not None
-            and partition is not None
+            and partition is led.partition
             and partition.is_leader
             and partition.leader_epoch == led.leader_epoch
             and self._cache.partition_state(topic_partition) is led.known

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka08.broker import unheard_successors
 from kafka08.broker.unheard_successors import CHECKS, UnheardSuccessors
 from kafka08.errors import SessionLost
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
+from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from tests.broker.world import BROKER_ID, CONTROLLER_EPOCH, World
@@ -122,6 +124,66 @@ def test_a_new_leadership_of_ones_own_waits_for_the_controller(broker: Broker) -
     broker.loses_session()
     broker.successors.session_begins()
     assert (True, CHECKS + 3) == (broker.leads, broker.pauses)
+
+
+def test_an_error_while_a_leadership_ends_is_followed_by_another_check(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nothing would end the doubt."""
+    manager = broker.world.replica_manager
+    hear = manager.hear_of_leader
+
+    def fail_once(*_: object) -> None:
+        monkeypatch.setattr(manager, "hear_of_leader", hear)
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(manager, "hear_of_leader", fail_once)
+    broker.in_zookeeper(2, 1)
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert (False, 2) == (broker.leads, broker.pauses)
+
+
+def test_a_successor_in_a_deleted_topic_is_none_in_the_next_one(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic is deleted and created again while the state of the former one is on its way."""
+
+    def create_again(_wanted: object) -> object:
+        states = dict(broker.world.store.states)
+        deletion = StopReplicaRequest(9, CONTROLLER_EPOCH, 1, [StopReplicaPartition(*TP)])
+        broker.world.replica_manager.stop_replicas(deletion)
+        broker.world.lead("t", isr=(1, 2), replicas=(1, 2))
+        return states
+
+    monkeypatch.setattr(broker.world.store, "leader_and_isr", create_again)
+    broker.in_zookeeper(2, 9)
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert broker.leads
+    assert not broker.successors.may_exist(TP)
+
+
+def test_thousands_are_read_in_turns(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To decode the states of all at once would hold the event loop; and what was read first is
+    known first."""
+    monkeypatch.setattr(unheard_successors, "PARTITIONS_AT_ONCE", 2)
+    others = ["a", "b", "c", "d"]
+    for topic in others:
+        broker.world.lead(topic)
+    read = broker.world.store.leader_and_isr
+    turns: list[tuple[int, bool]] = []
+
+    def note(wanted: list[TopicPartition]) -> object:
+        turns.append((len(wanted), broker.leads))
+        return read(wanted)
+
+    monkeypatch.setattr(broker.world.store, "leader_and_isr", note)
+    broker.during = [lambda: None, lambda: None, lambda: broker.hears("t", *others)]
+    broker.in_zookeeper(2, 1)
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert [(2, True), (2, False), (1, False)] == turns
 
 
 @pytest.mark.parametrize("error", [SessionLost("no reply"), RuntimeError("a bug")])
