@@ -85,10 +85,11 @@ class CleanerPoints:
                 self._write(directory)
 
     def keep(self, has_log: Callable[[Path, TopicPartition], bool]) -> None:
-        """Drop the points of missing logs: a new log of the same name must not inherit them."""
+        """Drop the points of missing logs: a new log of the same name must not inherit them. In the
+        file they may stay until `write_deletion`."""
         for directory, points in self._points.items():
             for topic_partition in [tp for tp in points if not has_log(directory, tp)]:
-                del points[topic_partition]
+                self.forget_deleted(directory, topic_partition)
 
     def _write(self, directory: Path) -> None:
         self._files[directory].write(self._points[directory])

@@ -127,3 +127,15 @@ def test_a_broken_file_is_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert manager.cleaner_points.get(tmp_path, TP) is None
     assert "expected 7 entries but found 1" in caplog.text
     manager.shutdown()
+
+
+def test_a_log_made_again_after_a_kill_does_not_inherit_a_point(tmp_path: Path) -> None:
+    """The line of a deleted log is still in the file when the process is killed. It leaves the file
+    before a new log of that name exists, because the next process may be killed too. The cleaner
+    would drop tombstones of the new log below that point without having seen them, and deleted
+    values would come back."""
+    (tmp_path / FILE).write_text("0\n1\ncmp 0 53\n")
+    manager = open_manager(tmp_path)
+    manager.get_or_create(TP)
+    assert "0\n0\n" == (tmp_path / FILE).read_text()
+    manager.shutdown()
