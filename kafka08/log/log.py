@@ -323,6 +323,7 @@ class Log:
                 segment.size > config.segment_bytes - size
                 or age_ms > config.segment_ms - segment.jitter_ms
                 or segment.is_full
+                or summary.last_offset - segment.base_offset > INT_MAX
             ):
                 self.roll()
                 segment = self.active_segment

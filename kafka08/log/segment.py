@@ -193,12 +193,16 @@ class LogSegment(kernel.SegmentTail):
         return position
 
     def index_last_set(self) -> None:
-        """Add the index entries of the last set."""
+        """Add the index entries of the last set. If its offset is too far from the base, the
+        segment is full."""
         self.index_is_due = False
         index = self.index
+        if not index.takes(self.tail_offset, self.tail_position):
+            self.is_full = True
+            return
         index.append(self.tail_offset, self.tail_position)
         if self.time_index is not None:
-            self.time_index.append(self.max_timestamp_ms, self.max_timestamp_offset)
+            self._append_time(self.largest)
             self.is_full = self._has_full_index()
         elif index.entries >= index.capacity:
             self.is_full = True
@@ -363,7 +367,8 @@ class LogSegment(kernel.SegmentTail):
             index.seal()
 
     def _append_time(self, time: TimestampOffset) -> None:
-        """No CRC covers an offset: a damaged one may be any number."""
+        """Unless its offset is too far from the base. No CRC covers an offset: a damaged one may be
+        any number."""
         index = self.time_index
         if index is not None and index.takes(time.offset) and time.offset >= index.last.offset:
             index.append(*time)

@@ -111,3 +111,17 @@ def test_a_log_says_which_appends_it_accepts(tmp_path: Path) -> None:
     assert (False, True) == (sealed.takes_plain_sets, log.active_segment.takes_plain_sets)
     log.close()
     assert not log.active_segment.takes_plain_sets
+
+
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
+def test_offsets_that_no_index_can_hold_end_the_segment(tmp_path: Path, level: Level) -> None:
+    """The kernel leaves such an index entry to the segment, which takes no more appends then."""
+    config = LogConfig(level=level, index_interval_bytes=0, message_format_version="0.9.0")
+    log = Log(tmp_path / "t-0", config)
+    for offset in (0, 2**31 - 2):
+        log.append_as_follower(message_set.encode([(None, b"a")], base_offset=offset))
+    for number in range(5):
+        append_fast(log, bytearray(message_set.encode([(None, b"b")])), 0)
+        assert 2**31 + number == log.log_end_offset
+    assert 2 == log.segment_count
+    log.close()

@@ -16,6 +16,7 @@ from kafka08.errors import (
     StorageError,
     UnknownError,
 )
+from kafka08.levels import Level
 from kafka08.log import LogOffset
 from kafka08.log.offset_index import IndexEntry
 from kafka08.protocol import message_set
@@ -117,6 +118,34 @@ def test_a_follower_refuses_invalid_sets(
     with pytest.raises(error):
         log.append_as_follower(data)
     assert 2 == log.log_end_offset
+
+
+@pytest.mark.parametrize("level", [Level.V0_8_2, Level.V0_10_2])
+def test_a_leader_rolls_where_an_index_cannot_hold_its_offsets(
+    open_log: OpenLog, level: Level
+) -> None:
+    """An index stores offsets less the segment's base in 31 bits. A replica that has copied a
+    compacted log may lead with a log end near that limit. Its segment ends there: it refused every
+    later append, with an assertion."""
+    log = open_log(level=level, index_interval_bytes=0, message_format_version="0.9.0")
+    far = 2**31 - 3
+    log.append_as_follower(a_set(b"a"))
+    log.append_as_follower(a_set(b"b", base_offset=far))
+    for number in range(1, 6):
+        assert far + number == log.append(a_set(b"c")).first_offset
+    assert [0, far + 3] == bases(log)
+    assert [0, *range(far, far + 6)] == [offset for offset, _ in all_values(log)]
+
+
+def test_a_set_across_the_limit_of_an_index_begins_a_segment(open_log: OpenLog) -> None:
+    """The last offset of a set counts: an index entry of a later set, or a time index entry, may
+    be of that one."""
+    log = open_log(index_interval_bytes=0)
+    log.append_as_follower(a_set(b"a"))
+    log.append_as_follower(a_set(b"b", base_offset=2**31 - 3))
+    log.append(a_set(*[b"c"] * 1000, codec=1))
+    assert [0, 2**31 - 2] == bases(log)
+    assert 2**31 + 998 == log.log_end_offset
 
 
 def test_a_set_prepared_for_another_end_is_a_bug(open_log: OpenLog) -> None:
