@@ -116,9 +116,10 @@ def load_segments(
             break
     active = segments[-1]
     if found is None:
-        found = active.check(max_message_bytes, from_last_index_entry=True)
+        # After a clean stop. A message above a limit that was lowered meanwhile is sound.
+        found = active.check(INT_MAX, from_last_index_entry=True)
         if found.problem is not None:
-            found, _ = _recover(active, max_message_bytes, index_bytes)
+            found, _ = _recover(active, INT_MAX, index_bytes)
     return Loaded(segments, _end_of(active, found), not bases)
 
 

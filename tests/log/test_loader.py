@@ -179,6 +179,22 @@ def test_a_marker_that_lies_about_the_end_is_not_believed(open_log: OpenLog) -> 
     assert 6 == len(all_values(again))
 
 
+def test_a_clean_start_keeps_messages_above_a_lowered_limit(open_log: OpenLog) -> None:
+    """After a clean stop the tail is checked for damage alone. If max.message.bytes was lowered, or
+    message.max.bytes, the larger messages stay, and so do all that follow them."""
+    log = open_log()
+    for value in (b"a", b"b" * 500, b"c"):
+        log.append(a_set(value))
+    log.close()
+    again = open_log(clean_shutdown=True, max_message_bytes=100)
+    assert [(0, b"a"), (1, b"b" * 500), (2, b"c")] == all_values(again)
+    again.close()
+    with path_of(log, 0).open("ab") as file:
+        file.write(b"junk")
+    again = open_log(clean_shutdown=True, max_message_bytes=100)
+    assert (3, 3) == (again.log_end_offset, len(all_values(again)))
+
+
 @pytest.mark.parametrize(
     "index", [None, b"", bytes(80), b"\0\0\0\1\0", bytes.fromhex("00000001ffffffff")]
 )
