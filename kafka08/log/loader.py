@@ -36,6 +36,7 @@ from kafka08.log.names import (
 )
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.segment import LogSegment
+from kafka08.log.time_index import TimestampOffset
 from kafka08.runtime.disk import Disk, OpenMode
 
 logger = logging.getLogger(__name__)
@@ -45,12 +46,13 @@ OpenSegment = Callable[[int], LogSegment]
 
 
 class Loaded(NamedTuple):
-    """The segments in order (at least one; none is active yet), the next offset to write, and
-    whether the directory had no segment."""
+    """The segments in order (at least one; none is active yet), the next offset to write, whether
+    the directory had no segment, and the largest timestamp of the last messages."""
 
     segments: list[LogSegment]
     log_end_offset: int
     is_new: bool
+    largest: TimestampOffset
 
 
 def load_segments(
@@ -120,7 +122,7 @@ def load_segments(
         found = active.check(INT_MAX, from_last_index_entry=True)
         if found.problem is not None:
             found, _ = _recover(active, INT_MAX, index_bytes)
-    return Loaded(segments, _end_of(active, found), not bases)
+    return Loaded(segments, _end_of(active, found), not bases, found.largest)
 
 
 def _end_of(segment: LogSegment, found: Recovered) -> int:

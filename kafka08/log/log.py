@@ -135,6 +135,8 @@ class Log:
         self.active_segment.activate(config.segment_index_bytes)
         self.active_segment.take_limits(config)
         self.active_segment.end_offset = log_end_offset
+        if not config.gives_time:  # else the messages may have other timestamps than the index
+            self.active_segment.take_largest(loaded.largest)
         self.recovery_point = (
             log_end_offset if clean_shutdown else min(recovery_point, log_end_offset)
         )

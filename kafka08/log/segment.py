@@ -360,6 +360,12 @@ class LogSegment(kernel.SegmentTail):
             )
         self.largest = max(indexed, after.largest, key=lambda one: one.timestamp_ms)
 
+    def take_largest(self, found: TimestampOffset) -> None:
+        """Take the largest timestamp found in the last messages: a stop adds it to the time index
+        without a sync, so a power failure may have removed it."""
+        if self.time_index is not None and found.timestamp_ms > self.max_timestamp_ms:
+            self.largest = found
+
     def seal(self) -> None:
         """Trim the indexes: no appends from now on. The time index has the largest timestamp."""
         self._append_time(self.largest)
