@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka08.config import INT_MAX
+from kafka08.errors import CorruptLog
 from kafka08.log.files import (
     exists,
     file_size,
@@ -189,14 +190,17 @@ def _remove_replaced(disk: Disk, directory: Path, swap: Path) -> None:
 
 
 def _base_offsets(disk: Disk, directory: Path) -> list[int]:
-    """Base offsets of the segments, ascending. An index without messages is deleted."""
+    """Base offsets of the segments, ascending. An index without messages is deleted. Two names may
+    be one number, with and without leading zeros. CorruptLog for a copy such as `….bak.log`."""
     bases = []
     for path in files_in(disk, directory):
         if path.name.endswith(LOG_SUFFIX):
             bases.append(base_offset_of(path))
+            if "." in path.stem:
+                raise CorruptLog(f"{path} is not named after the base offset of a segment alone")
         elif path.suffix in INDEX_SUFFIXES and not exists(disk, path.with_suffix(LOG_SUFFIX)):
             logger.warning(
                 "Found an orphaned index file, %s, with no corresponding log file.", path
             )
             remove(disk, path)
-    return sorted(bases)
+    return sorted(set(bases))

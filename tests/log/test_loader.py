@@ -251,3 +251,27 @@ def test_a_log_file_of_no_offset_is_an_error(open_log: OpenLog) -> None:
     (log.directory / "notes.log").touch()
     with pytest.raises(CorruptLog, match=r"notes\.log"):
         open_log()
+
+
+@pytest.mark.usefixtures("broken_logs")
+def test_a_copy_beside_a_segment_is_an_error(open_log: OpenLog) -> None:
+    """A copy such as `….bak.log` is a CorruptLog with its path, as 0.8.2.2 dies of it. Taken for a
+    segment, it was the original a second time, and retention deleted that file under both."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    log.close()
+    (log.directory / f"{0:020d}.bak.log").write_bytes(path_of(log, 0).read_bytes())
+    with pytest.raises(CorruptLog, match=r"bak\.log"):
+        open_log(clean_shutdown=True)
+
+
+def test_two_names_of_one_base_offset_are_one_segment(open_log: OpenLog) -> None:
+    """A name without leading zeros stands for the name with all of them, as in 0.8.2.2."""
+    log = open_log()
+    log.append(a_set(b"a"))
+    log.close()
+    short = log.directory / "0.log"
+    short.touch()
+    again = open_log(clean_shutdown=True)
+    assert (1, [(0, b"a")]) == (again.segment_count, all_values(again))
+    short.unlink()
