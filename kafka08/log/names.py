@@ -21,6 +21,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from kafka08.config import INT_MAX
 from kafka08.errors import CorruptLog
 from kafka08.structs import TopicPartition
 
@@ -39,7 +40,7 @@ CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 """Written and read by the broker's replica manager."""
 
-_PARTITION_DIRECTORY: Final = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
+_PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-(0|[1-9][0-9]*)")
 _DELETED_DIRECTORY: Final = re.compile(r"(.+)-([0-9]+)\.[^.]+-delete", re.DOTALL)
 _BASE_OFFSET: Final = re.compile(r"[0-9]{1,20}")
 
@@ -96,10 +97,12 @@ def parse_partition_directory(path: Path) -> TopicPartition:
     """The partition of a directory: its name is split at the last `-`.
 
     Raises CorruptLog for any other directory (`lost+found`, say). 0.8: a broker does not start with
-    such a directory in a log.dir; neither does ours, but its error names the directory.
+    such a directory in a log.dir; neither does ours, but its error names the directory. 0.8.2.2
+    takes `copy of t-0` and `t-007`, which are no names of topics and numbers; it cannot read its
+    checkpoints then.
     """
     match = _PARTITION_DIRECTORY.fullmatch(path.name)
-    if match is None:
+    if match is None or int(match[2]) > INT_MAX:
         raise CorruptLog(
             f"{path} is not the directory of a partition (<topic>-<number>); "
             "move it out of the log directory"

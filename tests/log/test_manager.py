@@ -201,6 +201,19 @@ def test_a_bad_directory_stops_the_load_and_is_named(
     open_manager()
 
 
+@pytest.mark.parametrize("name", ["copy of t-0", "t-007", "t-2147483648"])
+def test_a_directory_that_no_checkpoint_can_name_stops_the_load(
+    open_manager: OpenManager, tmp_path: Path, name: str
+) -> None:
+    """No partition has such a directory. 0.8.2.2 opens "copy of t-0" as a log, writes checkpoints
+    with a line of four words, and fails at these at the next start. In "t-007" it sees a second log
+    of t-7."""
+    (tmp_path / "a" / name).mkdir(parents=True)
+    with pytest.raises(CorruptLog, match=f"{name} is not the directory of a partition"):
+        open_manager()
+    assert [] == names_in(tmp_path / "a" / name)
+
+
 def test_a_damaged_checkpoint_stops_the_load(open_manager: OpenManager, tmp_path: Path) -> None:
     """A wrong count in a checkpoint is an error, as in 0.8.2.2."""
     open_manager().shutdown()

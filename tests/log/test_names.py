@@ -25,8 +25,12 @@ def test_a_directory_name_is_split_at_its_last_dash(name: str, expected: TopicPa
 
 
 @pytest.mark.parametrize(
-    "name", ["lost+found", "x-0.adbe3bd0567a4d949238898aad573652-delete", "-1", "t-", "t-1x"]
-)
+    "name",
+    [
+        "lost+found", "x-0.adbe3bd0567a4d949238898aad573652-delete", "-1", "t-", "t-1x",
+        "copy of t-0", "t\n-0", "t-007", "t-2147483648",
+    ],
+)  # fmt: skip
 def test_a_directory_that_is_no_partition_is_named(name: str) -> None:
     """The error has the name of the directory. 0.8.2.2 does not start on it and does not name
     it."""

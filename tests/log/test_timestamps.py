@@ -125,8 +125,8 @@ def test_a_timestamp_too_far_from_now_is_refused(open_log: OpenLog, clock: Manua
 def test_a_compacted_topic_takes_no_message_without_a_key(open_log: OpenLog) -> None:
     """A message without a key is refused under either policy that compacts. 0.8 stores it, and the
     cleaner drops it."""
-    for policy in ("compact", "compact,delete"):
-        log = later_log(open_log, name=f"{policy}-0", cleanup_policy=policy)
+    for number, policy in enumerate(("compact", "compact,delete")):
+        log = later_log(open_log, name=f"t-{number}", cleanup_policy=policy)
         with pytest.raises(InvalidMessage):
             log.append(produced(key=None))
     open_log(cleanup_policy="compact").append(produced(magic=0, key=None))
