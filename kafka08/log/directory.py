@@ -38,7 +38,10 @@ class LogDirectory:
         self.path = path
         self._disk = disk
         self._crash = crash
+        missing = [one for one in (path, *path.parents) if not exists(disk, one)]
         make_directories(disk, path)
+        for one in missing:  # their names must not be lost with flushed messages
+            sync_directory(disk, one.parent)
         if not disk.is_accessible(path):
             raise StorageError(f"{path} is not a readable log directory.")
         self._lock = DirectoryLock(path, disk)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -216,3 +217,33 @@ def test_a_dead_process_does_not_write_on() -> None:
     machine.die()
     with pytest.raises(Gone):
         log.append(a_set(b"x"))
+
+
+def test_the_name_of_a_new_log_directory_survives() -> None:
+    """A broker's first start makes its log directories, and what was flushed there survives a power
+    failure."""
+    clock = ManualClock()
+    disk = MemoryDisk(clock.time_ms)
+    home = Path("/var/lib/logs")
+    for flush in (True, False):
+        manager = LogManager([home], CONFIG, clock=clock, disk=disk)
+        manager.load()
+        log = manager.get_or_create(TP)
+        if flush:
+            log.append(a_set(b"a"))
+            log.flush()
+            disk.lose_power(NothingMore())
+    assert [(0, b"a")] == all_values(log)
+
+
+class NothingMore(Random):
+    """Nothing reaches the disk but what was synced."""
+
+    def randint(self, a: int, b: int) -> int:
+        return a
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
+
+    def random(self) -> float:
+        return 0.0
