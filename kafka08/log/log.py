@@ -277,8 +277,10 @@ class Log:
         active = self.active_segment
         first_offset, last_offset = self.log_end_offset, summary.last_offset
         if active.size and last_offset - active.base_offset > INT_MAX:
-            # The indexes store offsets relative to the base in 32 bits.
-            self.roll(max(first_offset, last_offset - INT_MAX) if config.has_timestamps else None)
+            # The indexes store offsets relative to the base in 32 bits. No message may be below it.
+            lowest = last_offset - INT_MAX
+            fits = config.has_timestamps and first_offset < lowest <= summary.first_offset
+            self.roll(lowest if fits else None)
         data = memoryview(message_set_data)[: summary.size]
         now_ms = self._clock.time_ms()
         self._write(data, summary.size, first_offset, summary, now_ms, flush)

@@ -137,6 +137,20 @@ def test_a_leader_rolls_where_an_index_cannot_hold_its_offsets(
     assert [0, *range(far, far + 6)] == [offset for offset, _ in all_values(log)]
 
 
+def test_no_message_lies_below_the_base_of_its_segment(open_log: OpenLog) -> None:
+    """The fetched messages of a compacted log may be further apart than an index can say. 0.10.2.2
+    begins a segment above the first of them; recovery then took it for a remnant, removed both, and
+    the follower went on behind them."""
+    settings = {"level": Level.V0_10_2, "cleanup_policy": "compact"}
+    log = open_log(**settings)
+    log.append_as_follower(a_set(b"a"))
+    log.append_as_follower(a_set(b"b", base_offset=5) + a_set(b"c", base_offset=2**31 + 100))
+    log.append_as_follower(a_set(b"d", base_offset=2**31 + 101))
+    assert [0, 1, 2**31 + 101] == bases(log)
+    again = open_log(**settings)
+    assert [0, 5, 2**31 + 100, 2**31 + 101] == [offset for offset, _ in all_values(again)]
+
+
 def test_a_set_across_the_limit_of_an_index_begins_a_segment(open_log: OpenLog) -> None:
     """The last offset of a set counts: an index entry of a later set, or a time index entry, may
     be of that one."""
