@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
 from kafka08.embedded.cluster import EmbeddedCluster
 from kafka08.producer import KafkaProducer, KafkaProducerConfig
+from scripts.spark_delta import exactly_once_into_delta
 
 ROOT: Final = Path(__file__).parent.parent
 SECONDS: Final = 600
@@ -28,6 +30,8 @@ WORKS_SINCE: Final = {
 }
 """What the program tries → the first release where it works; kafka08/spark/versions.py has them.
 Earlier ones must refuse it with an error of ours, which names the release that is needed."""
+DELTA: Final = {"4.2": "io.delta:delta-spark_4.2_2.13:4.4.0"}
+"""Releases with streams and with a Delta Lake → its package; docs/spark-exactly-once.md has it."""
 PROGRAM: Final = """
 import sys, tempfile
 from pyspark.sql import SparkSession
@@ -129,9 +133,13 @@ for name, run in TRIED.items():
 """
 
 
+def python_of(version: str) -> str:
+    return str(ROOT / ".spark-versions" / version / "bin" / "python")
+
+
 def tried(version: str, cluster: EmbeddedCluster, text: Path) -> dict[str, str]:
     """name → works, is refused (by an error of ours), fails, or a wrong number of rows."""
-    python = str(ROOT / ".spark-versions" / version / "bin" / "python")
+    python = python_of(version)
     done = subprocess.run(
         [
             *(python, "-c", PROGRAM, cluster.bootstrap, cluster.zookeeper.connect_string),
@@ -149,6 +157,13 @@ def tried(version: str, cluster: EmbeddedCluster, text: Path) -> dict[str, str]:
     return {name: result for name, result, _ in lines}
 
 
+def row(version: str, name: str, result: str, expected: str) -> int:
+    """Print it. Returns 1 if the result is not as expected."""
+    note = "" if result == expected else f", but {expected} was expected"
+    print(f"PySpark {version}  {name:23} {result}{note}", flush=True)
+    return int(bool(note))
+
+
 def main(versions: list[str]) -> int:
     """Print a row for each release and thing. Returns 1 if one is not as WORKS_SINCE says."""
     wrong = 0
@@ -156,17 +171,20 @@ def main(versions: list[str]) -> int:
     text.mkdir(exist_ok=True)
     (text / "numbers").write_text("".join(f"{number}\n" for number in range(COUNT)))
     for version in versions:
+        release = tuple(int(part) for part in version.split("."))
         with EmbeddedCluster(brokers=1) as cluster:
             config = KafkaProducerConfig({"bootstrap.servers": cluster.bootstrap})
             with KafkaProducer(config) as producer:
                 producer.send_many("pages", [b"%d" % number for number in range(COUNT)])
-            results = tried(version, cluster, text)
-        release = tuple(int(part) for part in version.split("."))
-        for name, result in results.items():
-            expected = "works" if release >= WORKS_SINCE[name] else "is refused"
-            note = "" if result == expected else f", but {expected} was expected"
-            wrong += bool(note)
-            print(f"PySpark {version}  {name:20} {result}{note}", flush=True)
+            for name, result in tried(version, cluster, text).items():
+                expected = "works" if release >= WORKS_SINCE[name] else "is refused"
+                wrong += row(version, name, result, expected)
+            if package := DELTA.get(version):
+                with tempfile.TemporaryDirectory() as directory:
+                    result = exactly_once_into_delta(
+                        python_of(version), package, cluster.bootstrap, Path(directory)
+                    )
+                wrong += row(version, "exactly once into Delta", result, "works")
     return int(wrong > 0)
 
 

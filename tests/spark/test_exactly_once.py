@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from kafka08.embedded.java import find_java
 from kafka08.embedded.spark_java import make_java_home
 from tests.docs.snippets import blocks
 from tests.spark.filling import Topics, pair
+from tests.spark.program import spark_program
 from tests.waiting import until
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "spark-exactly-once.md"
@@ -74,7 +74,8 @@ def test_results_hold_every_message_once(topics: Topics, tmp_path: Path) -> None
     counts have each message once; the second topic has each at least twice, with a key by which its
     duplicates are counted."""
     script = tmp_path / "exactly_once.py"
-    script.write_text(next(block.code for block in blocks(PAGE.read_text()) if block.file))
+    [code] = [block.code for block in blocks(PAGE.read_text()) if block.file == script.name]
+    script.write_text(code)
     topic, copies = topics.filled(COUNTS, set_size=500), topics.new_topic(2)
     database = tmp_path / "results.db"
     log = tmp_path / "spark.log"
@@ -89,27 +90,11 @@ def test_results_hold_every_message_once(topics: Topics, tmp_path: Path) -> None
     checkpoint = tmp_path / "checkpoint"
     command.append(str(checkpoint))
 
-    @contextmanager
-    def running(master: str) -> Iterator[subprocess.Popen[bytes]]:
-        """The program on `master`, which ends well."""
-        conf = shlex.join(part for item in CONF.items() for part in ("--conf", "=".join(item)))
-        environ["PYSPARK_SUBMIT_ARGS"] = f"--master {master} {conf} pyspark-shell"
-        with log.open("ab") as output:
-            driver = subprocess.Popen(
-                command,
-                env=environ,
-                cwd=tmp_path,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        try:
-            yield driver
-            assert driver.wait(300) == 0, log.read_text()[-4000:]
-        finally:
-            if driver.poll() is None:
-                os.killpg(driver.pid, signal.SIGKILL)
-                driver.wait()
+    def started(master: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        return spark_program(command, master, CONF, environ=environ, log=log)
+
+    def ended_well(driver: subprocess.Popen[bytes]) -> None:
+        assert driver.wait(300) == 0, log.read_text()[-4000:]
 
     def written() -> int:
         if not database.exists():
@@ -120,14 +105,15 @@ def test_results_hold_every_message_once(topics: Topics, tmp_path: Path) -> None
                 return 0
             return int(db.execute("SELECT count(*) FROM messages").fetchone()[0])
 
-    with running("local-cluster[2,1,512]") as driver:
+    with started("local-cluster[2,1,512]") as driver:
         until(lambda: written() > 0 or driver.poll() is not None, "the first rows", 300)
         os.kill(executors(driver.pid)[0], signal.SIGKILL)
         assert written() < sum(COUNTS), "too late: give it more messages"
+        ended_well(driver)
     for name in ("0", ".0.crc"):
         (checkpoint / "commits" / name).unlink()
-    with running("local[2]"):
-        pass
+    with started("local[2]") as driver:
+        ended_well(driver)
     with closing(sqlite3.connect(database)) as db:
         rows = db.execute('SELECT partition, "offset", value FROM messages').fetchall()
         counts = dict(db.execute("SELECT partition, messages FROM counts").fetchall())
