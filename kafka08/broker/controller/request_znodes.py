@@ -116,13 +116,13 @@ class RequestZnodes:
 
     def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
         """See ReassignmentZnodes."""
-        path = paths.REASSIGN_PARTITIONS
+        path, removed = paths.REASSIGN_PARTITIONS, set(partitions)
         for _ in range(MAX_ROUNDS):
             node = self._zk.get_or_none(path)
             if node is None:
                 return
             requested = nodes.decode_reassignment(node.data)
-            left = {tp: replicas for tp, replicas in requested.items() if tp not in partitions}
+            left = {tp: replicas for tp, replicas in requested.items() if tp not in removed}
             text = nodes.encode_reassignment(left)
             write = Set(path, text, node.version) if left else Delete(path, node.version)
             [result] = self._write([write])

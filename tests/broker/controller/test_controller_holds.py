@@ -18,7 +18,7 @@ import pytest
 
 from kafka08.broker.controller.context import ControllerContext
 from kafka08.structs import TopicPartition
-from kafka08.zk import paths
+from kafka08.zk import nodes, paths
 from kafka08.zk.resender import Resender
 from tests.broker.controller.conftest import Cluster
 from tests.broker.thread_broker import ThreadBroker
@@ -82,7 +82,7 @@ def holds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Holds]:
 def test_thousands_of_partitions(
     cluster: Cluster, holds: Holds, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They are created, lose their leader, get a new controller, and are deleted."""
+    """They are created, moved, lose their leader, get a new controller, and are deleted."""
     one, _ = cluster.broker(1), cluster.broker(2)
     caplog.set_level(logging.INFO)  # a line for each election takes longest
     steps: dict[str, float] = {}
@@ -103,6 +103,9 @@ def test_thousands_of_partitions(
 
     cluster.create_topic("wide", dict.fromkeys(range(PARTITIONS), (1, 2)))
     measured("created", lambda: led_by(1))
+    moves = {TopicPartition("wide", number): (2, 1) for number in range(PARTITIONS)}
+    cluster.zk.create(paths.REASSIGN_PARTITIONS, nodes.encode_reassignment(moves))
+    measured("moved", lambda: not cluster.zk.exists(paths.REASSIGN_PARTITIONS))
     one.leave()
     measured("elected", lambda: led_by(2))
     cluster.stop(controller)
