@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +22,6 @@ SECONDS: Final = 600
 COUNT: Final = 200_000
 """Messages of the first batch: writing them takes long enough to be interrupted."""
 CONF: Final = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # not 50: the tables are small
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
@@ -43,15 +43,23 @@ with open(result, "w") as file:
 """
 
 
-def exactly_once_into_delta(python: str, package: str, bootstrap: str, directory: Path) -> str:
+def settings_of(command: str) -> dict[str, str]:
+    """The package and the settings of a spark-submit command."""
+    options = list(pairwise(shlex.split(command)))
+    [package] = [value for option, value in options if option == "--packages"]
+    conf = dict(value.split("=", 1) for option, value in options if option == "--conf")
+    return {**conf, "spark.jars.packages": package}
+
+
+def exactly_once_into_delta(python: str, bootstrap: str, directory: Path) -> str:
     """ "works" if each message is once in both tables of the program, else what is in them.
 
     The driver dies in batch 0 while rows are written, then when the first table has batch 0 and the
     second does not; then batch 0 runs again as if the driver had died before it was in the
-    checkpoint, and batch 1 follows. `package` is Delta's, as Maven names it; `directory` is empty.
+    checkpoint, and batch 1 follows. Delta's release is that of the page; `directory` is empty.
     """
     program = directory / "delta_once.py"
-    [code] = [block.code for block in blocks(PAGE.read_text()) if block.file == program.name]
+    code, command = (b.code for b in blocks(PAGE.read_text()) if program.name in (b.file or b.code))
     program.write_text(code)
     log, checkpoint, result = (directory / name for name in ("spark.log", "checkpoint", "result"))
     tables = [directory / "appended", directory / "merged"]
@@ -64,7 +72,7 @@ def exactly_once_into_delta(python: str, package: str, bootstrap: str, directory
             producer.send_many(topic, [b"%d" % number for number in range(count)])
 
     def started(*arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        conf = {**CONF, "spark.jars.packages": package}
+        conf = CONF | settings_of(command)
         environ = {**os.environ, "PYSPARK_PYTHON": python}
         return spark_program([python, *arguments], "local[2]", conf, environ=environ, log=log)
 
