@@ -20,6 +20,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
+from kafka08.errors import StorageError
 from kafka08.log.files import exists, remove, rename, storage_errors
 from kafka08.runtime import BrokerRuntime, Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
@@ -47,7 +48,8 @@ class FormerSession:
         self._temporary = directory / f"{FILE_NAME}.tmp"
 
     def keep(self, zk: ZkClient) -> None:
-        """Write the current session of `zk` to the file. Nothing without one; StorageError."""
+        """Write the current session of `zk` to the file, if it has one. A failure is logged: a
+        broker on a full disk must register all the same."""
         session_id, password = zk.session_id, zk.session_password
         if session_id is None:
             return
@@ -57,12 +59,20 @@ class FormerSession:
             "session_id": session_id,
             "password": password.hex(),
         }
-        with storage_errors("write", self._temporary):
-            # Not synced: after a power failure the session expires before this is read.
-            self._disk.remove(self._temporary)
-            file = self._disk.open(self._temporary, OpenMode.PRIVATE)
-            file.pwrite(json.dumps(content).encode(), 0)
-        rename(self._disk, self._temporary, self._path)
+        try:
+            with storage_errors("write", self._temporary):
+                # Not synced: after a power failure the session expires before this is read.
+                self._disk.remove(self._temporary)
+                file = self._disk.open(self._temporary, OpenMode.PRIVATE)
+                file.pwrite(json.dumps(content).encode(), 0)
+            rename(self._disk, self._temporary, self._path)
+        except StorageError as error:
+            logger.warning(
+                "%s. If this broker is killed, its next start waits until the ZooKeeper session "
+                "0x%x has expired",
+                error,
+                session_id,
+            )
 
     def forget(self) -> None:
         """Remove the file: this process closes its session; StorageError."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from kafka08.broker import former_session
 from kafka08.broker.former_session import FILE_NAME, FormerSession
+from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.threads import THREADS
 from kafka08.zk.client import ZkClient
 from kafka08.zk.model.in_process import InProcessWorld
@@ -58,6 +61,22 @@ def test_the_former_session_ends_at_once(
     assert not successor.exists(PATH)
     assert ensemble.world.monotonic() - before < 1.0
     assert successor.state.name == "CONNECTED", "its own session must live on"
+
+
+def test_a_full_disk_does_not_keep_a_broker_from_registering(
+    ensemble: Ensemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """A file that cannot be written is logged, with what follows from that."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(SYSTEM_DISK, "open", refuse)
+    FormerSession(tmp_path).keep(ensemble.client())
+    [record] = caplog.records
+    assert "No space left on device" in record.message
+    assert "its next start waits" in record.message
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_session_that_is_over_is_no_error(
