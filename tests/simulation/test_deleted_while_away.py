@@ -6,51 +6,28 @@ Drawn runs hardly ever find this, so these have a script instead of faults.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from kafka08.admin.client import AdminClient
 from kafka08.broker.deleted_topics import DeletedTopics
-from kafka08.profile import SAFE
 from kafka08.simulation.cluster import SimBroker
-from kafka08.simulation.network import NetworkSettings
-from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.plan import Plan
 from kafka08.simulation.run import Run
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.zookeeper import ADDRESS, HOST
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
+from tests.simulation.scripted import quiet_plan, wait_until
 
 STEP_SECONDS: Final = 60.0
 GONE: Final = TopicPartition("gone", 0)
 
 
 def plan_without_faults(level: str) -> Plan:
-    drawn = draw_plan(1, SAFE)
-    return replace(
-        drawn,
-        brokers=3,
-        partitions=1,
-        replication_factor=3,
-        new_producers=1,
-        old_producers=0,
-        async_producers=0,
-        pause_seconds=0.5,
-        disorder=0.0,
-        native_seconds=0.001,
-        network=NetworkSettings(),
-        level=level,
-        broker_properties={
-            **drawn.broker_properties,
-            "api.level": level,
-            "zookeeper.session.timeout.ms": "6000",
-        },
-        faults=(),
-        members=0,
-    )
+    return quiet_plan(level, {}, pause_seconds=0.5)
 
 
 class Script:
@@ -106,10 +83,7 @@ class Script:
         return nodes.decode_controller(znode.data.decode()).broker_id
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        latest = self._run.scheduler.now + STEP_SECONDS
-        while not happens():
-            assert self._run.scheduler.now < latest, "a step of the script does not happen"
-            self._run.director.sleep(0.1)
+        wait_until(self._run, happens, STEP_SECONDS)
 
 
 def verdict_of_run(level: str, *, loses_session: bool, changes_controller: bool) -> str | None:

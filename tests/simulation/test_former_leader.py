@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -18,7 +17,6 @@ from kafka08.broker.unheard_successors import CHECK_SECONDS, UnheardSuccessors
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import NotCoordinatorForConsumer
 from kafka08.network.connection import Connection
-from kafka08.profile import SAFE
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
@@ -26,13 +24,13 @@ from kafka08.protocol.offset_commit import (
 )
 from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
 from kafka08.simulation.cluster import BROKER_PORT, SimBroker
-from kafka08.simulation.network import NetworkSettings
-from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.plan import Plan
 from kafka08.simulation.run import Run
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.workload import TOPIC
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
+from tests.simulation.scripted import quiet_plan, wait_until
 
 STEP_SECONDS: Final = 60.0
 WATCHED_SECONDS: Final = 30.0
@@ -45,32 +43,12 @@ LAG_SECONDS: Final = 4.0
 
 
 def plan_without_faults(level: str) -> Plan:
-    drawn = draw_plan(1, SAFE)
     properties = {
-        "api.level": level,
         "auto.leader.rebalance.enable": "false",
         "offsets.topic.num.partitions": "1",
         "replica.lag.time.max.ms": str(int(LAG_SECONDS * 1000)),
-        "zookeeper.session.timeout.ms": "6000",
     }
-    return replace(
-        drawn,
-        brokers=3,
-        partitions=1,
-        replication_factor=3,
-        new_producers=1,
-        old_producers=0,
-        async_producers=0,
-        retries=1000,
-        pause_seconds=0.2,
-        disorder=0.0,
-        native_seconds=0.001,
-        network=NetworkSettings(),
-        level=level,
-        broker_properties={**drawn.broker_properties, **properties},
-        faults=(),
-        members=0,
-    )
+    return quiet_plan(level, properties, retries=1000, pause_seconds=0.2)
 
 
 class Script:
@@ -139,10 +117,7 @@ class Script:
             return connection.send(request)
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        latest = self._run.scheduler.now + STEP_SECONDS
-        while not happens():
-            assert self._run.scheduler.now < latest, "a step of the script does not happen"
-            self._run.director.sleep(0.1)
+        wait_until(self._run, happens, STEP_SECONDS)
 
 
 def played(level: str) -> Script:

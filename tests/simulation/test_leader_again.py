@@ -6,53 +6,35 @@ Drawn runs hardly ever find this, so these have a script instead of faults.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from kafka08.admin.client import AdminClient
 from kafka08.broker.partition import Partition
-from kafka08.profile import SAFE
 from kafka08.simulation.cluster import SimBroker
-from kafka08.simulation.network import NetworkSettings
-from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.plan import Plan
 from kafka08.simulation.run import Run
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.simulation.zookeeper import ADDRESS
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
+from tests.simulation.scripted import quiet_plan, wait_until
 
 STEP_SECONDS: Final = 30.0
 
 
 def plan_without_faults() -> Plan:
-    drawn = draw_plan(1, SAFE)
-    properties = {
-        "api.level": "0.8.2",
-        "auto.leader.rebalance.enable": "false",
-        "replica.lag.time.max.ms": "10000",
-        "zookeeper.session.timeout.ms": "6000",
-    }
-    return replace(
-        drawn,
-        brokers=3,
+    properties = {"auto.leader.rebalance.enable": "false", "replica.lag.time.max.ms": "10000"}
+    return quiet_plan(
+        "0.8.2",
+        properties,
         partitions=3,
-        replication_factor=3,
         new_producers=6,
-        old_producers=0,
-        async_producers=0,
         retries=1000,
         in_flight=5,
         pause_seconds=0.05,
-        disorder=0.0,
-        native_seconds=0.001,
-        network=NetworkSettings(),
-        level="0.8.2",
-        broker_properties={**drawn.broker_properties, **properties},
-        faults=(),
-        members=0,
     )
 
 
@@ -104,10 +86,7 @@ class Script:
         raise AssertionError("the controller is nowhere the second replica")
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        latest = self._run.scheduler.now + STEP_SECONDS
-        while not happens():
-            assert self._run.scheduler.now < latest, "a step of the script does not happen"
-            self._run.director.sleep(0.1)
+        wait_until(self._run, happens, STEP_SECONDS)
 
 
 def partition(broker: SimBroker, tp: TopicPartition) -> Partition:

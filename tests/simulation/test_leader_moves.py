@@ -7,50 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from kafka08.broker.replica_fetcher_manager import ReplicaFetcherManager
-from kafka08.profile import SAFE
 from kafka08.simulation.cluster import SimBroker
-from kafka08.simulation.network import NetworkSettings
-from kafka08.simulation.plan import Plan, draw_plan
+from kafka08.simulation.plan import Plan
 from kafka08.simulation.run import Run
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.watched_logs import watched_logs
 from kafka08.structs import TopicPartition
+from tests.simulation.scripted import quiet_plan, wait_until
 
 STEP_SECONDS: Final = 60.0
 
 
 def plan_without_faults() -> Plan:
-    drawn = draw_plan(1, SAFE)
-    properties = {
-        "api.level": "0.8.2",
-        "auto.leader.rebalance.enable": "false",
-        "replica.lag.time.max.ms": "4000",
-        "zookeeper.session.timeout.ms": "6000",
-    }
-    return replace(
-        drawn,
-        brokers=3,
-        partitions=1,
-        replication_factor=3,
-        new_producers=1,
-        old_producers=0,
-        async_producers=0,
-        retries=1000,
-        pause_seconds=0.2,
-        disorder=0.0,
-        native_seconds=0.001,
-        network=NetworkSettings(),
-        level="0.8.2",
-        broker_properties={**drawn.broker_properties, **properties},
-        faults=(),
-        members=0,
-    )
+    properties = {"auto.leader.rebalance.enable": "false", "replica.lag.time.max.ms": "4000"}
+    return quiet_plan("0.8.2", properties, retries=1000, pause_seconds=0.2)
 
 
 class Script:
@@ -93,10 +68,7 @@ class Script:
         return next(one for one in self._run.brokers if one.id == state.leader)
 
     def _until(self, happens: Callable[[], bool]) -> None:
-        latest = self._run.scheduler.now + STEP_SECONDS
-        while not happens():
-            assert self._run.scheduler.now < latest, "a step of the script does not happen"
-            self._run.director.sleep(0.1)
+        wait_until(self._run, happens, STEP_SECONDS)
 
 
 def played() -> tuple[str | None, bool]:
