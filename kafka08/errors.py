@@ -84,6 +84,10 @@ class UnknownError(ApiError):
     code = -1
 
 
+class UnpacksTooLarge(UnknownError):
+    """A compressed message set unpacks to more bytes than are allowed."""
+
+
 class OffsetOutOfRange(ApiError):
     """The offset is below the log's start or above its end."""
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kafka08.config import LONG_MAX
-from kafka08.errors import NotLeaderForPartition
+from kafka08.errors import NotLeaderForPartition, UnpacksTooLarge
 from kafka08.protocol import message_set
 from kafka08.runtime import BrokerRuntime
 
@@ -59,7 +60,8 @@ class QueuedAppend:
 
 
 class AppendQueue:
-    """Created by a partition's first append that `needs_queue`; dropped after the last one.
+    """Created by a partition's first append that takes too long for InlineAppends; dropped after
+    the last one.
 
     high_watermark_max   first offset that an fsync under way has to bring to the disk
     """
@@ -80,30 +82,29 @@ class AppendQueue:
     def _run_next(self) -> None:
         """Append until a job is running or the queue is empty."""
         while self._waiting and not self._busy:
-            append = self._waiting.popleft()
-            if needs_native(append.message_set):
-                self._start(append)
-            else:
-                self._append_inline(append)
+            self._append(self._waiting.popleft())
         if not self._busy:
             self._partition.append_queue = None
 
-    def _append_inline(self, append: QueuedAppend) -> None:
+    def _append(self, append: QueuedAppend) -> None:
+        """Append the set at once, or start the job for one that must be unpacked or compressed."""
+        data = append.message_set
+        info = None
         try:
             log = self._partition.check_append(append.required_acks)
-            info = log.append(append.message_set, flush=False)
-        except Exception as error:  # noqa: BLE001 - reported to the caller of this append
-            append.complete(None, error)
-        else:
-            self._finish(append, log, info)
-
-    def _start(self, append: QueuedAppend) -> None:
-        """Start the job that prepares the set for its offsets, if it may be appended."""
-        try:
-            log = self._partition.check_append(append.required_acks)
+            if not (message_set.begins_compressed(data) or log.config.target_codec):
+                with suppress(UnpacksTooLarge):
+                    info = log.append(data, max_unpacked_bytes=0, flush=False)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append
             append.complete(None, error)
             return
+        if info is None:
+            self._start(append, log)
+        else:
+            self._finish(append, log, info)
+
+    def _start(self, append: QueuedAppend, log: Log) -> None:
+        """Start the job that prepares the set for its offsets."""
         epoch, base_offset = self._partition.leader_epoch, log.log_end_offset
 
         def finished(prepared: message_set.PreparedSet, error: BaseException | None) -> None:
@@ -174,16 +175,3 @@ class AppendQueue:
         if self._partition.is_leader:
             self._partition.maybe_raise_high_watermark()
         append.complete(info)
-
-
-def needs_queue(partition: Partition, data: bytes | bytearray | memoryview) -> bool:
-    """Whether an append may need a native job: compression, or the fsync of flush.messages."""
-    log = partition.log
-    if log is not None and log.config.flush_messages < LONG_MAX and log.may_owe_flush(data):
-        return True
-    return len(data) >= NATIVE_MIN_BYTES and message_set.begins_compressed(data)
-
-
-def needs_native(data: bytes | bytearray | memoryview) -> bool:
-    """Whether a set is worth a thread: large and, by its first entry, compressed."""
-    return len(data) >= NATIVE_MIN_BYTES and message_set.begins_compressed(data)

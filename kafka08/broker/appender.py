@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kafka08 import kernel
-from kafka08.broker.append_queue import AppendQueue, needs_queue
+from kafka08.broker.append_queue import AppendQueue
 from kafka08.broker.delayed_produce import (
     AppendErrors,
     AppendResult,
@@ -23,6 +23,7 @@ from kafka08.broker.delayed_produce import (
     with_errors,
 )
 from kafka08.broker.halt import halt_on
+from kafka08.broker.inline_appends import InlineAppends
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import ApiError, InvalidTopic, StorageError
 from kafka08.kernel.types import Messages
@@ -78,10 +79,11 @@ class Appender:
             done(results)
         left = [tp for tp in sets if tp not in results]
         for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
+            inline = InlineAppends()
             now = {
                 tp: result
                 for tp in turn
-                if (result := self._append_one(tp, sets[tp], required_acks, note))
+                if (result := self._append_one(inline, tp, sets[tp], required_acks, note))
             }
             self._purgatories.wake_all([tp for tp, one in now.items() if one.error is None])
             for tp, result in now.items():
@@ -126,7 +128,7 @@ class Appender:
 
         message_set = self._encode(topic_partition, records, codec)
         appended = self._append_one(
-            topic_partition, message_set, required_acks, note, internal=True
+            InlineAppends(), topic_partition, message_set, required_acks, note, internal=True
         )
         if appended is not None:
             if appended.error is None:
@@ -160,6 +162,7 @@ class Appender:
 
     def _append_one(
         self,
+        inline: InlineAppends,
         topic_partition: TopicPartition,
         message_set: Buffer,
         required_acks: int,
@@ -183,11 +186,12 @@ class Appender:
             if topic_partition.topic in INTERNAL_TOPICS and not internal:
                 raise InvalidTopic(f"Cannot append to internal topic {topic_partition.topic}")
             partition = self._replica_manager.partition(topic_partition)
-            if partition.append_queue is not None or needs_queue(partition, message_set):
+            info = inline.append(partition, message_set, required_acks)
+            if info is None:
                 append_queue = partition.append_queue or AppendQueue(partition, self._runtime)
                 append_queue.submit(bytearray(message_set), required_acks, appended)
                 return None
-            return self._result(partition.append(message_set, required_acks), None)
+            return self._result(info, None)
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
             self._count_refused(topic_partition, error, size)
             return self._result(None, error)

@@ -6,7 +6,7 @@ handles the rest, and gets the results of the appended sets:
 
     an unknown or repeated partition
     an internal topic
-    a set that needs a native job, or queues behind one (append_queue)
+    a set that needs a native job, or queues behind one (inline_appends)
     an invalid set
     more than PARTITIONS_AT_ONCE partitions, which it handles in batches
     acks other than -1, 0 and 1
@@ -21,7 +21,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
-from kafka08.broker.append_queue import needs_queue
 from kafka08.broker.call import Call
 from kafka08.broker.delayed_produce import (
     AppendErrors,
@@ -32,6 +31,7 @@ from kafka08.broker.delayed_produce import (
 )
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.handlers import produce
+from kafka08.broker.inline_appends import InlineAppends
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import ApiError
 from kafka08.kernel.types import NO_TIMESTAMP, Buffer
@@ -167,7 +167,11 @@ def append_remaining(
 ) -> Appended:
     """Append the sets that the kernel has not appended, as (index, set), except those for the
     handler. Returns all appended sets of the request."""
-    infos = {number: append_alone(found[number], data, acks, now_ms) for number, data in unappended}
+    inline = InlineAppends()
+    infos = {
+        number: append_alone(inline, found[number], data, acks, now_ms)
+        for number, data in unappended
+    }
     appended = Appended([], [], [], [])
     for number, (partition, base_offset) in enumerate(zip(found, base_offsets, strict=True)):
         if base_offset >= 0:
@@ -184,11 +188,13 @@ def append_remaining(
     return appended
 
 
-def append_alone(partition: Partition, data: Buffer, acks: int, now_ms: int) -> AppendInfo | None:
+def append_alone(
+    inline: InlineAppends, partition: Partition, data: Buffer, acks: int, now_ms: int
+) -> AppendInfo | None:
     """Append a set that is not the rule; None if it is left to the handler."""
-    if partition.append_queue is not None or partition.is_internal or needs_queue(partition, data):
+    if partition.is_internal:
         return None
     try:
-        return partition.append(data, acks, now_ms)
+        return inline.append(partition, data, acks, now_ms)
     except ApiError:
         return None  # nothing was appended; the handler meets the same error

@@ -35,6 +35,7 @@ from kafka08.errors import (
 from kafka08.kernel import FollowerReplica, LeaderState
 from kafka08.kernel.types import UNKNOWN_LOG_END
 from kafka08.network.server_connection import NUMBERS
+from kafka08.protocol.message_set import MAX_UNPACKED_BYTES
 from kafka08.protocol.types import Buffer
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, LeaderAndIsr, TopicPartition
 
@@ -262,12 +263,17 @@ class Partition(LeaderState):
         return log
 
     def append(
-        self, message_set: Buffer, required_acks: int, now_ms: int | None = None
+        self,
+        message_set: Buffer,
+        required_acks: int,
+        now_ms: int | None = None,
+        max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
     ) -> AppendInfo:
-        """Append as the leader, synchronously: validate, number in place, one write. `now_ms` as
-        for Log.append. Raises what check_append and Log.append raise. The caller then completes
-        delayed operations."""
-        info = self.check_append(required_acks).append(message_set, now_ms)
+        """Append as the leader, synchronously: validate, number in place, one write. `now_ms` and
+        `max_unpacked_bytes` as for Log.append. Raises what check_append and Log.append raise. The
+        caller then completes delayed operations."""
+        log = self.check_append(required_acks)
+        info = log.append(message_set, now_ms, max_unpacked_bytes=max_unpacked_bytes)
         self.count_in(info.count, len(message_set))
         if len(self.maximal_isr) > 1:
             self.maybe_raise_high_watermark()

@@ -188,7 +188,13 @@ class LogConfig:
             return None  # `prepare` finds the same error and reports it
         return None if summary.codec or not summary.count else summary
 
-    def prepare(self, data: Buffer, base_offset: int, now_ms: int) -> message_set.PreparedSet:
+    def prepare(
+        self,
+        data: Buffer,
+        base_offset: int,
+        now_ms: int,
+        max_unpacked_bytes: int = message_set.MAX_UNPACKED_BYTES,
+    ) -> message_set.PreparedSet:
         """A produced set as a leader appends it, numbered from `base_offset`; `data` must be
         writable. Errors as `message_set.prepare` and, from 0.10.2 on, `validation.prepare`. May run
         in a native thread."""
@@ -198,6 +204,7 @@ class LogConfig:
                 base_offset,
                 self.max_message_bytes,
                 self.segment_bytes,
+                max_unpacked_bytes,
                 target_codec=self.target_codec,
                 rules=self.append_rules,
             )
@@ -209,6 +216,7 @@ class LogConfig:
             self.max_message_bytes,
             self.segment_bytes,
             self.target_codec,
+            max_unpacked_bytes,
         )
 
     def check_fetched(self, data: Buffer, log_end_offset: int, name: str) -> kernel.SetSummary:

@@ -215,21 +215,26 @@ class Log:
     # Appending
 
     def append(
-        self, message_set_data: Buffer, now_ms: int | None = None, *, flush: bool = True
+        self,
+        message_set_data: Buffer,
+        now_ms: int | None = None,
+        *,
+        max_unpacked_bytes: int = message_set.MAX_UNPACKED_BYTES,
+        flush: bool = True,
     ) -> AppendInfo:
         """Append a produced set: validate, number in place (or recompress), one write.
 
         `message_set_data` must be writable and is changed. `now_ms` is the current time, for a
         caller that appends to many logs at once. Raises InvalidMessage, InvalidTimestamp,
-        MessageSizeTooLarge, MessageSetSizeTooLarge or UnknownError with nothing appended, and
-        StorageError.
+        MessageSizeTooLarge, MessageSetSizeTooLarge, UnknownError or UnpacksTooLarge (more than
+        `max_unpacked_bytes`) with nothing appended, and StorageError.
         """
         if now_ms is None:
             now_ms = self._clock.time_ms()
         config, first_offset = self._config, self.active_segment.end_offset
         summary = config.number(message_set_data, first_offset, now_ms)
         if summary is None:
-            prepared = config.prepare(message_set_data, first_offset, now_ms)
+            prepared = config.prepare(message_set_data, first_offset, now_ms, max_unpacked_bytes)
             return self._append_numbered(prepared, now_ms, flush)
         last_offset, size = summary.last_offset, summary.size
         if size != len(message_set_data):
@@ -261,7 +266,14 @@ class Log:
             return AppendInfo(first_offset, last_offset, 0, 0)
         data = prepared.data
         self._write(data, len(data), first_offset, prepared, now_ms, flush)
-        return AppendInfo(first_offset, last_offset, count, len(data), prepared.log_append_time_ms)
+        return AppendInfo(
+            first_offset,
+            last_offset,
+            count,
+            len(data),
+            prepared.log_append_time_ms,
+            prepared.unpacked_bytes,
+        )
 
     def append_as_follower(self, message_set_data: Buffer, *, flush: bool = True) -> AppendInfo:
         """Append a set that was fetched from the leader, with its offsets, without a partial last

@@ -31,6 +31,7 @@ class AppendInfo:
     count          messages appended; for a follower, entries (a wrapper counts as one)
     size           bytes written
     log_append_time_ms    the broker's timestamp (LogAppendTime); -1 if there is none
+    unpacked_bytes        of its messages, if the broker unpacked or compressed them, else 0
     """
 
     first_offset: int
@@ -38,6 +39,7 @@ class AppendInfo:
     count: int
     size: int
     log_append_time_ms: int = NO_TIMESTAMP
+    unpacked_bytes: int = 0
 
 
 class LogSlice:

@@ -23,6 +23,7 @@ from kafka08.errors import (
     MessageSetSizeTooLarge,
     MessageSizeTooLarge,
     UnknownError,
+    UnpacksTooLarge,
 )
 from kafka08.kernel.types import (
     ATTRIBUTES_POSITION,
@@ -141,6 +142,7 @@ class PreparedSet:
     max_timestamp_ms      the largest timestamp, -1 without one
     max_timestamp_offset  its offset in the time index, -1 without one
     log_append_time_ms    for the producer's response; -1 unless the topic uses LogAppendTime
+    unpacked_bytes        of the messages, if they were unpacked or compressed for this, else 0
     """
 
     data: Buffer
@@ -151,6 +153,7 @@ class PreparedSet:
     max_timestamp_ms: int = NO_TIMESTAMP
     max_timestamp_offset: int = -1
     log_append_time_ms: int = NO_TIMESTAMP
+    unpacked_bytes: int = 0
 
     @property
     def size(self) -> int:
@@ -181,7 +184,8 @@ def prepare(
     MessageSizeTooLarge: an entry, its 12-byte header included, above `max_message_bytes`, before or
     after repacking.
     MessageSetSizeTooLarge: all entries together above `max_set_bytes`. UnknownError: unknown
-    codec, a wrapper that cannot be decompressed, or decompresses to more than `max_unpacked_bytes`.
+    codec, or a wrapper that cannot be decompressed; UnpacksTooLarge if the wrappers decompress to
+    more than `max_unpacked_bytes`.
     After an error the offsets in `data` are undefined. Source: kafka.log.Log.append 0.8.2.2 and
     0.9.0.1.
     """
@@ -221,6 +225,8 @@ def produce_error(cause: ValueError) -> ApiError:
             return MessageSizeTooLarge(str(cause))
         case kernel.BadTimestamp():
             return InvalidTimestamp(str(cause))
+        case compression.UnpacksToMore():
+            return UnpacksTooLarge(str(cause))
     return UnknownError(str(cause))
 
 
@@ -259,7 +265,9 @@ def _repack(
     packed: Buffer = b"" if codec else messages
     if summary.count and codec:
         packed = kernel.wrap(compression.compress(codec, messages), last_offset, codec)
-    return PreparedSet(packed, base_offset, last_offset, summary.count, codec)
+    return PreparedSet(
+        packed, base_offset, last_offset, summary.count, codec, unpacked_bytes=len(messages)
+    )
 
 
 class _Flattened:

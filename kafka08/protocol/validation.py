@@ -61,8 +61,8 @@ def prepare(
 
     InvalidMessage: sizes, CRC, a missing key, an unknown magic, a wrapper in a wrapper, a message
     inside of another magic than its wrapper. InvalidTimestamp: further from `now_ms` than the rules
-    allow, or typed LogAppendTime. MessageSizeTooLarge, MessageSetSizeTooLarge and UnknownError as
-    `message_set.prepare`. After an error the offsets in `data` are undefined.
+    allow, or typed LogAppendTime. MessageSizeTooLarge, MessageSetSizeTooLarge, UnknownError and
+    UnpacksTooLarge as `message_set.prepare`. After an error the offsets in `data` are undefined.
     """
     raised = None if target_codec else _with_magic_1(data, base_offset, rules, max_message_bytes)
     if raised is not None:
@@ -154,8 +154,11 @@ class _Leader:
             for run in runs
         ]
         if len(pieces) == 1 and self._stays(pieces[0], codec):
-            return self._number_wrapper(entries, pieces[0])
-        return self._repack(pieces, codec, max_message_bytes)
+            prepared = self._number_wrapper(entries, pieces[0])
+        else:
+            prepared = self._repack(pieces, codec, max_message_bytes)
+        prepared.unpacked_bytes = sum(len(piece.messages) for piece in pieces)
+        return prepared
 
     def _convert(self, entries: memoryview, max_message_bytes: int) -> PreparedSet:
         """Convert a plain set that has messages of another magic than the topic's."""
