@@ -45,8 +45,7 @@ ROOTS = {
     "broker/controller/controller.py Controller.startup spawn": "ends the term, tries the next",
     "broker/controller/controller.py Controller._give_up call_later": "it only queues an event",
     "broker/controller/term.py Term._balance_after call_later": "it only queues an event",
-    "broker/converted_set.py ConvertedSet.find_size_later run_native_later": "the partition's "
-    "error",
+    "broker/converted_set.py ConvertedSet.find_size run_native_later": "the partition's error",
     "broker/converted_set.py ConvertedSet.make run_native_later": "closes the connection",
     "broker/coordinator/offset_manager.py OffsetManager.startup every": "expires the next time",
     "broker/coordinator/offset_loader.py OffsetLoader._start spawn": "loads again later",
@@ -54,6 +53,7 @@ ROOTS = {
     "broker/coordinator/group_coordinator.py GroupCoordinator.forget_partitions spawn": "the "
     "offsets stay until they expire",
     "broker/isr_changes.py IsrChanges.begin spawn": "writes what is not written again",
+    "broker/dispatcher.py Dispatcher._decode run_native_later": "closes the connection",
     "broker/event_loop_monitor.py EventLoopMonitor._schedule call_later": "sets the next timer "
     "first",
     "broker/log_background.py LogBackground.flush_soon run_native_later": "a storage error halts "

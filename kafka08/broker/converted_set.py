@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafka08 import kernel
-from kafka08.broker.append_queue import NATIVE_MIN_BYTES
 from kafka08.errors import InvalidMessage, UnknownError, code_of
 from kafka08.kernel.types import (
     ENTRY_HEADER,
@@ -96,7 +95,8 @@ def contents_of(found: LogSlice) -> Contents:
 class ConvertedSet(GeneratedBytes):
     """`size` bytes of magic 0 in place of a slice whose `contents` are newer.
 
-    in_thread   whether it takes a native thread: the size (`find_size_later`) and the bytes
+    in_thread   whether it takes a native thread, for the size (`find_size`) and for the bytes: a
+                compressed set of any size may unpack to a thousand times as much
     """
 
     __slots__ = ("_contents", "_converter", "_first", "_is_filling", "_left", "_position",
@@ -106,7 +106,7 @@ class ConvertedSet(GeneratedBytes):
         self._slice = found
         self._contents = contents
         self._runtime = runtime
-        self.in_thread = contents.converted is None and contents.size >= NATIVE_MIN_BYTES
+        self.in_thread = contents.converted is None
         self._left = contents.converted if contents.converted is not None else contents.size
         self._start()
 
@@ -120,29 +120,17 @@ class ConvertedSet(GeneratedBytes):
     def size(self) -> int:
         return self._left
 
-    @property
-    def has_size(self) -> bool:
-        """Whether `size` needs no `find_size`."""
-        return self._contents.converted is not None
-
-    def find_size(self) -> None:
-        """Compute `size` where the contents do not have it. InvalidMessage if the first entry
-        cannot be converted."""
-        self._keep(self._convert())
-
-    def find_size_later(self, done: Callable[[BaseException | None], object]) -> None:
-        """The same in a thread; then `done` is called in the hub with None or with the error."""
+    def find_size(self, done: Callable[[BaseException | None], object]) -> None:
+        """Compute `size` in a thread; then `done` is called in the hub, with None or the error:
+        InvalidMessage if the first entry cannot be converted."""
 
         def converted(data: bytes | None, error: BaseException | None) -> None:
             if data is not None:
-                self._keep(data)
+                self._first = data
+                self._left = max(self._left, len(data))
             done(error)
 
         self._runtime.run_native_later(converted, self._convert)
-
-    def _keep(self, first: bytes) -> None:
-        self._first = first
-        self._left = max(self._left, len(first))
 
     @property
     def kept_bytes(self) -> int:
@@ -291,23 +279,11 @@ class DownConvertedResponse:
                 continue
             converted = self._converter.convert(data.message_set)
             self.sets[tp] = PartitionData(*data[:3], converted)
-            if not isinstance(converted, ConvertedSet) or converted.has_size:
-                continue
-            if converted.in_thread:
+            if isinstance(converted, ConvertedSet) and converted.in_thread:
                 self._of_unknown_size.append((tp, converted))
-            else:
-                self._find_size(tp, converted)
-
-    def _find_size(self, tp: TopicPartition, converted: ConvertedSet) -> None:
-        try:
-            converted.find_size()
-        except InvalidMessage as error:
-            self._found(tp, converted, error)
-        else:
-            self._found(tp, converted, None)
 
     def find_sizes(self, done: Callable[[], object]) -> bool:
-        """Compute the sizes that take a thread. False: `done` is called in the hub later."""
+        """Compute the sizes that are not known yet. False: `done` is called in the hub later."""
         if not self._of_unknown_size:
             return True
         tp, converted = self._of_unknown_size.pop()
@@ -317,7 +293,7 @@ class DownConvertedResponse:
             if self.find_sizes(done):
                 done()
 
-        converted.find_size_later(found)
+        converted.find_size(found)
         return False
 
     def _found(

@@ -15,7 +15,7 @@ from typing import Final
 from kafka08.broker.call import ApiHandler, Call, NoResponse, Refuse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
-from kafka08.broker.fallback import Fallback
+from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.fast_path import API_NUMBER, FastPath
 from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
@@ -51,7 +51,7 @@ from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import ResponseFrame, ServerConnection
 from kafka08.protocol.api_versions import ApiVersionsRequest
-from kafka08.protocol.codec import decode_request, encode_response
+from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
 from kafka08.protocol.create_topics import CreateTopicsRequest
@@ -140,6 +140,8 @@ LARGE_KEYS: Final = frozenset({0, 4, 5, 6})
 REQUEST_BYTES_MAX: Final = 4 << 20
 """The largest size of any other request: 80,000 topics in a Metadata request, or 1,000 offsets with
 4 KB of metadata each. A larger one can only be an error, and would block the hub for seconds."""
+DECODED_AT_ONCE_BYTES: Final = 128 << 10
+"""A larger request is decoded in a native thread: 4 MB of partitions take 0.3 s."""
 KEY: Final = Struct(">h")
 
 
@@ -186,8 +188,12 @@ class Dispatcher:
         except StorageError as error:
             halt_on(error, self._broker.runtime)
             raise
+        if response is FALL_BACK:
+            return self._decode(payload, link)
         if isinstance(response, Fallback):
-            return self._decode(payload, link, response.appended)
+            # It may be large, but has few partitions.
+            header, request = decode_request(payload, self._served)
+            return self._respond(header, request, link, response.appended)
         return response
 
     def _handle(
@@ -205,18 +211,59 @@ class Dispatcher:
                 return response
         return self._decode(payload, link)
 
-    def _decode(
-        self, payload: memoryview, link: ServerConnection, appended: AppendResults | None = None
-    ) -> ResponseFrame | None:
-        """Decode the whole request and call its handler, with what is done of it."""
+    def _decode(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+        """Decode the whole request and call its handler."""
+        if len(payload) > DECODED_AT_ONCE_BYTES:
+            own = bytearray(payload)
+            done = partial(self._decoded, link)
+            self._broker.runtime.run_native_later(done, decode_request, own, self._served)
+            return None
         try:
             header, request = decode_request(payload, self._served)
         except (UnknownApi, UnservedVersion) as error:
-            if self._served.closes_on_unsupported:
-                raise
-            cause = caused_by(link.peer.rpartition(":")[0])
-            logger.error("A request from %s gets no response: %s", link.peer, error, extra=cause)
-            return b""
+            return self._unsupported(link, error)
+        return self._respond(header, request, link)
+
+    def _decoded(
+        self,
+        link: ServerConnection,
+        decoded: tuple[RequestHeader, Request] | None,
+        error: BaseException | None,
+    ) -> None:
+        """A thread has decoded the request of a parked connection, or failed with `error`."""
+        if link.ending:
+            return
+        response: ResponseFrame | None
+        try:
+            if isinstance(error, UnknownApi | UnservedVersion):
+                response = self._unsupported(link, error)
+            elif decoded is None:
+                raise error or AssertionError("neither a request nor an error")
+            else:
+                response = self._respond(*decoded, link)
+        except Exception as failure:  # noqa: BLE001 - root of a callback: ends this connection alone
+            link.fail(failure)
+            return
+        if response is not None:
+            link.send_response(response)
+
+    def _unsupported(
+        self, link: ServerConnection, error: UnknownApi | UnservedVersion
+    ) -> ResponseFrame:
+        if self._served.closes_on_unsupported:
+            raise error
+        cause = caused_by(link.peer.rpartition(":")[0])
+        logger.error("A request from %s gets no response: %s", link.peer, error, extra=cause)
+        return b""
+
+    def _respond(
+        self,
+        header: RequestHeader,
+        request: Request,
+        link: ServerConnection,
+        appended: AppendResults | None = None,
+    ) -> ResponseFrame | None:
+        """Call the handler of a request, with what is done of it."""
         handle, refuse = self._handlers[type(request)]
         call = Call(self._broker, link, header, request, refuse, appended)
         try:

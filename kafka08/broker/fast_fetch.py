@@ -284,7 +284,7 @@ class FastFetch:
         sets: dict[int, DownConverted] = {}
         for place, found in reads.found.items():
             converted = sets[place] = convert(found)
-            if isinstance(converted, ConvertedSet) and not converted.has_size:
+            if isinstance(converted, ConvertedSet) and converted.in_thread:
                 return None
             reads.sizes[place] = converted.size
         return sets

@@ -254,6 +254,9 @@ class TimedConnection:
     def finish(self, reason: str = "") -> None:
         self._link.finish(reason)
 
+    def fail(self, error: Exception) -> None:
+        self._link.fail(error)
+
     def close(self, reason: str = "") -> None:
         self._link.close(reason)
 

@@ -40,11 +40,12 @@ from kafka08.log.files import (
 from kafka08.log.loader import load_segments
 from kafka08.log.log_segments import LogSegments
 from kafka08.log.names import parse_partition_directory, segment_files
-from kafka08.log.offset_lookup import offset_at_time, offsets_before
+from kafka08.log.offset_lookup import next_time_search, offsets_before
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
 from kafka08.log.time_index import TimestampOffset
+from kafka08.log.time_search import TimeSearch
 from kafka08.log.unsynced import UnsyncedChanges
 from kafka08.metrics import Timings
 from kafka08.protocol import message_set
@@ -420,15 +421,26 @@ class Log:
         now_ms = self._clock.time_ms()
         return offsets_before(self._segments, self.log_end_offset, now_ms, time_ms, max_offsets)
 
-    def offset_at_time(self, time_ms: int) -> TimestampOffset | None:
-        """See offset_lookup.offset_at_time; UnsupportedForMessageFormat if the log stores no
-        timestamps."""
+    def offset_at_time(
+        self,
+        time_ms: int,
+        run: Callable[[TimeSearch], TimestampOffset | None] = TimeSearch.run,
+    ) -> TimestampOffset | None:
+        """The first message with a timestamp of `time_ms` or later; None if there is none. `run`
+        runs a search and returns its result; it may switch. CorruptLog if messages cannot be read,
+        UnsupportedForMessageFormat if the log stores no timestamps."""
         if not self.config.magic:
             raise UnsupportedForMessageFormat(
                 f"Cannot search offsets based on timestamp because message format version for "
                 f"partition {self.topic_partition} is {self.config.message_format_version}"
             )
-        return offset_at_time(self._segments, time_ms)
+        base_offset = -1
+        while search := next_time_search(self._segments, time_ms, after=base_offset):
+            found = run(search)
+            if found is not None:
+                return found
+            base_offset = search.base_offset
+        return None
 
     # Flushing
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kafka08.errors import UnknownError
 from kafka08.log.segment import LogSegment
-from kafka08.log.time_index import TimestampOffset
+from kafka08.log.time_search import TimeSearch
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
 
 
@@ -46,17 +46,19 @@ def _written_before(segments: Sequence[LogSegment], time_ms: int) -> int:
     return 0
 
 
-def offset_at_time(segments: Sequence[LogSegment], time_ms: int) -> TimestampOffset | None:
-    """The first message with a timestamp of `time_ms` or later, and its timestamp; None if there is
-    none. CorruptLog if the messages cannot be read.
+def next_time_search(
+    segments: Iterable[LogSegment], time_ms: int, after: int = -1
+) -> TimeSearch | None:
+    """The search for a message with a timestamp of `time_ms` or later in the first segment, with a
+    base offset above `after`, that has one; None if none has.
 
     0.10.2.2 searches one segment alone: one without timestamps that was written after `time_ms`
     hides all later ones. Here the search continues. Source: kafka.log.Log.
     fetchOffsetsByTimestamp 0.10.2.2.
     """
     for segment in segments:
-        if segment.largest.timestamp_ms >= time_ms:
-            found = segment.find_timestamp(time_ms)
-            if found is not None:
-                return found
+        if segment.base_offset > after:
+            search = segment.time_search(time_ms)
+            if search is not None:
+                return search
     return None

@@ -36,7 +36,7 @@ from kafka08.log.names import DELETED_SUFFIX, index_file, log_file, time_index_f
 from kafka08.log.offset_index import IndexEntry, OffsetIndex
 from kafka08.log.recovery import Recovered, recover_messages
 from kafka08.log.time_index import TimeIndex, TimestampOffset
-from kafka08.log.time_search import find_timestamp
+from kafka08.log.time_search import TimeSearch
 from kafka08.runtime.disk import Disk, OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 
@@ -251,13 +251,15 @@ class LogSegment(kernel.SegmentTail):
             return NO_TIMESTAMP
         return int.from_bytes(head[TIMESTAMP_POSITION:], "big", signed=True)
 
-    def find_timestamp(self, target_ms: int) -> TimestampOffset | None:
-        """The first message with a timestamp of `target_ms` or later, starting at the time index's
-        entry; None if there is none. CorruptLog if the messages cannot be read."""
-        if self.time_index is None:
+    def time_search(self, target_ms: int) -> TimeSearch | None:
+        """The search for a message with a timestamp of `target_ms` or later, from the time index's
+        entry on; None if all are earlier."""
+        if self.time_index is None or self.largest.timestamp_ms < target_ms:
             return None
         position = self.index.lookup(self.time_index.lookup(target_ms).offset).position
-        return find_timestamp(self.file, self.log_path, position, self.size, target_ms)
+        return TimeSearch(
+            self.base_offset, self.file, self.log_path, position, self.size, target_ms
+        )
 
     def index_problem(self, *, clean_shutdown: bool) -> str | None:
         """Why an index cannot belong to these messages; None if all can.

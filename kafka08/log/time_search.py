@@ -6,7 +6,7 @@ Source: org.apache.kafka.common.record.FileRecords.searchForTimestamp 0.10.2.2.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
@@ -19,15 +19,34 @@ from kafka08.runtime.disk import File
 CHUNK_BYTES: Final = 64 << 10
 
 
-def find_timestamp(
+class TimeSearch(NamedTuple):
+    """A search that the time index of a segment could not end: from the entry at `position` on, in
+    the first `size` bytes of its message file.
+
+    base_offset   of the segment
+    """
+
+    base_offset: int
+    file: File
+    path: Path
+    position: int
+    size: int
+    target_ms: int
+
+    def run(self) -> TimestampOffset | None:
+        """The first message with a timestamp of `target_ms` or later; None if there is none.
+
+        Wrappers are decompressed only if their own timestamp shows that one is inside. CorruptLog
+        for invalid messages, StorageError. May run in a native thread, where it belongs: it may
+        read a whole index interval and unpack up to MAX_STORED_UNPACKED_BYTES.
+        """
+        _, file, path, position, size, target_ms = self
+        return _find_timestamp(file, path, position, size, target_ms)
+
+
+def _find_timestamp(
     file: File, path: Path, position: int, size: int, target_ms: int
 ) -> TimestampOffset | None:
-    """The first message with a timestamp of `target_ms` or later in the first `size` bytes of a
-    message file, from the entry at `position` on; None if there is none.
-
-    Wrappers are decompressed only if their own timestamp shows that one is inside. CorruptLog for
-    invalid messages, StorageError.
-    """
     while (found := find_entry(file, path, position, size, target_ms)) is not None:
         position, _ = found
         header = _read(file, path, position, ENTRY_HEADER_BYTES)
@@ -48,7 +67,7 @@ def find_entry(
     file: File, path: Path, position: int, size: int, target_ms: int
 ) -> tuple[int, int] | None:
     """(position, offset) of the first entry whose own timestamp is `target_ms` or later; None if
-    there is none. Raises what `find_timestamp` raises."""
+    there is none. CorruptLog for invalid messages, StorageError."""
     while position + EMPTY_ENTRY_BYTES <= size:
         chunk = _read(file, path, position, min(CHUNK_BYTES, size - position))
         try:

@@ -71,7 +71,7 @@ class AcceptedConnection(ServerConnection):
             self.last_read = self._server.runtime.monotonic()
             self._receive()
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
-            self._fail(error)
+            self.fail(error)
 
     def _receive(self) -> None:
         """Receive and handle frames, and repeat while each receive fills the buffer. Then send all
@@ -105,7 +105,7 @@ class AcceptedConnection(ServerConnection):
         except BlockingIOError:
             return
         except OSError as error:
-            self._fail(error)
+            self.fail(error)
             return
         self._reading.stop()
 
@@ -151,7 +151,7 @@ class AcceptedConnection(ServerConnection):
                 if not self.parked and self._is_idle:
                     self._reading.start(self._on_readable)
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
-            self._fail(error)
+            self.fail(error)
 
     @property
     def _is_idle(self) -> bool:
@@ -163,7 +163,7 @@ class AcceptedConnection(ServerConnection):
         try:
             self._flush()
         except OSError as error:
-            self._fail(error)
+            self.fail(error)
             return
         if not self.ending and not (self._reading.active and self.reader.release()):
             self._schedule()
@@ -270,14 +270,13 @@ class AcceptedConnection(ServerConnection):
         try:
             self._flush()
         except Exception as error:  # noqa: BLE001 - root of a callback: ends this connection alone
-            self._fail(error)
+            self.fail(error)
             return
         if not self.outbox:
             self._schedule()
 
-    def _fail(self, error: Exception) -> None:
-        """Close because of an error, with the log line of 0.8.2.2. Earlier responses are sent,
-        unless the socket itself failed."""
+    def fail(self, error: Exception) -> None:
+        """With the log line of 0.8.2.2. If the socket itself failed, nothing more is sent."""
         if isinstance(error, ProtocolError):
             logger.info(
                 "Closing socket connection to /%s due to invalid request: %s",

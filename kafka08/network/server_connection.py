@@ -186,6 +186,10 @@ class ServerConnection:
         else:
             self.close()
 
+    def fail(self, error: Exception) -> None:
+        """`finish` because of an error of the handler. The owner of the socket overrides this."""
+        self.finish(str(error))
+
     def close(self, reason: str = "") -> None:
         """Stop reading and sending, at once. `reason` as for `finish`."""
         if self.closed:

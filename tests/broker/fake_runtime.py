@@ -212,15 +212,17 @@ class FakeRuntime:
             else:
                 done(result, None)
 
-        if self.native_inline:
-            job()
-        else:
-            self.native_jobs.append(job)
+        self.native_jobs.append(job)
+        if self.native_inline and len(self.native_jobs) == 1:
+            self.run_native_jobs()
 
     def run_native_jobs(self) -> None:
-        """Runs the waiting jobs, and those that they start."""
+        """Runs the waiting jobs, and then those that they start."""
         while self.native_jobs:
-            self.native_jobs.pop(0)()
+            try:
+                self.native_jobs[0]()
+            finally:
+                self.native_jobs.pop(0)
 
     def zookeeper(self, settings: SessionSettings) -> ZooKeeper:
         raise AssertionError("a fake runtime has no ZooKeeper")

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from pathlib import Path
 
 import pytest
 
 from kafka08.broker import dispatcher
-from kafka08.broker.dispatcher import handlers_at
+from kafka08.broker.dispatcher import DECODED_AT_ONCE_BYTES, Dispatcher, handlers_at
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.fast_fetch import FastFetch
 from kafka08.levels import Level
+from kafka08.protocol import compression, message_set
 from kafka08.protocol.apis import APIS
-from kafka08.protocol.codec import encode_request
+from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchRequest
 from kafka08.protocol.frame import SIZE
 from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
+from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
+from kafka08.protocol.served import SERVED
 from tests.broker.world import Client, World
 
 
@@ -65,3 +70,80 @@ def test_a_metadata_response_is_encoded_once(
         client.send(encode_request(MetadataRequest(["t"]), 7, "test"))
     first, second = client.frames()
     assert bytes(first) == bytes(second)
+
+
+class TestLargeRequests:
+    """A request above DECODED_AT_ONCE_BYTES is decoded in a native thread."""
+
+    @staticmethod
+    def world_of(directory: Path, level: Level = Level.V0_8_2) -> World:
+        return World(directory, native_inline=False, api_level=str(level))
+
+    @staticmethod
+    def frame_of(topics: int = 20_000) -> bytearray:
+        """A ListOffsets request for partitions that are not here."""
+        asked = [OffsetsTopic(f"t{n}", [OffsetsPartition(0, -1, 1)]) for n in range(topics)]
+        frame = bytearray(encode_request(OffsetsRequest(-1, asked), 7, "c"))
+        assert len(frame) > DECODED_AT_ONCE_BYTES
+        return frame
+
+    def test_the_response_comes_later(self, tmp_path: Path) -> None:
+        """Meanwhile the buffer that received the request is used for others."""
+        world = self.world_of(tmp_path)
+        client = Client(world)
+        payload = self.frame_of()[SIZE.size :]
+        assert world.handle(memoryview(payload), client) is None
+        client.parked = True
+        payload[:] = bytes(len(payload))
+        world.runtime.run_native_jobs()
+        (frame,) = client.frames()
+        response = decode_response(OffsetsRequest, frame)[1]
+        assert {3} == {topic.partitions[0].error_code for topic in response.topics}
+        assert 20_000 == len(response.topics)
+
+    def test_malformed_bytes_close_the_connection(self, tmp_path: Path) -> None:
+        """The same as for a small one."""
+        world = self.world_of(tmp_path)
+        client = Client(world)
+        frame = self.frame_of()
+        del frame[-10:]
+        frame[: SIZE.size] = SIZE.pack(len(frame) - SIZE.size)
+        client.send(bytes(frame))
+        world.runtime.run_native_jobs()
+        assert client.closed
+
+    @pytest.mark.parametrize("level", Level)
+    def test_an_api_that_is_not_served(self, tmp_path: Path, level: Level) -> None:
+        """The level decides whether it gets no response or loses its connection."""
+        world = self.world_of(tmp_path, level)
+        client = Client(world)
+        frame = self.frame_of()
+        frame[SIZE.size : SIZE.size + 2] = struct.pack(">h", 99)
+        client.send(bytes(frame))
+        world.runtime.run_native_jobs()
+        assert SERVED[level].closes_on_unsupported == client.closed
+        assert not client.parked
+
+    def test_a_client_that_leaves(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its request is not handled."""
+        world = self.world_of(tmp_path)
+        client = Client(world)
+        client.send(bytes(self.frame_of()))
+        client.close()
+        handled: list[object] = []
+        monkeypatch.setattr(Dispatcher, "_respond", lambda *call: handled.append(call))
+        world.runtime.run_native_jobs()
+        assert [] == handled
+
+    def test_a_large_produce_of_few_partitions_is_decoded_at_once(self, tmp_path: Path) -> None:
+        """Its bytes are messages. Copying them would take longer than decoding it."""
+        world = self.world_of(tmp_path)
+        world.lead("t")
+        client = Client(world)
+        data = message_set.encode([(None, random.Random(1).randbytes(200_000))], compression.GZIP)
+        request = ProduceRequest(1, 1000, [ProduceTopic("t", [ProducePartition(0, data)])])
+        client.send(encode_request(request, 7, "c"))
+        assert world.partition("t").append_queue is not None
+        world.runtime.run_native_jobs()
+        assert 1 == len(client.frames())
+        assert 1 == world.partition("t").log.log_end_offset

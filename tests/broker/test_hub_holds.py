@@ -92,7 +92,12 @@ class Hub:
             self._since = time.thread_time()
             return result
 
-        runtime.run_native = run_native
+        run_native_later = runtime.run_native_later
+
+        def call_later(done: Callable[..., object], call: Any, *args: object) -> None:
+            run_native_later(done, lambda: run_native(call, *args))
+
+        runtime.run_native, runtime.run_native_later = run_native, call_later
 
     def _switch(self) -> None:
         self._longest = max(self._longest, time.thread_time() - self._since)
@@ -296,6 +301,26 @@ def test_list_offsets(leading: Hub, time_ms: int) -> None:
     """ListOffsets for the end, the start, and a time."""
     asked = wide(OffsetsTopic, lambda number: OffsetsPartition(number, time_ms, 1))
     assert {0: PARTITIONS} == codes(leading.best_response(OffsetsRequest(-1, asked)))
+
+
+def test_list_offsets_of_repeated_partitions(converting: Hub) -> None:
+    """ListOffsets 1 of almost 4 MB: partitions that this broker does not have, each named twice."""
+    asked = [OffsetsTopic("unknown", [OffsetsPartition(n // 2, -1, 1) for n in range(340_000)])]
+    response = converting.best_response(OffsetsRequest(-1, asked, version=1))
+    assert {42: 170_000} == codes(response)
+
+
+def test_list_offsets_unpacks_in_threads(converting: Hub) -> None:
+    """ListOffsets 1 by time, of sets of 20 KB that unpack to 20 MB each."""
+    values = [(None, bytes(20 << 20))]
+    data = message_set.encode(values, 1, magic=1, timestamps=[7])
+    names = [f"topic-{t}" for t in range(4)]
+    produced = [ProduceTopic(name, [ProducePartition(n, data) for n in NUMBERS]) for name in names]
+    Client(converting.world).call(ProduceRequest(1, 1000, produced, version=2))
+    asked = [OffsetsTopic(name, [OffsetsPartition(n, 7, 1) for n in NUMBERS]) for name in names]
+    response = converting.best_response(OffsetsRequest(-1, asked, version=1))
+    assert {0: len(names) * EACH} == codes(response)
+    assert {7} == {p.timestamp_ms for topic in response.topics for p in topic.partitions}
 
 
 @pytest.mark.parametrize("version", [0, 1])

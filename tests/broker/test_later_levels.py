@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,8 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.handlers import create_topics
-from kafka08.errors import ProtocolError
+from kafka08.errors import CorruptLog, ProtocolError
+from kafka08.log.time_index import TimestampOffset
 from kafka08.log_limit import LINES_MAX, LineLimit
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.api_versions import ApiVersionsRequest
@@ -375,6 +377,30 @@ class TestListOffsets:
         response = world.client.call(OffsetsRequest(replica, topics, version=1))
         (partition,) = response.topics[0].partitions
         assert (0, *found) == (partition.error_code, partition.offset, partition.timestamp_ms)
+
+    def test_a_leader_that_changed_during_a_search(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The search runs in a thread. If this broker no longer leads then, or leads again, the
+        messages that it read may have been cut off: error 6, whatever it found."""
+        world = world_of(tmp_path)
+        world.lead("t", replicas=(1, 2))
+        produce(world, "t", data=message_set.encode([(None, b"v")], magic=1, timestamps=[5]))
+        searched: list[object] = []
+
+        def run_native(search: Callable[[], object]) -> object:
+            world.lead("t", replicas=(1, 2))
+            searched.append(search())
+            if len(searched) > 1:
+                raise CorruptLog("cut off")
+            return searched[-1]
+
+        monkeypatch.setattr(world.runtime, "run_native", run_native)
+        topics = [OffsetsTopic("t", [OffsetsPartition(0, 5, 1)])]
+        for _ in range(2):
+            response = world.client.call(OffsetsRequest(-1, topics, version=1))
+            assert [6] == [p.error_code for p in response.topics[0].partitions]
+        assert [TimestampOffset(5, 0)] * 2 == searched
 
     def test_magic_0_has_no_times(self, tmp_path: Path) -> None:
         """A log of magic 0 gets 43."""

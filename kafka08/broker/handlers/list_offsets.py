@@ -9,17 +9,24 @@ KafkaApis.handleOffsetRequestV1 0.10.2.2.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from typing import Final
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.handlers import offsets
-from kafka08.errors import ApiError, CorruptLog, InvalidRequest, code_of
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
+from kafka08.errors import (
+    ApiError,
+    CorruptLog,
+    InvalidRequest,
+    NotLeaderForPartition,
+    code_of,
+)
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.log.time_index import TimestampOffset
-from kafka08.protocol.grouping import by_partition
+from kafka08.log.time_search import TimeSearch
 from kafka08.protocol.offsets import (
+    OffsetsPartition,
     OffsetsPartitionResponse,
     OffsetsRequest,
     OffsetsResponse,
@@ -45,45 +52,72 @@ def handle(
 ) -> OffsetsResponse | NoResponse:
     if request.version == 0:
         return offsets.handle(broker, request, call)
-    times = Counter(
-        TopicPartition(topic.topic, partition.partition)
+    is_large = sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE
+    if is_large or any(
+        partition.time_ms not in {LATEST_OFFSET, EARLIEST_OFFSET}
         for topic in request.topics
         for partition in topic.partitions
-    )
+    ):
+        return call.run_in_greenlet("ListOffsets", lambda: respond(broker, request, call))
+    return respond(broker, request, call)
+
+
+def respond(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
+    """Switches while it searches for a time, and after each PARTITIONS_AT_ONCE partitions."""
+    wanted: dict[TopicPartition, OffsetsPartition] = {}
+    repeated: set[TopicPartition] = set()
+    asked = [(topic.topic, one) for topic in request.topics for one in topic.partitions]
+    for turn in yielding_batches(asked, broker.runtime, PARTITIONS_AT_ONCE):
+        for name, partition in turn:
+            tp = TopicPartition(name, partition.partition)
+            if tp in wanted:
+                repeated.add(tp)
+            wanted[tp] = partition
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
-    for tp, wanted in by_partition(request.topics).items():
-        result = OffsetsPartitionResponse(tp.partition, 0, [])
-        try:
-            if times[tp] > 1:
-                raise InvalidRequest(f"{tp} appears twice")
-            found = find(broker, tp, wanted.time_ms, request.replica_id)
-            result.timestamp_ms, result.offset = found
-        except (ApiError, CorruptLog) as error:
-            result.error_code = code_of(error)
-            logger.debug(
-                "Offset request with correlation id %d from client %s on partition %s failed due "
-                "to %s",
-                call.header.correlation_id,
-                call.header.client_id,
-                tp,
-                error,
-            )
-        topics.setdefault(tp.topic, []).append(result)
+    for piece in yielding_batches(list(wanted.items()), broker.runtime, PARTITIONS_AT_ONCE):
+        for tp, partition in piece:
+            result = answer(broker, request, call, tp, partition.time_ms, tp in repeated)
+            topics.setdefault(tp.topic, []).append(result)
     return OffsetsResponse([OffsetsTopicResponse(*item) for item in topics.items()])
+
+
+def answer(
+    broker: BrokerContext,
+    request: OffsetsRequest,
+    call: Call,
+    tp: TopicPartition,
+    time_ms: int,
+    is_repeated: bool,
+) -> OffsetsPartitionResponse:
+    """The response for one partition. Switches as `find` does."""
+    result = OffsetsPartitionResponse(tp.partition, 0, [])
+    try:
+        if is_repeated:
+            raise InvalidRequest(f"{tp} appears twice")
+        result.timestamp_ms, result.offset = find(broker, tp, time_ms, request.replica_id)
+    except (ApiError, CorruptLog) as error:
+        result.error_code = code_of(error)
+        logger.debug(
+            "Offset request with correlation id %d from client %s on partition %s failed due to %s",
+            call.header.correlation_id,
+            call.header.client_id,
+            tp,
+            error,
+        )
+    return result
 
 
 def find(
     broker: BrokerContext, tp: TopicPartition, time_ms: int, replica_id: int
 ) -> TimestampOffset:
     """An end of the log, or the first message with a timestamp of `time_ms` or later, for a
-    consumer up to the HW. UnknownTopicOrPartition, NotLeaderForPartition, ReplicaNotAvailable,
-    UnsupportedForMessageFormat."""
+    consumer up to the HW. Switches for a time. UnknownTopicOrPartition, NotLeaderForPartition,
+    ReplicaNotAvailable, UnsupportedForMessageFormat, CorruptLog."""
     manager = broker.replica_manager
-    partition = (
-        manager.hosted_partition(tp)
-        if replica_id == DEBUGGING_CONSUMER
-        else manager.leader_partition(tp)
+    find_partition = (
+        manager.hosted_partition if replica_id == DEBUGGING_CONSUMER else manager.leader_partition
     )
+    partition = find_partition(tp)
     assert partition.log is not None
     is_consumer = replica_id == ORDINARY_CONSUMER
     end = partition.high_watermark if is_consumer else partition.log.log_end_offset
@@ -91,6 +125,23 @@ def find(
         return TimestampOffset(NO_TIMESTAMP, end)
     if time_ms == EARLIEST_OFFSET:
         return TimestampOffset(NO_TIMESTAMP, partition.log.log_start_offset)
-    found = partition.log.offset_at_time(time_ms)
+    leader_epoch = partition.leader_epoch
+
+    def check() -> None:
+        if find_partition(tp) is not partition or partition.leader_epoch != leader_epoch:
+            raise NotLeaderForPartition(f"leadership of {tp} changed during the search")
+
+    def run(search: TimeSearch) -> TimestampOffset | None:
+        """In a native thread: it reads and unpacks messages. Meanwhile a new leader may have made
+        this broker cut the log."""
+        try:
+            found = broker.runtime.run_native(search.run)
+        except CorruptLog:
+            check()
+            raise
+        check()
+        return found
+
+    found = partition.log.offset_at_time(time_ms, run)
     # 0.10: a consumer gets the message at the HW, which it may not read yet.
     return NOT_FOUND if found is None or found.offset > end else found
