@@ -140,7 +140,7 @@ LARGE_KEYS: Final = frozenset({0, 4, 5, 6})
 REQUEST_BYTES_MAX: Final = 4 << 20
 """The largest size of any other request: 80,000 topics in a Metadata request, or 1,000 offsets with
 4 KB of metadata each. A larger one can only be an error, and would block the hub for seconds."""
-DECODED_AT_ONCE_BYTES: Final = 128 << 10
+DECODED_AT_ONCE_BYTES: Final = 256 << 10
 """A larger request is decoded in a native thread: 4 MB of partitions take 0.3 s."""
 KEY: Final = Struct(">h")
 
