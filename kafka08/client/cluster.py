@@ -218,11 +218,17 @@ class ClusterClient:
         policy: RetryPolicy | None = None,
         passes: Callable[[KafkaError], bool] = is_retriable_at_coordinator,
         search_tries: int = COORDINATOR_TRIES,
-        give_up_at: float = inf,
+        give_up_at: float | None = None,
     ) -> R:
         """`ask(connection to the group's coordinator)`. If `ask` raises an error that `passes`, it
         is called again, at a coordinator that is looked up again where needed. `search_tries`: of
-        each of these searches. Nothing is tried again after `give_up_at` (monotonic seconds)."""
+        each of these searches. Nothing is tried again after `give_up_at` (monotonic seconds); by
+        default after SEARCH_S and all backoffs of `policy`, so that brokers that do not respond
+        take the time of a few tries and not of all."""
+        policy = policy or self._retry_policy
+        if give_up_at is None:
+            longest_s = SEARCH_S + policy.tries * policy.backoff_ms / 1000
+            give_up_at = self._runtime.monotonic() + longest_s
 
         def attempt() -> R:
             broker = self.coordinator(group, tries=search_tries, give_up_at=give_up_at)
@@ -235,7 +241,7 @@ class ClusterClient:
 
         return retry(
             attempt,
-            policy or self._retry_policy,
+            policy,
             self._runtime,
             what=f"asking the coordinator of group {group}",
             passes=passes,

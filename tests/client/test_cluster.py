@@ -308,6 +308,24 @@ def test_a_search_for_a_coordinator_ends_though_brokers_are_slow(
     assert SEARCH_S <= cluster.clock.monotonic() - began < SEARCH_S + 10.0
 
 
+def test_a_coordinator_that_does_not_respond_is_asked_for_a_limited_time(
+    cluster: FakeCluster, client: ClusterClient
+) -> None:
+    """The tries of a policy are for errors that come at once. 50 of them, of 30 s each and behind a
+    search of 10 s, made SimpleConsumer.commit_offsets wait for half an hour."""
+
+    def ask(_: Connection) -> str:
+        cluster.clock.advance(9.0)
+        raise RequestTimeout
+
+    for limit, expected in ((None, SEARCH_S + 5.0), (50.0, 50.0)):
+        began = cluster.clock.monotonic()
+        give_up_at = None if limit is None else began + limit
+        with pytest.raises(RequestTimeout):
+            client.ask_coordinator("g", ask, policy=RetryPolicy(50, 100), give_up_at=give_up_at)
+        assert expected - 9.0 <= cluster.clock.monotonic() - began < expected + 9.0
+
+
 def test_a_coordinator_that_moved_is_looked_up_again(
     cluster: FakeCluster, client: ClusterClient
 ) -> None:

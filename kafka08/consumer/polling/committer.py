@@ -14,7 +14,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Final, TypeAlias
 
 from kafka08.client.cluster import COORDINATOR_TRIES, ClusterClient
@@ -250,7 +249,7 @@ def fetch_committed(
     partitions: list[TopicPartition],
     policy: RetryPolicy,
     search_tries: int = COORDINATOR_TRIES,
-    give_up_at: float = inf,
+    give_up_at: float | None = None,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
     """partition → the group's committed offset; None without one. Raises the first error. For
     `policy` and what follows it see ClusterClient.ask_coordinator."""
