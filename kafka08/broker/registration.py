@@ -1,7 +1,7 @@
 """RegistrationKeeper: keeps this broker's ephemeral znode in /brokers/ids.
 
 Created at start, and again in each new ZooKeeper session, because the znodes of the old session are
-gone with it. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
+gone with it. A broker that finds its id taken then, by one at another address, halts. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -86,7 +86,15 @@ class RegistrationKeeper:
         try:
             self._register()
         except BrokerIdTaken as error:
-            logger.error("Cannot register again, another broker has this id: %s", error)
+            # 0.8: it goes on. Then both lead the same partitions, and what this one fetches as a
+            # replica counts as fetched by the other: acknowledged messages are lost.
+            logger.critical(
+                "Halting: another broker took the id %d while this one had no ZooKeeper session "
+                "(%s). Stop one of them, or give it another id",
+                self._broker.id,
+                error,
+            )
+            self._runtime.halt(1)
             return False
         except ZooKeeperError as error:
             logger.warning("Cannot register again yet: %s", error)

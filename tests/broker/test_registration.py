@@ -12,7 +12,7 @@ from kafka08.broker.registration import RegistrationKeeper
 from kafka08.errors import BrokerIdTaken, Closed, SessionLost, ZooKeeperError
 from kafka08.structs import Broker
 from kafka08.zk.session import SessionEvent
-from tests.broker.fake_runtime import FakeRuntime
+from tests.broker.fake_runtime import FakeRuntime, Halted
 
 
 class ForgetfulStore:
@@ -47,7 +47,20 @@ def test_a_stop_while_it_registers_is_the_end() -> None:
         keeper.start()
 
 
-@pytest.mark.parametrize("refusal", [SessionLost, BrokerIdTaken, ZooKeeperError, RuntimeError])
+def test_a_broker_whose_id_was_taken_halts() -> None:
+    """Another process started with its id while it was paused, or cut off. Going on, both would
+    lead the same partitions, and fetch as the same replica."""
+    store: Any = ForgetfulStore([BrokerIdTaken("/brokers/ids/1")])
+    runtime: Any = FakeRuntime()
+    registration = RegistrationKeeper(
+        runtime, store, Broker(1, "h", 9092), lambda _: None, retry_seconds=6.0
+    )
+    with pytest.raises(Halted):
+        registration.start()
+    assert 1 == store.registered
+
+
+@pytest.mark.parametrize("refusal", [SessionLost, ZooKeeperError, RuntimeError])
 def test_it_is_tried_until_it_works(refusal: type[Exception]) -> None:
     """Registration is retried after any failure, because a broker without it is useless.
     SessionLost too may only mean that a reply was late; if the session lives, no later event

@@ -225,6 +225,31 @@ def test_a_taken_broker_id_is_an_error(
         create(connection, "t")
 
 
+def test_a_broker_whose_id_was_taken_while_it_was_suspended_halts(
+    connect: str, start: Callable[..., Process], tmp_path: Path
+) -> None:
+    """It would lead what the other one leads, and fetch as the same replica. The other one is not
+    affected."""
+    first = start()
+    first.await_started()
+    with ZkClient(connect) as zk:
+        store = ClusterStore(zk)
+        os.kill(first.popen.pid, signal.SIGSTOP)
+        until(lambda: store.broker_ids() == [])
+        (tmp_path / "other").mkdir()
+        second = Process(tmp_path / "other", connect)
+        try:
+            second.await_started()
+            os.kill(first.popen.pid, signal.SIGCONT)
+            assert 1 == first.popen.wait(DEADLINE)
+            assert "another broker took the id 1" in first.log.read_text()
+            with connection_to(connect) as connection:
+                create(connection, "t")
+                assert (0, 0) == produce(connection, "t", b"a")
+        finally:
+            assert 0 == second.stop()
+
+
 @pytest.mark.parametrize(
     ("keys", "status", "said"),
     [
