@@ -72,7 +72,7 @@ ROOTS = {
     "series goes on",
     "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
     "broker/topic_config_changes.py TopicConfigChanges.start spawn": "reads the changes again",
-    "broker/unheard_successors.py UnheardSuccessors.session_begins spawn": "asks again",
+    "broker/unheard_successors.py UnheardSuccessors._doubt spawn": "asks again",
     "consumer/connector.py ConsumerConnector._commit_finally call_later": "it only closes",
     "client/side_by_side.py side_by_side spawn": "raised in the task that waits for all",
     "consumer/connector.py ConsumerConnector._join_group spawn": "commits the next time",

@@ -1,7 +1,8 @@
 """RegistrationKeeper: keeps this broker's ephemeral znode in /brokers/ids.
 
 Created at start, and again in each new ZooKeeper session, because the znodes of the old session are
-gone with it. A broker that finds its id taken then, by one at another address, halts. Source: kafka.server.KafkaHealthcheck 0.8.2.2.
+gone with it. A broker that finds its id taken then, by one at another address, halts. Source:
+kafka.server.KafkaHealthcheck 0.8.2.2.
 """
 
 from __future__ import annotations

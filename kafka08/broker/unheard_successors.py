@@ -5,7 +5,7 @@ only from its requests, which may be late, or never arrive. Until then it would 
 a new session: 0.8.2.2 does. So when it registers again, each partition that it leads is in doubt,
 until
 
-    - the controller has named its leader, or
+    - the controller has named its leader, over a connection that it opened since, or
     - ZooKeeper, asked every second, names a successor: the leadership ends, or
     - ZooKeeper has named this broker CHECKS times: the controller does not seem to have noticed.
 
@@ -16,7 +16,8 @@ that only the leader may know.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08.broker.metadata_cache import MetadataCache
@@ -24,6 +25,7 @@ from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import ZooKeeperError
+from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.runtime import BrokerRuntime, Greenlet
 from kafka08.structs import LeaderAndIsr, TopicPartition
@@ -62,6 +64,8 @@ class UnheardSuccessors:
         self._replica_manager = replica_manager
         self._session: int | None = None
         """The session that `_led` is about."""
+        self._since = -1
+        """Connections with a lower number were accepted before it began."""
         self._led: dict[TopicPartition, Led] = {}
         self._checks = 0
         self._task: Greenlet | None = None
@@ -80,16 +84,34 @@ class UnheardSuccessors:
     def session_begins(self) -> None:
         """This broker is about to register, in a new session. Never switches."""
         self._session = self._store.zk.session_id
-        self._led = {
+        self._since = next(NUMBERS)
+        self._checks = 0
+        self._led = {}
+        self._doubt(self._replica_manager)
+
+    @contextmanager
+    def hearing(
+        self, topic_partitions: Iterable[TopicPartition], connection: int
+    ) -> Iterator[None]:
+        """Around a request of the controller that names leaders, over a connection with that
+        number. If it was accepted before the session began, the controller may have sent this
+        before it noticed the end of the last one: what was in doubt stays so."""
+        doubted: list[Partition] = []
+        if self._led and connection < self._since:
+            doubted = [self._led[tp].partition for tp in topic_partitions if tp in self._led]
+        yield
+        self._doubt(doubted)
+
+    def _doubt(self, partitions: Iterable[Partition]) -> None:
+        self._led |= {
             partition.topic_partition: Led(
                 partition,
                 partition.leader_epoch,
                 self._cache.partition_state(partition.topic_partition),
             )
-            for partition in self._replica_manager
+            for partition in partitions
             if partition.is_leader
         }
-        self._checks = 0
         if self._led and not self._is_asking:
             self._is_asking = True
             self._task = self._runtime.spawn(self._run, name="unheard-successors")

@@ -10,11 +10,13 @@ import pytest
 from kafka08.broker import unheard_successors
 from kafka08.broker.unheard_successors import CHECKS, UnheardSuccessors
 from kafka08.errors import SessionLost
-from kafka08.protocol.leader_and_isr import PartitionStateInfo
+from kafka08.network.server_connection import NUMBERS
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
+from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition
-from tests.broker.world import BROKER_ID, CONTROLLER_EPOCH, World
+from tests.broker.world import BROKER_ID, CONTROLLER_EPOCH, Client, World
 
 TP = TopicPartition("t", 0)
 
@@ -53,14 +55,25 @@ class Broker:
     def loses_session(self) -> None:
         self.world.store.session_id += 1
 
-    def hears(self, *topics: str) -> None:
+    def hears(self, *topics: str, connection: int | None = None) -> None:
+        """Over a new connection, if none is named."""
         states = [
             PartitionStateInfo(topic, 0, CONTROLLER_EPOCH, BROKER_ID, 0, [1], 0, [1, 2])
             for topic in topics
         ]
         live = [LiveBroker.plaintext(BROKER_ID, "127.0.0.1", 19091)]
         request = UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, live)
-        self.world.replica_manager.update_metadata(request)
+        number = next(NUMBERS) if connection is None else connection
+        assert 0 == Client(self.world, number=number).call(request).error_code
+
+    def is_led_again(self, epoch: int, connection: int) -> None:
+        """The controller elects it."""
+        state = PartitionStateInfo(
+            "t", 0, CONTROLLER_EPOCH, BROKER_ID, epoch, [1, 2], epoch, [1, 2]
+        )
+        leaders = [BrokerEndpoint(BROKER_ID, "127.0.0.1", 19091)]
+        request = LeaderAndIsrRequest(9, CONTROLLER_EPOCH, [state], leaders)
+        assert 0 == Client(self.world, number=connection).call(request).error_code
 
 
 @pytest.fixture
@@ -106,6 +119,28 @@ def test_the_word_of_the_controller_ends_the_doubt(broker: Broker) -> None:
     broker.loses_session()
     broker.successors.session_begins()
     assert (True, 2) == (broker.leads, broker.pauses)
+    assert not broker.successors.may_exist(TP)
+
+
+def test_what_the_controller_sent_before_it_noticed_ends_no_doubt(broker: Broker) -> None:
+    """A request over a connection from before the session: it may have been on its way, while the
+    controller elected another leader. Over a later connection it does."""
+    old = next(NUMBERS)
+    doubts: list[bool] = []
+
+    def doubted() -> None:
+        doubts.append(broker.successors.may_exist(TP))
+
+    broker.during = [
+        lambda: broker.hears("t", connection=old),
+        doubted,
+        lambda: broker.is_led_again(1, old),
+        doubted,
+        lambda: broker.is_led_again(2, next(NUMBERS)),
+    ]
+    broker.loses_session()
+    broker.successors.session_begins()
+    assert ([True, True], 5) == (doubts, broker.pauses)
     assert not broker.successors.may_exist(TP)
 
 

@@ -169,19 +169,22 @@ def elect_controlled_shutdown(
 ) -> Election:
     """Another leader for a partition whose leader is shutting down.
 
-    1. Brokers that shut down leave the ISR; the first of the others leads.
+    1. Brokers that shut down leave the ISR; the first of the others that is alive leads. 0.8.2.2
+       takes the first one, which may have stopped without leaving the ISR: until it is back the
+       partition has no leader, and then its followers still fetch from the old one.
     2. The assigned replicas on live brokers get LeaderAndIsr, also those shutting down: the old
        leader must learn that it no longer leads.
-    3. No other replica in the ISR: ElectionFailed; the partition stays, and the response to the
-       broker lists it.
+    3. No other live replica in the ISR: ElectionFailed; the partition stays, and the response to
+       the broker lists it.
     """
     isr = tuple(r for r in current.isr if r not in shutting_down)
-    if not isr:
+    alive = _alive(isr, live_or_shutting_down)
+    if not alive:
         raise ElectionFailed(
-            f"no other replica in the ISR {_ids(current.isr)} besides shutting down brokers "
+            f"no other live replica in the ISR {_ids(current.isr)} besides shutting down brokers "
             f"{_ids(sorted(shutting_down))}"
         )
-    state = _elected(current, isr[0], isr, controller_epoch)
+    state = _elected(current, alive[0], isr, controller_epoch)
     return Election(state, _alive(assignment, live_or_shutting_down))
 
 

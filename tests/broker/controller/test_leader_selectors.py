@@ -133,6 +133,15 @@ class TestControlledShutdown:
         )
         assert election.state == elected(3, (3,))
 
+    def test_1_one_that_has_stopped_does_not_lead(self) -> None:
+        """A leader adds it to the ISR, unless it has noticed that it is gone."""
+        election = elect_controlled_shutdown(
+            (1, 2, 3), {1, 3}, {1}, CURRENT, controller_epoch=EPOCH
+        )
+        assert election == Election(elected(3, (2, 3)), (1, 3))
+        with pytest.raises(ElectionFailed, match="no other live replica"):
+            elect_controlled_shutdown((1, 2, 3), {1, 3}, {1, 3}, CURRENT, controller_epoch=EPOCH)
+
     def test_3_no_other_replica_in_sync(self) -> None:
         """Without another ISR member the election fails and the leader stays."""
         with pytest.raises(ElectionFailed, match="besides shutting down brokers"):
