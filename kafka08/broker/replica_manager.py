@@ -87,7 +87,8 @@ class LeadershipListener(Protocol):
 class ReplicaManager:
     """All partitions of one broker.
 
-    controller_epoch   the highest seen in a controller's request; 0 at first
+    controller_epoch   the highest seen in a controller's request, or in ZooKeeper by
+                       `refuse_former_controllers`; 0 at first
     purgatories        delayed fetches and produces by partition
     by_topic_name      the partitions that have a log, by topic in bytes and number
     appender           appends to them
@@ -111,6 +112,7 @@ class ReplicaManager:
         self.appender = Appender(self, runtime)
         self._config = config
         self._runtime = runtime
+        self._store = store
         self._log_creator = LogCreator(self.broker_id, runtime, log_manager, store)
         self._metadata_cache = metadata_cache
         self._followers = followers
@@ -245,6 +247,19 @@ class ReplicaManager:
                     partition.bytes_out += data.message_set.size
 
     # Requests of the controller
+
+    def refuse_former_controllers(self) -> None:
+        """From now on refuse the requests of controllers that have a successor in ZooKeeper: one
+        that was suspended, or cut off, may still send what it had decided. Switches.
+        ZooKeeperError.
+
+        # 0.8: a broker knows only the epochs of the requests it got, so one that has just started
+        obeys any controller.
+        """
+        self._store.catch_up(again=True)
+        found = self._store.controller_epoch()
+        if found is not None:
+            self.controller_epoch = max(self.controller_epoch, found[0])
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Apply a LeaderAndIsr request: new leaders first, then followers. Switches (it reads topic

@@ -145,6 +145,7 @@ class KafkaServer:
         self.endpoint = broker_at(config.broker_id, advertised[0])
 
         context = self._create_context(store, log_manager, timer)
+        context.replica_manager.refuse_former_controllers()
         if config.level >= Level.V0_9_0:
             context.group_coordinator.startup()
         context.offset_manager.startup()
@@ -162,6 +163,7 @@ class KafkaServer:
             former_session.keep(zk)
             context.deleted_topics.suspect_all()
             context.unheard_successors.session_begins()
+            context.replica_manager.refuse_former_controllers()
 
         # Tell everyone we are alive.
         self._registration = RegistrationKeeper(

@@ -196,11 +196,12 @@ class ClusterStore:
 
     # --- topics and partitions ---
 
-    def catch_up(self) -> None:
+    def catch_up(self, *, again: bool = False) -> None:
         """Have the client's server apply everything that is committed by now, so that no later read
         is older: a server of an ensemble may lag behind the others, but not behind a transaction
-        of its client. SessionLost if that is unknown."""
-        self.zk.multi([Check(paths.BROKER_TOPICS, ANY_VERSION)])
+        of its client. SessionLost if that is unknown; with `again` a lost connection is waited
+        for."""
+        self.zk.multi([Check(paths.BROKER_TOPICS, ANY_VERSION)], again=again)
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted; [] when there is no /brokers/topics."""

@@ -96,7 +96,7 @@ class FakeStore:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         return {tp: self.states[tp] for tp in wanted if tp in self.states}
 
-    def catch_up(self) -> None: ...
+    def catch_up(self, *, again: bool = False) -> None: ...
 
     def pipeline(self, operations: Iterable[Operation]) -> list[Any]:
         """Stores offsets of groups in a model of ZooKeeper."""

@@ -19,7 +19,12 @@ from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
-from kafka08.protocol.metadata import MetadataRequest
+from kafka08.protocol.leader_and_isr import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionStateInfo,
+)
+from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -315,6 +320,38 @@ def test_an_expired_session_is_registered_again(
     with connection_to(connect) as connection:
         create(connection, "t")
         assert (0, 0) == produce(connection, "t", b"a")
+    assert 0 == broker.stop()
+
+
+def test_a_controller_that_has_a_successor_is_refused(
+    connect: str, start: Callable[..., Process]
+) -> None:
+    """A broker asks ZooKeeper for the controller epoch when it starts, and with each new session:
+    no controller has sent it a request yet, or its last one was replaced meanwhile. Otherwise
+    it would carry out what a controller that was suspended had decided before."""
+
+    def error_of_request(controller_epoch: int) -> int:
+        state = PartitionStateInfo("t", 0, controller_epoch, 1, 0, [1], 0, [1])
+        leaders = [BrokerEndpoint(1, "127.0.0.1", 9092)]
+        request = LeaderAndIsrRequest(9, controller_epoch, [state], leaders)
+        with connection_to(connect) as connection:
+            response = connection.send(request)
+            assert isinstance(response, LeaderAndIsrResponse)
+            return response.error_code
+
+    with ZkClient(connect, make_chroot=True) as zk:
+        zk.create(paths.CONTROLLER_EPOCH, nodes.encode_controller_epoch(7))
+        zk.create_ephemeral(paths.CONTROLLER, nodes.encode_controller(nodes.ControllerNode(9)))
+        store = ClusterStore(zk)
+        broker = start()
+        broker.await_started()
+        assert [11, 0] == [error_of_request(6), error_of_request(7)]
+        os.kill(broker.popen.pid, signal.SIGSTOP)
+        until(lambda: store.broker_ids() == [])
+        zk.set(paths.CONTROLLER_EPOCH, nodes.encode_controller_epoch(8))
+        os.kill(broker.popen.pid, signal.SIGCONT)
+        until(lambda: store.broker_ids() == [1])
+        assert [11, 0] == [error_of_request(7), error_of_request(8)]
     assert 0 == broker.stop()
 
 
