@@ -8,7 +8,7 @@ Source: kafka.server.AbstractFetcherManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafka08.broker.config import BrokerConfig
@@ -39,6 +39,10 @@ class Followers(Protocol):
 
     def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
         """Whether a partition is fetched from this leader, at this address."""
+
+    def moved(self, live: Mapping[int, Broker]) -> list[tuple[TopicPartition, Broker]]:
+        """The partitions whose leader is among these brokers, at another address than they are
+        fetched from, each with that."""
 
     def end_idle(self) -> None:
         """Stop fetchers that have no partitions."""
@@ -91,6 +95,14 @@ class ReplicaFetcherManager:
     def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
         found = self._fetchers.get(self._source(topic_partition, leader))
         return found is not None and topic_partition in found[0]
+
+    def moved(self, live: Mapping[int, Broker]) -> list[tuple[TopicPartition, Broker]]:
+        return [
+            (topic_partition, leader)
+            for source, (fetcher, _) in self._fetchers.items()
+            if (leader := live.get(source.leader.id, source.leader)) != source.leader
+            for topic_partition in fetcher.lags()
+        ]
 
     def lags(self) -> Iterator[tuple[str, TopicPartition, int]]:
         """(fetcher, partition, lag in messages) for every followed partition."""

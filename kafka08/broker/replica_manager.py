@@ -249,7 +249,7 @@ class ReplicaManager:
     # Requests of the controller
 
     def refuse_former_controllers(self) -> None:
-        """From now on refuse the requests of controllers that have a successor in ZooKeeper: one
+        """Refuse from now on the requests of controllers that have a successor in ZooKeeper: one
         that was suspended, or cut off, may still send what it had decided. Switches.
         ZooKeeperError.
 
@@ -505,6 +505,22 @@ class ReplicaManager:
         self._metadata_cache.update(request)
         for state in request.partition_states:
             self.hear_of_leader(TopicPartition(state.topic, state.partition), state)
+        self._follow_moved_leaders()
+
+    def _follow_moved_leaders(self) -> None:
+        """Fetch from a leader's new address: one that was alone in the ISR and came back at another
+        host leads in the same epoch, if no controller saw it dead. A LeaderAndIsr request with that
+        epoch is refused. 0.8.2.2 goes on at the former address."""
+        live = self._metadata_cache.live_brokers(self._config.inter_broker_listener)
+        moved = [
+            (partition, leader)
+            for tp, leader in self._followers.moved({broker.id: broker for broker in live})
+            if (partition := self._partitions.get(tp)) is not None and partition.leader == leader.id
+        ]
+        if moved:
+            self._followers.stop_following({partition.topic_partition for partition, _ in moved})
+            self._followers.follow(moved)
+            self._followers.end_idle()
 
     def hear_of_leader(self, topic_partition: TopicPartition, state: AnyState) -> None:
         """The controller has told other brokers, or ZooKeeper, who leads a partition: end the

@@ -33,4 +33,7 @@ def test_a_partition_is_followed_at_one_address_of_its_leader(tmp_path: Path) ->
     manager.stop_following([TP])
     manager.follow([(world.partition("t"), PRESENT), (world.partition("t", 1), FORMER)])
     manager.end_idle()
+    assert [] == manager.moved({}) == manager.moved({3: Broker(3, "127.0.0.3", 19092)})
+    assert [(TopicPartition("t", 1), PRESENT)] == manager.moved({2: PRESENT})
+    assert [(TP, FORMER)] == manager.moved({2: FORMER})
     assert [False, True] == [manager.follows(TP, one) for one in (FORMER, PRESENT)]

@@ -228,6 +228,22 @@ def test_a_leader_at_another_address_is_followed_there(tmp_path: Path) -> None:
     assert {TP: Broker(2, "127.0.0.2", 19092)} == world.followed.sources
 
 
+def test_a_leader_at_another_address_in_the_same_epoch_is_followed_there(tmp_path: Path) -> None:
+    """No controller saw it dead, so its leader epoch is the same, and LeaderAndIsr is refused (13).
+    UpdateMetadata has the new address; that of another broker changes nothing."""
+    world = World(tmp_path)
+    obey(world, state(0, leader=2, isr=(2,)))
+    former = world.followed.sources[TP]
+    moved = LiveBroker.plaintext(2, "127.0.0.2", 19092)
+    for live, leader in (
+        ([OTHER_LIVE, LiveBroker.plaintext(3, "127.0.0.3", 19093)], former),
+        ([LiveBroker.plaintext(3, "127.0.0.3", 19094)], former),
+        ([moved], Broker(2, "127.0.0.2", 19092)),
+    ):
+        world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, [], live))
+        assert {TP: leader} == world.followed.sources
+
+
 def test_a_leader_that_stays_is_followed_on(tmp_path: Path) -> None:
     """In the next epochs too, from where the log ends: it is not compared again."""
     world = World(tmp_path)

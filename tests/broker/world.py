@@ -142,6 +142,13 @@ class RecordedFollowers:
     def follows(self, topic_partition: TopicPartition, leader: Broker) -> bool:
         return self.sources.get(topic_partition) == leader
 
+    def moved(self, live: Mapping[int, Broker]) -> list[tuple[TopicPartition, Broker]]:
+        return [
+            (tp, live[leader.id])
+            for tp, leader in self.sources.items()
+            if live.get(leader.id, leader) != leader
+        ]
+
     def end_idle(self) -> None: ...
 
 

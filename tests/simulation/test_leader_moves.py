@@ -88,6 +88,7 @@ def test_followers_that_stay_at_the_former_host_are_found_out(
 ) -> None:
     """As those of 0.8.2.2, they never join the ISR again."""
     monkeypatch.setattr(ReplicaFetcherManager, "follows", lambda *_: True)
+    monkeypatch.setattr(ReplicaFetcherManager, "moved", lambda *_: [])
     verdict, are_in_sync = played()
     assert verdict is not None
     assert not are_in_sync
