@@ -90,10 +90,11 @@ def test_only_produce_and_the_controller_send_large_requests(world: World, key: 
     negative = b"\xff"  # every count in it is: what gets so far ends for another reason
     payload = bytearray(key.to_bytes(2, "big") + bytes(2) + negative * REQUEST_BYTES_MAX)
     client = Client(world)
-    if key in {0, 4, 5, 6}:
+    if key == 0:
         world.handle(memoryview(payload), client)  # which has it decoded in a thread
         assert client.closed
     else:
-        with pytest.raises(ProtocolError, match="larger than"):
+        with pytest.raises(ProtocolError) as refused:
             world.handle(memoryview(payload), client)
+        assert (key in {4, 5, 6}) is ("larger than" not in str(refused.value))
     assert still_serves(world)
