@@ -64,22 +64,18 @@ class IsrChanges:
         self._on_conflict = on_conflict
         self._on_changed = on_changed
         self._waiting: Pending = {}
+        self._unlogged: dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        """Changes, from one ISR to another, without a log line yet: thousands of them begin in one
+        turn of the event loop when a broker returns, and the lines would take most of it."""
         self._writing = False
         self.shrinks = self.expansions = 0
 
     def begin(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """Write `isr` soon. Returns at once; never switches."""
         expands = len(isr) > len(partition.isr)
-        verb = "Expanding" if expands else "Shrinking"
         self.expansions += expands
         self.shrinks += not expands
-        logger.info(
-            "%s ISR for partition %s from %s to %s",
-            verb,
-            partition.topic_partition,
-            ",".join(map(str, partition.isr)),
-            ",".join(map(str, isr)),
-        )
+        self._unlogged[partition.topic_partition] = partition.isr, isr
         self._waiting[partition.topic_partition] = (partition, partition.begin_isr_change(isr))
         if not self._writing:
             self._writing = True
@@ -94,6 +90,7 @@ class IsrChanges:
                     self._runtime.sleep(RETRY_SECONDS)
                     self._waiting, unknown = {**unknown, **self._waiting}, {}
                 burst = [(tp, self._waiting.pop(tp)) for tp in [*islice(self._waiting, BURST)]]
+                self._log(tp for tp, _ in burst)
                 wanted = {tp: item for tp, item in burst if is_wanted(*item)}
                 try:
                     unknown |= self._write(wanted)
@@ -102,6 +99,17 @@ class IsrChanges:
                     unknown |= wanted
         finally:
             self._writing = False
+
+    def _log(self, partitions: Iterable[TopicPartition]) -> None:
+        for tp in partitions:
+            isrs = self._unlogged.pop(tp, None)
+            if isrs is not None:
+                logger.info(
+                    "%s ISR for partition %s from %s to %s",
+                    "Expanding" if len(isrs[1]) > len(isrs[0]) else "Shrinking",
+                    tp,
+                    *(",".join(map(str, isr)) for isr in isrs),
+                )
 
     def _write(self, todo: Pending) -> Pending:
         """Write one burst; returns the changes whose outcome is unknown."""
