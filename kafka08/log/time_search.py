@@ -10,10 +10,16 @@ from typing import Final, NamedTuple
 
 from kafka08 import kernel
 from kafka08.errors import CorruptLog
-from kafka08.kernel.types import EMPTY_ENTRY_BYTES, ENTRY_HEADER, ENTRY_HEADER_BYTES
+from kafka08.kernel.types import (
+    EMPTY_ENTRY_BYTES,
+    ENTRY_HEADER,
+    ENTRY_HEADER_BYTES,
+    Unpacker,
+)
 from kafka08.log.files import storage_errors
 from kafka08.log.time_index import TimestampOffset
-from kafka08.protocol import message_set
+from kafka08.protocol import compression
+from kafka08.protocol.message_set import MAX_STORED_UNPACKED_BYTES
 from kafka08.runtime.disk import File
 
 CHUNK_BYTES: Final = 64 << 10
@@ -33,19 +39,21 @@ class TimeSearch(NamedTuple):
     size: int
     target_ms: int
 
-    def run(self) -> TimestampOffset | None:
-        """The first message with a timestamp of `target_ms` or later; None if there is none.
+    def run(self, max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES) -> TimestampOffset | None:
+        """The first message with a timestamp of `target_ms` or later; None if there is none. May
+        run in a native thread.
 
-        Wrappers are decompressed only if their own timestamp shows that one is inside. CorruptLog
-        for invalid messages, StorageError. May run in a native thread, where it belongs: it may
-        read a whole index interval and unpack up to MAX_STORED_UNPACKED_BYTES.
+        Wrappers are decompressed only if their own timestamp shows that one is inside;
+        UnpacksToMore if that takes more than `max_unpacked_bytes`. CorruptLog for invalid messages,
+        StorageError.
         """
         _, file, path, position, size, target_ms = self
-        return _find_timestamp(file, path, position, size, target_ms)
+        unpack = Unpacker(compression.decompress, max_unpacked_bytes)
+        return _find_timestamp(file, path, position, size, target_ms, unpack)
 
 
 def _find_timestamp(
-    file: File, path: Path, position: int, size: int, target_ms: int
+    file: File, path: Path, position: int, size: int, target_ms: int, unpack: Unpacker
 ) -> TimestampOffset | None:
     while (found := find_entry(file, path, position, size, target_ms)) is not None:
         position, _ = found
@@ -53,8 +61,10 @@ def _find_timestamp(
         entry_bytes = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack(header)[1]
         entry = _read(file, path, position, min(entry_bytes, size - position))
         try:
-            message = kernel.find_timestamp(entry, target_ms, message_set.unpack)
+            message = kernel.find_timestamp(entry, target_ms, unpack)
         except ValueError as error:
+            if isinstance(error.__cause__, compression.UnpacksToMore):
+                raise error.__cause__ from error
             raise CorruptLog(f"{path} at byte {position}: {error}") from error
         if message is not None:
             offset, timestamp_ms = message

@@ -12,6 +12,7 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.handlers import create_topics
+from kafka08.broker.handlers.list_offsets import UNPACKED_AT_ONCE_BYTES
 from kafka08.errors import CorruptLog, ProtocolError
 from kafka08.log.time_index import TimestampOffset
 from kafka08.log_limit import LINES_MAX, LineLimit
@@ -381,11 +382,13 @@ class TestListOffsets:
     def test_a_leader_that_changed_during_a_search(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The search runs in a thread. If this broker no longer leads then, or leads again, the
-        messages that it read may have been cut off: error 6, whatever it found."""
+        """A search that unpacks much runs in a thread. If this broker no longer leads then, or
+        leads again, the messages that it read may have been cut off: error 6, whatever it found."""
         world = world_of(tmp_path)
         world.lead("t", replicas=(1, 2))
-        produce(world, "t", data=message_set.encode([(None, b"v")], magic=1, timestamps=[5]))
+        much = [(None, bytes(UNPACKED_AT_ONCE_BYTES))]
+        data = message_set.encode(much, compression.GZIP, magic=1, timestamps=[5])
+        produce(world, "t", data=data)
         searched: list[object] = []
 
         def run_native(search: Callable[[], object]) -> object:
@@ -401,6 +404,29 @@ class TestListOffsets:
             response = world.client.call(OffsetsRequest(-1, topics, version=1))
             assert [6] == [p.error_code for p in response.topics[0].partitions]
         assert [TimestampOffset(5, 0)] * 2 == searched
+
+    @pytest.mark.parametrize("partitions", [1, 2])
+    def test_a_search_that_unpacks_little_takes_no_thread(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+    ) -> None:
+        """It would take longer to begin. All searches of a request share a limit."""
+        world = world_of(tmp_path)
+        world.lead("t", partitions)
+        values = [(None, bytes(UNPACKED_AT_ONCE_BYTES * 2 // 3))]
+        data = message_set.encode(values, compression.GZIP, magic=1, timestamps=[5])
+        sets = [ProducePartition(number, data) for number in range(partitions)]
+        world.client.call(ProduceRequest(1, 1000, [ProduceTopic("t", sets)], version=2))
+        in_thread: list[object] = []
+
+        def run_native(search: Callable[[], object]) -> object:
+            in_thread.append(search)
+            return search()
+
+        monkeypatch.setattr(world.runtime, "run_native", run_native)
+        topics = [OffsetsTopic("t", [OffsetsPartition(n, 5, 1) for n in range(partitions)])]
+        response = world.client.call(OffsetsRequest(-1, topics, version=1))
+        assert [5] * partitions == [p.timestamp_ms for p in response.topics[0].partitions]
+        assert (0 if partitions == 1 else 2) == len(in_thread)
 
     def test_magic_0_has_no_times(self, tmp_path: Path) -> None:
         """A log of magic 0 gets 43."""

@@ -9,7 +9,9 @@ KafkaApis.handleOffsetRequestV1 0.10.2.2.
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TypeAlias
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
@@ -25,6 +27,7 @@ from kafka08.errors import (
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.log.time_index import TimestampOffset
 from kafka08.log.time_search import TimeSearch
+from kafka08.protocol.compression import UnpacksToMore
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsPartitionResponse,
@@ -45,6 +48,10 @@ logger = logging.getLogger(__name__)
 
 refuse = offsets.refuse
 NOT_FOUND: Final = TimestampOffset(NO_TIMESTAMP, NO_OFFSET)
+UNPACKED_AT_ONCE_BYTES: Final = 128 << 10
+"""The most bytes that the searches of one request unpack in the event loop: a connection may send
+64 in one turn. Those that need more take a thread."""
+Search: TypeAlias = Callable[[TimeSearch], TimestampOffset | None]
 
 
 def handle(
@@ -52,18 +59,27 @@ def handle(
 ) -> OffsetsResponse | NoResponse:
     if request.version == 0:
         return offsets.handle(broker, request, call)
-    is_large = sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE
-    if is_large or any(
-        partition.time_ms not in {LATEST_OFFSET, EARLIEST_OFFSET}
-        for topic in request.topics
-        for partition in topic.partitions
-    ):
-        return call.run_in_greenlet("ListOffsets", lambda: respond(broker, request, call))
-    return respond(broker, request, call)
+    count = sum(len(topic.partitions) for topic in request.topics)
+    if count <= PARTITIONS_AT_ONCE:
+        limit = UNPACKED_AT_ONCE_BYTES // max(1, count)
+        with suppress(UnpacksToMore):
+            return respond(broker, request, call, lambda search: search.run(limit))
+
+    def search_in_thread(search: TimeSearch) -> TimestampOffset | None:
+        try:
+            return broker.runtime.run_native(search.run)
+        except UnpacksToMore as error:
+            raise CorruptLog(f"{search.path}: {error}") from error
+
+    return call.run_in_greenlet(
+        "ListOffsets", lambda: respond(broker, request, call, search_in_thread)
+    )
 
 
-def respond(broker: BrokerContext, request: OffsetsRequest, call: Call) -> OffsetsResponse:
-    """Switches while it searches for a time, and after each PARTITIONS_AT_ONCE partitions."""
+def respond(
+    broker: BrokerContext, request: OffsetsRequest, call: Call, search: Search
+) -> OffsetsResponse:
+    """Switches if `search` does, and after each PARTITIONS_AT_ONCE partitions."""
     wanted: dict[TopicPartition, OffsetsPartition] = {}
     repeated: set[TopicPartition] = set()
     asked = [(topic.topic, one) for topic in request.topics for one in topic.partitions]
@@ -76,7 +92,8 @@ def respond(broker: BrokerContext, request: OffsetsRequest, call: Call) -> Offse
     topics: dict[str, list[OffsetsPartitionResponse]] = {}
     for piece in yielding_batches(list(wanted.items()), broker.runtime, PARTITIONS_AT_ONCE):
         for tp, partition in piece:
-            result = answer(broker, request, call, tp, partition.time_ms, tp in repeated)
+            wanted_ms = None if tp in repeated else partition.time_ms
+            result = answer(broker, request, call, tp, wanted_ms, search)
             topics.setdefault(tp.topic, []).append(result)
     return OffsetsResponse([OffsetsTopicResponse(*item) for item in topics.items()])
 
@@ -86,15 +103,16 @@ def answer(
     request: OffsetsRequest,
     call: Call,
     tp: TopicPartition,
-    time_ms: int,
-    is_repeated: bool,
+    time_ms: int | None,
+    search: Search,
 ) -> OffsetsPartitionResponse:
-    """The response for one partition. Switches as `find` does."""
+    """The response for one partition; `time_ms` None: it was named twice. Switches if `search`
+    does."""
     result = OffsetsPartitionResponse(tp.partition, 0, [])
     try:
-        if is_repeated:
+        if time_ms is None:
             raise InvalidRequest(f"{tp} appears twice")
-        result.timestamp_ms, result.offset = find(broker, tp, time_ms, request.replica_id)
+        result.timestamp_ms, result.offset = find(broker, tp, time_ms, request.replica_id, search)
     except (ApiError, CorruptLog) as error:
         result.error_code = code_of(error)
         logger.debug(
@@ -108,11 +126,11 @@ def answer(
 
 
 def find(
-    broker: BrokerContext, tp: TopicPartition, time_ms: int, replica_id: int
+    broker: BrokerContext, tp: TopicPartition, time_ms: int, replica_id: int, search: Search
 ) -> TimestampOffset:
     """An end of the log, or the first message with a timestamp of `time_ms` or later, for a
-    consumer up to the HW. Switches for a time. UnknownTopicOrPartition, NotLeaderForPartition,
-    ReplicaNotAvailable, UnsupportedForMessageFormat, CorruptLog."""
+    consumer up to the HW. Switches if `search` does. UnknownTopicOrPartition,
+    NotLeaderForPartition, ReplicaNotAvailable, UnsupportedForMessageFormat, CorruptLog."""
     manager = broker.replica_manager
     find_partition = (
         manager.hosted_partition if replica_id == DEBUGGING_CONSUMER else manager.leader_partition
@@ -131,11 +149,10 @@ def find(
         if find_partition(tp) is not partition or partition.leader_epoch != leader_epoch:
             raise NotLeaderForPartition(f"leadership of {tp} changed during the search")
 
-    def run(search: TimeSearch) -> TimestampOffset | None:
-        """In a native thread: it reads and unpacks messages. Meanwhile a new leader may have made
-        this broker cut the log."""
+    def run(one: TimeSearch) -> TimestampOffset | None:
+        """Meanwhile a new leader may have made this broker cut the log."""
         try:
-            found = broker.runtime.run_native(search.run)
+            found = search(one)
         except CorruptLog:
             check()
             raise
