@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka08.config import LONG_MAX
 from kafka08.errors import NotLeaderForPartition, UnpacksTooLarge
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
     from kafka08.log.log import Log
     from kafka08.log.slices import AppendInfo
-
-NATIVE_MIN_BYTES: Final = 64 << 10
-"""Compressed sets below this are handled inline: a hop to a thread and back costs 45 µs."""
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +89,7 @@ class AppendQueue:
         info = None
         try:
             log = self._partition.check_append(append.required_acks)
-            if not (message_set.begins_compressed(data) or log.config.target_codec):
+            if not log.config.repacks(data):
                 with suppress(UnpacksTooLarge):
                     info = log.append(data, max_unpacked_bytes=0, flush=False)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append

@@ -93,20 +93,15 @@ def contents_of(found: LogSlice) -> Contents:
 
 
 class ConvertedSet(GeneratedBytes):
-    """`size` bytes of magic 0 in place of a slice whose `contents` are newer.
-
-    in_thread   whether it takes a native thread, for the size (`find_size`) and for the bytes: a
-                compressed set of any size may unpack to a thousand times as much
-    """
+    """`size` bytes of magic 0 in place of a slice whose `contents` are newer."""
 
     __slots__ = ("_contents", "_converter", "_first", "_is_filling", "_left", "_position",
-                 "_runtime", "_slice", "in_thread")  # fmt: skip
+                 "_runtime", "_slice")  # fmt: skip
 
     def __init__(self, found: LogSlice, contents: Contents, runtime: BrokerRuntime) -> None:
         self._slice = found
         self._contents = contents
         self._runtime = runtime
-        self.in_thread = contents.converted is None
         self._left = contents.converted if contents.converted is not None else contents.size
         self._start()
 
@@ -119,6 +114,12 @@ class ConvertedSet(GeneratedBytes):
     @property
     def size(self) -> int:
         return self._left
+
+    @property
+    def in_thread(self) -> bool:
+        """Whether it takes a native thread, for the size (`find_size`) and for the bytes: a
+        compressed set of any size may unpack to a thousand times as much."""
+        return self._contents.converted is None
 
     def find_size(self, done: Callable[[BaseException | None], object]) -> None:
         """Compute `size` in a thread; then `done` is called in the hub, with None or the error:

@@ -14,7 +14,7 @@ kafka.server.ReplicaManager 0.8.2.2.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -438,6 +438,10 @@ class ReplicaManager:
             listener = self._listeners.get(state.topic)
             if listener is not None and led:
                 listener.on_follower(state.partition)
+        self._follow_at(moved)
+
+    def _follow_at(self, moved: Collection[tuple[Partition, Broker]]) -> None:
+        """Fetch each partition from this leader, at this address, and from no other one."""
         if moved:
             self._followers.stop_following({partition.topic_partition for partition, _ in moved})
             self._followers.follow(moved)
@@ -517,9 +521,8 @@ class ReplicaManager:
             for tp, leader in self._followers.moved({broker.id: broker for broker in live})
             if (partition := self._partitions.get(tp)) is not None and partition.leader == leader.id
         ]
+        self._follow_at(moved)
         if moved:
-            self._followers.stop_following({partition.topic_partition for partition, _ in moved})
-            self._followers.follow(moved)
             self._followers.end_idle()
 
     def hear_of_leader(self, topic_partition: TopicPartition, state: AnyState) -> None:

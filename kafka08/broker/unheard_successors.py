@@ -90,15 +90,14 @@ class UnheardSuccessors:
         self._doubt(self._replica_manager)
 
     @contextmanager
-    def hearing(
-        self, topic_partitions: Iterable[TopicPartition], connection: int
-    ) -> Iterator[None]:
+    def hearing(self, states: Iterable[PartitionStateInfo], connection: int) -> Iterator[None]:
         """Around a request of the controller that names leaders, over a connection with that
         number. If it was accepted before the session began, the controller may have sent this
         before it noticed the end of the last one: what was in doubt stays so."""
         doubted: list[Partition] = []
         if self._led and connection < self._since:
-            doubted = [self._led[tp].partition for tp in topic_partitions if tp in self._led]
+            named = (TopicPartition(state.topic, state.partition) for state in states)
+            doubted = [self._led[tp].partition for tp in named if tp in self._led]
         yield
         self._doubt(doubted)
 

@@ -188,6 +188,11 @@ class LogConfig:
             return None  # `prepare` finds the same error and reports it
         return None if summary.codec or not summary.count else summary
 
+    def repacks(self, data: Buffer) -> bool:
+        """Whether `prepare` unpacks or compresses a set, by its first entry: about 50 times the
+        work."""
+        return message_set.begins_compressed(data) or bool(self.target_codec)
+
     def prepare(
         self,
         data: Buffer,

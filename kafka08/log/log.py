@@ -40,7 +40,7 @@ from kafka08.log.files import (
 from kafka08.log.loader import load_segments
 from kafka08.log.log_segments import LogSegments
 from kafka08.log.names import parse_partition_directory, segment_files
-from kafka08.log.offset_lookup import next_time_search, offsets_before
+from kafka08.log.offset_lookup import offset_at_time, offsets_before
 from kafka08.log.retention import RetentionPolicy, SegmentFacts, deletable
 from kafka08.log.segment import LogSegment
 from kafka08.log.slices import AppendInfo, LogOffset, LogSlice
@@ -426,21 +426,14 @@ class Log:
         time_ms: int,
         run: Callable[[TimeSearch], TimestampOffset | None] = TimeSearch.run,
     ) -> TimestampOffset | None:
-        """The first message with a timestamp of `time_ms` or later; None if there is none. `run`
-        runs a search and returns its result; it may switch. CorruptLog if messages cannot be read,
+        """See offset_lookup.offset_at_time. CorruptLog if messages cannot be read,
         UnsupportedForMessageFormat if the log stores no timestamps."""
         if not self.config.magic:
             raise UnsupportedForMessageFormat(
                 f"Cannot search offsets based on timestamp because message format version for "
                 f"partition {self.topic_partition} is {self.config.message_format_version}"
             )
-        base_offset = -1
-        while search := next_time_search(self._segments, time_ms, after=base_offset):
-            found = run(search)
-            if found is not None:
-                return found
-            base_offset = search.base_offset
-        return None
+        return offset_at_time(self._segments, time_ms, run)
 
     # Flushing
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kafka08.errors import UnknownError
 from kafka08.log.segment import LogSegment
+from kafka08.log.time_index import TimestampOffset
 from kafka08.log.time_search import TimeSearch
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET
 
@@ -46,16 +47,29 @@ def _written_before(segments: Sequence[LogSegment], time_ms: int) -> int:
     return 0
 
 
-def next_time_search(
-    segments: Iterable[LogSegment], time_ms: int, after: int = -1
-) -> TimeSearch | None:
-    """The search for a message with a timestamp of `time_ms` or later in the first segment, with a
-    base offset above `after`, that has one; None if none has.
+def offset_at_time(
+    segments: Iterable[LogSegment],
+    time_ms: int,
+    run: Callable[[TimeSearch], TimestampOffset | None],
+) -> TimestampOffset | None:
+    """The first message with a timestamp of `time_ms` or later, and its timestamp; None if there is
+    none. `run` returns the result of a search; it may switch, and `segments` may change meanwhile.
 
     0.10.2.2 searches one segment alone: one without timestamps that was written after `time_ms`
     hides all later ones. Here the search continues. Source: kafka.log.Log.
     fetchOffsetsByTimestamp 0.10.2.2.
     """
+    after = -1
+    while search := _next_search(segments, time_ms, after):
+        found = run(search)
+        if found is not None:
+            return found
+        after = search.base_offset
+    return None
+
+
+def _next_search(segments: Iterable[LogSegment], time_ms: int, after: int) -> TimeSearch | None:
+    """The search in the first segment above the base offset `after` that has so late a message."""
     for segment in segments:
         if segment.base_offset > after:
             search = segment.time_search(time_ms)

@@ -44,33 +44,29 @@ class TimeSearch(NamedTuple):
         run in a native thread.
 
         Wrappers are decompressed only if their own timestamp shows that one is inside;
-        UnpacksToMore if that takes more than `max_unpacked_bytes`. CorruptLog for invalid messages,
-        StorageError.
+        UnpacksToMore if that takes more than a `max_unpacked_bytes` below the default, from which
+        on it is CorruptLog, as invalid messages are. StorageError.
         """
         _, file, path, position, size, target_ms = self
         unpack = Unpacker(compression.decompress, max_unpacked_bytes)
-        return _find_timestamp(file, path, position, size, target_ms, unpack)
-
-
-def _find_timestamp(
-    file: File, path: Path, position: int, size: int, target_ms: int, unpack: Unpacker
-) -> TimestampOffset | None:
-    while (found := find_entry(file, path, position, size, target_ms)) is not None:
-        position, _ = found
-        header = _read(file, path, position, ENTRY_HEADER_BYTES)
-        entry_bytes = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack(header)[1]
-        entry = _read(file, path, position, min(entry_bytes, size - position))
-        try:
-            message = kernel.find_timestamp(entry, target_ms, unpack)
-        except ValueError as error:
-            if isinstance(error.__cause__, compression.UnpacksToMore):
-                raise error.__cause__ from error
-            raise CorruptLog(f"{path} at byte {position}: {error}") from error
-        if message is not None:
-            offset, timestamp_ms = message
-            return TimestampOffset(timestamp_ms, offset)
-        position += entry_bytes
-    return None
+        while (found := find_entry(file, path, position, size, target_ms)) is not None:
+            position, _ = found
+            header = _read(file, path, position, ENTRY_HEADER_BYTES)
+            entry_bytes = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack(header)[1]
+            entry = _read(file, path, position, min(entry_bytes, size - position))
+            try:
+                message = kernel.find_timestamp(entry, target_ms, unpack)
+            except ValueError as error:
+                cause = error.__cause__
+                is_limited = max_unpacked_bytes < MAX_STORED_UNPACKED_BYTES
+                if is_limited and isinstance(cause, compression.UnpacksToMore):
+                    raise cause from error
+                raise CorruptLog(f"{path} at byte {position}: {error}") from error
+            if message is not None:
+                offset, timestamp_ms = message
+                return TimestampOffset(timestamp_ms, offset)
+            position += entry_bytes
+        return None
 
 
 def find_entry(

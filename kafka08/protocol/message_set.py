@@ -116,8 +116,8 @@ def decode(
 
 
 def begins_compressed(data: Buffer) -> bool:
-    """Whether the first entry is compressed: then `prepare` must decompress and compress `data`,
-    about 50 times the work. A later compressed entry would need that, too, but no known client
+    """Whether the first entry is compressed: then `prepare` must decompress and compress `data`. A
+    later compressed entry would need that, too, but no known client
     sends a plain one before it."""
     return len(data) > ATTRIBUTES_POSITION and bool(data[ATTRIBUTES_POSITION] & CODEC_MASK)
 

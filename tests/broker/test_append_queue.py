@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka08.broker.append_queue import NATIVE_MIN_BYTES
 from kafka08.broker.delayed_produce import AppendResults
+from kafka08.broker.inline_appends import NATIVE_MIN_BYTES
 from kafka08.errors import InvalidMessage, NotLeaderForPartition
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import encode_request

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka08 import kernel
-from kafka08.broker.append_queue import NATIVE_MIN_BYTES
-from kafka08.broker.inline_appends import RATIO_MAX, UNPACKED_BYTES
+from kafka08.broker.inline_appends import NATIVE_MIN_BYTES, RATIO_MAX, UNPACKED_BYTES
 from kafka08.network.server_connection import LARGE_BYTES
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.codec import encode_request

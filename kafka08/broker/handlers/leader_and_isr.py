@@ -14,15 +14,13 @@ from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrResponse,
     PartitionError,
 )
-from kafka08.structs import TopicPartition
 
 
 def handle(broker: BrokerContext, request: LeaderAndIsrRequest, call: Call) -> NoResponse:
     call.check_controller(request.controller_epoch)
 
     def become_leader_or_follower() -> LeaderAndIsrResponse:
-        named = (TopicPartition(state.topic, state.partition) for state in request.partition_states)
-        with broker.unheard_successors.hearing(named, call.connection):
+        with broker.unheard_successors.hearing(request.partition_states, call.connection):
             return broker.replica_manager.become_leader_or_follower(request)
 
     return call.run_in_greenlet("LeaderAndIsr", become_leader_or_follower)

@@ -66,10 +66,7 @@ def handle(
             return respond(broker, request, call, lambda search: search.run(limit))
 
     def search_in_thread(search: TimeSearch) -> TimestampOffset | None:
-        try:
-            return broker.runtime.run_native(search.run)
-        except UnpacksToMore as error:
-            raise CorruptLog(f"{search.path}: {error}") from error
+        return broker.runtime.run_native(search.run)
 
     return call.run_in_greenlet(
         "ListOffsets", lambda: respond(broker, request, call, search_in_thread)

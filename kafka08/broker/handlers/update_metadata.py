@@ -17,8 +17,7 @@ def handle(
 ) -> UpdateMetadataResponse:
     call.check_controller(request.controller_epoch)
     broker.deleted_topics.controller_speaks(request.controller_epoch)
-    named = (TopicPartition(state.topic, state.partition) for state in request.partition_states)
-    with broker.unheard_successors.hearing(named, call.connection):
+    with broker.unheard_successors.hearing(request.partition_states, call.connection):
         broker.replica_manager.update_metadata(request)
     broker.group_coordinator.forget_partitions(
         TopicPartition(state.topic, state.partition)
