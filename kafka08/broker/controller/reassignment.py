@@ -35,6 +35,7 @@ from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.request_batch import StopReplicaCallback
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
+from kafka08.broker.yielding import InTurns
 from kafka08.listing import some_of
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
@@ -62,6 +63,7 @@ class Reassignments:
     """The moves of one active controller; those in progress are in `context.reassigning`.
 
     on_stopped   gets the response to each StopReplica of step 5, and has `stopped` called
+    in_turns     how long work goes through partitions: it may yield between them
     """
 
     def __init__(
@@ -71,12 +73,15 @@ class Reassignments:
         deletion: TopicDeletion,
         znodes: ReassignmentZnodes,
         on_stopped: StopReplicaCallback,
+        *,
+        in_turns: InTurns = iter,
     ) -> None:
         self._context = context
         self._changes = changes
         self._deletion = deletion
         self._znodes = znodes
         self._on_stopped = on_stopped
+        self._in_turns = in_turns
         self._stopping: set[PartitionReplica] = set()
         """Replicas of step 5 whose broker has not responded yet."""
 
@@ -84,7 +89,7 @@ class Reassignments:
         """Start new moves; refused ones are logged and removed from the znode."""
         context = self._context
         started, refused, widened = [], [], []
-        for tp, replicas in sorted(wanted.items()):
+        for tp, replicas in self._in_turns(sorted(wanted.items())):
             if tp in context.reassigning:
                 continue
             refusal = self._refusal(tp, replicas)
@@ -196,7 +201,7 @@ class Reassignments:
         """Step 2."""
         context = self._context
         added = []
-        for tp in partitions:
+        for tp in self._in_turns(partitions):
             old, new = context.assignments[tp], context.reassigning[tp]
             logger.info(
                 "New replicas %s of %s are not yet caught up with the leader", list(new), tp
@@ -247,7 +252,7 @@ class Reassignments:
         """Step 6."""
         context = self._context
         self._znodes.write_assignments({tp: context.assignments[tp] for tp in finished})
-        for tp in finished:
+        for tp in self._in_turns(finished):
             del context.reassigning[tp]
             logger.info("Reassignment of partition %s to %s is done", tp, context.assignments[tp])
         self._znodes.remove_reassignments(finished)

@@ -107,7 +107,12 @@ class Term:
         )
         self._changes = ClusterChanges(self.context, changes, self._deletion, self._in_turns)
         self._reassignments = Reassignments(
-            self.context, changes, self._deletion, self._requests, self._on_moved_away
+            self.context,
+            changes,
+            self._deletion,
+            self._requests,
+            self._on_moved_away,
+            in_turns=self._in_turns,
         )
 
     def begin(self) -> None:
