@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 class ClusterChanges:
     """The reactions of one active controller, each a short procedure.
 
-    in_turns   how long work goes through partitions: it may yield between them
+    in_turns              how long work goes through partitions: it may yield between them
+    in_assignment_order   see elect_controlled_shutdown
     """
 
     def __init__(
@@ -38,11 +39,14 @@ class ClusterChanges:
         changes: StateChanges,
         deletion: TopicDeletion,
         in_turns: InTurns = iter,
+        *,
+        in_assignment_order: bool = False,
     ) -> None:
-        self._in_turns = in_turns
         self._context = context
         self._changes = changes
         self._deletion = deletion
+        self._in_turns = in_turns
+        self._in_assignment_order = in_assignment_order
 
     def take_over(self) -> None:
         """The context has been read: bring everything on live brokers online and inform them."""
@@ -205,4 +209,5 @@ class ClusterChanges:
             context.shutting_down,
             current,
             controller_epoch=context.epoch,
+            in_assignment_order=self._in_assignment_order,
         )

@@ -105,10 +105,10 @@ def elect_offline(
 
 
 def first_in_sync(
-    assignment: Sequence[int], live: Collection[int], isr: Collection[int]
+    candidates: Sequence[int], live: Collection[int], isr: Collection[int]
 ) -> int | None:
-    """The first assigned replica that is alive and in the ISR; None if there is none."""
-    return next((r for r in assignment if r in live and r in isr), None)
+    """The first candidate that is alive and in the ISR; None if there is none."""
+    return next((r for r in candidates if r in live and r in isr), None)
 
 
 def elect_reassigned(
@@ -166,11 +166,13 @@ def elect_controlled_shutdown(
     current: LeaderAndIsr,
     *,
     controller_epoch: int,
+    in_assignment_order: bool = False,
 ) -> Election:
     """Another leader for a partition whose leader is shutting down.
 
-    1. Brokers that shut down leave the ISR; the first of the others that is alive leads. 0.8.2.2
-       takes the first one, which may have stopped without leaving the ISR: until it is back the
+    1. Brokers that shut down leave the ISR; the first of the others that is alive leads: the first
+       in the ISR, or with `in_assignment_order` (from 0.10.1 on) in the assignment. 0.8.2.2 takes
+       the first of the ISR, which may have stopped without leaving it: until it is back the
        partition has no leader, and then its followers still fetch from the old one.
     2. The assigned replicas on live brokers get LeaderAndIsr, also those shutting down: the old
        leader must learn that it no longer leads.
@@ -178,13 +180,14 @@ def elect_controlled_shutdown(
        the broker lists it.
     """
     isr = tuple(r for r in current.isr if r not in shutting_down)
-    alive = _alive(isr, live_or_shutting_down)
-    if not alive:
+    candidates = assignment if in_assignment_order else isr
+    leader = first_in_sync(candidates, live_or_shutting_down, isr)
+    if leader is None:
         raise ElectionFailed(
             f"no other live replica in the ISR {_ids(current.isr)} besides shutting down brokers "
             f"{_ids(sorted(shutting_down))}"
         )
-    state = _elected(current, alive[0], isr, controller_epoch)
+    state = _elected(current, leader, isr, controller_epoch)
     return Election(state, _alive(assignment, live_or_shutting_down))
 
 

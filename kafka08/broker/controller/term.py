@@ -29,6 +29,7 @@ from kafka08.broker.controller.topic_deletion import Awaited, TopicDeletion
 from kafka08.broker.controller.unclean_elections import TopicUncleanElections
 from kafka08.broker.yielding import yielding
 from kafka08.errors import NoNode, ZooKeeperError
+from kafka08.levels import Level
 from kafka08.protocol.stop_replica import StopReplicaResponse
 from kafka08.protocol.update_metadata import LiveBroker
 from kafka08.runtime import BrokerRuntime, Cancellable
@@ -105,7 +106,13 @@ class Term:
         self._deletion = TopicDeletion(
             self.context, changes, on_stopped=self._on_stopped, remove=self._requests.remove_topic
         )
-        self._changes = ClusterChanges(self.context, changes, self._deletion, self._in_turns)
+        self._changes = ClusterChanges(
+            self.context,
+            changes,
+            self._deletion,
+            self._in_turns,
+            in_assignment_order=config.level >= Level.V0_10_2,
+        )
         self._reassignments = Reassignments(
             self.context,
             changes,

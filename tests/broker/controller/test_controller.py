@@ -416,6 +416,27 @@ class TestControlledShutdown:
         stops = [r.request for r in received if isinstance(r.request, StopReplicaRequest)]
         assert [(s.partitions[0].partition, s.delete_partitions) for s in stops] == [(1, 0)] * 2
 
+    @pytest.mark.parametrize(
+        ("keys", "leader"),
+        [
+            ({"api_level": "0.9.0"}, 3),
+            ({"api_level": "0.10.2", "log_message_format_version": "0.8.2"}, 2),
+        ],
+    )
+    def test_the_next_leader_by_level(
+        self, cluster: Cluster, keys: dict[str, str], leader: int
+    ) -> None:
+        """The first other member of the ISR leads at 0.9; at 0.10.2 the order is the
+        assignment's."""
+        for broker_id in (1, 2, 3):
+            cluster.broker(broker_id)
+        controller = cluster.active_controller(1, inter_broker_protocol_version="0.8.2", **keys)
+        cluster.create_topic("t", {0: (1, 2, 3)})
+        cluster.wait_for_state("t", 0, 1, (1, 2, 3))
+        cluster.change_isr("t", 0, (1, 3, 2))
+        assert controller.controlled_shutdown(1) == set()
+        cluster.wait_for_state("t", 0, leader, (3, 2))
+
     def test_a_stopping_broker_gets_stop_replica_before_it_leaves_the_isr(
         self, cluster: Cluster
     ) -> None:

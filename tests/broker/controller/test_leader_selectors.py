@@ -142,6 +142,21 @@ class TestControlledShutdown:
         with pytest.raises(ElectionFailed, match="no other live replica"):
             elect_controlled_shutdown((1, 2, 3), {1, 3}, {1, 3}, CURRENT, controller_epoch=EPOCH)
 
+    def test_1_in_assignment_order(self) -> None:
+        """From 0.10.1 on the ISR's order does not matter, only the assignment's; both take a member
+        of the ISR that is alive."""
+        state = replace(CURRENT, isr=(1, 3, 4, 2))
+        for in_assignment_order, leader in ((False, 3), (True, 2)):
+            election = elect_controlled_shutdown(
+                (1, 5, 4, 2, 3),
+                {1, 2, 3, 5},
+                {1},
+                state,
+                controller_epoch=EPOCH,
+                in_assignment_order=in_assignment_order,
+            )
+            assert election == Election(elected(leader, (3, 4, 2)), (1, 5, 2, 3))
+
     def test_3_no_other_replica_in_sync(self) -> None:
         """Without another ISR member the election fails and the leader stays."""
         with pytest.raises(ElectionFailed, match="besides shutting down brokers"):
