@@ -278,10 +278,15 @@ class ClusterStore:
         states: Mapping[TopicPartition, LeaderAndIsr],
         condition: Check | None = None,
     ) -> dict[TopicPartition, LeaderAndIsr | ZooKeeperError]:
-        """Make the state znodes of new partitions: the state with version 0, or NodeExists. With
-        a `condition`, its error is raised when it does not hold."""
+        """Make the state znodes of new partitions: the state with version 0, or NodeExists, or
+        NoNode if the topic is gone. With a `condition`, its error is raised when it does not hold.
+        """
         self.zk.pipeline(
-            [Create(paths.partitions(topic), None) for topic in sorted({tp.topic for tp in states})]
+            [
+                Create(paths.partitions(topic), None)
+                for topic in sorted({tp.topic for tp in states})
+            ],
+            make_parents=False,
         )
         writes = [
             write

@@ -95,14 +95,18 @@ def test_the_first_cluster_id_wins(store: ClusterStore) -> None:
     assert "rVp1fIJ2T0y0hgTLbRHLTg" == store.cluster_id(lambda: "GsL8bJ3zQ9eDkQ0bE1mWwA")
 
 
-def test_partition_states_are_written_conditionally(store: ClusterStore) -> None:
-    """A new state has version 0. An update needs the version that was read. Each one fails by
-    itself."""
+def test_partition_states_are_written_conditionally(store: ClusterStore, zk: ZkClient) -> None:
+    """A new state has version 0, and needs its topic. An update needs the version that was read.
+    Each one fails by itself."""
+    zk.ensure(paths.topic("t"))
     tps = [TopicPartition("t", n) for n in range(3)]
     states = {tp: LeaderAndIsr(1, 0, (1,), -1, 1) for tp in tps[:2]}
     made = store.create_leader_and_isr(states)
     assert made == {tp: LeaderAndIsr(1, 0, (1,), 0, 1) for tp in tps[:2]}
     assert isinstance(store.create_leader_and_isr({tps[0]: states[tps[0]]})[tps[0]], NodeExists)
+    gone = TopicPartition("gone", 0)
+    assert isinstance(store.create_leader_and_isr({gone: states[tps[0]]})[gone], NoNode)
+    assert store.topics() == ["t"]
     assert store.leader_and_isr(tps) == made
     updated = store.update_leader_and_isr(
         {
@@ -158,6 +162,7 @@ def test_a_state_that_cannot_be_read_hides_no_other(
     """A state that cannot be parsed is left out, and the log has its path. The others are
     returned."""
     bad, good = TopicPartition("bad", 0), TopicPartition("good", 0)
+    zk.ensure(paths.topic("good"))
     made = store.create_leader_and_isr({good: LeaderAndIsr(1, 0, (1,), -1, 1)})
     zk.put(paths.partition_state(*bad), text)
     assert store.leader_and_isr([bad, good]) == made

@@ -91,10 +91,11 @@ class Leadership:
 
     def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
         """Write the first states of new partitions. An existing one is a failure: another
-        controller wrote it, or an earlier attempt of ours whose response was lost."""
+        controller wrote it, or an earlier attempt of ours whose response was lost. So is a topic
+        that is gone; 0.8.2.2 makes an empty one of its name."""
         outcome = Outcome()
         for tp, result in self._while_controller(self._store.create_leader_and_isr, states).items():
-            if isinstance(result, NodeExists):
+            if isinstance(result, NodeExists | NoNode):
                 outcome.failures[tp] = result
             elif isinstance(result, ZooKeeperError):
                 raise result

@@ -134,6 +134,17 @@ class Reassignments:
         """These brokers will not respond."""
         self._stopping = {replica for replica in self._stopping if replica.replica not in brokers}
 
+    def topics_vanished(self, topics: Collection[str]) -> None:
+        """Topic znodes were deleted by another program: their moves leave the request too, or tools
+        would refuse the next one until another controller reads it. 0.8.2.2 leaves them."""
+        moving = self._context.reassigning
+        gone = sorted(tp for tp in moving if tp.topic in topics)
+        for tp in gone:
+            logger.error("Reassignment of %s ends: its topic is gone", tp)
+            del moving[tp]
+        if gone:
+            self._znodes.remove_reassignments(gone)
+
     def stopped(self, replicas: Collection[PartitionReplica]) -> None:
         """Brokers have responded for replicas of step 5: moves back to them may go on, all of them
         together."""
@@ -207,7 +218,7 @@ class Reassignments:
                 "New replicas %s of %s are not yet caught up with the leader", list(new), tp
             )
             context.assignments[tp] = (*new, *(r for r in old if r not in new))
-            added += [PartitionReplica(*tp, replica) for replica in new if replica not in old]
+            added += [PartitionReplica(tp.topic, tp.partition, r) for r in new if r not in old]
         widened = {tp: context.assignments[tp] for tp in partitions}
         self._znodes.write_assignments(widened)
         self._changes.resend_with_next_epoch(widened)

@@ -43,6 +43,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+Assignment = dict[TopicPartition, tuple[int, ...]]
+"""partition → its replicas, the preferred one first."""
+
 FIRST_BALANCE_SECONDS: Final = 5.0
 """The delay between the start of a term and the first leader rebalance."""
 
@@ -125,8 +128,9 @@ class Term:
     def begin(self) -> None:
         """Read the whole cluster, in few bursts, and initialize its state."""
         context = self.context
-        context.topics = set(self._watch_topics())
-        context.add_assignments(self._read_assignments(context.topics))
+        found = self._read_assignments(self._watch_topics())
+        context.topics = set(found)
+        context.add_assignments(merged(found))
         context.leadership = self._leadership.read_states(context.assignments)
         self._leadership.check_still_controller(context.leadership, context.epoch)
         self._registrations = self._read_registrations()
@@ -190,15 +194,16 @@ class Term:
         """Compare /brokers/topics with the context."""
         names = set(self._watch_topics())
         gone = self.context.topics - names
-        new = names - self.context.topics
         if gone:
+            self._reassignments.topics_vanished(gone)
             self._changes.topics_vanished(gone)
+        new = self._read_assignments(names - self.context.topics)
         if new:
-            assignments = self._read_assignments(new)
+            assignments = merged(new)
             logger.info("New topics: %s with %d partitions", sorted(new), len(assignments))
-            self.context.topics |= new
+            self.context.topics |= new.keys()
             self._changes.topics_created(assignments)
-            if not new.isdisjoint(self._early_deletions):
+            if not self._early_deletions.isdisjoint(new):
                 self.deletions_changed()
 
     def topic_changed(self, topic: str) -> None:
@@ -207,7 +212,7 @@ class Term:
             return
         added = {
             tp: replicas
-            for tp, replicas in self._read_assignments([topic]).items()
+            for tp, replicas in merged(self._read_assignments([topic])).items()
             if tp not in self.context.assignments
         }
         if added and self.context.is_queued_for_deletion(topic):
@@ -310,15 +315,16 @@ class Term:
     ) -> dict[int, Broker]:
         return reachable(registrations, self._config.inter_broker_listener)
 
-    def _read_assignments(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
-        """The assignments of topics, each watched. An unreadable one is logged and left out: one
-        bad znode must not stop the controller."""
+    def _read_assignments(self, topics: Iterable[str]) -> dict[str, Assignment]:
+        """topic → its assignment, each watched. A topic that is gone is left out: it is new if it
+        comes back. An unreadable one is logged, and has no partitions: one bad znode must not stop
+        the controller."""
         znodes = {topic: paths.topic(topic) for topic in sorted(topics)}
         reads = [Get(path, Watcher(path, self._changed)) for path in znodes.values()]
-        found: dict[TopicPartition, tuple[int, ...]] = {}
+        found: dict[str, Assignment] = {}
         for topic, reply in zip(znodes, self._zk.pipeline(reads), strict=True):
             if isinstance(reply, Node):
-                found.update(partitions_of_znode(topic, reply.data))
+                found[topic] = partitions_of_znode(topic, reply.data)
             elif not isinstance(reply, NoNode):
                 raise reply
         return found
@@ -411,7 +417,12 @@ def client_id(config: BrokerConfig) -> str:
     return f"id_{config.broker_id}-host_{host}-port_{config.port}"
 
 
-def partitions_of_znode(topic: str, text: str | None) -> dict[TopicPartition, tuple[int, ...]]:
+def merged(assignments: Mapping[str, Assignment]) -> Assignment:
+    """The assignments of several topics as one."""
+    return {tp: replicas for topic in assignments.values() for tp, replicas in topic.items()}
+
+
+def partitions_of_znode(topic: str, text: str | None) -> Assignment:
     """The partitions in a topic's znode; none, with an error in the log, if it is unreadable."""
     try:
         assignment = nodes.decode_assignment(text)

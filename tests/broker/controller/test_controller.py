@@ -4,6 +4,7 @@ shutdowns."""
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -267,6 +268,65 @@ class TestTopics:
         cluster.zk.set(paths.topic("t"), nodes.encode_assignment({0: (1,), 1: (1,), 2: (1,)}))
         cluster.wait_for_state("t", 2, 1, (1,))
         assert led(list(one.wait_for(LeaderAndIsrRequest))) == {("t", 1): (1, 0), ("t", 2): (1, 0)}
+
+    def test_a_topic_that_vanishes_while_it_is_created(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its znodes are deleted by hand between two steps of the controller, which then makes none
+        of them again (0.8.2.2 makes a topic without an assignment), and whose term goes on."""
+        cluster.broker(1)
+        controller = cluster.active_controller(1)
+        read = Term._read_assignments
+
+        def read_before(term: Term, topics: Iterable[str]) -> object:
+            found = read(term, topics)
+            if found:
+                monkeypatch.undo()
+                cluster.zk.delete_recursive(paths.topic("t"))
+            return found
+
+        monkeypatch.setattr(Term, "_read_assignments", read_before)
+        cluster.create_topic("t", {0: (1,)})
+        until(lambda: Term._read_assignments is read, "the controller to read the topic")
+        cluster.create_topic("u", {0: (1,)})
+        cluster.wait_for_state("u", 0, 1, (1,))
+        assert cluster.store.topics() == ["u"]
+        assert (1, {"u"}) == (controller.epoch, controller.context and controller.context.topics)
+
+    def test_a_topic_that_is_made_again_while_it_is_read(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A topic that is gone when the controller reads it is new once it is back: it has no watch
+        yet. 0.8.2.2 takes it for known, and elects no leader."""
+        cluster.broker(1)
+        cluster.active_controller(1)
+        read = Term._read_assignments
+
+        def read_between(term: Term, topics: Iterable[str]) -> object:
+            if not topics:
+                return read(term, topics)
+            monkeypatch.undo()
+            cluster.zk.delete_recursive(paths.topic("t"))
+            found = read(term, topics)
+            cluster.zk.create(paths.topic("t"), nodes.encode_assignment({0: (1,)}))
+            return found
+
+        monkeypatch.setattr(Term, "_read_assignments", read_between)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+
+    def test_a_topic_that_vanishes_while_it_is_moved(self, cluster: Cluster) -> None:
+        """Its moves leave the request, so that tools may ask for other ones. 0.8.2.2 leaves them
+        there until another controller begins."""
+        cluster.broker(1), cluster.broker(2)
+        cluster.active_controller(1)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        moves = nodes.encode_reassignment({TopicPartition("t", 0): (2,)})
+        cluster.zk.create(paths.REASSIGN_PARTITIONS, moves)
+        until(lambda: cluster.store.assignments(["t"])["t"][0] == (2, 1), "the move to begin")
+        cluster.zk.delete_recursive(paths.topic("t"))
+        until(lambda: not cluster.zk.exists(paths.REASSIGN_PARTITIONS), "the end of the request")
 
     def test_a_topic_without_live_replicas_waits_for_one(self, cluster: Cluster) -> None:
         """A topic without live replicas stays NEW, without state znodes, until its broker

@@ -47,6 +47,7 @@ DECISIONS: dict[str, Callable[[LeaderAndIsr], LeaderAndIsr]] = {
 def store(zk: ZkClient) -> ClusterStore:
     """A store with the state of one partition, and an elected controller."""
     zk.create(paths.CONTROLLER_EPOCH, str(EPOCH))
+    zk.ensure(paths.topic(TP.topic))
     store = ClusterStore(zk)
     store.create_leader_and_isr({TP: BEFORE})
     return store

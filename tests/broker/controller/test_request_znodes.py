@@ -74,6 +74,7 @@ def test_a_state_that_cannot_be_read_is_watched(zk: ZkClient) -> None:
     """A move whose state znode cannot be parsed waits until it is repaired. Other moves
     continue."""
     store, state = ClusterStore(zk), LeaderAndIsr(1, 0, (1,), -1, 1)
+    zk.ensure(paths.topic(T0.topic))
     made = store.create_leader_and_isr({T0: state, T1: state})
     path = paths.partition_state(*T0)
     zk.put(path, "no json")
