@@ -12,6 +12,7 @@ from kafka08.clock import Clock
 from kafka08.errors import (
     ApiError,
     ConnectionFailed,
+    InvalidMessage,
     KafkaError,
     NoBrokersAvailable,
     RequestTimeout,
@@ -41,6 +42,12 @@ class RetryPolicy:
 def is_retriable(error: KafkaError) -> bool:
     """Whether the same request may succeed later."""
     return error.retriable if isinstance(error, ApiError) else isinstance(error, PASSING)
+
+
+def may_be_stored_later(error: KafkaError) -> bool:
+    """As `is_retriable`, for a Produce request: a set that was damaged on its way can be sent
+    again. Source: CorruptRecordException."""
+    return is_retriable(error) or isinstance(error, InvalidMessage)
 
 
 def needs_metadata(error: KafkaError) -> bool:

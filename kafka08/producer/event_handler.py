@@ -17,7 +17,7 @@ from kafka08 import kernel
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.requests import produce_request, produce_results
-from kafka08.client.retry import is_retriable
+from kafka08.client.retry import may_be_stored_later
 from kafka08.clock import Clock
 from kafka08.errors import FailedToSend, InvalidTopic, KafkaError, ProtocolError, error_of
 from kafka08.listing import some_of
@@ -69,6 +69,9 @@ class EventHandler:
         self._key_encoder = key_encoder
         self._clock = clock
         self._topics: set[str] = set()
+        """Those sent to since the last refresh by topic.metadata.refresh.interval.ms."""
+        self._stale: set[str] = set()
+        """Those of the last failed tries: their leaders are looked up again before the next one."""
         self._refreshed: float | None = None
 
     def handle(self, messages: Sequence[KeyedMessage]) -> None:
@@ -87,12 +90,14 @@ class EventHandler:
                 self._back_off(outstanding, tries)
             self._refresh_if_due(outstanding)
             failures = self._dispatch(outstanding)
-            given_up += [failure for failure in failures if not is_retriable(failure[1])]
-            failures = [failure for failure in failures if is_retriable(failure[1])]
+            given_up += [failure for failure in failures if not may_be_stored_later(failure[1])]
+            failures = [failure for failure in failures if may_be_stored_later(failure[1])]
             if not failures:
                 break
             self._stats.resent()
             outstanding = Encoded.joined(part for part, _ in failures)
+        if failures:
+            self._stale |= outstanding.distinct_topics()
         if given_up or failures:
             self._stats.failed()
             raise failed_to_send(messages, given_up + failures, tries)
@@ -149,13 +154,17 @@ class EventHandler:
         logger.info(
             "Back off for %d ms before retrying send. Remaining retries = %d",
             self._config.retry_backoff_ms,
-            self._config.message_send_max_retries - tries + 1,
+            self._config.message_send_max_retries + 2 - tries,
         )
         self._clock.sleep(self._config.retry_backoff_ms / 1000)
         self._refresh(outstanding.distinct_topics())
 
     def _refresh_if_due(self, outstanding: Encoded) -> None:
-        self._topics |= outstanding.distinct_topics()
+        topics = outstanding.distinct_topics()
+        self._topics |= topics
+        if stale := self._stale & topics:
+            self._stale -= stale
+            self._refresh(stale)
         interval_ms = self._config.topic_metadata_refresh_interval_ms
         now = self._clock.monotonic()
         if self._refreshed is None:
@@ -163,6 +172,7 @@ class EventHandler:
         elif 0 <= interval_ms < (now - self._refreshed) * 1000:
             self._refreshed = now
             self._refresh(self._topics)
+            self._topics.clear()
 
     def _refresh(self, topics: Iterable[str]) -> None:
         """A failure is only logged: old metadata may still do, and the next attempt will tell."""

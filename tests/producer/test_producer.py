@@ -9,6 +9,7 @@ import pytest
 
 from kafka08.errors import (
     FailedToSend,
+    InvalidMessage,
     LeaderNotAvailable,
     MessageSizeTooLarge,
     NotLeaderForPartition,
@@ -265,6 +266,43 @@ def test_metadata_is_refreshed_by_age(cluster: FakeCluster) -> None:
     producer.send(KeyedMessage("t", b"c", key=0))
     producer.send(KeyedMessage("t", b"d", key=0))
     assert cluster.network.requests(MetadataRequest) == [MetadataRequest(["t", "u"])] * 2
+
+
+def test_topics_that_are_not_used_any_more_are_not_refreshed(cluster: FakeCluster) -> None:
+    """Each refresh by age asks for the topics that were sent to since the last one: to ask for one
+    that was deleted might create it again."""
+    producer = producer_on(cluster, topic_metadata_refresh_interval_ms=60_000)
+    producer.send([KeyedMessage("t", b"a", key=0), KeyedMessage("u", b"a")])
+    for _ in range(2):
+        cluster.clock.advance(61)
+        producer.send(KeyedMessage("t", b"b", key=0))
+    first, *refreshes = cluster.network.requests(MetadataRequest)
+    assert [MetadataRequest(["t", "u"]), MetadataRequest(["t"])] == refreshes
+    assert first == refreshes[0]
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_leader_that_moved_is_looked_up_by_the_next_call(
+    cluster: FakeCluster, retries: int
+) -> None:
+    """After the last try, too, the leaders are looked up again, without a backoff: without retries
+    no message would be sent before topic.metadata.refresh.interval.ms is over."""
+    producer = producer_on(cluster, message_send_max_retries=retries, retry_backoff_ms=7)
+    producer.send(KeyedMessage("t", b"a", key=0))
+    cluster.refuse(T0, *[NotLeaderForPartition.code] * (retries + 1))
+    with pytest.raises(FailedToSend):
+        producer.send(KeyedMessage("t", b"b", key=0))
+    cluster.leaders[T0] = 2
+    producer.send([KeyedMessage("t", b"c", key=0), KeyedMessage("u", b"d")])
+    assert [value for _, value in cluster.messages(T0)] == [b"a", b"c"]
+    assert cluster.clock.slept == [0.007] * retries
+
+
+def test_a_damaged_set_is_sent_again(cluster: FakeCluster) -> None:
+    """A set whose CRC is wrong at the broker was damaged on its way: the retry is not."""
+    cluster.refuse(T0, InvalidMessage.code)
+    producer_on(cluster, message_send_max_retries=1).send(KeyedMessage("t", b"a", key=0))
+    assert cluster.messages(T0) == [(b"key 0", b"a")]
 
 
 def test_a_negative_interval_refreshes_only_after_failures(cluster: FakeCluster) -> None:
