@@ -295,7 +295,7 @@ def run_callbacks(
             metadata = kafka08_tuple(cls, fields, 4, 4)
         try:
             callback(metadata, error)
-        except (Exception, SystemExit):  # the user's code
+        except BaseException:  # the user's code
             on_error()
 
 

@@ -219,8 +219,7 @@ def run_callbacks(
     `callback(None, error)` if there is an error. `metadata` is a `cls`, a tuple of (topic,
     partition, offset, timestamp); callback n is of the record at `base_offset + n` (negative: that
     is the offset of all), with timestamp n (an int: that of all). `on_error` is called in the
-    handler of an Exception or SystemExit that a callback raises; what else it raises ends the
-    call."""
+    handler of what a callback raises."""
     metadata = None
     for index, callback in enumerate(callbacks):
         if callback is None:
@@ -231,7 +230,7 @@ def run_callbacks(
             metadata = tuple.__new__(cls, (topic, partition, offset, timestamp))
         try:
             callback(metadata, error)
-        except (Exception, SystemExit):  # noqa: BLE001  # the user's code; `on_error` logs it
+        except BaseException:  # noqa: BLE001  # the user's code; `on_error` logs it
             on_error()
 
 

@@ -39,9 +39,11 @@ class PartitionQueue(kernel.OpenSet):
     leader      the known leader, kept up to date by the sender
     magic       format of its next batches: the one that its last leader takes
     in_flight   the number of requests with its batches that wait for a response
+    is_joined   whether the last of them has several batches. If it is refused, they are sent again
+                one by one: until then the partition waits
     """
 
-    __slots__ = ("batches", "in_flight", "leader", "magic", "open", "tp")
+    __slots__ = ("batches", "in_flight", "is_joined", "leader", "magic", "open", "tp")
 
     def __init__(self, tp: TopicPartition, magic: int = 0) -> None:
         super().__init__()
@@ -51,6 +53,7 @@ class PartitionQueue(kernel.OpenSet):
         self.open = NO_BATCH
         self.leader: Broker | None = None
         self.in_flight = 0
+        self.is_joined = False
 
     def enqueue(self, batch: RecordBatch) -> None:
         """Close the last batch, and add `batch`, which may be open."""
@@ -188,11 +191,16 @@ class RecordAccumulator:
             batch = self._open(queue, needed, magic)
             future = batch.append(key, value, callback, timestamp)
             assert future is not None, "a new batch has room for its first record"
+            is_full = size + TIMESTAMP_BYTES * magic >= self._batch_size
+            if is_full:
+                queue.close_open()  # it does not linger
             wake = self._must_wake(queue)
         if wake:
             self._on_batch()
         if full is not NO_BATCH:
             full.pack()
+        if is_full:
+            batch.pack()
         return future
 
     def append_set(
@@ -290,7 +298,7 @@ class RecordAccumulator:
         found = Readiness()
         urgent = bool(self._waiting) or self._flushing > 0 or self.closed
         for queue in self._queues.values():
-            if not queue.batches or (self._ordered and queue.in_flight):
+            if not queue.batches or self._is_busy(queue):
                 continue
             wait_s = self._wait_s(queue.batches[0], now, urgent)
             if wait_s > 0:
@@ -325,7 +333,7 @@ class RecordAccumulator:
         left = max_bytes
         for queue in led[start:] + led[:start]:
             queue.magic = magic
-            if self._ordered and queue.in_flight:
+            if self._is_busy(queue):
                 is_all = False
                 continue
             taken: list[RecordBatch] = []
@@ -345,6 +353,7 @@ class RecordAccumulator:
                 together += batch.reserved
             if taken:
                 queue.in_flight += 1
+                queue.is_joined = len(taken) > 1
                 drained.append(taken)
             if queue.batches:
                 is_all = False
@@ -403,6 +412,10 @@ class RecordAccumulator:
                         queue.close_open()
                     overdue.append(queue.batches.popleft())
         return overdue
+
+    def _is_busy(self, queue: PartitionQueue) -> bool:
+        """Whether its batches wait for the response to a request."""
+        return queue.in_flight > 0 and (self._ordered or queue.is_joined)
 
     def _wait_s(self, batch: RecordBatch, now: float, urgent: bool) -> float:
         """Seconds until `batch`, the first of its queue, becomes sendable; 0 or less: now."""

@@ -240,7 +240,7 @@ class AsyncQueue:
         """The hook's result for the messages; the messages if it fails or returns nothing."""
         try:
             changed = hook(messages)
-        except (Exception, SystemExit):  # the user's code: it must not cost the messages
+        except BaseException:  # the user's code: it must not cost the messages
             logger.exception("Error executing the callback handler's %s", name)
             return messages
         return messages if changed is None else changed

@@ -215,20 +215,28 @@ class RecordBatch:
                 self._log_callback,
             )
         for call in late:
-            call()
+            try:
+                call()
+            except BaseException:  # noqa: BLE001  # the user's code; it is logged
+                self._log_callback()
 
     def _log_callback(self) -> None:
-        """In the handler of an error of the user's code, which must not stop the sender. Nor may
-        sys.exit: outside the main thread it ends its thread alone, without a word."""
+        """In the handler of what the user's code raised in the sender's thread. Nothing of it may
+        stop the sender: sys.exit would end that thread alone, without a word, and so would
+        asyncio.CancelledError."""
         logger.exception("Error executing user-provided callback on message for %s", self.tp)
 
     def when_done(self, call: Callable[[], Any]) -> None:
-        """Call `call()` once it is done, in the sender's thread; at once if it is done."""
+        """Call `call()`, the user's code, once it is done, in the sender's thread; at once if it is
+        done."""
         with self._lock:
             if not self.is_done:
                 self._late_callbacks.append(call)
                 return
-        call()
+        try:
+            call()
+        except Exception:  # noqa: BLE001  # the user's code; it is logged
+            self._log_callback()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is done; False after `timeout` seconds."""

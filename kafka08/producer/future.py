@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +10,6 @@ from kafka08.errors import KafkaError
 from kafka08.producer.batch import RecordBatch, first_late
 from kafka08.producer.record import RecordMetadata
 from kafka08.structs import NO_OFFSET, TopicPartition
-
-logger = logging.getLogger(__name__)
 
 
 class RecordFuture(kernel.MessageRef):
@@ -46,8 +43,8 @@ class RecordFuture(kernel.MessageRef):
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
         """Call `callback(self)` in the sender's thread once it is done, or at once if it is done.
-        Errors of the callback are logged."""
-        self.owner.when_done(lambda: _call(callback, self))
+        What the callback raises is logged; in the caller's thread, errors only."""
+        self.owner.when_done(lambda: callback(self))
 
     def __repr__(self) -> str:
         batch, index = self.owner, self.index
@@ -115,10 +112,3 @@ class BatchFuture:
 
 def _unknown(batch: RecordBatch) -> TimeoutError:
     return TimeoutError(f"{batch.tp}: the result of the record is not known in time")
-
-
-def _call(callback: Callable[[RecordFuture], Any], future: RecordFuture) -> None:
-    try:
-        callback(future)
-    except (Exception, SystemExit):  # the user's code: it must not stop the sender
-        logger.exception("Error executing user-provided callback on %r", future)

@@ -53,7 +53,7 @@ class Interceptors:
             for interceptor in self._chain:
                 try:
                     interceptor.on_acknowledgement(metadata, error)
-                except (Exception, SystemExit):  # the user's code: it must not stop the sender
+                except BaseException:  # the user's code: it must not stop the sender
                     logger.exception("Error executing on_acknowledgement of %r", interceptor)
             if callback is not None:
                 callback(metadata, error)

@@ -136,7 +136,9 @@ class Routes:
                 ]
                 for partition, queue in zip(info.partitions, queues, strict=True):
                     queue.leader = cluster.brokers.get(partition.leader)
-                self.by_topic[topic] = TopicRoute(info.partitions, queues)
+                self.by_topic[topic] = TopicRoute(
+                    info.partitions, queues, self._runtime.random, self.by_topic.get(topic)
+                )
 
 
 def queue_of(route: TopicRoute, topic: str, partition: int) -> PartitionQueue:

@@ -6,6 +6,7 @@ they may be retried. Source: org.apache.kafka.clients.producer.internals.Sender 
 difference: consecutive batches of a partition are sent as one message set, up to max.request.size
 (compressed ones: PACKED_TOGETHER_BYTES). If the broker refuses such a set permanently (one message
 is too large, say), each of its batches is sent once more by itself, so that only the bad one fails.
+Its partition waits for the response, so that later batches do not overtake them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kafka08.client.requests import produce_request, produce_results, produce_version
-from kafka08.client.retry import is_retriable, needs_metadata
+from kafka08.client.retry import may_be_stored_later, needs_metadata
 from kafka08.errors import (
     NO_ERROR,
     ApiError,
@@ -338,12 +339,14 @@ class Sender:
         self._accumulator.request_done(parts[0].tp)
         if needs_metadata(error):
             self._metadata.request_update()
-        if isinstance(error, ApiError) and not error.retriable and len(parts) > 1:
+        passes = may_be_stored_later(error)
+        again = [b for b in parts if passes and b.attempts < self._settings.retries]
+        is_refusal = isinstance(error, ApiError) and not error.retriable
+        if is_refusal and len(again) < len(parts) > 1:
             for batch in parts:
                 batch.alone = True
             self._accumulator.put_back(parts)
             return
-        again = [b for b in parts if is_retriable(error) and b.attempts < self._settings.retries]
         now = self._runtime.monotonic()
         retry_at = now + self._settings.backoff_s
         for batch in again:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kafka08 import kernel
 from kafka08.client.metadata import PartitionInfo
 from kafka08.producer.accumulator import PartitionQueue
 from kafka08.structs import NO_LEADER
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class TopicRoute(kernel.RecordRoute):
@@ -16,26 +20,37 @@ class TopicRoute(kernel.RecordRoute):
 
     partitions  all of the topic, by number
     queues      theirs, in the same order
-    turns       an endless cycle of queues for records without a key: those of partitions with a
-                leader, or all if none has one
+    available   the queues of partitions with a leader; all if none has one
+    turns       an endless cycle of the available ones, for records without a key. It begins at a
+                random one, so that short-lived producers use all of them
     """
 
-    __slots__ = ("partitions",)
+    __slots__ = ("available", "partitions")
 
+    available: list[PartitionQueue]
     queues: tuple[PartitionQueue, ...]
     turns: Iterator[PartitionQueue]
 
     def __init__(
-        self, partitions: Sequence[PartitionInfo], queues: Sequence[PartitionQueue]
+        self,
+        partitions: Sequence[PartitionInfo],
+        queues: Sequence[PartitionQueue],
+        random: Random,
+        former: TopicRoute | None = None,
     ) -> None:
+        """`former`: the route by older metadata, whose turns go on if they have the same queues."""
         assert partitions, "a topic without partitions has no route"
         led = [
             queue
             for info, queue in zip(partitions, queues, strict=True)
             if info.leader != NO_LEADER
         ]
+        self.available = led or list(queues)
+        if former is not None and former.available == self.available:
+            turns = former.turns
+        else:
+            first = random.randrange(len(self.available))
+            turns = itertools.cycle(self.available[first:] + self.available[:first])
         numbers = [info.partition for info in partitions]
-        super().__init__(
-            queues, itertools.cycle(led or queues), is_numbered=numbers == [*range(len(numbers))]
-        )
+        super().__init__(queues, turns, is_numbered=numbers == [*range(len(numbers))])
         self.partitions = partitions

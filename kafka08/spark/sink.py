@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from kafka08.arrow.connections import cluster_at
 from kafka08.client.requests import produce_request, produce_results, produce_version
-from kafka08.client.retry import is_retriable, retry
+from kafka08.client.retry import may_be_stored_later, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import ApiError, ConfigError, KafkaError, UnknownTopicOrPartition, error_of
 from kafka08.network.connection import Connection
@@ -130,7 +130,7 @@ class RowWriter:
 
             def passes(error: KafkaError) -> bool:
                 is_late = self._clock.monotonic() >= deadline
-                return is_retriable(error) and not (
+                return may_be_stored_later(error) and not (
                     is_late and isinstance(error, UnknownTopicOrPartition)
                 )
 

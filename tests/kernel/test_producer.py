@@ -289,7 +289,7 @@ def test_threads_put_without_a_lock(kernel: ModuleType) -> None:
 # --------------------------------------------------------------------------------------- callbacks
 
 
-@pytest.mark.parametrize("raised", [ValueError, SystemExit])
+@pytest.mark.parametrize("raised", [ValueError, SystemExit, KeyboardInterrupt])
 def test_callbacks_get_where_their_record_is(
     kernel: ModuleType, raised: type[BaseException]
 ) -> None:

@@ -3,7 +3,8 @@ reports."""
 
 from __future__ import annotations
 
-import sys
+import asyncio
+import random
 import threading
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from kafka08.embedded.ports import free_ports
 from kafka08.errors import (
     BufferExhausted,
+    InvalidMessage,
     InvalidTopic,
     KafkaError,
     MessageSizeTooLarge,
@@ -86,6 +88,33 @@ def test_keys_choose_as_java_does_and_the_keyless_take_turns(cluster: TcpCluster
         assert producer.send(ProducerRecord("t", b"", b"key", 1)).result(SECONDS).partition == 1
 
 
+def await_refresh(producer: KafkaProducer) -> None:
+    metadata = producer._routes.metadata
+    version = metadata.version
+    until(lambda: metadata.version > version, "a refresh of the metadata")
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_keyless_begin_anywhere(cluster: TcpCluster, many: bool) -> None:
+    """The first partition of a producer is drawn, so that programs which send one record each use
+    all; a producer's turns go on when its metadata is refreshed."""
+    firsts = set()
+    for seed in range(8):
+        runtime = ThreadRuntime(rng=random.Random(seed))
+        with KafkaProducer(config_on(cluster, metadata_max_age_ms=1), runtime=runtime) as producer:
+            partitions = []
+            for _ in range(4):
+                if many:
+                    partitions.append(producer.send_many("t", [b""]).result(SECONDS)[0].tp[1])
+                else:
+                    sent = producer.send(ProducerRecord("t", b""))
+                    partitions.append(sent.result(SECONDS).partition)
+                await_refresh(producer)
+        assert partitions in ([0, 1, 0, 1], [1, 0, 1, 0])
+        firsts.add(partitions[0])
+    assert {0, 1} == firsts
+
+
 def test_the_keyless_avoid_partitions_without_leader(cluster: TcpCluster) -> None:
     """Records without key go in turn to the partitions that have a leader."""
     cluster.leaders[T0] = NO_LEADER
@@ -125,15 +154,17 @@ def test_callbacks_are_called_in_order(cluster: TcpCluster) -> None:
     assert futures[4].exception() is None
 
 
+@pytest.mark.parametrize("raised", [SystemExit, asyncio.CancelledError, KeyboardInterrupt])
 def test_a_callback_that_exits_ends_nothing(
-    cluster: TcpCluster, caplog: pytest.LogCaptureFixture
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture, raised: type[BaseException]
 ) -> None:
-    """sys.exit in a callback is logged, and the other records have their results. It ended the
-    sender's thread without a word: flush waited for ever, and close lost what was not sent."""
+    """What a callback raises is logged, sys.exit too, and the other records have their results. It
+    ended the sender's thread without a word: flush waited for ever, and close lost what was not
+    sent."""
     seen: list[int] = []
 
     def leave(*_: object) -> None:
-        sys.exit(1)
+        raise raised
 
     with producer_on(cluster, linger_ms=10) as producer:
         futures = [producer.send(ProducerRecord("u", b"a"), leave)]
@@ -165,6 +196,15 @@ def test_acks_and_timeout_are_sent(cluster: TcpCluster, acks: str, required: int
         producer.send(ProducerRecord("u", b"x")).result(SECONDS)
     request = cluster.produced()[0]
     assert (request.required_acks, request.timeout_ms) == (required, 7000)
+
+
+@pytest.mark.parametrize(("batch_size", "size"), [(1000, 974), (1000, 5000), (0, 1)])
+def test_a_record_that_fills_its_batch_does_not_linger(
+    cluster: TcpCluster, batch_size: int, size: int
+) -> None:
+    """A record of batch.size, with its 26 bytes of header, or more is sent at once."""
+    with producer_on(cluster, linger_ms=1_000_000, batch_size=batch_size) as producer:
+        assert 0 == producer.send(ProducerRecord("u", b"x" * size)).result(SECONDS).offset
 
 
 def test_records_linger_until_the_batch_is_full_or_flushed(cluster: TcpCluster) -> None:
@@ -276,7 +316,57 @@ def test_only_the_guilty_batch_fails(cluster: TcpCluster) -> None:
     assert values(cluster, U0)[1:] == [b"%040d" % n for n in (0, 2, 3)]
 
 
+def test_a_refused_set_is_not_overtaken(cluster: TcpCluster) -> None:
+    """While batches that were sent together may be refused together, the next ones of their
+    partition wait: the good ones of them, which are sent again, keep their place in the order, with
+    the default of several requests in flight."""
+    cluster.guilty = b"%040d" % 1
+    runtime = SteppedRuntime()
+    config = config_on(cluster, batch_size=50)
+    with KafkaProducer(config, runtime=runtime) as producer:
+        producer.send(ProducerRecord("u", b"first")).result(SECONDS)
+        cluster.pause(2)
+        runtime.is_stepped = True
+        futures = [producer.send(ProducerRecord("u", b"%040d" % n)) for n in range(4)]
+        runtime.steps.release()  # they go together
+        until(lambda: producer._accumulator.queue(U0).in_flight > 0)
+        futures += [producer.send(ProducerRecord("u", b"%040d" % n)) for n in range(4, 8)]
+        runtime.is_stepped = False
+        runtime.steps.release(9)
+        until(lambda: producer._accumulator.sender_waits)
+        cluster.resume(2)
+        failed = [n for n, future in enumerate(futures) if future.exception(SECONDS) is not None]
+    assert [1] == failed
+    assert values(cluster, U0)[1:] == [b"%040d" % n for n in (0, 2, 3, 4, 5, 6, 7)]
+
+
 # ---------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_damaged_set_is_sent_again(cluster: TcpCluster, retries: int) -> None:
+    """A set whose CRC is wrong at the broker was damaged on its way: a retry may cure it, as in the
+    JVM's producer."""
+    cluster.refuse(U0, InvalidMessage.code)
+    with producer_on(cluster, retries=retries) as producer:
+        error = producer.send(ProducerRecord("u", b"a")).exception(SECONDS)
+    assert (InvalidMessage if retries == 0 else type(None)) is type(error)
+    assert values(cluster, U0) == [b"a"] * retries
+
+
+def test_a_callback_that_fails_at_once_is_logged(
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The callback of a record that is not accepted is called within `send`; what it raises is
+    logged there, too."""
+
+    def failing(*_: object) -> None:
+        raise ValueError("the user's")
+
+    with producer_on(cluster, max_block_ms=30) as producer:
+        future = producer.send(ProducerRecord("missing", b""), failing)
+    assert isinstance(future.exception(), RequestTimeout)
+    assert "ValueError: the user's" in caplog.text
 
 
 def test_a_moved_leader_is_found(cluster: TcpCluster) -> None:
