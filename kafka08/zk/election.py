@@ -69,7 +69,7 @@ class ControllerElection:
                     return self._become_controller()
                 continue
             self.controller_id = _controller_of(node.data)
-            if self._elected and not self._holds_znode():
+            if self._elected and not self.holds_znode():
                 self._has_resigned(self.controller_id)
                 continue
             return self._elected
@@ -77,7 +77,7 @@ class ControllerElection:
     def session_expired(self) -> bool:
         """Our znode went with the old session: resign if we were controller, then try again. The
         watch may have been faster and elected us in the new session already: then stay."""
-        if not (self._elected and self._holds_znode()):
+        if not (self._elected and self.holds_znode()):
             self._has_resigned(None)
         return self.refresh()
 
@@ -85,7 +85,7 @@ class ControllerElection:
         """Resign: delete /controller if it is ours, so that the other brokers' watches fire."""
         self._elected = False
         self.controller_id = None
-        if self._holds_znode():
+        if self.holds_znode():
             self._zk.delete(paths.CONTROLLER, missing_ok=True)
 
     def _try(self) -> bool:
@@ -114,7 +114,8 @@ class ControllerElection:
             logger.info("broker %d is no longer controller", self._broker_id)
             self._on_resigned()
 
-    def _holds_znode(self) -> bool:
+    def holds_znode(self) -> bool:
+        """Whether /controller is of this broker's present session."""
         stat = self._zk.stat(paths.CONTROLLER)
         return stat is not None and stat.ephemeral_owner == self._zk.session_id
 

@@ -267,9 +267,14 @@ class Controller:
 
     def _raise_epoch(self) -> tuple[int, int]:
         """Write the next controller epoch, which fences every controller before us; returns (epoch,
-        version of its znode). ControllerMoved if another broker has written one meanwhile."""
+        version of its znode). ControllerMoved if another broker has written one meanwhile, or is
+        controller: the session in which we were elected may have ended since, and an epoch of ours
+        would fence our successor, which nobody would replace (as in 0.8.2.2)."""
         zk = self._store.zk
         found = self._store.controller_epoch()
+        # Only now: a successor that is elected later finds our epoch, or raises this one first.
+        if not self._election.holds_znode():
+            raise ControllerMoved("Another session holds /controller by now")
         try:
             if found is None:
                 zk.create(paths.CONTROLLER_EPOCH, nodes.encode_controller_epoch(FIRST_EPOCH))

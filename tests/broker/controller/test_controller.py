@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafka08.broker.controller import Controller
 from kafka08.broker.controller.term import Term
 from kafka08.errors import BrokerNotAvailable, StaleControllerEpoch, UnknownError
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
@@ -57,6 +58,33 @@ class TestElection:
         first.shutdown()
         until(lambda: second.is_active, "controller 2 to be elected")
         assert not first.is_active
+
+    def test_one_that_was_replaced_before_it_began_fences_nobody(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A controller is suspended after its election until it has a successor. Then it must not
+        raise the controller epoch: brokers would refuse the successor, which stays elected. (Found
+        by one simulated run in 10,000; 0.8.2.2 does it.)"""
+        one = cluster.broker(1)
+        raise_epoch = Controller._raise_epoch
+        successors: list[Controller] = []
+
+        def late(controller: Controller) -> tuple[int, int]:
+            monkeypatch.undo()
+            cluster.zk.delete(paths.CONTROLLER)
+            successors.append(cluster.active_controller(2))
+            until(lambda: successors[0].epoch is not None, "the successor's epoch")
+            return raise_epoch(controller)
+
+        monkeypatch.setattr(Controller, "_raise_epoch", late)
+        former = cluster.controller(1)
+        until(lambda: bool(successors), "the successor")
+        until(lambda: not former.is_active, "the former controller to give up")
+        cluster.create_topic("t", {0: (1,)})
+        assert cluster.wait_for_state("t", 0, 1, (1,)).controller_epoch == 1
+        received = one.wait_for(UpdateMetadataRequest)
+        assert {(r.request.controller_id, r.request.controller_epoch) for r in received} == {(2, 1)}
+        assert cluster.store.controller_epoch() == (1, 0)
 
     def test_losing_the_znode_ends_the_term(self, cluster: Cluster) -> None:
         """Deleting /controller starts an election and ends the old term."""

@@ -76,7 +76,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 )
 def _(patch: pytest.MonkeyPatch) -> None:
     def refresh(self: ControllerElection) -> bool:
-        if self._elected and self._holds_znode():
+        if self._elected and self.holds_znode():
             return True
         self._has_resigned(None)
         return self._try() and self._become_controller()
