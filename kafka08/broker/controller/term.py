@@ -82,6 +82,7 @@ class Term:
         self._closed = False
         self._changed_states: set[TopicPartition] = set()
         self._moved_away: set[PartitionReplica] = set()
+        self._stopped: list[tuple[Awaited, PartitionReplica, StopReplicaResponse]] = []
         self._early_deletions: set[str] = set()
         """Topics with a request to delete them whose creation was not handled yet."""
         self._registrations: dict[int, nodes.BrokerRegistration] = {}
@@ -251,6 +252,11 @@ class Term:
         """Brokers have deleted replicas that were moved away: handle all since the last event."""
         self._reassignments.stopped(take_all(self._moved_away))
 
+    def replicas_stopped(self) -> None:
+        """Brokers have responded for replicas to delete: handle all since the last event."""
+        for stopped in self._in_turns(take_all(self._stopped)):
+            self._deletion.replica_stopped(*stopped)
+
     def isrs_changed(self) -> None:
         """Leaders have notified us of ISR changes: read these states and inform all brokers.
         Notifications that were read are removed, also unreadable ones."""
@@ -378,20 +384,19 @@ class Term:
     def _on_stopped(
         self, awaited: Awaited, replica: PartitionReplica, response: StopReplicaResponse
     ) -> None:
-        self._post_own(
-            f"{replica} stopped", lambda: self._deletion.replica_stopped(awaited, replica, response)
-        )
+        self._stopped.append((awaited, replica, response))
+        self._post_own("replicas stopped", self.replicas_stopped)
 
     def _on_moved_away(self, replica: PartitionReplica, _: StopReplicaResponse) -> None:
         self._moved_away.add(replica)
         self._post_own("replicas moved away", self.replicas_moved_away)
 
 
-def take_all(items: set[T]) -> set[T]:
+def take_all(items: set[T] | list[T]) -> list[T]:
     """Remove and return all items. None is lost if others are added meanwhile."""
-    taken = set()
+    taken = []
     while items:
-        taken.add(items.pop())
+        taken.append(items.pop())
     return taken
 
 

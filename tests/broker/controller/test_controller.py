@@ -10,10 +10,11 @@ from dataclasses import replace
 import pytest
 
 from kafka08.broker.controller import Controller
+from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.term import Term
-from kafka08.errors import BrokerNotAvailable, StaleControllerEpoch, UnknownError
-from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
-from kafka08.protocol.stop_replica import StopReplicaRequest
+from kafka08.errors import NO_ERROR, BrokerNotAvailable, StaleControllerEpoch, UnknownError
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError
+from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
@@ -423,6 +424,31 @@ class TestTopics:
         cluster.active_controller(2, delete_topic_enable=True)
         until(lambda: cluster.store.topics_to_delete() == [], "the deletion to finish")
         assert cluster.store.topics() == []
+
+    def test_a_deletion_that_starts_again_while_responses_wait(self, cluster: Cluster) -> None:
+        """The response to the second StopReplica of a replica counts, although one to the first is
+        still queued: a broker that registered again has answered both while the controller was
+        busy."""
+        one = cluster.broker(1)
+        controller = cluster.active_controller(1, delete_topic_enable=True)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.wait_for_state("t", 0, 1, (1,))
+        term, context = controller._term, controller.context
+        assert term is not None
+        assert context is not None
+        one.silent.set()
+        cluster.zk.create(paths.delete_topic("t"), nodes.encode_delete_topic())
+        until(lambda: bool(context.awaited_deletions), "the deletion to start")
+        replica = PartitionReplica("t", 0, 1)
+        done = StopReplicaResponse(NO_ERROR, [PartitionError("t", 0, NO_ERROR)])
+        first, second = {replica}, context.awaited_deletions["t"]
+
+        def busy() -> None:
+            for awaited in (first, second):
+                term._on_stopped(awaited, replica, done)
+
+        controller._post(None, busy)
+        until(lambda: cluster.store.topics() == [], "the deletion to finish")
 
     def test_a_request_to_delete_may_be_seen_before_its_topic(self, cluster: Cluster) -> None:
         """A controller that was busy reads the request with an earlier one, before it hears of the
