@@ -120,8 +120,8 @@ class BrokerAdmin(Closeable):
         return {p.partition: tuple(p.replicas) for p in metadata.topics[0].partitions}
 
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
-        """Delete a topic. False if it is not gone in time: it is marked, and deleted later, or
-        never by brokers without delete.topic.enable=true. `dry_run`: only check that it exists.
+        """Delete a topic. False if it is not gone in time: it is deleted later, or never by brokers
+        without delete.topic.enable=true. `dry_run`: only check that it exists.
         """
         self._require_topic_requests()
         self.describe_topics([name])

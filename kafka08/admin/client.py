@@ -151,8 +151,8 @@ class AdminClient(Closeable):
         return self._store.topics()
 
     def topics_marked_for_deletion(self) -> list[str]:
-        """Names, sorted, of topics whose deletion is pending (for ever on brokers without
-        delete.topic.enable)."""
+        """Names, sorted, of topics whose deletion is pending (for ever on brokers of levels 0.8.2
+        and 0.9.0 without delete.topic.enable)."""
         return self._store.topics_to_delete()
 
     def live_brokers(self) -> list[int]:

@@ -146,7 +146,7 @@ class Term:
         logger.info(
             "Broker %d is ready to serve as the new controller: %s", self._config.broker_id, context
         )
-        if self._config.delete_topic_enable:
+        if self._config.delete_topic_enable or self._config.level >= Level.V0_10_2:
             self.deletions_changed()
         self.reassignments_changed()
         self.elections_changed()
@@ -223,8 +223,15 @@ class Term:
             self._changes.topics_created(added)
 
     def deletions_changed(self) -> None:
-        """Compare /admin/delete_topics with the queue; removes requests for missing topics."""
+        """Compare /admin/delete_topics with the queue; removes requests for missing topics. Removes
+        all without delete.topic.enable, as 0.10.2.2 does: earlier levels leave and do not watch
+        them, and the topics are deleted once it is set."""
         wanted = set(self._watch_deletions())
+        if not self._config.delete_topic_enable:
+            for topic in sorted(wanted):
+                logger.info("Removing %s since delete topic is disabled", paths.delete_topic(topic))
+                self._requests.remove_deletion(topic)
+            return
         self._early_deletions.clear()
         for topic in sorted(wanted - self.context.topics):
             if self._zk.exists(paths.topic(topic)):

@@ -1,8 +1,9 @@
 """DeleteTopics: the controller deletes topics, and waits until they are gone.
 
 Not the controller: 41 for all; an unknown topic: 3. One that is not gone within the timeout is 7,
-and so is every one with a timeout of 0 or without delete.topic.enable: the request stays in
-ZooKeeper in any case. Source: KafkaApis.handleDeleteTopicsRequest 0.10.2.2.
+and so is every one with a timeout of 0: the request stays in ZooKeeper. Every one is 7 without
+delete.topic.enable, too, where the controller removes the request. Source:
+KafkaApis.handleDeleteTopicsRequest 0.10.2.2.
 """
 
 from __future__ import annotations

@@ -21,6 +21,13 @@ from kafka08.zk import nodes, paths
 from tests.broker.controller.conftest import Cluster
 from tests.waiting import until
 
+AT_0_10_2 = {
+    "api_level": "0.10.2",
+    "inter_broker_protocol_version": "0.8.2",
+    "log_message_format_version": "0.8.2",
+}
+"""The keys of a controller of this level that scripted brokers understand."""
+
 
 def led(received: list[object]) -> dict[tuple[str, int], tuple[int, int]]:
     """(topic, partition) → (leader, leader epoch) of the last LeaderAndIsr."""
@@ -509,6 +516,25 @@ class TestTopics:
         one.take()
         assert cluster.store.topics() == ["t"]
         assert cluster.store.topics_to_delete() == ["t"]
+
+    def test_where_deletion_is_off_requests_are_removed_at_0_10_2(self, cluster: Cluster) -> None:
+        """With delete.topic.enable=false a 0.10.2.2 controller removes requests, old and new, of
+        existing and of missing topics (KAFKA-3175)."""
+        requests = [paths.delete_topic("t"), paths.delete_topic("missing")]
+
+        def removed() -> bool:
+            return cluster.store.topics_to_delete() == []
+
+        cluster.broker(1)
+        cluster.create_topic("t", {0: (1,)})
+        for request in requests:
+            cluster.zk.create(request, nodes.encode_delete_topic())
+        cluster.active_controller(1, **AT_0_10_2)
+        until(removed, "the old requests to go")
+        for request in requests:
+            cluster.zk.create(request, nodes.encode_delete_topic())
+        until(removed, "the new requests to go")
+        assert cluster.store.topics() == ["t"]
 
 
 class TestControlledShutdown:
