@@ -51,11 +51,14 @@ class ClusterChanges:
     def take_over(self) -> None:
         """The context has been read: bring everything on live brokers online and inform them."""
         context = self._context
+        if context.propagation.metadata_first:
+            self.send_metadata()
         context.initialize_states(self._in_turns)
         self._changes.replicas_to_online(context.replicas_on(context.live))
         self._changes.elect_where_needed()
         self._changes.replicas_to_offline(self._dead_but_in_sync())
-        self.send_metadata()
+        if not context.propagation.metadata_first:
+            self.send_metadata()
         self._deletion.resume(sorted(context.topics_to_delete))
 
     def _dead_but_in_sync(self) -> list[PartitionReplica]:

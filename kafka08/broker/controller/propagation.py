@@ -1,7 +1,7 @@
 """Propagation: when a controller sends UpdateMetadata, by level. Chosen once for each term.
 
-Source: ControllerBrokerRequestBatch, KafkaController.onBrokerStartup and onBrokerFailure 0.8.2.2,
-0.9.0.1 and 0.10.2.2.
+Source: ControllerBrokerRequestBatch, KafkaController.onControllerFailover, onBrokerStartup and
+onBrokerFailure 0.8.2.2, 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -24,18 +24,29 @@ class Propagation:
     always            UpdateMetadata is also sent without partitions, and to all brokers when one
                       joins or fails. 0.8.2 sends it to the one that joined, if there are partitions
     isr_changes       leaders notify the controller of ISR changes, and it informs all brokers
+    metadata_first    a new controller sends UpdateMetadata for all partitions before LeaderAndIsr,
+                      since a follower of 0.10.2.2 looks up the leader's address there. Earlier
+                      controllers send it after
     """
 
     update_metadata: int
     always: bool
     isr_changes: bool
+    metadata_first: bool
 
 
-OF_0_8_2: Final = Propagation(update_metadata=0, always=False, isr_changes=False)
+OF_0_8_2: Final = Propagation(
+    update_metadata=0, always=False, isr_changes=False, metadata_first=False
+)
 
 
 def propagation_of(config: BrokerConfig) -> Propagation:
     """The rules for a broker's level and its inter.broker.protocol.version."""
     version = inter_broker(config.protocol_version).update_metadata
     is_later = config.level >= Level.V0_9_0
-    return Propagation(version, always=is_later, isr_changes=is_later)
+    return Propagation(
+        version,
+        always=is_later,
+        isr_changes=is_later,
+        metadata_first=config.level >= Level.V0_10_2,
+    )

@@ -397,6 +397,29 @@ class TestTopics:
         cluster.active_controller(2)
         assert 1 == cluster.wait_for_state("t", 0, 2, (2,)).leader_epoch
 
+    @pytest.mark.parametrize(
+        ("keys", "kinds"),
+        [
+            (
+                {"api_level": "0.9.0", "inter_broker_protocol_version": "0.8.2"},
+                [LeaderAndIsrRequest, UpdateMetadataRequest, UpdateMetadataRequest],
+            ),
+            (AT_0_10_2, [UpdateMetadataRequest, LeaderAndIsrRequest, UpdateMetadataRequest]),
+        ],
+    )
+    def test_the_first_requests_of_a_new_controller(
+        self, cluster: Cluster, keys: dict[str, str], kinds: list[type]
+    ) -> None:
+        """A controller of 0.10.2 sends the metadata of all partitions first: a follower of 0.10.2.2
+        looks up the leader's address there. Earlier ones send it last (onControllerFailover)."""
+        one = cluster.broker(1)
+        cluster.create_topic("t", {0: (1,)})
+        cluster.stop(cluster.active_controller(1))
+        cluster.wait_for_state("t", 0, 1, (1,))
+        one.take()
+        cluster.active_controller(2, **keys)
+        assert kinds == [type(received.request) for received in one.take()]
+
     def test_a_deletion_waits_for_a_dead_broker(self, cluster: Cluster) -> None:
         """Live brokers delete their replicas at once. The dead one does it when it is back, and
         then the znodes go."""
