@@ -180,10 +180,10 @@ class AdminClient(Closeable):
         return [known[broker_id] for broker_id in sorted(set(broker_ids))]
 
     def describe_topics(self, names: Sequence[str] | None = None) -> list[TopicDescription]:
-        """The named topics (None: all, sorted) according to ZooKeeper; AdminError for a missing
-        one."""
-        wanted = self._store.topics() if names is None else list(names)
-        assignments = self._store.assignments(wanted)
+        """The named topics (None: all that can be read, sorted) according to ZooKeeper; AdminError
+        for a missing one."""
+        store = self._store
+        assignments = store.readable_assignments() if names is None else store.assignments(names)
         for name in names or ():
             if name not in assignments:
                 raise self._absent_topic(name)
@@ -352,7 +352,7 @@ class AdminClient(Closeable):
         earlier request is in progress, or for a missing partition. `dry_run`: check only."""
         existing = dict.fromkeys(
             TopicPartition(topic, number)
-            for topic, assignment in self._store.assignments().items()
+            for topic, assignment in self._store.readable_assignments().items()
             for number in assignment
         )
         wanted = list(existing if partitions is None else partitions)

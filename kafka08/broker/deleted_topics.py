@@ -109,7 +109,7 @@ class DeletedTopics:
         topics = sorted({tp.topic for tp in suspects} & existing)
         assigned: dict[str, dict[int, tuple[int, ...]]] = {}
         for turn in yielding_batches(topics, self._runtime):
-            assigned |= store.assignments(turn)
+            assigned |= store.readable_assignments(turn)
         gone = {
             tp: state
             for tp, state in suspects.items()

@@ -9,6 +9,7 @@ Source: kafka.server.AdminManager.createTopics, kafka.admin.AdminUtils 0.10.2.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from kafka08.assignment import Racks, RandomSource, assign_replicas
@@ -28,6 +29,7 @@ from kafka08.levels import Level
 from kafka08.protocol.create_topics import NO_COUNT, NewTopic
 from kafka08.topic_config import KEYS_AT, parse_topic_config
 from kafka08.topic_name import LATER_MAX_LENGTH, colliding, fault_of
+from kafka08.zk.nodes import REPLICAS_MAX
 
 LEVEL: Final = Level.V0_10_2
 """The lowest level with this request."""
@@ -92,13 +94,19 @@ def check_name(topic: str, existing: Sequence[str]) -> None:
 
 def check_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
     """InvalidReplicaAssignment unless all partitions have the same number of replicas, on distinct
-    brokers, and are numbered from 0: the JVM accepts other numbers, and never elects a leader."""
-    if len({len(replicas) for replicas in assignment.values()}) != 1:
+    brokers, and the topic's znode can be read (nodes.decode_assignment). 0.10.2.2 also accepts
+    negative numbers, any number of replicas, and none, which never have a leader."""
+    sizes = {len(replicas) for replicas in assignment.values()}
+    if len(sizes) != 1:
         raise InvalidReplicaAssignment("All partitions should have the same number of replicas")
     if any(len(set(replicas)) < len(replicas) for replicas in assignment.values()):
         raise InvalidReplicaAssignment(
             f"Duplicate replica assignment found: {scala_map(assignment)}"
         )
+    if not 1 <= max(sizes) <= REPLICAS_MAX:
+        raise InvalidReplicaAssignment(f"Partitions should have 1 to {REPLICAS_MAX} replicas")
+    if min(chain(assignment, *assignment.values())) < 0:
+        raise InvalidReplicaAssignment("Partitions and brokers should not have negative numbers")
 
 
 def scala_map(assignment: Mapping[int, Sequence[int]]) -> str:

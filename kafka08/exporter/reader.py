@@ -94,7 +94,7 @@ class ClusterReader(Closeable):
         controller = self._store.controller()
         partitions = {
             TopicPartition(topic, number): replicas
-            for topic, assignment in self._store.assignments().items()
+            for topic, assignment in self._store.readable_assignments().items()
             for number, replicas in assignment.items()
         }
         states = self._read_states(partitions)

@@ -152,7 +152,7 @@ class GroupReader(Closeable):
         store = self._zookeeper
         zk = store.zk
         brokers = store.brokers()
-        assignments = store.assignments()
+        assignments = store.readable_assignments()
         topics = {name: tuple(numbers) for name, numbers in assignments.items()}
         members = read_members(zk, group)
         existing = [TopicPartition(name, n) for name, numbers in topics.items() for n in numbers]

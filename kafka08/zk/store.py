@@ -2,8 +2,9 @@
 
 No caching and no decisions; callers that need changes watch the path through the client. A znode
 that vanishes between listing and reading is left out, as 0.8.2.2 does. Text that cannot be read
-raises ZooKeeperError with the path, except in bursts of registrations, topic configurations and
-partition states: there it is logged as an error and the other znodes are still read.
+raises ZooKeeperError with the path, except in bursts of registrations, topic configurations,
+readable assignments and partition states: there it is logged as an error and the other znodes are
+still read.
 """
 
 from __future__ import annotations
@@ -211,15 +212,26 @@ class ClusterStore:
         self, topics: Iterable[str] | None = None
     ) -> dict[str, dict[int, tuple[int, ...]]]:
         """topic → partition → replicas of the topics named (None: all), partitions ascending;
-        topics that do not exist are left out."""
-        names = self.topics() if topics is None else list(topics)
-        found = read_all(self.zk, {name: paths.topic(name) for name in names})
+        topics that do not exist are left out. ZooKeeperError if one cannot be read."""
         return {
-            name: dict(
-                sorted(decode_at(paths.topic(name), nodes.decode_assignment, n.data).items())
-            )
-            for name, n in found.items()
+            name: ascending(decode_at(paths.topic(name), nodes.decode_assignment, node.data))
+            for name, node in self._topic_nodes(topics).items()
         }
+
+    def readable_assignments(
+        self, topics: Iterable[str] | None = None
+    ) -> dict[str, dict[int, tuple[int, ...]]]:
+        """As `assignments`, without those that cannot be read: one bad znode must not hide all
+        other topics."""
+        found = {}
+        for name, node in self._topic_nodes(topics).items():
+            with _logged(paths.topic(name), "The topic is left out: restore its former assignment"):
+                found[name] = ascending(nodes.decode_assignment(node.data))
+        return found
+
+    def _topic_nodes(self, topics: Iterable[str] | None) -> dict[str, Node]:
+        names = self.topics() if topics is None else topics
+        return read_all(self.zk, {name: paths.topic(name) for name in names})
 
     def assignment(self, topic: str) -> dict[int, tuple[int, ...]] | None:
         return self.assignments([topic]).get(topic)
@@ -350,6 +362,10 @@ class ClusterStore:
 
     def preferred_elections(self) -> tuple[TopicPartition, ...]:
         return read_one(self.zk, paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
+
+
+def ascending(assignment: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    return dict(sorted(assignment.items()))
 
 
 @contextmanager

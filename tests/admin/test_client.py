@@ -10,7 +10,7 @@ import time
 import pytest
 
 from kafka08.admin import AdminClient, MoveStatus, describe_lines
-from kafka08.errors import AdminError, ConfigError, ZooKeeperUnreachable
+from kafka08.errors import AdminError, ConfigError, ZooKeeperError, ZooKeeperUnreachable
 from kafka08.levels import Level
 from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import Broker, Endpoint, LeaderAndIsr, TopicPartition
@@ -399,6 +399,17 @@ def test_partitions_are_not_added_to_a_changed_assignment(
         admin.alter_topic("tt", partitions=2, config={"retention.ms": 1})
     assert moved == store.zk.get(paths.topic("tt")).data
     assert {} == store.topic_config("tt")
+
+
+def test_a_topic_that_cannot_be_read_hides_no_other(admin: AdminClient, zk: ZkClient) -> None:
+    """All topics are described, and elected, without it; the error of the topic itself names its
+    znode."""
+    admin.create_topic("tt", assignment={0: [0]})
+    zk.create(paths.topic("bad"), '{"partitions":{"0":[-1]}}')
+    assert ["tt"] == [topic.name for topic in admin.describe_topics()]
+    assert 1 == admin.elect_preferred()
+    with pytest.raises(ZooKeeperError, match="/brokers/topics/bad: topic assignment"):
+        admin.describe_topics(["bad"])
 
 
 def test_moves_and_elections_are_asked_for_one_at_a_time(admin: AdminClient, zk: ZkClient) -> None:

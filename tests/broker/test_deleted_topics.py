@@ -100,6 +100,15 @@ def test_what_exists_stays(broker: Broker) -> None:
     assert 2 == len(broker.lists())
 
 
+def test_a_topic_that_cannot_be_read_stays_and_keeps_no_other(broker: Broker) -> None:
+    """One bad topic znode must not keep deleted topics in the metadata."""
+    broker.zk.create(paths.topic("bad"), '{"partitions":{"0":[-1]}}')
+    broker.hears(("bad", 0), ("gone", 0))
+    broker.deleted.suspect_all()
+    broker.deleted.check()
+    assert {("bad", 0)} == broker.lists()
+
+
 def test_a_deletion_that_is_under_way_is_awaited(broker: Broker) -> None:
     """A topic may be in ZooKeeper a moment longer than the requests that name it."""
     broker.exists("t", 1)

@@ -475,6 +475,10 @@ class TestTopics:
             (NewTopic("there", 1, 1, [], []), 36),
             (NewTopic("a_b", 1, 1, [], []), 17),
             (NewTopic("t", -1, -1, [ReplicaAssignment(0, [1, 1])], []), 39),
+            (NewTopic("t", -1, -1, [ReplicaAssignment(0, [])], []), 39),
+            (NewTopic("t", -1, -1, [ReplicaAssignment(0, [-1])], []), 39),
+            (NewTopic("t", -1, -1, [ReplicaAssignment(-1, [1])], []), 39),
+            (NewTopic("t", -1, -1, [ReplicaAssignment(0, [*range(1001)])], []), 39),
             (
                 NewTopic("t", -1, -1, [ReplicaAssignment(0, [1]), ReplicaAssignment(1, [])], []),
                 39,

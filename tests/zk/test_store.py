@@ -169,6 +169,16 @@ def test_a_state_that_cannot_be_read_hides_no_other(
     assert [paths.partition_state(*bad)] == [r.getMessage().split(": ")[0] for r in caplog.records]
 
 
+def test_a_topic_that_cannot_be_read_hides_no_other(
+    store: ClusterStore, zk: ZkClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A topic that cannot be parsed is left out of the readable ones, and the log has its path."""
+    zk.create(paths.topic("bad"), '{"partitions":{"0":[-1]}}')
+    zk.create(paths.topic("good"), nodes.encode_assignment({0: (1,)}))
+    assert {"good": {0: (1,)}} == store.readable_assignments()
+    assert [paths.topic("bad")] == [r.getMessage().split(": ")[0] for r in caplog.records]
+
+
 @pytest.mark.parametrize("text", ["no json", '{"version":1}', '{"version":2,"config":{}}'])
 def test_a_configuration_that_cannot_be_read_hides_no_other(
     store: ClusterStore, zk: ZkClient, caplog: pytest.LogCaptureFixture, text: str
