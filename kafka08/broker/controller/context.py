@@ -134,7 +134,7 @@ class ControllerContext:
             state = leadership.get(tp)
             leader = NO_LEADER if state is None else state.leader
             offline += leader not in live
-            imbalanced += leader != replicas[0]
+            imbalanced += bool(replicas) and leader != replicas[0]
         return offline, imbalanced
 
     def is_queued_for_deletion(self, topic: str) -> bool:

@@ -30,6 +30,12 @@ def test_offline_and_imbalanced_partitions_are_counted() -> None:
     assert (len(offline), len(imbalanced)) == context.offline_and_imbalanced()
 
 
+def test_a_partition_without_replicas_is_offline() -> None:
+    """It prefers no leader, so it is not imbalanced. 0.10.2.2 creates such a topic by request."""
+    context = ControllerContext(assignments={TopicPartition("empty", 0): ()})
+    assert (1, 0) == context.offline_and_imbalanced()
+
+
 def test_the_first_states_are_set_in_turns() -> None:
     """A new controller of ten thousand partitions lets others run between them."""
     context = ControllerContext()
