@@ -127,9 +127,10 @@ def record_positions(
     reads: Reads,
     call: Call,
 ) -> None:
-    """Record a follower's positions. A partition that `doubts` its offset gets an error alone. So
-    does one of which it is not a replica: a leftover of a dead broker's move would otherwise stop
-    the replication of all others (0.8.2.2 returns the error for every partition of the request)."""
+    """Record a follower's positions. A partition that `doubts` its offset, or was deleted during
+    the read, gets an error alone. So does one of which it is not a replica: a leftover of a dead
+    broker's move would otherwise stop the replication of all others (0.8.2.2 returns the error for
+    every partition of the request)."""
     refused = GroupedErrors()
     replicas: list[Partition] = []
     offsets: list[int] = []
@@ -137,16 +138,15 @@ def record_positions(
         if data.message_set is None and data.error_code != OffsetOutOfRange.code:
             continue
         offset = wanted[topic_partition].offset
-        partition = broker.replica_manager.partition(topic_partition)
         try:
+            partition = broker.replica_manager.partition(topic_partition)
             partition.check_replica(replica_id, offset)
+            partition.check_connection(call.connection)
         except UnknownError as error:
             report(error, topic_partition, offset, call)
             reads[topic_partition] = without_set(topic_partition, error)
             continue
-        try:
-            partition.check_connection(call.connection)
-        except NotLeaderForPartition as error:
+        except (NotLeaderForPartition, UnknownTopicOrPartition) as error:
             refused.add(topic_partition, error)
             reads[topic_partition] = without_set(topic_partition, error)
             continue

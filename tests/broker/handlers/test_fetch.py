@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kafka08.errors import NotLeaderForPartition, OffsetOutOfRange
+from kafka08.broker.handlers import fetch
+from kafka08.errors import (
+    NO_ERROR,
+    NotLeaderForPartition,
+    OffsetOutOfRange,
+    UnknownTopicOrPartition,
+)
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.broker.world import World
+from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
+from tests.broker.world import CONTROLLER_EPOCH, World
 
 CONSUMER, FOLLOWER = -1, 2
 
@@ -49,3 +57,28 @@ def test_a_broker_with_a_new_session_resets_no_consumer(tmp_path: Path) -> None:
     wanted = [FetchTopic("t", [FetchPartition(0, 7, 1000)])]
     response = world.client.call(FetchRequest(CONSUMER, 0, 1, wanted))
     assert NotLeaderForPartition.code == response.topics[0].partitions[0].error_code
+
+
+def test_a_partition_that_is_deleted_during_the_read_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetch of many partitions yields while it reads, and the controller may delete one of them.
+    The follower goes on with the others. (The unknown topic takes this fetch of few off the fast
+    path.)"""
+    world = World(tmp_path)
+    world.lead("t", isr=[1, 2], replicas=[1, 2])
+    world.lead("u", isr=[1, 2], replicas=[1, 2])
+    read_all = fetch.read_all
+
+    def deleted_meanwhile(*args: Any) -> Any:
+        reads = read_all(*args)
+        stopped = [StopReplicaPartition("t", 0)]
+        world.replica_manager.stop_replicas(StopReplicaRequest(9, CONTROLLER_EPOCH, 1, stopped))
+        return reads
+
+    monkeypatch.setattr(fetch, "read_all", deleted_meanwhile)
+    wanted = [FetchTopic(topic, [FetchPartition(0, 0, 1000)]) for topic in ("t", "u", "unknown")]
+    response = world.client.call(FetchRequest(FOLLOWER, 0, 1, wanted))
+    codes = {topic.topic: topic.partitions[0].error_code for topic in response.topics}
+    gone = UnknownTopicOrPartition.code
+    assert {"t": gone, "u": NO_ERROR, "unknown": gone} == codes
