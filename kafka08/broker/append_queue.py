@@ -6,8 +6,14 @@ be appended: later appends queue here. When the job is done, leadership and log 
 again, since both may have changed. The fsync of flush.messages is also such a job: the appends that
 it covers are acknowledged after it, and so are later ones; until then the HW stays below them, even
 if followers have them already: they must be on the leader's disk, too, before a consumer reads them
-(0.8.2.2 lets followers raise the HW during the fsync). A partition has a queue only while an
-append is in it. For other work in threads see ARCHITECTURE.md, "Threads and greenlets".
+(0.8.2.2 lets followers raise the HW during the fsync).
+
+An append belongs to the leadership in which it was submitted. If another broker has led since, its
+client may have gone on there, and the log may have another message at its offset: it fails.
+0.8.2.2 appends and syncs under a lock that also a change of leadership takes.
+
+A partition has a queue only while an append is in it. For other work in threads see
+ARCHITECTURE.md, "Threads and greenlets".
 """
 
 from __future__ import annotations
@@ -38,10 +44,14 @@ AppendDone = Callable[["AppendInfo | None", Exception | None], None]
 @dataclass(frozen=True, slots=True)
 class QueuedAppend:
     """One append in the queue, with its own copy of the set, since the request's buffer is
-    reused."""
+    reused.
+
+    led_until   of the partition: identifies the leadership
+    """
 
     message_set: bytearray
     required_acks: int
+    led_until: int
     done: AppendDone
 
     def complete(self, info: AppendInfo | None, error: Exception | None = None) -> None:
@@ -73,7 +83,8 @@ class AppendQueue:
     def submit(self, data: bytearray, required_acks: int, done: AppendDone) -> None:
         """Append after everything in the queue. Never switches."""
         self._partition.append_queue = self
-        self._waiting.append(QueuedAppend(data, required_acks, done))
+        led_until = self._partition.led_until
+        self._waiting.append(QueuedAppend(data, required_acks, led_until, done))
         self._run_next()
 
     def _run_next(self) -> None:
@@ -89,6 +100,8 @@ class AppendQueue:
         info = None
         try:
             log = self._partition.check_append(append.required_acks)
+            if self._partition.led_until != append.led_until:
+                raise self._leadership_changed()
             if not log.config.repacks(data):
                 with suppress(UnpacksTooLarge):
                     info = log.append(data, max_unpacked_bytes=0, flush=False)
@@ -135,9 +148,7 @@ class AppendQueue:
         try:
             log = partition.check_append(append.required_acks)
             if partition.leader_epoch != epoch or log.log_end_offset != base_offset:
-                raise NotLeaderForPartition(
-                    f"leadership of {partition.topic_partition} changed during the append"
-                )
+                raise self._leadership_changed()
             info = log.append_prepared(prepared, flush=False)
         except Exception as error:  # noqa: BLE001 - reported to the caller of this append
             append.complete(None, error)
@@ -169,6 +180,17 @@ class AppendQueue:
         self._runtime.run_native_later(flushed, flush.sync)
 
     def _acknowledge(self, append: QueuedAppend, info: AppendInfo) -> None:
-        if self._partition.is_leader:
-            self._partition.maybe_raise_high_watermark()
+        """Report the append. If this broker follows now, its acks decide: 0 and 1 are successful,
+        as in 0.8.2.2."""
+        partition = self._partition
+        if partition.is_leader:
+            partition.maybe_raise_high_watermark()
+            if partition.led_until != append.led_until:
+                append.complete(None, self._leadership_changed())
+                return
         append.complete(info)
+
+    def _leadership_changed(self) -> NotLeaderForPartition:
+        return NotLeaderForPartition(
+            f"leadership of {self._partition.topic_partition} changed during the append"
+        )

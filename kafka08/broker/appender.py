@@ -178,8 +178,8 @@ class Appender:
             if error is not None:
                 self._count_refused(topic_partition, error, size)
             result = self._result(info, error)
-            if result.error is None:
-                self._purgatories.wake(topic_partition)
+            # Also after an error: its fsync may have held the HW of the next leadership.
+            self._purgatories.wake(topic_partition)
             note(topic_partition, result)
 
         try:

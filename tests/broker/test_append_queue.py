@@ -5,17 +5,26 @@ from __future__ import annotations
 import errno
 import os
 import random
+import struct
 from pathlib import Path
 
 import pytest
 
-from kafka08.broker.delayed_produce import AppendResults
+from kafka08.broker.delayed_produce import AppendErrors, AppendResults
 from kafka08.broker.inline_appends import NATIVE_MIN_BYTES
-from kafka08.errors import InvalidMessage, NotLeaderForPartition
+from kafka08.errors import InvalidMessage, NotCoordinatorForConsumer, NotLeaderForPartition
 from kafka08.protocol import message_set
-from kafka08.protocol.codec import encode_request
+from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchTopic
+from kafka08.protocol.offset_records import OffsetKey, encode_key, encode_value
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
-from kafka08.structs import TopicPartition
+from kafka08.protocol.types import Buffer
+from kafka08.structs import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
 from tests.broker.fake_runtime import Halted
 from tests.broker.world import Client, World
 
@@ -44,10 +53,21 @@ def start(tmp_path: Path) -> tuple[World, list[AppendResults]]:
     return world, []
 
 
-def append(world: World, data: bytearray, results: list[AppendResults]) -> None:
+def append(world: World, data: bytearray, results: list[AppendResults], acks: int = 1) -> None:
     world.replica_manager.appender.append(
-        {TP: data}, required_acks=1, timeout_ms=1000, done=results.append
+        {TP: data}, required_acks=acks, timeout_ms=1000, done=results.append
     )
+
+
+def copy(world: World, topic: str, data: Buffer, offset: int, high_watermark: int) -> None:
+    """This broker follows broker 2, and copies a message from there, which `topic` has at that
+    offset."""
+    world.lead(topic, leader=2, isr=(1, 2), replicas=(1, 2))
+    partition = world.partition(topic)
+    world.log_manager.truncate_to({partition.topic_partition: offset})
+    copied = bytearray(data)
+    struct.pack_into(">q", copied, 0, offset)
+    partition.append_as_follower(copied, high_watermark)
 
 
 def test_later_appends_wait_behind_a_job_in_order(tmp_path: Path) -> None:
@@ -265,3 +285,117 @@ class TestFlushMessages:
         world.runtime.run_native_jobs()
         assert [0] == self.offsets(results)
         assert 0 == world.partition("t").high_watermark
+
+    @pytest.mark.parametrize("acks", [-1, 1])
+    def test_an_append_does_not_survive_its_leadership(self, world: World, acks: int) -> None:
+        """If another broker led during the fsync, the log may have another message at its offset,
+        so the HW does not acknowledge it. Those behind it may be of clients that went on at that
+        broker: they are not appended. (Both were acknowledged when this broker led again.)"""
+        results: list[AppendResults] = []
+        append(world, small(b"a") * 3, results, acks)
+        append(world, small(b"b"), results, acks)
+        copy(world, "t", small(b"of the other leader"), 0, high_watermark=1)
+        world.lead("t", replicas=(1, 2))
+        world.runtime.run_native_jobs()
+        assert [NotLeaderForPartition] * 2 == [type(result[TP].error) for result in results]
+        partition = world.partition("t")
+        assert (1, 1) == (partition.log.log_end_offset, partition.high_watermark)
+
+    def test_a_confirmed_leadership_keeps_its_appends(self, world: World) -> None:
+        """The next epoch of the same leader, as after another broker has died, fails no append."""
+        results: list[AppendResults] = []
+        append(world, small(b"a") * 3, results, -1)
+        append(world, small(b"b"), results, -1)
+        world.lead("t", replicas=(1, 2))
+        world.runtime.run_native_jobs()
+        assert [0, 3] == self.offsets(results)
+        assert [None] * 2 == [result[TP].error for result in results]
+
+    def test_the_end_of_a_failed_one_completes_those_of_the_next_leadership(
+        self, world: World
+    ) -> None:
+        """The fsync of an append that its leadership has left behind holds the HW of the next
+        leadership. When it ends, an append that waits for the HW is acknowledged."""
+        results: list[AppendResults] = []
+        append(world, small(b"a") * 3, results)
+        copy(world, "t", small(b"of the other leader"), 0, high_watermark=0)
+        world.lead("t", isr=(1, 2), replicas=(1, 2))
+        errors: list[AppendErrors] = []
+        world.replica_manager.appender.await_acks(-1, {TP: 1}, 60_000, errors.append, None)
+        world.replica_manager.record_follower_fetches([world.partition("t")], [1], 2)
+        assert [] == errors
+        world.runtime.run_native_jobs()
+        assert [{}] == errors
+
+
+@pytest.mark.parametrize("level", ["0.8.2", "0.9.0", "0.10.2"])
+class TestRecordsOfGroups:
+    """With flush.messages=1 every record of the offsets topic waits for its fsync, and for those
+    before it."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path, level: str) -> World:
+        world = World(
+            tmp_path,
+            native_inline=False,
+            api_level=level,
+            offsets_topic_num_partitions=1,
+            offsets_retention_check_interval_ms=600_000,
+            log_flush_interval_messages=1,
+        )
+        world.lead("t")
+        world.lead(OFFSETS_TOPIC, replicas=(1, 2))
+        world.runtime.run_native_jobs()
+        return world
+
+    def commit(self, world: World, group: str, offset: int, timestamp_ms: int = -1) -> Client:
+        topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, offset, "", timestamp_ms)])]
+        client = Client(world)
+        client.send(encode_request(OffsetCommitRequest(group, topics, version=1), 1, "test"))
+        return client
+
+    def committed(self, world: World, group: str) -> int:
+        request = OffsetFetchRequest(group, [OffsetFetchTopic("t", [0])], version=1)
+        offset: int = Client(world).call(request).topics[0].partitions[0].offset
+        return offset
+
+    def commit_elsewhere(self, world: World, group: str, offset: int, level: str) -> None:
+        """The group commits at broker 2, which dies, so that this broker leads again."""
+        version = int(level != "0.8.2")
+        now_ms = world.runtime.time_ms()
+        value = encode_value(OffsetAndMetadata(offset, "", now_ms), expire_ms=now_ms + 86_400_000)
+        record = encode_key(OffsetKey(group, "t", 0), version), value
+        magic = int(level == "0.10.2")
+        timestamps = [now_ms] if magic else None
+        data = message_set.encode([record], magic=magic, timestamps=timestamps)
+        end = world.partition(OFFSETS_TOPIC).log.log_end_offset
+        copy(world, OFFSETS_TOPIC, data, end, high_watermark=end + 1)
+        world.lead(OFFSETS_TOPIC, replicas=(1, 2))
+
+    def test_a_commit_does_not_follow_one_at_another_broker(self, world: World, level: str) -> None:
+        """A commit that waits while the group goes on at another broker gets 16, and the group's
+        newer offset stays. (It was appended when this broker led again, and was acknowledged.)"""
+        self.commit(world, "other", 1)
+        commit = self.commit(world, "g", 50)
+        self.commit_elsewhere(world, "g", 100, level)
+        world.runtime.run_native_jobs()
+        (frame,) = commit.frames()
+        response = decode_response(OffsetCommitRequest, frame, 1)[1]
+        assert NotCoordinatorForConsumer.code == response.topics[0].partitions[0].error_code
+        assert 100 == self.committed(world, "g")
+
+    def test_a_tombstone_does_not_follow_a_commit_at_another_broker(
+        self, world: World, level: str
+    ) -> None:
+        """The tombstone of an old offset does not delete a newer one that the group has committed
+        at another broker."""
+        day_ms = 86_400_000
+        self.commit(world, "g", 50, world.runtime.time_ms() - day_ms + 1000)
+        world.runtime.run_native_jobs()
+        assert 50 == self.committed(world, "g")
+        world.runtime.advance(599)
+        self.commit(world, "other", 1)
+        world.runtime.advance(2)
+        self.commit_elsewhere(world, "g", 100, level)
+        world.runtime.run_native_jobs()
+        assert 100 == self.committed(world, "g")
