@@ -25,7 +25,7 @@ from kafka08.broker.delayed_produce import (
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inline_appends import InlineAppends
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
-from kafka08.errors import ApiError, InvalidTopic, StorageError
+from kafka08.errors import ApiError, InvalidTopic, NotLeaderForPartition, StorageError
 from kafka08.kernel.types import Messages
 from kafka08.protocol.message_set import encode
 from kafka08.protocol.types import Buffer
@@ -68,17 +68,19 @@ class Appender:
         the wait for acks is abandoned.
         """
         results: AppendResults = dict(appended or ())
+        led_until = {tp: self._led_until(tp) for tp in results}
 
         def note(topic_partition: TopicPartition, result: AppendResult) -> None:
             results[topic_partition] = result
             if len(results) == len(sets):
                 in_order = {tp: results[tp] for tp in sets}
-                self._appended_all(in_order, required_acks, timeout_ms, done, call)
+                self._appended_all(in_order, led_until, required_acks, timeout_ms, done, call)
 
         if not sets:
             done(results)
         left = [tp for tp in sets if tp not in results]
         for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
+            led_until.update((tp, self._led_until(tp)) for tp in turn)
             inline = InlineAppends()
             now = {
                 tp: result
@@ -221,16 +223,34 @@ class Appender:
             info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
         )
 
+    def _led_until(self, topic_partition: TopicPartition) -> int:
+        """Partition.led_until, which identifies the leadership; -1 without a partition."""
+        partition = self._replica_manager.find(topic_partition)
+        return -1 if partition is None else partition.led_until
+
     def _appended_all(
         self,
         results: AppendResults,
+        led_until: Mapping[TopicPartition, int],
         required_acks: int,
         timeout_ms: float,
         done: Callable[[AppendResults], object],
         call: Call | None,
     ) -> None:
+        """`led_until`: of each partition at its append. The others may have taken so long that the
+        HW is of another leadership, in which it tells nothing about the append."""
+        if required_acks in {0, 1}:
+            done(results)
+            return
+        changed: AppendErrors = {
+            tp: NotLeaderForPartition(f"leadership of {tp} changed after the append")
+            for tp, result in results.items()
+            if result.error is None and self._led_until(tp) != led_until[tp]
+        }
+        if changed:
+            results = with_errors(results, changed)
         pending = {tp: result.next_offset for tp, result in results.items() if result.error is None}
-        if required_acks in {0, 1} or not pending:
+        if not pending:
             done(results)
             return
 

@@ -164,6 +164,22 @@ def test_leadership_lost_during_a_job_appends_nothing(tmp_path: Path) -> None:
     assert 0 == world.partition("t").log.log_end_offset
 
 
+def test_a_leadership_that_ends_during_the_job_of_another_partition(tmp_path: Path) -> None:
+    """A request waits for all its partitions. If another broker led the first one meanwhile, the
+    log may have another message at its offset: the HW does not acknowledge it."""
+    world, results = start(tmp_path)
+    world.lead("large")
+    sets = {TP: small(b"a"), TopicPartition("large", 0): large()}
+    world.replica_manager.appender.append(
+        sets, required_acks=-1, timeout_ms=1000, done=results.append
+    )
+    copy(world, "t", small(b"of the other leader"), 0, high_watermark=1)
+    world.lead("t", replicas=(1, 2))
+    world.runtime.run_native_jobs()
+    errors = {tp.topic: type(result.error) for tp, result in results[0].items()}
+    assert {"t": NotLeaderForPartition, "large": type(None)} == errors
+
+
 def test_a_job_that_comes_back_after_the_end_appends_nothing(tmp_path: Path) -> None:
     """After a shutdown the logs are closed. The job's set gets 6, as after any loss of leadership,
     and the broker does not halt."""
