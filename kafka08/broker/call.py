@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
 from kafka08.broker.halt import halt_on
@@ -115,6 +116,11 @@ class Call:
         correlation_id = self.header.correlation_id
         send(self._link, encode_response, response, correlation_id, self.request.version)
 
+    def respond_from_thread(self, response: Response) -> None:
+        """As `respond`, for a response that takes long to encode: in a native thread. Switches."""
+        encode = partial(self._broker.runtime.run_native, encode_response)
+        send(self._link, encode, response, self.header.correlation_id, self.request.version)
+
     def respond_encoded(self, frame: ResponseFrame) -> None:
         """As `respond`, with an encoded frame (for Fetch, whose sets stay in their files)."""
         self._link.on_close = None
@@ -145,20 +151,28 @@ class Call:
         return self._refuse(self.request, code_of(error))
 
     def run_in_greenlet(
-        self, name: str, run: Callable[[], Response | ResponseFrame | NoResponse]
+        self,
+        name: str,
+        run: Callable[[], Response | ResponseFrame | NoResponse],
+        *,
+        is_large: bool = False,
     ) -> NoResponse:
         """Park the call, and respond with the result of `run`, which runs in a greenlet of that
-        name and may switch; an exception becomes the refusal. For ZooKeeper, changes of the whole
-        broker, fsync, and requests with very many partitions."""
+        name and may switch; an exception becomes the refusal, but ProtocolError closes the
+        connection. For ZooKeeper, changes of the whole broker, fsync, and requests with very many
+        partitions. `is_large`: a thread encodes the response."""
 
         def run_and_respond() -> None:
             try:
                 try:
                     response = run()
+                except ProtocolError as error:
+                    self.close(str(error))
+                    return
                 except Exception as error:  # noqa: BLE001 - becomes the response
                     response = self.refusal(error)
                 if isinstance(response, Response):
-                    self.respond(response)
+                    (self.respond_from_thread if is_large else self.respond)(response)
                 elif not isinstance(response, NoResponse):
                     self.respond_encoded(response)
                 elif response is NoResponse.SILENT:

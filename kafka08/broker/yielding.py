@@ -7,6 +7,7 @@ yielding(items, runtime)           item after item, for work that needs no batch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from kafka08.runtime import BrokerRuntime
@@ -22,14 +23,17 @@ brokers may wait."""
 
 
 def yielding_batches(
-    items: Sequence[T], runtime: BrokerRuntime, size: int = PARTITIONS_PER_BATCH
+    items: Iterable[T], runtime: BrokerRuntime, size: int = PARTITIONS_PER_BATCH
 ) -> Iterator[Sequence[T]]:
     """The items in batches of `size`. Other greenlets run between two batches, so data from before
-    may be out of date. Switches."""
-    for start in range(0, len(items), size):
-        if start:
+    may be out of date; they must not change `items`. Switches."""
+    iterator = iter(items)
+    batch = list(islice(iterator, size))
+    while batch:
+        yield batch
+        batch = list(islice(iterator, size))
+        if batch:
             runtime.sleep(0)
-        yield items[start : start + size]
 
 
 def yielding(items: Iterable[T], runtime: BrokerRuntime) -> Iterator[T]:

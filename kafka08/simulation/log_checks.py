@@ -29,7 +29,7 @@ from kafka08.simulation.cluster import SimBroker
 from kafka08.simulation.process import Process
 from kafka08.simulation.scheduler import Scheduler
 from kafka08.simulation.zookeeper import SimZooKeeper
-from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 
 CHECK_SECONDS: Final = 0.1
 CHECKS_WITH_MESSAGES: Final = 10
@@ -239,9 +239,9 @@ class LogChecks:
         ):
             return
         assert broker.process is not None
-        found = manager.of_group(self._group)
+        found = manager.fetch(self._group, self._group_committed)
         for of, committed in self._group_committed.items():
-            offset = found[of].offset if of in found else NO_OFFSET
+            offset = found[of].offset
             if offset < committed:
                 self._on_violation(
                     f"{broker.process.name}: the group's offset of {of} is {offset}, though "

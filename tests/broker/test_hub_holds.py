@@ -25,6 +25,7 @@ from kafka08.log.names import parse_partition_directory
 from kafka08.network import server_connection
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.describe_groups import DescribeGroupsRequest
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint, MetadataRequest
@@ -349,6 +350,58 @@ def test_commits_and_fetches_of_offsets(
     fetched = leading.best_response(fetch)
     assert {0: PARTITIONS} == codes(fetched)
     assert {7} == {p.offset for topic in fetched.topics for p in topic.partitions}
+
+
+VERY_MANY = 100_000
+"""A third of what a request can have."""
+
+
+@pytest.mark.parametrize("level", ["0.8.2", "0.10.2"])
+def test_very_many_offsets(tmp_path: Path, level: str) -> None:
+    """A commit of VERY_MANY offsets, and a fetch of them. 0.8.2 commits for any partition, and
+    fetches for known ones alone."""
+    hub = hub_that_leads(tmp_path, 1, api_level=level)
+    partitions = [OffsetCommitPartition(number, 7, "") for number in range(VERY_MANY)]
+    commit = OffsetCommitRequest("g", [OffsetCommitTopic("topic-0", partitions)], version=1)
+    assert {0: VERY_MANY} == codes(hub.best_response(commit))
+    known = EACH if level == "0.8.2" else VERY_MANY
+    topics = [OffsetFetchTopic("topic-0", list(range(VERY_MANY)))]
+    fetched = hub.best_response(OffsetFetchRequest("g", topics, version=1))
+    assert Counter({0: known, 3: VERY_MANY - known}) == codes(fetched)
+    assert known == sum(partition.offset == 7 for partition in fetched.topics[0].partitions)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_very_many_offsets_of_an_unknown_topic(tmp_path: Path, version: int) -> None:
+    """In ZooKeeper and in the offsets topic: each partition of a commit gets 3."""
+    hub = hub_that_leads(tmp_path, 1, api_level="0.10.2")
+    numbers = range(VERY_MANY)
+    committed = [OffsetCommitPartition(number, 7, "") for number in numbers]
+    commit = OffsetCommitRequest("g", [OffsetCommitTopic("unknown", committed)], version=version)
+    assert {3: VERY_MANY} == codes(hub.best_response(commit))
+    topics = [OffsetFetchTopic("unknown", list(numbers))]
+    fetched = hub.best_response(OffsetFetchRequest("g", topics, version=version))
+    assert {0 if version else 3: VERY_MANY} == codes(fetched)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_very_many_offsets_of_groups_elsewhere(tmp_path: Path, version: int) -> None:
+    """The group has another coordinator: one error, for all partitions or in version 2 without
+    them."""
+    hub = hub_that_leads(tmp_path, 1, api_level="0.10.2")
+    hub.world.lead(OFFSETS_TOPIC, leader=2, isr=(2,), replicas=(1, 2))
+    topics = [OffsetFetchTopic("topic-0", list(range(VERY_MANY)))]
+    fetched = hub.best_response(OffsetFetchRequest("g", topics, version=version))
+    refused = (16, {}) if version == 2 else (0, {16: VERY_MANY})
+    assert refused == (fetched.error_code, codes(fetched))
+
+
+def test_very_many_groups(converting: Hub) -> None:
+    """DescribeGroups of VERY_MANY unknown groups."""
+    names = [f"{number:x}" for number in range(VERY_MANY)]
+    response = converting.best_response(DescribeGroupsRequest(names))
+    assert names == [group.group for group in response.groups]
+    assert {"Dead"} == {group.state for group in response.groups}
 
 
 PLAIN = message_set.encode([(None, bytes(20))])

@@ -199,15 +199,13 @@ class GroupCoordinator:
         return NO_ERROR
 
     def fetch(
-        self, name: str, partitions: Iterable[TopicPartition] | None
+        self, name: str, partitions: Iterable[TopicPartition]
     ) -> tuple[int, dict[TopicPartition, FetchedOffset]]:
         """OffsetFetch from version 1 on: the error code of the group and, without one, the offsets
-        of `partitions` or, for None, of all. Does not check members."""
+        of `partitions`. Does not check members."""
         error_code = self._refuse(name)
         if error_code:
             return error_code, {}
-        if partitions is None:
-            return NO_ERROR, self._offsets.of_group(name)
         return NO_ERROR, self._offsets.fetch(name, partitions)
 
     def find(self, name: str) -> tuple[int, Group | None]:

@@ -198,6 +198,12 @@ class OffsetCache:
             return {}
         return {key: e.value for key, e in group.entries.items() if e.value is not None}
 
+    def count_of_group(self, partition: int, name: str) -> int:
+        """The number of offsets of a group, with deleted ones that are kept yet."""
+        found = self._partitions.get(partition)
+        group = None if found is None else found.groups.get(name)
+        return 0 if group is None else len(group.entries)
+
     def has_group(self, partition: int, name: str) -> bool:
         """Whether the group has offsets, or a commit in progress."""
         found = self._partitions.get(partition)

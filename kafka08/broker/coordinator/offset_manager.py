@@ -307,13 +307,14 @@ class OffsetManager:
 
     # Fetches
 
-    def of_group(self, name: str) -> dict[TopicPartition, FetchedOffset]:
-        """All offsets of a group."""
+    def partitions_of_group(self, name: str) -> list[TopicPartition]:
+        """The partitions for which a group has an offset."""
         found = self._cache.of_group(self.partition_for(name), name)
-        return {
-            key.topic_partition: FetchedOffset(value.committed.offset, value.committed.metadata)
-            for key, value in found.items()
-        }
+        return [key.topic_partition for key in found]
+
+    def count_of_group(self, name: str) -> int:
+        """How many offsets a group has, at most."""
+        return self._cache.count_of_group(self.partition_for(name), name)
 
     def fetch(
         self, group: str, partitions: Iterable[TopicPartition]

@@ -13,9 +13,10 @@ returns the response (a Response, or a frame in pieces, as Fetch does), or
                     (`call.when_closed(abandon)` is called if the client goes away)
     NoResponse.SILENT    there is no response
 
-A handler that waits for ZooKeeper, other brokers or many files does so in a greenlet:
+A handler that waits for ZooKeeper, other brokers or many files does so in a greenlet, and so does
+one that has more than PARTITIONS_AT_ONCE partitions or groups to handle:
 
-    return call.run_in_greenlet("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
+    return call.run_in_greenlet("Metadata", create)
 
 Expected errors of one partition become its code in the response. An exception from `handle` (or
 from the function given to run_in_greenlet) becomes `refuse(request, code)`, with -1 for every

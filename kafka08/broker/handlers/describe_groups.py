@@ -7,10 +7,11 @@ kafka.coordinator.GroupMetadata.summary 0.9.0.1 and 0.10.2.2.
 
 from __future__ import annotations
 
-from kafka08.broker.call import Call
+from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.group import Group
 from kafka08.broker.coordinator.group_state import GroupState
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import NO_ERROR
 from kafka08.protocol.describe_groups import (
     DescribedGroup,
@@ -21,13 +22,21 @@ from kafka08.protocol.describe_groups import (
 from kafka08.protocol.types import Response
 
 
-def handle(broker: BrokerContext, request: DescribeGroupsRequest, call: Call) -> Response:
-    return DescribeGroupsResponse(
-        [
-            describe(name, *broker.group_coordinator.find(name))
-            for name in dict.fromkeys(request.groups)
-        ]
-    )
+def handle(
+    broker: BrokerContext, request: DescribeGroupsRequest, call: Call
+) -> Response | NoResponse:
+    if len(request.groups) <= PARTITIONS_AT_ONCE:
+        return respond(broker, request)
+    return call.run_in_greenlet("DescribeGroups", lambda: respond(broker, request), is_large=True)
+
+
+def respond(broker: BrokerContext, request: DescribeGroupsRequest) -> Response:
+    """Switches if there are more than PARTITIONS_AT_ONCE groups."""
+    names = dict.fromkeys(request.groups)
+    groups: list[DescribedGroup] = []
+    for turn in yielding_batches(names, broker.runtime, PARTITIONS_AT_ONCE):
+        groups += [describe(name, *broker.group_coordinator.find(name)) for name in turn]
+    return DescribeGroupsResponse(groups)
 
 
 def refuse(request: DescribeGroupsRequest, code: int) -> Response:

@@ -11,13 +11,15 @@ see Group.check_commit. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and 0.10
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.append_codes import CODES_OF_GROUPS
 from kafka08.broker.coordinator.offset_manager import java_length
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import (
     NO_ERROR,
     OffsetMetadataTooLarge,
@@ -26,7 +28,7 @@ from kafka08.errors import (
 )
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
-from kafka08.protocol.grouping import by_partition, by_topic
+from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
@@ -46,27 +48,69 @@ ZOOKEEPER_VERSION: Final = 0
 def handle(
     broker: BrokerContext, request: OffsetCommitRequest, call: Call
 ) -> Response | NoResponse:
-    if request.version == ZOOKEEPER_VERSION:
-        return call.run_in_greenlet("OffsetCommit v0", lambda: commit_to_zookeeper(broker, request))
-    responses: list[Response] = []
+    is_large = sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE
+    if is_large or request.version == ZOOKEEPER_VERSION:
+        name = f"OffsetCommit v{request.version}"
+        return call.run_in_greenlet(
+            name, lambda: commit(broker, request, call, is_large=is_large), is_large=is_large
+        )
+    return commit(broker, request, call, is_large=False)
+
+
+def commit(
+    broker: BrokerContext, request: OffsetCommitRequest, call: Call, *, is_large: bool
+) -> Response | NoResponse:
+    """Switches if the request is large, or if the offsets go to ZooKeeper. Each turn commits as a
+    request of its own would: its member is checked when it appends."""
+    if request.version != ZOOKEEPER_VERSION and has_null_name(request):
+        raise UnknownError("a group or a topic whose name is null")
+    offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+    for turn in yielding_batches(offsets_of(request), broker.runtime, PARTITIONS_AT_ONCE):
+        offsets.update(turn)
+    codes: dict[TopicPartition, int] = {}
     parked = False
 
-    def done(codes: Mapping[TopicPartition, int]) -> None:
-        response = respond(request, codes.__getitem__)
-        if parked:
-            call.respond(response)
-        else:
-            responses.append(response)
+    def response() -> Response:
+        turns = yielding_batches(offsets, broker.runtime, PARTITIONS_AT_ONCE)
+        return respond(turns, codes.__getitem__)
 
-    offsets = offsets_of(request)
-    if request.group is NULL_NAME or any(tp.topic is NULL_NAME for tp in offsets):
-        raise UnknownError("a group or a topic whose name is null")
-    if broker.config.level >= Level.V0_9_0:
+    def done(some: Mapping[TopicPartition, int]) -> None:
+        codes.update(some)
+        if not parked or len(codes) < len(offsets):
+            return
+        if is_large:
+            call.run_in_greenlet("OffsetCommit", response, is_large=True)
+        else:
+            call.respond(response())
+
+    for part in yielding_batches(offsets.items(), broker.runtime, PARTITIONS_AT_ONCE):
+        commit_part(broker, request, dict(part), done)
+    if len(codes) == len(offsets):
+        return response()
+    parked = True
+    return NoResponse.PARKED
+
+
+def has_null_name(request: OffsetCommitRequest) -> bool:
+    """Whether the group, or a topic with partitions, has a null name."""
+    return request.group is NULL_NAME or any(
+        topic.topic is NULL_NAME and topic.partitions for topic in request.topics
+    )
+
+
+def commit_part(
+    broker: BrokerContext,
+    request: OffsetCommitRequest,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    done: Callable[[Mapping[TopicPartition, int]], object],
+) -> None:
+    """Calls `done` with a code per partition, maybe before this returns."""
+    if request.version == ZOOKEEPER_VERSION:
+        done(commit_to_zookeeper(broker, request.group, offsets))
+    elif broker.config.level >= Level.V0_9_0:
         commit_to_coordinator(broker, request, offsets, done)
     else:
         broker.offset_manager.commit(request.group, offsets, done)
-    parked = True
-    return responses[0] if responses else NoResponse.PARKED
 
 
 def commit_to_coordinator(
@@ -84,54 +128,54 @@ def commit_to_coordinator(
         done(unknown)
 
 
-def refuse(request: OffsetCommitRequest, code: int) -> Response:
-    code = CODES_OF_GROUPS.get(code, code)
-    return respond(request, lambda _: code)
-
-
-def commit_to_zookeeper(broker: BrokerContext, request: OffsetCommitRequest) -> Response:
-    """Write all offsets in one burst. A group without a name has error -1. Switches."""
-    codes: dict[TopicPartition, int] = {}
+def commit_to_zookeeper(
+    broker: BrokerContext, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> dict[TopicPartition, int]:
+    """Write all offsets in one burst; returns the codes. A group without a name has error -1.
+    Switches."""
+    codes = dict.fromkeys(offsets, NO_ERROR)
     accepted: dict[TopicPartition, int] = {}
-    for tp, item in by_partition(request.topics).items():
+    for tp, item in offsets.items():
         if tp.topic not in broker.metadata_cache:
             codes[tp] = UnknownTopicOrPartition.code
         elif java_length(item.metadata) > broker.config.offset_metadata_max_bytes:
             codes[tp] = OffsetMetadataTooLarge.code
-        elif request.group:
+        elif group:
             accepted[tp] = item.offset
         else:
             codes[tp] = UnknownError.code
-    failed = GroupStore(broker.store.zk).commit_offsets(request.group, accepted)
+    failed = GroupStore(broker.store.zk).commit_offsets(group, accepted)
     for tp, error in failed.items():
         logger.error(
             "cannot commit offset %d of %s: %s", accepted[tp], tp, error, extra=caused_by("")
         )
         codes[tp] = UnknownError.code
-    return respond(request, lambda tp: codes.get(tp, NO_ERROR))
+    return codes
 
 
-def offsets_of(request: OffsetCommitRequest) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The offsets by partition; of a duplicate partition the last one."""
-    return {
-        TopicPartition(topic.topic, item.partition): OffsetAndMetadata(
-            item.offset, item.metadata, item.timestamp_ms
-        )
-        for topic in request.topics
-        for item in topic.partitions
-    }
+def offsets_of(
+    request: OffsetCommitRequest,
+) -> Iterator[tuple[TopicPartition, OffsetAndMetadata]]:
+    """The offsets with their partitions; of a duplicate partition the last one counts."""
+    for topic in request.topics:
+        for item in topic.partitions:
+            yield (
+                TopicPartition(topic.topic, item.partition),
+                OffsetAndMetadata(item.offset, item.metadata, item.timestamp_ms),
+            )
 
 
 def respond(
-    request: OffsetCommitRequest, code_of: Callable[[TopicPartition], int]
+    turns: Iterable[Iterable[TopicPartition]], code_of: Callable[[TopicPartition], int]
 ) -> OffsetCommitResponse:
-    """One code per partition, without duplicates; a topic without partitions is left out."""
-    codes = {tp: code_of(tp) for tp in by_partition(request.topics)}
-    return OffsetCommitResponse(
-        [
-            OffsetCommitTopicResponse(
-                topic, [OffsetCommitPartitionResponse(number, code) for number, code in items]
-            )
-            for topic, items in by_topic(codes).items()
-        ]
-    )
+    """One code per partition; a topic without partitions is left out. Switches if `turns` does."""
+    topics: dict[str, list[OffsetCommitPartitionResponse]] = {}
+    for tp in chain.from_iterable(turns):
+        response = OffsetCommitPartitionResponse(tp.partition, code_of(tp))
+        topics.setdefault(tp.topic, []).append(response)
+    return OffsetCommitResponse([OffsetCommitTopicResponse(*item) for item in topics.items()])
+
+
+def refuse(request: OffsetCommitRequest, code: int) -> Response:
+    code = CODES_OF_GROUPS.get(code, code)
+    return respond([by_partition(request.topics)], lambda _: code)

@@ -18,13 +18,15 @@ it. 0.8.2.2 tells it all the same.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.offset_manager import FetchedOffset
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import (
+    NO_ERROR,
     NotCoordinatorForConsumer,
     UnknownError,
     UnknownTopicOrPartition,
@@ -53,52 +55,93 @@ UNKNOWN_PARTITION = FetchedOffset(error_code=UnknownTopicOrPartition.code)
 
 
 def handle(broker: BrokerContext, request: OffsetFetchRequest, call: Call) -> Response | NoResponse:
+    count = sum(len(topic.partitions) for topic in request.topics or ())
+    if wants_all(broker, request):
+        count = broker.offset_manager.count_of_group(request.group)
+    is_large = count > PARTITIONS_AT_ONCE
+    if is_large or request.version == ZOOKEEPER_VERSION:
+        name = f"OffsetFetch v{request.version}"
+        return call.run_in_greenlet(name, lambda: fetch(broker, request), is_large=is_large)
+    return fetch(broker, request)
+
+
+def wants_all(broker: BrokerContext, request: OffsetFetchRequest) -> bool:
+    """Whether the request is for all offsets of the group."""
+    if request.topics is None:
+        return True
+    is_empty = not any(topic.partitions for topic in request.topics)
+    of_0_9 = broker.config.level is Level.V0_9_0 and request.version != ZOOKEEPER_VERSION
+    return is_empty and of_0_9
+
+
+def fetch(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
+    """Switches if there are more than PARTITIONS_AT_ONCE offsets, or if ZooKeeper has them. The
+    group is checked again after that."""
+    topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
+    wanted = partitions_of(broker, request)
+    turns = yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE) if wanted else [()]
+    for turn in turns:
+        error_code, offsets = find(broker, request, turn)
+        if error_code and request.version >= VERSION_WITH_ERROR_CODE:
+            return OffsetFetchResponse([], error_code)
+        for tp in turn:
+            found = FetchedOffset(error_code=error_code) if error_code else offsets[tp]
+            topics.setdefault(tp.topic, []).append(response_of(tp.partition, found))
+    return OffsetFetchResponse([OffsetFetchTopicResponse(*item) for item in topics.items()])
+
+
+def partitions_of(broker: BrokerContext, request: OffsetFetchRequest) -> Collection[TopicPartition]:
+    """The partitions of the response, without duplicates. Switches if there are more than
+    PARTITIONS_AT_ONCE."""
+    if wants_all(broker, request):
+        return broker.offset_manager.partitions_of_group(request.group)
+    partitions: dict[TopicPartition, None] = {}
+    for turn in yielding_batches(named_by(request), broker.runtime, PARTITIONS_AT_ONCE):
+        partitions.update(dict.fromkeys(turn))
+    return partitions
+
+
+def named_by(request: OffsetFetchRequest) -> Iterator[TopicPartition]:
+    for topic in request.topics or ():
+        for number in topic.partitions:
+            yield TopicPartition(topic.topic, number)
+
+
+def find(
+    broker: BrokerContext, request: OffsetFetchRequest, partitions: Sequence[TopicPartition]
+) -> tuple[int, Mapping[TopicPartition, FetchedOffset]]:
+    """The error code of the group and, without one, the offset of each partition. Switches if
+    ZooKeeper has them."""
+    cache = broker.metadata_cache
     if request.version == ZOOKEEPER_VERSION:
-        return call.run_in_greenlet("OffsetFetch v0", lambda: fetch_from_zookeeper(broker, request))
-    if request.group is NULL_NAME:
-        raise UnknownError("a group whose name is null")
-    if broker.config.is_safe and broker.unheard_successors.may_exist(
+        known = [tp for tp in partitions if tp.topic in cache]
+        fetched = find_in_zookeeper(broker, request.group, known)
+    elif request.group is NULL_NAME:
+        return UnknownError.code, {}
+    elif broker.config.is_safe and broker.unheard_successors.may_exist(
         TopicPartition(OFFSETS_TOPIC, broker.offset_manager.partition_for(request.group))
     ):
-        return refuse(request, NotCoordinatorForConsumer.code)
-    if broker.config.level >= Level.V0_9_0:
-        return fetch_from_coordinator(broker, request)
-    known = [
-        tp for tp in partitions_of(request) if broker.metadata_cache.partition_state(tp) is not None
-    ]
-    fetched = broker.offset_manager.fetch(request.group, known)
-    return respond(request, lambda tp: fetched.get(tp, UNKNOWN_PARTITION))
+        return NotCoordinatorForConsumer.code, {}
+    elif broker.config.level >= Level.V0_9_0:
+        return broker.group_coordinator.fetch(request.group, partitions)
+    else:
+        known = [tp for tp in partitions if cache.partition_state(tp) is not None]
+        fetched = broker.offset_manager.fetch(request.group, known)
+    return NO_ERROR, {tp: fetched.get(tp, UNKNOWN_PARTITION) for tp in partitions}
 
 
-def refuse(request: OffsetFetchRequest, code: int) -> Response:
-    if request.version >= VERSION_WITH_ERROR_CODE:
-        return OffsetFetchResponse([], code)
-    return respond(request, lambda _: FetchedOffset(error_code=code))
-
-
-def fetch_from_coordinator(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
-    partitions = None if request.topics is None else partitions_of(request)
-    if not partitions and broker.config.level is Level.V0_9_0:
-        partitions = None
-    error_code, fetched = broker.group_coordinator.fetch(request.group, partitions)
-    return refuse(request, error_code) if error_code else response_of(fetched)
-
-
-def fetch_from_zookeeper(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
+def find_in_zookeeper(
+    broker: BrokerContext, group: str, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, FetchedOffset]:
     """Read all offsets in one burst; one by one if some znode has no number. A group without a name
     has error -1. Switches."""
-    known = [tp for tp in partitions_of(request) if tp.topic in broker.metadata_cache]
-    if not request.group:
-        nameless = dict.fromkeys(known, FetchedOffset(error_code=UnknownError.code))
-        return respond(request, lambda tp: nameless.get(tp, UNKNOWN_PARTITION))
-    fetched: dict[TopicPartition, FetchedOffset] = {}
+    if not group:
+        return dict.fromkeys(partitions, FetchedOffset(error_code=UnknownError.code))
     try:
-        offsets = GroupStore(broker.store.zk).offsets(request.group, known)
+        offsets = GroupStore(broker.store.zk).offsets(group, partitions)
     except ZooKeeperError:
-        fetched = {tp: fetch_one(broker, request.group, tp) for tp in known}
-    else:
-        fetched = {tp: FetchedOffset(offset) for tp, offset in offsets.items()}
-    return respond(request, lambda tp: fetched.get(tp, UNKNOWN_PARTITION))
+        return {tp: fetch_one(broker, group, tp) for tp in partitions}
+    return {tp: FetchedOffset(offset) for tp, offset in offsets.items()}
 
 
 def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedOffset:
@@ -112,30 +155,17 @@ def fetch_one(broker: BrokerContext, group: str, tp: TopicPartition) -> FetchedO
     return UNKNOWN_PARTITION if offset is None else FetchedOffset(offset)
 
 
-def partitions_of(request: OffsetFetchRequest) -> list[TopicPartition]:
-    """The partitions of the request, without duplicates."""
-    topics = request.topics or ()
-    names = (TopicPartition(t.topic, number) for t in topics for number in t.partitions)
-    return list(dict.fromkeys(names))
+def response_of(partition: int, found: FetchedOffset) -> OffsetFetchPartitionResponse:
+    return OffsetFetchPartitionResponse(partition, found.offset, found.metadata, found.error_code)
 
 
-def respond(
-    request: OffsetFetchRequest, offset_of: Callable[[TopicPartition], FetchedOffset]
-) -> OffsetFetchResponse:
-    """One offset per partition, without duplicates; a topic without partitions is left out."""
-    return response_of({tp: offset_of(tp) for tp in partitions_of(request)})
-
-
-def response_of(offsets: Mapping[TopicPartition, FetchedOffset]) -> OffsetFetchResponse:
+def refuse(request: OffsetFetchRequest, code: int) -> Response:
+    if request.version >= VERSION_WITH_ERROR_CODE:
+        return OffsetFetchResponse([], code)
+    refused = dict.fromkeys(named_by(request), FetchedOffset(error_code=code))
     return OffsetFetchResponse(
         [
-            OffsetFetchTopicResponse(
-                topic,
-                [
-                    OffsetFetchPartitionResponse(number, o.offset, o.metadata, o.error_code)
-                    for number, o in items
-                ],
-            )
-            for topic, items in by_topic(offsets).items()
+            OffsetFetchTopicResponse(topic, [response_of(*item) for item in items])
+            for topic, items in by_topic(refused).items()
         ]
     )

@@ -1,0 +1,85 @@
+"""Commits of very many partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kafka08.broker.yielding import PARTITIONS_AT_ONCE
+from kafka08.errors import NO_ERROR, RebalanceInProgress, UnknownTopicOrPartition
+from kafka08.protocol.codec import decode_response, encode_request
+from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest
+from kafka08.protocol.offset_commit import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+)
+from kafka08.protocol.sync_group import SyncGroupAssignment, SyncGroupRequest
+from kafka08.structs import OFFSETS_TOPIC
+from tests.broker.world import Client, World
+
+COUNT = 3 * PARTITIONS_AT_ONCE
+
+
+def coordinator(directory: Path, level: str) -> World:
+    world = World(directory, api_level=level, offsets_topic_num_partitions=1)
+    world.lead("t")
+    world.lead(OFFSETS_TOPIC, replicas=(1, 2))
+    return world
+
+
+def commit_of(*topics: str, group: str = "g", **fields: Any) -> OffsetCommitRequest:
+    partitions = [OffsetCommitPartition(number, 7, "") for number in range(COUNT // len(topics))]
+    named = [OffsetCommitTopic(topic, partitions) for topic in topics]
+    return OffsetCommitRequest(group, named, version=2, **fields)
+
+
+def codes(response: Any) -> dict[str, list[int]]:
+    return {topic.topic: [p.error_code for p in topic.partitions] for topic in response.topics}
+
+
+def test_very_many_offsets_wait_for_the_isr(tmp_path: Path) -> None:
+    """The response has each partition once, in the order of the request, when the replicas have
+    all."""
+    world = coordinator(tmp_path, "0.10.2")
+    world.lead(OFFSETS_TOPIC, isr=(1, 2), replicas=(1, 2))
+    request = commit_of("t", "unknown")
+    request.topics.append(request.topics[0])
+    world.client.send(encode_request(request, 1, "test"))
+    assert [] == world.client.frames()
+    log_end = world.partition(OFFSETS_TOPIC).log.log_end_offset
+    assert COUNT // 2 == log_end
+    world.replica_manager.record_follower_fetches([world.partition(OFFSETS_TOPIC)], [log_end], 2)
+    (frame,) = world.client.frames()
+    response = decode_response(OffsetCommitRequest, frame, 2)[1]
+    assert {"t": [NO_ERROR], "unknown": [UnknownTopicOrPartition.code]} == {
+        topic: sorted(set(found)) for topic, found in codes(response).items()
+    }
+    numbers = [[p.partition for p in topic.partitions] for topic in response.topics]
+    assert [list(range(COUNT // 2))] * 2 == numbers
+
+
+def test_each_turn_checks_the_member(tmp_path: Path) -> None:
+    """If the group rebalances between two turns of a commit, the rest is refused and not stored."""
+    world = coordinator(tmp_path, "0.10.2")
+    protocols = [JoinGroupProtocol("range", b"")]
+    join = JoinGroupRequest("g", 10_000, 10_000, "", "consumer", protocols, version=1)
+    joined = world.client.call(join)
+    plan = [SyncGroupAssignment(joined.member_id, b"")]
+    world.client.call(SyncGroupRequest("g", joined.generation, joined.member_id, plan))
+    join.member_id = joined.member_id
+    log = world.partition(OFFSETS_TOPIC).log
+    before = log.log_end_offset
+
+    def sleep(_seconds: float) -> None:
+        if log.log_end_offset > before:
+            Client(world).call(join)
+            world.runtime.sleep = lambda _: None  # type: ignore[method-assign]
+
+    world.runtime.sleep = sleep  # type: ignore[method-assign]
+    request = commit_of("t", generation=joined.generation, member=joined.member_id)
+    found = codes(world.client.call(request))["t"]
+    stored = found.count(NO_ERROR)
+    assert 0 < stored < COUNT
+    assert {RebalanceInProgress.code} == set(found[stored:])
+    assert stored == log.log_end_offset - before
