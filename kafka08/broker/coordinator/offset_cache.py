@@ -14,12 +14,13 @@ longer here are ignored. Source: kafka.server.OffsetManager 0.8.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
 from kafka08.protocol.offset_records import NO_EXPIRY, OffsetKey, OffsetValue
+from kafka08.structs import TopicPartition
 
 
 class LoadState(Enum):
@@ -221,9 +222,14 @@ class OffsetCache:
         ]
 
     @property
+    def loading(self) -> list[int]:
+        """The partitions that are being loaded."""
+        return [number for number, found in self._partitions.items() if found.loading]
+
+    @property
     def is_loading(self) -> bool:
         """Whether any partition is being loaded."""
-        return any(found.loading for found in self._partitions.values())
+        return bool(self.loading)
 
     def keys(self, partition: int) -> list[OffsetKey]:
         """The keys with an offset in a partition."""
@@ -238,6 +244,23 @@ class OffsetCache:
         if found is None:
             return []
         return [key for group in found.groups.values() for key in group.pending]
+
+    def older(
+        self, partition: int, keys: Iterable[OffsetKey], ends: Mapping[TopicPartition, int]
+    ) -> list[OffsetKey]:
+        """Those among `keys` whose record is before the log offset that `ends` has for their topic
+        and partition; not while a commit of the same key is in progress."""
+        found = self._partitions.get(partition)
+        if found is None:
+            return []
+        return [
+            key
+            for key in keys
+            if (end := ends.get(key.topic_partition)) is not None
+            and (entry := found.entry(key)) is not None
+            and entry.log_offset < end
+            and not found.is_pending(key)
+        ]
 
     def expired(
         self, partition: int, keys: Iterable[OffsetKey], now_ms: int, retention_ms: int

@@ -10,7 +10,7 @@ Source: kafka.server.OffsetManager 0.8.2.2, kafka.coordinator.GroupMetadataManag
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from kafka08.broker.coordinator.offset_cache import OffsetCache
@@ -55,6 +55,7 @@ class OffsetLoader:
     """The loads of one broker.
 
     buffer_bytes   read from a log at a time (offsets.load.buffer.size)
+    finished       called in the greenlet of a load with the partition that has been loaded
     groups         receives group records; None below level 0.9.0
     """
 
@@ -64,12 +65,14 @@ class OffsetLoader:
         replica_manager: ReplicaManager,
         cache: OffsetCache,
         buffer_bytes: int,
+        finished: Callable[[int], object],
     ) -> None:
         self.groups: GroupListener | None = None
         self._runtime = runtime
         self._replica_manager = replica_manager
         self._cache = cache
         self._buffer_bytes = buffer_bytes
+        self._finished = finished
         self._loads: dict[int, Greenlet] = {}
         self._closed = False
 
@@ -136,6 +139,7 @@ class OffsetLoader:
                 target,
                 (self._runtime.monotonic() - started) * 1000,
             )
+            self._finished(number)
 
     def _load_log(
         self,

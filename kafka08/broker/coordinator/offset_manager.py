@@ -104,8 +104,15 @@ class OffsetManager:
         self._retention_ms = config.offsets_retention_minutes * 60_000
         self._expiry: Greenlet | None = None
         self._loader = OffsetLoader(
-            runtime, replica_manager, self._cache, config.offsets_load_buffer_size
+            runtime,
+            replica_manager,
+            self._cache,
+            config.offsets_load_buffer_size,
+            self._forget_deleted,
         )
+        self._deleted: dict[int, dict[TopicPartition, int]] = {}
+        """Of partitions that could not be changed: partitions deleted meanwhile → the log's end
+        then."""
         self._partition_count = partition_count or config.offsets_topic_num_partitions
         self._codec = config.offsets_codec
 
@@ -345,6 +352,7 @@ class OffsetManager:
     def on_follower(self, partition: int) -> None:
         """Another broker coordinates these groups now: drop them."""
         dropped = self._cache.drop(partition)
+        self._deleted.pop(partition, None)
         logger.info("Dropped %d offsets of [%s,%d]", dropped, OFFSETS_TOPIC, partition)
         if self.groups is not None:
             self.groups.unload_groups(partition)
@@ -356,6 +364,7 @@ class OffsetManager:
         After a failed append they stay until the next run. Switches between turns."""
         now_ms = self._runtime.time_ms()
         for number in sorted(self._cache.loaded):
+            self._forget_deleted(number)
             for keys in yielding_batches(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
                 expired = self._cache.expired(number, keys, now_ms, self._retention_ms)
                 if expired:
@@ -365,16 +374,42 @@ class OffsetManager:
 
     def forget_partitions(self, deleted: Collection[TopicPartition]) -> None:
         """Delete every group's offsets of deleted partitions, also those whose commit waits for the
-        ISR: another topic of the name would begin at them. Switches between turns."""
+        ISR: another topic of the name would begin at them. Those of a partition that is being
+        loaded, or that may have another leader, are deleted later. Switches between turns."""
         gone = frozenset(deleted)
+        for number in self._cache.loading:
+            self._forget_later(number, gone)
         for number in sorted(self._cache.loaded):
             known = dict.fromkeys(self._cache.keys(number) + self._cache.pending(number))
             for keys in yielding_batches(list(known), self._runtime, KEYS_PER_TURN):
                 found = [key for key in keys if key.topic_partition in gone]
                 if found and self.state(number) is LoadState.LOADED:
                     self._append_tombstones(number, found)
+                elif found:
+                    self._forget_later(number, gone)
             if self.groups is not None:
                 self.groups.expire_groups(number)
+
+    def _forget_later(self, number: int, deleted: Iterable[TopicPartition]) -> None:
+        """Delete the offsets of deleted partitions that the log of this one has now. Does nothing
+        if another broker leads it."""
+        found = self._replica_manager.find(_target(number))
+        if found is not None and found.is_leader and found.log is not None:
+            ends = dict.fromkeys(deleted, found.log.log_end_offset)
+            self._deleted.setdefault(number, {}).update(ends)
+
+    def _forget_deleted(self, number: int) -> None:
+        """Do what `_forget_later` has left. Offsets that were committed since then are of another
+        topic of the name. Switches between turns."""
+        if number not in self._deleted or self.state(number) is not LoadState.LOADED:
+            return
+        ends = self._deleted.pop(number)
+        for keys in yielding_batches(self._cache.keys(number), self._runtime, KEYS_PER_TURN):
+            found = self._cache.older(number, keys, ends)
+            if found:
+                self._append_tombstones(number, found)
+        if self.groups is not None:
+            self.groups.expire_groups(number)
 
     def _append_tombstones(self, number: int, keys: list[OffsetKey]) -> None:
         target = _target(number)

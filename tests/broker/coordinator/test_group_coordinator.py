@@ -17,6 +17,7 @@ from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_grou
 from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.log_limit import CHARACTERS_MAX, KEYS_MAX, LINES_MAX, LineLimit
+from kafka08.profile import SAFE
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.describe_groups import DescribeGroupsRequest
@@ -300,6 +301,51 @@ def test_offsets_of_a_deleted_topic(tmp_path: Path, level: Level, left: list[int
     assert left == broker.offsets("g")
     if not left:
         assert "Dead" == broker.state()
+
+
+def test_a_topic_that_is_deleted_during_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its offsets are deleted after the load, also for the next leader. (They stayed, and a topic
+    of the same name began at them.)"""
+    broker = Broker(tmp_path)
+    broker.commit("g")
+    broker.follow()
+    load = offset_loader.OffsetLoader._load_log
+
+    def delete(self: Any, *args: Any) -> int:
+        gone = [TopicPartition("t", 0), TopicPartition("t", 1)]
+        broker.world.context.group_coordinator.forget_partitions(gone)
+        return load(self, *args)
+
+    with monkeypatch.context() as during:
+        during.setattr(offset_loader.OffsetLoader, "_load_log", delete)
+        broker.lead()
+    for _ in range(2):
+        assert ([], "Dead") == (broker.offsets("g"), broker.state())
+        broker.follow()
+        broker.lead()
+
+
+def test_a_topic_that_is_deleted_while_another_broker_may_lead(tmp_path: Path) -> None:
+    """In the safe profile a coordinator that is cut off appends nothing. If it still leads
+    afterwards, the next expiry deletes the offsets, except those committed since then, of another
+    topic of the name."""
+    broker = Broker(tmp_path, kafka08_profile=SAFE)
+    broker.world.lead(OFFSETS_TOPIC, replicas=(1,))
+    for name in ("g", "goes on"):
+        assert 0 == broker.commit(name)
+    broker.lead(isr=(1, 2))
+    broker.world.store.may_have_session = False
+    broker.world.partition(OFFSETS_TOPIC).begin_isr_change((1,))
+    broker.world.context.group_coordinator.forget_partitions([TopicPartition("t", 0)])
+    broker.world.store.may_have_session = True
+    broker.world.lead(OFFSETS_TOPIC, replicas=(1,))
+    assert 0 == broker.commit("goes on")
+    assert [7] == broker.offsets("g")
+    broker.advance(CHECK_MS + 10)
+    assert [] == broker.offsets("g")
+    assert [7] == broker.offsets("goes on")
 
 
 # Leadership
