@@ -115,8 +115,9 @@ class Timer:
         return int(self._runtime.monotonic() * 1000)
 
     def add(self, delay_ms: float, call: Callable[[], object]) -> TimerTask:
-        """Call it in `delay_ms`, in the hub, unless the task is cancelled before."""
-        due = math.ceil(self._runtime.monotonic() * 1000 + delay_ms)
+        """Call it in `delay_ms`, in the hub, unless the task is cancelled before. 0 and less is as
+        soon as possible."""
+        due = math.ceil(self._runtime.monotonic() * 1000 + max(0.0, delay_ms))
         task = TimerTask(due, call)
         if not self._heap:
             # The wheel's time stood still while it was empty.

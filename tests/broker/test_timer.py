@@ -120,3 +120,26 @@ def test_a_task_that_is_due_at_once_runs_though_the_clock_goes_on() -> None:
     timer.add(0, lambda: ran.append(1))
     runtime.advance(0.1)
     assert [0, -1, -(1 << 31), 1] == ran
+
+
+def test_a_negative_delay_makes_no_other_task_late() -> None:
+    """While slots are due that have not run, since the event loop was busy, a task that is due
+    before them all does not advance the wheel past them. (Others ran up to 8 s late.)"""
+    runtime = FakeRuntime()
+    timer = Timer(runtime)
+    start = runtime.now
+    ran: dict[int, float] = {}
+
+    def note(due_ms: int) -> None:
+        ran[due_ms] = (runtime.now - start) * 1000
+
+    for due_ms in (600, 700, 1000, 1300, 1500, 3000, 6000):
+        timer.add(due_ms, partial(note, due_ms))
+    runtime.advance(0.55)
+    runtime.now += 0.9
+    for delay_ms in (-5000, 390, 7400):
+        timer.add(delay_ms, partial(note, 1450 + delay_ms))
+    runtime.advance(30)
+    late = {due_ms: at - max(due_ms, 1450) for due_ms, at in ran.items()}
+    assert 10 == len(late)
+    assert all(-0.01 <= by <= 2.01 for by in late.values()), late
