@@ -20,6 +20,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from kafka08.broker.config import BrokerConfig
@@ -61,7 +62,7 @@ EXPIRY_INTERVAL_SECONDS: Final = 600.0
 NOW: Final = -1
 """A commit time that means the broker's own clock."""
 KEYS_PER_TURN: Final = 2000
-"""The most offsets checked, and the most tombstones appended, between two pauses."""
+"""The most offsets checked between two pauses, and the most tombstones in one set."""
 BROKERS_RETENTION: Final = -1
 """A retention that means offsets.retention.minutes."""
 TOPIC_NAME: Final = OFFSETS_TOPIC.encode()
@@ -262,7 +263,8 @@ class OffsetManager:
 
     def append_group_tombstones(self, partition: int, names: Iterable[str]) -> None:
         """Delete the records of groups, with acks 1. A lost tombstone does no harm: the next leader
-        removes the group again."""
+        removes the group again. One set of all could be too large if it is compressed: it is one
+        message then."""
         target = _target(partition)
 
         def appended(result: AppendResult) -> None:
@@ -273,7 +275,9 @@ class OffsetManager:
                     result.error,
                 )
 
-        self._append_tombstones_to(target, [_group_key(name) for name in names], appended)
+        keys = map(_group_key, names)
+        while some := list(islice(keys, KEYS_PER_TURN)):
+            self._append_tombstones_to(target, some, appended)
 
     def has_offsets(self, partition: int, name: str) -> bool:
         """Whether a group has offsets, or a commit in progress."""

@@ -5,6 +5,7 @@ The offsets topic has one partition here, which stores every group."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -266,6 +267,18 @@ def test_a_group_of_0_10_2_stays_as_long_as_its_offsets(tmp_path: Path) -> None:
     broker.advance(CHECK_MS + 20)
     assert "Dead" == broker.state()
     assert [(OffsetKey("g", "t", 0), None), (GroupKey("g"), None)] == broker.records()[-2:]
+
+
+def test_compressed_tombstones_of_very_many_groups(tmp_path: Path) -> None:
+    """With offsets.topic.compression.codec a set is one message, which has a largest size. (The
+    tombstones of all groups were one set, which was refused at each expiry.)"""
+    broker = Broker(tmp_path, offsets_topic_compression_codec=1)
+    log = broker.world.partition(OFFSETS_TOPIC).log
+    count = 20_000
+    chance = random.Random(1)
+    names = [f"console-consumer-{chance.getrandbits(512):0128x}" for _ in range(count)]
+    broker.world.context.offset_manager.append_group_tombstones(0, names)
+    assert count == log.log_end_offset
 
 
 def test_a_group_with_offsets_alone_has_no_record_to_delete(tmp_path: Path) -> None:
