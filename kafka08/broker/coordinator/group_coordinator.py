@@ -329,8 +329,9 @@ class GroupCoordinator:
             del self._by_partition[found.partition][name]
 
     def _forget_unused(self, found: CoordinatedGroup) -> None:
-        """Remove a group whose first join was refused."""
-        if not self._offsets.has_offsets(found.partition, found.group.name):
+        """Remove a group whose first join was refused. From 0.10.2 on offsets alone are a group."""
+        has_offsets = self._offsets.has_offsets(found.partition, found.group.name)
+        if not has_offsets or self._level < Level.V0_10_2:
             self._forget(found)
 
 

@@ -539,6 +539,17 @@ def test_names_that_no_response_can_have_make_no_group(broker: Broker, kind: str
     assert [] == [group.group for group in broker.call(ListGroupsRequest()).groups]
 
 
+def test_a_refused_first_join_at_0_9_leaves_offsets_alone(tmp_path: Path) -> None:
+    """At 0.9 offsets alone are no group, also after a join that is refused: a commit of a member
+    has an illegal generation. (A group in the state Empty stayed, which 0.9 does not have.)"""
+    broker = Broker(tmp_path, Level.V0_9_0)
+    assert 0 == broker.commit("g")
+    assert 23 == broker.call(JoinGroupRequest("g", 6000, 6000, "", "consumer", [])).error_code
+    assert ([], "Dead") == (broker.call(ListGroupsRequest()).groups, broker.state())
+    assert 22 == broker.commit("g", JoinGroupResponse(0, 5, "range", "m", "m", []))
+    assert [7] == broker.offsets("g")
+
+
 def test_a_refused_join_leaves_a_group_that_was_there(tmp_path: Path) -> None:
     """A commit makes a group at 0.10.2, also one that finds too few replicas in sync; a join that
     is refused does not end it."""
