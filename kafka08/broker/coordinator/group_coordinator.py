@@ -8,6 +8,7 @@ Every request is checked in this order first:
     14   the partition is being loaded. A Heartbeat gets 0 then, a SyncGroup 16
     26   JoinGroup with a session timeout out of bounds
     23   JoinGroup with a protocol type that no response can have
+    24   OffsetCommit for a new group with a name that no record can have
 
 Then `Group` decides. Groups come from requests and from the log: OffsetManager reports the start
 and end of a leadership, and expired offsets. Nothing here switches.
@@ -192,9 +193,9 @@ class GroupCoordinator:
             return found.check_commit(request.member or NO_MEMBER_ID, request.generation)
         if request.generation >= 0:
             return IllegalGeneration.code
+        if not fits(request.group):
+            return InvalidGroupId.code
         if self._level >= Level.V0_10_2:
-            if not fits(request.group):
-                return InvalidGroupId.code
             self._new_group(request.group)
         return NO_ERROR
 

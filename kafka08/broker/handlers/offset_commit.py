@@ -18,6 +18,7 @@ from typing import Final
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.coordinator.append_codes import CODES_OF_GROUPS
+from kafka08.broker.coordinator.group_coordinator import fits
 from kafka08.broker.coordinator.offset_manager import java_length
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import (
@@ -62,8 +63,11 @@ def commit(
 ) -> Response | NoResponse:
     """Switches if the request is large, or if the offsets go to ZooKeeper. Each turn commits as a
     request of its own would: its member is checked when it appends."""
-    if request.version != ZOOKEEPER_VERSION and has_null_name(request):
-        raise UnknownError("a group or a topic whose name is null")
+    if request.version != ZOOKEEPER_VERSION:
+        if has_null_name(request):
+            raise UnknownError("a group or a topic whose name is null")
+        if broker.config.level < Level.V0_9_0 and not fits(request.group):
+            raise UnknownError("a group whose name no record can have")
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for turn in yielding_batches(offsets_of(request), broker.runtime, PARTITIONS_AT_ONCE):
         offsets.update(turn)

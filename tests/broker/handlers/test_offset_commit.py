@@ -1,9 +1,11 @@
-"""Commits of very many partitions."""
+"""Commits of unusual sizes: very many partitions, and a group with a very long name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import NO_ERROR, RebalanceInProgress, UnknownTopicOrPartition
@@ -59,7 +61,7 @@ def test_very_many_offsets_wait_for_the_isr(tmp_path: Path) -> None:
     assert [list(range(COUNT // 2))] * 2 == numbers
 
 
-def test_each_turn_checks_the_member(tmp_path: Path) -> None:
+def test_each_turn_checks_the_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the group rebalances between two turns of a commit, the rest is refused and not stored."""
     world = coordinator(tmp_path, "0.10.2")
     protocols = [JoinGroupProtocol("range", b"")]
@@ -74,12 +76,26 @@ def test_each_turn_checks_the_member(tmp_path: Path) -> None:
     def sleep(_seconds: float) -> None:
         if log.log_end_offset > before:
             Client(world).call(join)
-            world.runtime.sleep = lambda _: None  # type: ignore[method-assign]
+            monkeypatch.undo()
 
-    world.runtime.sleep = sleep  # type: ignore[method-assign]
+    monkeypatch.setattr(world.runtime, "sleep", sleep)
     request = commit_of("t", generation=joined.generation, member=joined.member_id)
     found = codes(world.client.call(request))["t"]
     stored = found.count(NO_ERROR)
     assert 0 < stored < COUNT
     assert {RebalanceInProgress.code} == set(found[stored:])
     assert stored == log.log_end_offset - before
+
+
+@pytest.mark.parametrize(("level", "code"), [("0.8.2", -1), ("0.9.0", 24), ("0.10.2", 24)])
+def test_a_group_whose_name_no_record_can_have(tmp_path: Path, level: str, code: int) -> None:
+    """0.8.2.2 reads each byte that is no UTF-8 as a character of three bytes. The record's key then
+    is too long, and an error of any kind is -1. (The connection was closed.)"""
+    world = coordinator(tmp_path, level)
+    name = "x" * 11_000
+    topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, 7, "")])]
+    data = encode_request(OffsetCommitRequest(name, topics, version=1), 1, "test")
+    world.client.send(data.replace(name.encode(), b"\xff" * len(name)))
+    (frame,) = world.client.frames()
+    assert {"t": [code]} == codes(decode_response(OffsetCommitRequest, frame, 1)[1])
+    assert 0 == world.partition(OFFSETS_TOPIC).log.log_end_offset
