@@ -8,6 +8,7 @@ Every request is checked in this order first:
     14   the partition is being loaded. A Heartbeat gets 0 then, a SyncGroup 16
     26   JoinGroup with a session timeout out of bounds
     23   JoinGroup with a protocol type that no response can have
+    -1   JoinGroup with a client id that is too long for a member id
     24   OffsetCommit for a new group with a name that no record can have
 
 Then `Group` decides. Groups come from requests and from the log: OffsetManager reports the start
@@ -48,6 +49,7 @@ from kafka08.errors import (
     InvalidSessionTimeout,
     NotCoordinatorForConsumer,
     OffsetsLoadInProgress,
+    UnknownError,
     UnknownMemberId,
 )
 from kafka08.kernel.types import STRING_BYTES_MAX
@@ -103,6 +105,11 @@ class GroupCoordinator:
         """JoinGroup. A new member gets the id `<client id>-<random UUID>`."""
         name, member_id = request.group, request.member_id
         error_code = self._refuse_join(request)
+        new_member_id = ""
+        if not error_code and member_id == NO_MEMBER_ID:
+            new_member_id = f"{client_id}-{self._random_uuid()}"
+            if not fits(new_member_id):
+                error_code = UnknownError.code
         found = self._groups.get(name)
         is_new = found is None
         if not error_code and found is None:
@@ -115,7 +122,7 @@ class GroupCoordinator:
             return
         join = Join(
             member_id,
-            "" if member_id else f"{client_id}-{self._random_uuid()}",
+            new_member_id,
             client_id,
             client_host,
             request.rebalance_timeout_ms,

@@ -14,6 +14,7 @@ import pytest
 
 from kafka08.broker.coordinator import coordinated_group, offset_loader
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
+from kafka08.kernel.types import STRING_BYTES_MAX
 from kafka08.levels import Level
 from kafka08.log_limit import CHARACTERS_MAX, KEYS_MAX, LINES_MAX, LineLimit
 from kafka08.profile import SAFE
@@ -545,6 +546,25 @@ def test_a_refused_first_join_at_0_9_leaves_offsets_alone(tmp_path: Path) -> Non
     assert ([], "Dead") == (broker.call(ListGroupsRequest()).groups, broker.state())
     assert 22 == broker.commit("g", JoinGroupResponse(0, 5, "range", "m", "m", []))
     assert [7] == broker.offsets("g")
+
+
+@pytest.mark.parametrize("length", [32_730, 32_731])
+def test_a_client_id_that_is_too_long_for_a_member_id(broker: Broker, length: int) -> None:
+    """A member id has 37 characters more than the client id. A join that would have one too long
+    for a response is refused, and the group goes on. (It became a member whose group no response
+    could have: the other members could not join, until it expired.)"""
+    first = broker.settle()
+    client = Client(broker.world)
+    client.send(encode_request(join_request(), 1, "x" * length))
+    broker.advance(9000)
+    if length + 37 > STRING_BYTES_MAX:
+        (frame,) = client.frames()
+        assert -1 == decode_response(JoinGroupRequest, frame)[1].error_code
+        assert "Stable" == broker.state()
+    else:
+        assert client.parked
+        assert 2 == len(broker.join(first.member_id).members)
+    assert 0 == broker.call(DescribeGroupsRequest(["g"])).groups[0].error_code
 
 
 def test_a_refused_join_leaves_a_group_that_was_there(tmp_path: Path) -> None:
