@@ -158,19 +158,23 @@ class OffsetCache:
         self.loaded.discard(partition)
         return 0 if found is None else len(found)
 
-    def begin_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
+    def begin_commit(self, partition: int, keys: Iterable[OffsetKey]) -> int:
         """A commit of `keys` was appended to the log: until `end_commit` they do not expire,
-        because the tombstone would be later in the log than the new offset and delete it."""
-        found = self._partitions.get(partition)
-        if found is not None:
-            for key in keys:
-                pending = found.group(key.group).pending
-                pending[key] = pending.get(key, 0) + 1
-
-    def end_commit(self, partition: int, keys: Iterable[OffsetKey]) -> None:
-        """The commit of `keys` has failed, or was applied."""
+        because the tombstone would be later in the log than the new offset and delete it. Returns
+        the generation of the load."""
         found = self._partitions.get(partition)
         if found is None:
+            return NO_GENERATION
+        for key in keys:
+            pending = found.group(key.group).pending
+            pending[key] = pending.get(key, 0) + 1
+        return found.generation
+
+    def end_commit(self, partition: int, generation: int, keys: Iterable[OffsetKey]) -> None:
+        """The commit of `keys` that `begin_commit` counted in that generation has failed, or was
+        applied."""
+        found = self._partitions.get(partition)
+        if found is None or found.generation != generation:
             return
         for key in keys:
             group = found.groups.get(key.group)

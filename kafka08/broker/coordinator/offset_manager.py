@@ -214,14 +214,14 @@ class OffsetManager:
                 # 0.8: null metadata is null here until a load reads "" from the record.
                 for log_offset, (key, value) in enumerate(stored.items(), result.base_offset):
                     self._cache.apply(partition, log_offset, key, value)
-            self._cache.end_commit(partition, stored)
+            self._cache.end_commit(partition, generation, stored)
             appended(result)
 
         records = [
             (self._key(key), encode_value(value.committed, expire_ms=value.expire_ms))
             for key, value in stored.items()
         ]
-        self._cache.begin_commit(partition, stored)
+        generation = self._cache.begin_commit(partition, stored)
         self._append(target, records, acknowledged)
 
     def _append(

@@ -124,11 +124,27 @@ def test_nothing_expires_while_its_next_commit_is_on_the_way() -> None:
     the new offset and delete it."""
     cache = loaded()
     cache.apply(PARTITION, 0, KEY, value(1))
-    cache.begin_commit(PARTITION, [KEY])
-    cache.begin_commit(PARTITION, [KEY])
-    cache.end_commit(PARTITION, [KEY])
+    first, second = (cache.begin_commit(PARTITION, [KEY]) for _ in range(2))
+    cache.end_commit(PARTITION, first, [KEY])
     assert [] == expired(cache, 9 * HOUR_MS)
-    cache.end_commit(PARTITION, [KEY])
+    cache.end_commit(PARTITION, second, [KEY])
+    assert [KEY] == expired(cache, 9 * HOUR_MS)
+
+
+def test_the_end_of_a_commit_from_before_the_load_ends_no_other() -> None:
+    """A commit that waits for an fsync may fail after the partition has been loaded again. The next
+    commit of its key is still on the way then."""
+    cache = loaded()
+    before = cache.begin_commit(PARTITION, [KEY])
+    cache.drop(PARTITION)
+    generation = cache.begin_load(PARTITION)
+    assert generation is not None
+    cache.apply(PARTITION, 0, KEY, value(1))
+    cache.finish_load(PARTITION, generation)
+    now = cache.begin_commit(PARTITION, [KEY])
+    cache.end_commit(PARTITION, before, [KEY])
+    assert [] == expired(cache, 9 * HOUR_MS)
+    cache.end_commit(PARTITION, now, [KEY])
     assert [KEY] == expired(cache, 9 * HOUR_MS)
 
 
