@@ -24,9 +24,9 @@ WORKS_SINCE: Final = {
     "createStream": (3, 5),
     "batch": (4, 0),
     "sink": (4, 0),
-    "pushFilters": (4, 1),
     "stream sink": (4, 1),
     "stream": (4, 2),
+    "pushFilters": (4, 4),
 }
 """What the program tries → the first release where it works; kafka08/spark/versions.py has them.
 Earlier ones must refuse it with an error of ours, which names the release that is needed."""

@@ -45,7 +45,13 @@ class DataSource(datasource.DataSource):
         options = self._read_options(schema, streaming=False)
         if not options.push_filters:
             return BatchReader(options, schema)
-        require(FILTERS, "pushFilters", "leave that option out, Spark filters the rows itself")
+        require(
+            FILTERS,
+            "pushFilters",
+            "earlier releases read the ranges of one query for another query of the same "
+            "DataFrame. Leave the option out and filter with where(), or give startingTimestamp "
+            "or startingOffsetsByTimestamp",
+        )
         return FilteringReader(options, schema)
 
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:

@@ -22,8 +22,9 @@ PYSPARK: Final = (int(_major), int(_minor))
 """(major, minor) of the installed PySpark."""
 DATA_SOURCES: Final = (4, 0)
 """Data sources in Python: the format `kafka08` for batches, and the sink."""
-FILTERS: Final = (4, 1)
-"""Filters passed to the source: the option pushFilters."""
+FILTERS: Final = (4, 4)
+"""Filters passed to the source for one scan: the option pushFilters. From 4.1 to 4.3 all scans of a
+load() share the ranges that the last filter left."""
 STREAM_SINK: Final = (4, 1)
 """A sink of streams that takes Arrow batches."""
 STREAM_LIMITS: Final = (4, 2)

@@ -56,7 +56,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             raise
         pytest.skip(str(error))
     conf = {
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
     }

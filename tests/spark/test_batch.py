@@ -148,16 +148,15 @@ def test_a_frame_is_a_snapshot(spark: SparkSession, brokers: Topics) -> None:
     assert brokers.read(spark, subscribe=topic).count() == 15
 
 
-def test_filters_narrow_the_ranges(spark: SparkSession, brokers: Topics) -> None:
-    """pushFilters turns conditions on partition and offset into ranges before any message is
-    read."""
-    topic = brokers.filled([100, 100])
-    frame = brokers.read(spark, subscribe=topic, pushFilters="true")
-    where = frame.where("partition = 1 and offset >= 20 and offset < 30 and value is not null")
-    assert where.rdd.getNumPartitions() == 1
-    assert collected(where) == [row for row in rows_of(1, 20, 30) if row[3] is not None]
-    nothing = frame.where("topic = 'other'")
-    assert nothing.count() == 0
+def test_queries_of_one_frame_do_not_mix(spark: SparkSession, brokers: Topics) -> None:
+    """A frame that is filtered, united with itself, and read as a whole gives each query its own
+    rows."""
+    topic = brokers.filled([100, 7])
+    frame = brokers.read(spark, subscribe=topic)
+    first, second = frame.where("partition = 0"), frame.where("partition = 1")
+    assert collected(first) == rows_of(0, 0, 100)
+    assert collected(frame) == rows_of(0, 0, 100) + rows_of(1, 0, 7)
+    assert collected(first.union(second)) == rows_of(0, 0, 100) + rows_of(1, 0, 7)
 
 
 def test_large_messages(spark: SparkSession, brokers: Topics) -> None:

@@ -46,7 +46,7 @@ def write_a_stream() -> None:
     ("release", "ask", "what", "least", "instead"),
     [
         ((3, 5), register_the_format, "the format kafka08", "4.0", "read_ranges"),
-        ((4, 0), read_with_filters, "pushFilters", "4.1", "leave that option out"),
+        ((4, 3), read_with_filters, "pushFilters", "4.4", "where.* startingTimestamp"),
         ((4, 0), write_a_stream, "a stream into the format kafka08", "4.1", "foreachBatch"),
     ],
 )
