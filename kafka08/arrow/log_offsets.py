@@ -10,7 +10,12 @@ from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
 from kafka08.client.retry import RetryPolicy, retry
 from kafka08.clock import SYSTEM_CLOCK, Clock
-from kafka08.errors import LeaderNotAvailable, NoBrokersAvailable, UnknownTopicOrPartition
+from kafka08.errors import (
+    LeaderNotAvailable,
+    NoBrokersAvailable,
+    UnknownTopicOrPartition,
+    UnsupportedForMessageFormat,
+)
 from kafka08.listing import counted
 from kafka08.nearest import did_you_mean
 from kafka08.structs import INTERNAL_TOPICS, TopicPartition
@@ -129,9 +134,29 @@ class LogOffsets:
     def first_since(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """Offset of the first message whose timestamp is at or after the time in ms; None without
         one. UnsupportedVersion from brokers before 0.10.1, UnsupportedForMessageFormat for topics
-        whose messages have no timestamps."""
+        whose messages have no timestamps, and where the broker may not have searched all."""
         found = log_offsets.messages_at(self._cluster, times)
+        self._check_searched({tp: times[tp] for tp, message in found.items() if message is None})
         return {tp: None if message is None else message[0] for tp, message in found.items()}
+
+    def _check_searched(self, times: Mapping[TopicPartition, int]) -> None:
+        """UnsupportedForMessageFormat if there may be a message of its time or later in one of
+        these partitions, although the broker found none: a JVM broker does not search behind a
+        segment without timestamps that was written at the time or later. An upgraded log begins
+        with such segments. They hide nothing if even the last segment was written before the time.
+        Source: Log.fetchOffsetsByTimestamp 0.10.2.2."""
+        of_any_time = log_offsets.messages_at(self._cluster, dict.fromkeys(times, 0))
+        untimed = [tp for tp, message in of_any_time.items() if message is None]
+        before = self.last_segment_before({tp: max(0, times[tp] - 1) for tp in untimed})
+        segments = self.segments(untimed)
+        hidden = [
+            tp for tp in untimed if len(segments[tp]) > 1 and before[tp] not in segments[tp][-2:]
+        ]
+        if hidden:
+            raise UnsupportedForMessageFormat(
+                f"{', '.join(map(str, hidden))}: the log begins with messages without timestamps, "
+                "behind which brokers do not search if they were written at that time or later"
+            )
 
 
 def _check_topics(names: Iterable[str], metadata: ClusterMetadata) -> None:

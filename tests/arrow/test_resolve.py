@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pytest
 
 from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver, by_segment_end
+from kafka08.client import log_offsets
+from kafka08.client.cluster import ClusterClient
 from kafka08.errors import ConfigError, UnknownTopicOrPartition
 from kafka08.protocol.offsets import OffsetsPartitionResponse
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
@@ -78,6 +83,56 @@ def test_brokers_of_0_8_know_no_message_by_its_time() -> None:
     for name in ("startingTimestamp", "endingTimestamp"):
         with pytest.raises(ConfigError, match=f"{name}: .*timestampGranularity=segment"):
             ranges(assign='{"t":[0]}', **{name: "5"})
+
+
+def upgraded(monkeypatch: pytest.MonkeyPatch, **given: str) -> Resolver:
+    """Of SegmentedCluster on a JVM broker of 0.10.2, where the messages of the last segment have
+    the times 250 to 254, and those before have none."""
+
+    def messages_at(
+        _: ClusterClient, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, tuple[int, int] | None]:
+        """As kafka.log.Log.fetchOffsetsByTimestamp 0.10.2.2: the first segment whose largest
+        timestamp, or without one whose last write, is not before the time decides alone."""
+
+        def first(time_ms: int) -> tuple[int, int] | None:
+            if time_ms <= 200:
+                return None
+            return next(((20 + n, 250 + n) for n in range(5) if 250 + n >= time_ms), None)
+
+        return {tp: first(time_ms) for tp, time_ms in times.items()}
+
+    monkeypatch.setattr(log_offsets, "messages_at", messages_at)
+    found = resolver(assign='{"t":[0]}', **given)
+    address = replace(found.options.address, negotiates=True)
+    found.options = replace(found.options, address=address)
+    return found
+
+
+@pytest.mark.parametrize("time_ms", [0, 100, 150, 200])
+def test_times_before_an_upgrade(monkeypatch: pytest.MonkeyPatch, time_ms: int) -> None:
+    """A broker that finds no message, since it does not search behind a segment without timestamps
+    that was written later, is not believed: a read by time is a ConfigError, and conditions on the
+    time leave the ranges whole."""
+    latest = {"startingOffsetsByTimestampStrategy": "latest"}
+    for given in ({"startingTimestamp": str(time_ms)}, {"endingTimestamp": str(time_ms)}):
+        with pytest.raises(ConfigError, match=r"=segment .*\[t,0\]: .* without timestamps"):
+            upgraded(monkeypatch, **given, **latest).batch()
+    found = upgraded(monkeypatch)
+    assert found.since(found.batch(), time_ms) == [OffsetRange("t", 0, 0, 25)]
+
+
+def test_times_after_an_upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the same log a message is found by its time, and a time behind everything is the log
+    end."""
+    latest = {"startingOffsetsByTimestampStrategy": "latest"}
+    for time_ms, offset in ((201, 20), (253, 23), (301, 25)):
+        found = upgraded(monkeypatch, startingTimestamp=str(time_ms), **latest)
+        assert found.batch() == [OffsetRange("t", 0, offset, 25)]
+    with pytest.raises(ConfigError, match="no message is later"):
+        upgraded(monkeypatch, startingTimestamp="301").batch()
+    found = upgraded(monkeypatch)
+    assert found.since(found.batch(), 301) == []
 
 
 @pytest.mark.parametrize(

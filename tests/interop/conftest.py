@@ -33,6 +33,7 @@ LATER_RELEASES = {
     "test_migration_path",
     "test_notifications_on_jvm",
     "test_rolling_changes",
+    "test_scan_on_jvm",
     "test_served_on_jvm",
 }
 
