@@ -116,6 +116,15 @@ class LogOffsets:
         """The high watermark: the first offset that consumers may not read yet."""
         return log_offsets.log_ends(self._cluster, partitions)
 
+    def latest_up_to(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """`latest`; where that is below the wanted offset, the leader's log end, but not above the
+        wanted offset. A leader that was just elected has a high watermark below messages that its
+        log has: they are not lost, and a fetch waits for them."""
+        found = self.latest(sorted(wanted))
+        behind = [tp for tp, end in sorted(found.items()) if end < wanted[tp]]
+        written = self.written(behind)
+        return found | {tp: min(wanted[tp], max(found[tp], written[tp])) for tp in behind}
+
     def written(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The leader's log end offset, which may be above the high watermark."""
         return log_offsets.leader_log_ends(self._cluster, partitions)

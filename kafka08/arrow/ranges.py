@@ -34,6 +34,15 @@ class OffsetRange(NamedTuple):
         return f"{self.topic_partition} [{self.from_offset}, {self.until_offset})"
 
 
+def furthest_ends(ranges: Iterable[OffsetRange]) -> dict[TopicPartition, int]:
+    """partition → the largest end of its ranges."""
+    ends: dict[TopicPartition, int] = {}
+    for of_partition in ranges:
+        tp = of_partition.topic_partition
+        ends[tp] = max(of_partition.until_offset, ends.get(tp, 0))
+    return ends
+
+
 def ranges_to_json(ranges: Iterable[OffsetRange | tuple[str, int, int, int]]) -> str:
     """The text that the option `offsetRanges` takes: `[["t",0,100,200], …]`."""
     return json.dumps([list(of_partition) for of_partition in ranges])

@@ -15,7 +15,7 @@ from kafka08.arrow.data_loss import Advised, Loss, clamp, report
 from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.arrow.options import ReadOptions, check_same_partitions
 from kafka08.arrow.plan import move_to_borders, split, split_by_bytes
-from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.ranges import OffsetRange, furthest_ends
 from kafka08.arrow.sampling import densities
 from kafka08.client.cluster import ClusterClient
 from kafka08.clock import SYSTEM_CLOCK, Clock
@@ -77,7 +77,7 @@ class Resolver:
     def _not_ahead(self, starts: Numbers) -> dict[TopicPartition, int]:
         """`starts`; the log's end in place of one behind it. The messages between existed once, so
         that is reported as loss. What is written there later is no part of it."""
-        latest = self.log_offsets.latest(sorted(starts))
+        latest = self.log_offsets.latest_up_to(starts)
         ahead = [tp for tp, start in sorted(starts.items()) if start > latest[tp]]
         earliest = self.log_offsets.earliest(ahead)
         report(
@@ -91,11 +91,10 @@ class Resolver:
 
     def available(self, wanted: Sequence[OffsetRange]) -> list[OffsetRange]:
         """The parts of `wanted` that the leaders have; missing offsets are raised or logged."""
-        partitions = {r.topic_partition for r in wanted if r.size}
-        there = sorted(self.log_offsets.existing(partitions))
-        kept, losses = clamp(
-            wanted, self.log_offsets.earliest(there), self.log_offsets.latest(there)
-        )
+        ends = furthest_ends(r for r in wanted if r.size)
+        there = sorted(self.log_offsets.existing(ends))
+        latest = self.log_offsets.latest_up_to({tp: ends[tp] for tp in there})
+        kept, losses = clamp(wanted, self.log_offsets.earliest(there), latest)
         report(losses, fail=self.options.settings.fail_on_data_loss)
         return kept
 

@@ -18,7 +18,7 @@ from kafka08.arrow.committed import commit_offsets
 from kafka08.arrow.connections import new_cluster, new_fetch_pool, resolved
 from kafka08.arrow.options import ReadOptions, Topics
 from kafka08.arrow.range_reader import RangeReader
-from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.ranges import OffsetRange, furthest_ends
 from kafka08.arrow.resolve import NothingCommitted, Resolver
 from kafka08.arrow.settings import ClusterAddress, ReadSettings
 from kafka08.client.bootstrap import parse_bootstrap
@@ -182,11 +182,7 @@ class Scan(Closeable):
             raise ConfigError("commit needs a group: scan(…, group=NAME)")
         if not self._was_read:
             raise NotRead(f"{self!r} was not read to its end: read it, then commit")
-        ends: dict[TopicPartition, int] = {}
-        for wanted in self._all:
-            tp = wanted.topic_partition
-            ends[tp] = max(wanted.until_offset, ends.get(tp, 0))
-        if ends:
+        if ends := furthest_ends(self._all):
             commit_offsets(self._cluster, self._options.group, ends, self._options.storage)
 
     def close(self) -> None:

@@ -25,7 +25,9 @@ def ranges_until_now(
     )
     partitions = resolver.partitions()
     earliest = resolver.log_offsets.earliest(partitions)
-    latest = resolver.log_offsets.latest(partitions)
+    latest = resolver.log_offsets.latest_up_to(
+        {tp: stored.get(tp.partition, 0) for tp in partitions}
+    )
     wanted = []
     for tp in partitions:
         start = stored.get(tp.partition, earliest[tp])

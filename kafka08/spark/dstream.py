@@ -182,7 +182,8 @@ def group_stream(
     subscribed = Topics(tuple(topics))
     partitions = cluster.offsets.subscribed(subscribed)
     committed = committed_only(cluster.client, group, partitions, "zookeeper")
-    earliest, latest = cluster.offsets.earliest(partitions), cluster.offsets.latest(partitions)
+    earliest = cluster.offsets.earliest(partitions)
+    latest = cluster.offsets.latest_up_to({tp: committed.get(tp, 0) for tp in partitions})
     start = group_starts(
         committed, earliest, latest, earliest if cluster.starts_at_earliest else latest
     )

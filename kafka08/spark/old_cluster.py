@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from kafka08.arrow.connections import cluster_at, resolved
 from kafka08.arrow.data_loss import DataLost, Loss
 from kafka08.arrow.log_offsets import LogOffsets
-from kafka08.arrow.ranges import OffsetRange
+from kafka08.arrow.ranges import OffsetRange, furthest_ends
 from kafka08.arrow.settings import ClusterAddress, ReaderKeys, ReadSettings, address_of
 from kafka08.errors import ApiError, ConfigError
 from kafka08.spark.rdd import Handle, KafkaRDD, RangeRead, kafka_rdd
@@ -46,14 +46,14 @@ class OldCluster:
 
     def check(self, wanted: Sequence[OffsetRange]) -> None:
         """Check every range, even empty ones, against its leader."""
-        partitions = sorted({r.topic_partition for r in wanted})
-        there = self.offsets.existing(partitions)
-        earliest = self.offsets.earliest(sorted(there))
-        latest = self.offsets.latest(sorted(there))
+        ends = furthest_ends(wanted)
+        there = sorted(self.offsets.existing(ends))
+        earliest = self.offsets.earliest(there)
+        latest = self.offsets.latest_up_to({tp: ends[tp] for tp in there})
         faults = [
             str(Loss(OffsetRange(*r), earliest.get(tp), latest.get(tp)))
             for r in wanted
-            if (tp := r.topic_partition) not in there
+            if (tp := r.topic_partition) not in latest
             or not earliest[tp] <= r.from_offset <= r.until_offset <= latest[tp]
         ]
         if faults:

@@ -19,8 +19,8 @@ from kafka08.errors import NO_ERROR, OffsetOutOfRange, UnknownError
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.fetch import FetchPartition, FetchPartitionResponse
-from kafka08.protocol.offsets import OffsetsPartitionResponse
-from kafka08.structs import EARLIEST_OFFSET, Broker, TopicPartition
+from kafka08.protocol.offsets import OffsetsPartitionResponse, OffsetsRequest, OffsetsResponse
+from kafka08.structs import DEBUGGING_CONSUMER, EARLIEST_OFFSET, Broker, TopicPartition
 from tests.client.fake_cluster import PORT, FakeCluster, position_of
 
 Pair = tuple[bytes | None, bytes | None]
@@ -94,6 +94,16 @@ class LogCluster(FakeCluster):
             start, end = (position_of(bytes(log), o) for o in (part.offset, shape.visible))
             return replace(response, message_set=bytes(log[start:end])[: part.max_bytes])
         return response
+
+    def _offsets(self, broker_id: int, request: OffsetsRequest) -> OffsetsResponse:
+        if request.replica_id != DEBUGGING_CONSUMER:
+            return super()._offsets(broker_id, request)
+        shapes = self.shapes
+        self.shapes = {tp: replace(shape, visible=None) for tp, shape in shapes.items()}
+        try:
+            return super()._offsets(broker_id, request)
+        finally:
+            self.shapes = shapes
 
     def _offset(self, broker_id: int, tp: TopicPartition, time_ms: int) -> OffsetsPartitionResponse:
         response = super()._offset(broker_id, tp, time_ms)

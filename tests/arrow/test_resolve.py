@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from kafka08.arrow import resolve
 from kafka08.arrow.data_loss import DataLost
 from kafka08.arrow.options import parse_read_options
 from kafka08.arrow.ranges import OffsetRange
 from kafka08.arrow.resolve import Resolver, by_segment_end
+from kafka08.arrow.unread_ranges import ranges_until_now
 from kafka08.client import log_offsets
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import ConfigError, UnknownTopicOrPartition
@@ -235,6 +237,39 @@ def test_a_start_ahead_of_the_log() -> None:
     with pytest.raises(DataLost, match=r": \[t,0\] \[25, 40\): only \[0, 25\) is there\."):
         ranges(**ahead)
     assert ranges(**ahead, failOnDataLoss="false") == [(0, 25, 25), (1, 0, 0)]
+
+
+def just_elected() -> LogCluster:
+    """[t,0] with 25 messages, of which consumers see 8."""
+    cluster = LogCluster({"t": {0: 1}})
+    cluster.write(T0, [(None, b"v")] * 25)
+    cluster.shapes[T0].visible = 8
+    return cluster
+
+
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_a_high_watermark_that_lags_is_no_loss(monkeypatch: pytest.MonkeyPatch, fail: str) -> None:
+    """The leader that was just elected has a high watermark below offsets that are in its log:
+    ranges up to there stay whole, and a read that starts there reads nothing before it."""
+    cluster = just_elected()
+
+    def planned(**given: str) -> list[OffsetRange]:
+        options = {"kafka.bootstrap.servers": "b1:9092", "failOnDataLoss": fail, **given}
+        return Resolver(parse_read_options(options), cluster.client, cluster.clock).batch()
+
+    assert planned(offsetRanges='[["t",0,5,25]]') == [OffsetRange("t", 0, 5, 25)]
+    starts = {"startingOffsets": '{"t":{"0":25}}', "assign": '{"t":[0]}'}
+    assert planned(**starts) == [OffsetRange("t", 0, 25, 25)]
+    monkeypatch.setattr(resolve, "cluster_at", lambda *_: cluster.client)
+    assert ranges_until_now("b1:9092", "t", {0: 25})[0] == OffsetRange("t", 0, 25, 25)
+
+
+def test_a_log_cut_below_its_start_while_the_high_watermark_lags() -> None:
+    """Only what the leader's log does not have is lost."""
+    cluster = just_elected()
+    options = {"kafka.bootstrap.servers": "b1:9092", "offsetRanges": '[["t",0,5,30]]'}
+    with pytest.raises(DataLost, match=r"\[t,0\] \[5, 30\): only \[0, 25\) is there"):
+        Resolver(parse_read_options(options), cluster.client, cluster.clock).batch()
 
 
 def test_cuts_move_to_segments() -> None:

@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.errors import ClientError, ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
+from kafka08.spark import dstream
 from kafka08.spark.dstream import (
     KEPT_BATCHES,
     Batches,
     KafkaDStream,
     clamped,
     group_starts,
+    group_stream,
     since_1970_ms,
 )
 from kafka08.spark.kafka import KafkaUtils, OffsetRange, TopicAndPartition
 from kafka08.spark.old_cluster import OldCluster
 from kafka08.spark.rates import BACKPRESSURE
 from kafka08.structs import TopicPartition
+from tests.arrow.logs import T0, LogCluster
 from tests.spark.filling import Topics, rows_of
 from tests.waiting import until
 
@@ -141,6 +145,22 @@ def test_where_a_group_continues(committed: int | None, start: int) -> None:
     tp = TopicPartition("t", 0)
     stored = {} if committed is None else {tp: committed}
     assert group_starts(stored, {tp: 2}, {tp: 8}, {tp: 9}) == {tp: start}
+
+
+def test_a_group_ahead_of_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group whose committed offset the leader, just elected, does not show yet continues there
+    instead of at its reset."""
+    brokers = LogCluster({"t": {0: 1}})
+    brokers.write(T0, [(None, b"v")] * 100)
+    brokers.shapes[T0].visible = 90
+    monkeypatch.setattr(dstream, "committed_only", lambda *_: {T0: 100})
+    monkeypatch.setattr(dstream, "Batches", lambda *given: given)
+    monkeypatch.setattr(dstream, "_stream", lambda _, batches, *__: batches)
+    offsets = LogOffsets(brokers.client)
+    old: Any = SimpleNamespace(client=brokers.client, offsets=offsets, starts_at_earliest=True)
+    ssc: Any = None
+    start: Any = group_stream(ssc, ["t"], old, "g", lambda m: m)
+    assert start[2] == {T0: 100}
 
 
 @pytest.mark.parametrize("brokers", ["ours"], indirect=True)

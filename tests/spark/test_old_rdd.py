@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafka08.arrow.data_loss import DataLost
+from kafka08.arrow.log_offsets import LogOffsets
+from kafka08.arrow.ranges import OffsetRange as Range
 from kafka08.client.bootstrap import parse_bootstrap
 from kafka08.errors import ConfigError
 from kafka08.spark.kafka import (
@@ -17,7 +20,9 @@ from kafka08.spark.kafka import (
     TopicAndPartition,
     utf8_decoder,
 )
+from kafka08.spark.old_cluster import OldCluster
 from kafka08.structs import TopicPartition
+from tests.arrow.logs import T0, LogCluster
 from tests.spark.filling import Topics, rows_of
 
 if TYPE_CHECKING:
@@ -166,6 +171,17 @@ def test_ranges_are_checked_on_the_driver(spark: SparkSession, brokers: Topics) 
     ranges = [OffsetRange(topic, 0, 0, 6), OffsetRange(topic, 0, 0, 5), OffsetRange(topic, 9, 0, 1)]
     with pytest.raises(DataLost, match=r"Offsets not available on leader: .*,0\] \[0, 6\).*,9\]"):
         KafkaUtils.createRDD(spark.sparkContext, {"bootstrap.servers": brokers.bootstrap}, ranges)
+
+
+def test_a_high_watermark_that_lags_is_no_fault() -> None:
+    """A range is not missing if the leader, just elected, does not show all of it yet."""
+    cluster = LogCluster({"t": {0: 1}})
+    cluster.write(T0, [(None, b"v")] * 100)
+    cluster.shapes[T0].visible = 90
+    old: Any = SimpleNamespace(offsets=LogOffsets(cluster.client))
+    OldCluster.check(old, [Range("t", 0, 50, 100), Range("t", 0, 95, 95)])
+    with pytest.raises(DataLost, match=r"\[50, 101\): only \[0, 100\) is there"):
+        OldCluster.check(old, [Range("t", 0, 50, 101)])
 
 
 def test_large_messages(spark: SparkSession, brokers: Topics) -> None:

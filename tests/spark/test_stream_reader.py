@@ -23,12 +23,11 @@ from kafka08.protocol.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitTopicResponse,
 )
-from kafka08.protocol.offsets import OffsetsRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.spark.schema import default_schema
 from kafka08.spark.stream import StreamReader
 from kafka08.spark.tasks import RangePartition
-from kafka08.structs import DEBUGGING_CONSUMER, TopicPartition
+from kafka08.structs import TopicPartition
 from tests.arrow.logs import T0, LogCluster, LogShape
 from tests.client.fake_cluster import PORT
 
@@ -68,12 +67,6 @@ class Stream:
         if isinstance(request, MetadataRequest) and self.empty_responses:
             self.empty_responses -= 1
             return MetadataResponse([], [])
-        if isinstance(request, OffsetsRequest) and request.replica_id == DEBUGGING_CONSUMER:
-            shapes = self.cluster.shapes
-            self.cluster.shapes = {tp: replace(shapes[tp], visible=None) for tp in shapes}
-            response = self.cluster.respond(broker_id, request)
-            self.cluster.shapes = shapes
-            return response
         return self.cluster.respond(broker_id, request)
 
     def write(self, tp: TopicPartition, count: int) -> None:
