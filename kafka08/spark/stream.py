@@ -110,9 +110,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         created, latest = self._current_ends(begin)
         self._last_seen = latest
         recreated = recreated_topics(begin, created)
-        if self._target is not None and begin.is_initial:
-            # Messages may have arrived between the target and the first look-up.
-            latest = {tp: max(end, begin.ends.get(tp, 0)) for tp, end in latest.items()}
         latest = self._await_ends(begin, latest, recreated)
         again = self._report_lost(begin, latest, recreated, seen)
         new = self._resolver.log_offsets.earliest(sorted(set(latest) - set(begin.ends)))
@@ -190,9 +187,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, begin: StreamOffset, latest: Mapping[TopicPartition, int], recreated: Set[str]
     ) -> Mapping[TopicPartition, int]:
         """`latest`, looked up again while it is behind `begin` or lacks a partition: a leader that
-        was just elected has a lower high watermark for a moment, and a broker that just started
-        knows fewer partitions. Such partitions have no new messages in this batch. Ignores
-        `recreated` topics.
+        was just elected has a lower high watermark for a moment, a broker that just started knows
+        fewer partitions, and messages may have arrived between the target of AvailableNow and the
+        start. Such partitions have no new messages in this batch. Ignores `recreated` topics.
 
         Finally the leader's log end counts: a high watermark may stay behind until a dead follower
         has left the in-sync replicas, and then nothing is lost."""

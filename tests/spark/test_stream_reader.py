@@ -280,6 +280,27 @@ def test_a_recreated_topic_under_available_now() -> None:
     assert stream.next(after) is after
 
 
+def test_a_topic_recreated_after_an_empty_batch_under_available_now() -> None:
+    """A query that has read nothing yet notices that its log ends before its start: an error, or
+    with ZooKeeper's word the new log from its start."""
+    said = r"\[t,0\]: the query starts at 10, but the log has \[0, 4\)"
+    for stream in (
+        Stream(startingOffsets="latest"),
+        Stream(Creations(t=7), startingOffsets="latest", failOnDataLoss="false"),
+    ):
+        stream.reader.prepareForTriggerAvailableNow()
+        first = stream.reader.initialOffset()
+        assert stream.next(first) is first
+        recreate(stream, 4)
+        stream.reader = stream.restarted()
+        stream.reader.prepareForTriggerAvailableNow()
+        if stream.creations is None:
+            with pytest.raises(DataLost, match=said):
+                stream.next(first)
+        else:
+            assert stream.ranges(first, stream.next(first)) == [("t", 0, 0, 4)]
+
+
 def test_a_topic_recreated_before_a_planned_batch_is_read() -> None:
     """The checkpoint has the batch, whose offsets now mean other messages: an error with both
     ranges, or an empty batch, and the next one begins at the start."""
@@ -502,9 +523,8 @@ def test_a_start_behind_the_end() -> None:
     with pytest.raises(DataLost, match=said):
         stream.next(stream.reader.initialOffset())
     stream.reader.prepareForTriggerAvailableNow()
-    first = stream.next(stream.reader.initialOffset())
     with pytest.raises(DataLost, match=said):
-        stream.next(first)
+        stream.next(stream.reader.initialOffset())
 
 
 @pytest.mark.parametrize(
