@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 MAX_RETRIES: Final = "spark.streaming.kafka.maxRetries"
 RETRY_BACKOFF_MS: Final = 200
+CONCURRENT_JOBS: Final = "spark.streaming.concurrentJobs"
 KEPT_BATCHES: Final = 1000
 """Number of earlier intervals kept when one is done. With several at a time, earlier ones may still
 run; others had no output, and Spark never reports that they are done."""
@@ -188,7 +189,8 @@ def group_stream(
         committed, earliest, latest, earliest if cluster.starts_at_earliest else latest
     )
     batches = Batches(ssc, cluster, start, handle, subscribed)
-    return _stream(ssc, batches, GroupCommitter(cluster, group).completed)
+    at_once = int(ssc.sparkContext.getConf().get(CONCURRENT_JOBS, "1"))
+    return _stream(ssc, batches, GroupCommitter(cluster, group, at_once))
 
 
 def group_starts(
@@ -219,41 +221,71 @@ def _check_topics(topics: set[str], of_offsets: set[str]) -> None:
 
 class CompletedBatches(StreamingListener):
     """A listener: when all outputs of an interval have ended, successfully or not, it forgets the
-    interval and calls the observers."""
+    interval and calls the observers. Tells `committer`, if there is one, also which intervals have
+    outputs."""
 
-    def __init__(self, batches: Batches, observers: Sequence[Completed]) -> None:
+    def __init__(
+        self,
+        batches: Batches,
+        observers: Sequence[Completed],
+        committer: GroupCommitter | None = None,
+    ) -> None:
         super().__init__()
         self._batches = batches
         self._observers = observers
+        self._committer = committer
+
+    def onBatchSubmitted(self, batchSubmitted: Any) -> None:
+        if self._committer is not None:
+            self._committer.submitted(batchSubmitted.batchInfo().batchTime().milliseconds())
 
     def onBatchCompleted(self, batchCompleted: Any) -> None:
         info = batchCompleted.batchInfo()
         ranges = self._batches.done(info.batchTime().milliseconds())
         for completed in self._observers:
             completed(ranges, info)
+        if self._committer is not None:
+            self._committer.completed(ranges, info)
 
 
 class GroupCommitter:
-    """Commits the end of each interval for a group, until an output fails: any later commit would
-    mark the failed interval's messages as done, too."""
+    """Commits the end of each interval for a group, in order, until an output fails: a commit marks
+    the messages of all earlier intervals as done, too.
 
-    def __init__(self, cluster: OldCluster, group: str) -> None:
+    at_once   how many intervals may run at the same time (spark.streaming.concurrentJobs)
+    """
+
+    def __init__(self, cluster: OldCluster, group: str, at_once: int = 1) -> None:
         self._cluster = cluster
         self._group = group
+        self._at_once = at_once
         self._failed = False
+        self._running: set[int] = set()
+        """Ends of the intervals that were submitted and are not completed."""
+        self._ended: dict[int, dict[TopicPartition, int]] = {}
+        """End of an interval that was completed → its offsets, which are not committed."""
+        self._newest_ms = 0
+        """End of the last interval whose offsets were committed."""
+
+    def submitted(self, time_ms: int) -> None:
+        """An interval with outputs is about to run. Spark calls it in order."""
+        self._running.add(time_ms)
 
     def completed(self, ranges: list[OffsetRange], info: Any) -> None:
+        time_ms = info.batchTime().milliseconds()
+        self._running.discard(time_ms)
         for output in info.outputOperationInfos().values():
             if output.failureReason() is not None and not self._failed:
                 self._failed = True
                 logger.error(
                     "An output of the interval until %d ms failed; group %s no longer commits: "
                     "restart the stream to read its messages again",
-                    *(info.batchTime().milliseconds(), self._group),
+                    *(time_ms, self._group),
                 )
-        if self._failed:
+        if self._failed or time_ms < self._newest_ms:
             return
-        ends = {r.topic_partition: r.until_offset for r in ranges}
+        self._ended[time_ms] = {r.topic_partition: r.until_offset for r in ranges}
+        ends = self._next_ends(time_ms)
         try:
             if ends:
                 commit_offsets(self._cluster.client, self._group, ends, "zookeeper")
@@ -262,6 +294,19 @@ class GroupCommitter:
                 "Cannot commit offsets of group %s: %s; retrying with the next batch",
                 *(self._group, error),
             )
+
+    def _next_ends(self, completed_ms: int) -> dict[TopicPartition, int]:
+        """The offsets of the completed intervals that no earlier one keeps waiting."""
+        earlier = sorted(time_ms for time_ms in self._running if time_ms < completed_ms)
+        # Jobs start in order, so no more of them can still run: Spark dropped the others' events.
+        self._running.difference_update(earlier[: max(0, len(earlier) + 1 - self._at_once)])
+        ends: dict[TopicPartition, int] = {}
+        for time_ms in sorted(self._ended):
+            if self._running and min(self._running) < time_ms:
+                break
+            ends |= self._ended.pop(time_ms)
+            self._newest_ms = time_ms
+        return ends
 
 
 def observe_rate(pid: PidRate, ranges: list[OffsetRange], info: Any) -> None:
@@ -280,16 +325,18 @@ def _reset(cluster: OldCluster, partitions: Sequence[TopicPartition]) -> dict[To
     return ask(partitions)
 
 
-def _stream(ssc: StreamingContext, batches: Batches, *observers: Completed) -> KafkaDStream:
+def _stream(
+    ssc: StreamingContext, batches: Batches, committer: GroupCommitter | None = None
+) -> KafkaDStream:
     if ssc._jssc.ssc().checkpointDir() is not None:
         raise ConfigError(
             "a DStream checkpoint cannot be used with this stream: keep offsetRanges() with your "
             "results and pass fromOffsets (or use the group of createStream)"
         )
     check_workers(ssc.sparkContext)
-    if batches.rate_limit.pid is not None:
-        observers = *observers, partial(observe_rate, batches.rate_limit.pid)
-    ssc.addStreamingListener(CompletedBatches(batches, observers))
+    pid = batches.rate_limit.pid
+    observers = [] if pid is None else [partial(observe_rate, pid)]
+    ssc.addStreamingListener(CompletedBatches(batches, observers, committer))
     nothing: RDD[Any] = ssc.sparkContext.parallelize([], 1)
     return KafkaDStream(ssc.queueStream([nothing], default=nothing), batches)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,10 @@ from kafka08.arrow.log_offsets import LogOffsets
 from kafka08.errors import ClientError, ConfigError, LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.spark import dstream
 from kafka08.spark.dstream import (
+    CONCURRENT_JOBS,
     KEPT_BATCHES,
     Batches,
+    GroupCommitter,
     KafkaDStream,
     clamped,
     group_starts,
@@ -158,7 +161,7 @@ def test_a_group_ahead_of_the_high_watermark(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(dstream, "_stream", lambda _, batches, *__: batches)
     offsets = LogOffsets(brokers.client)
     old: Any = SimpleNamespace(client=brokers.client, offsets=offsets, starts_at_earliest=True)
-    ssc: Any = None
+    ssc: Any = SimpleNamespace(sparkContext=SimpleNamespace(getConf=dict))
     start: Any = group_stream(ssc, ["t"], old, "g", lambda m: m)
     assert start[2] == {T0: 100}
 
@@ -212,6 +215,104 @@ def test_a_failed_interval_is_not_committed(ssc: StreamingContext, brokers: Topi
         until(lambda: sum(calls) == 8, "the interval after the failed one")
         until(lambda: calls[-2:] == [0, 0], "two more intervals")
         assert consumer.fetch_offsets(group, [tp])[tp].offset == 4
+
+
+@pytest.fixture
+def two_at_once(spark: SparkSession) -> Iterator[None]:
+    """Two intervals may run at the same time."""
+    conf: Any = spark.sparkContext._conf
+    conf.set(CONCURRENT_JOBS, "2")
+    yield
+    conf._jconf.remove(CONCURRENT_JOBS)
+
+
+@pytest.mark.usefixtures("two_at_once")
+@pytest.mark.parametrize("brokers", ["ours"], indirect=True)
+def test_an_early_interval_waits_for_its_commit(ssc: StreamingContext, brokers: Topics) -> None:
+    """With two intervals at once, the end of the second one is not committed while the first one
+    runs."""
+    topic = brokers.filled([10])
+    group = f"group-of-{topic}"
+    tp = TopicPartition(topic, 0)
+    released, calls = threading.Event(), list[int]()
+
+    def block_once(rdd: Any) -> None:
+        calls.append(rdd.count())
+        if calls[-1] == 6:
+            brokers.append(topic, 0, 2)
+            released.wait(60)
+
+    with brokers.simple_consumer() as consumer:
+        consumer.commit_offsets(group, {tp: 4})
+        KafkaUtils.createStream(ssc, brokers.zookeeper, group, {topic: 1}).foreachRDD(block_once)
+        ssc.start()
+        until(lambda: calls[-2:] == [0, 0], "two intervals after the one with the new messages")
+        assert sum(calls) == 8
+        assert consumer.fetch_offsets(group, [tp])[tp].offset == 4
+        released.set()
+        until(lambda: consumer.fetch_offsets(group, [tp])[tp].offset == 12, "the commit of both")
+
+
+class Committed:
+    """The commits of a GroupCommitter: interval n has the offsets [10n, 10n + 10) of [t,0]."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+        self.made: list[int] = []
+        monkeypatch.setattr(dstream, "commit_offsets", self._commit)
+        cluster: Any = SimpleNamespace(client=None)
+        self._committer = GroupCommitter(cluster, "g", at_once)
+
+    def _commit(self, _: object, __: str, ends: dict[TopicPartition, int], ___: str) -> None:
+        self.made.append(ends[T0])
+
+    def submitted(self, *intervals: int) -> None:
+        for number in intervals:
+            self._committer.submitted(number)
+
+    def completed(self, number: int, failure: str | None = None) -> None:
+        info = SimpleNamespace(
+            outputOperationInfos=lambda: {0: SimpleNamespace(failureReason=lambda: failure)},
+            batchTime=lambda: SimpleNamespace(milliseconds=lambda: number),
+        )
+        self._committer.completed([OffsetRange("t", 0, 10 * number, 10 * number + 10)], info)
+
+
+def test_intervals_that_end_early_are_committed_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With spark.streaming.concurrentJobs an interval may end before an earlier one: its commit
+    waits for that, and offsets only rise."""
+    group = Committed(monkeypatch, at_once=3)
+    group.submitted(0, 1, 2, 4)  # 3 has no outputs, so Spark never reports it
+    group.completed(2)
+    group.completed(1)
+    assert group.made == []
+    group.completed(0)
+    assert group.made == [30]
+    group.completed(4)
+    assert group.made == [30, 50]
+
+
+def test_an_early_interval_is_not_committed_if_the_one_before_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The commit would mark the failed interval's messages as done."""
+    group = Committed(monkeypatch, at_once=2)
+    group.submitted(0, 1)
+    group.completed(1)
+    group.completed(0, "the database is down")
+    assert group.made == []
+
+
+def test_an_event_that_spark_dropped_holds_no_commit_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only as many intervals as run at the same time can be unfinished before a completed one."""
+    group = Committed(monkeypatch, at_once=1)
+    group.submitted(0, 1)
+    group.completed(1)
+    assert group.made == [20]
+    several = Committed(monkeypatch, at_once=2)
+    several.submitted(0, 1, 2)
+    several.completed(2)
+    several.completed(1)
+    assert several.made == [30]
 
 
 class FakeCluster:
