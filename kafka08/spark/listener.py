@@ -55,7 +55,7 @@ class GroupCommitListener(StreamingQueryListener):
         if event.progress.name != self._query_name:
             return
         for source in event.progress.sources:
-            if end := offset_in_progress(source.endOffset):
+            if end := offset_in_progress(source, "endOffset"):
                 self._commit(end)
 
     def onQueryIdle(self, event: Any) -> None:

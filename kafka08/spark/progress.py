@@ -27,9 +27,7 @@ def offsets_behind_latest(source: Any) -> dict[str, float]:
 
     {} where there is nothing to compare: another source, no batch yet, or PySpark before 4.2.
     """
-    consumed, latest = (
-        offset_in_progress(text) for text in (source.endOffset, source.latestOffset)
-    )
+    consumed, latest = (offset_in_progress(source, name) for name in ("endOffset", "latestOffset"))
     if consumed is None or latest is None:
         return {}
     read = consumed.ends
@@ -47,7 +45,7 @@ def offsets_without_rows(source: Any) -> int:
     """How many offsets of the last batch of one source gave no row: messages that were lost, which
     failOnDataLoss=false accepts, while it was planned or in its tasks; and those that compaction
     removed. 0 for other sources, and if the query reads the source twice (rows count twice)."""
-    start, end = (offset_in_progress(text) for text in (source.startOffset, source.endOffset))
+    start, end = (offset_in_progress(source, name) for name in ("startOffset", "endOffset"))
     if end is None:
         return 0
     rows: int = source.numInputRows

@@ -13,12 +13,15 @@ from kafka08.client.requests import StorageName
 from kafka08.errors import NoBrokersAvailable
 from kafka08.spark import listener
 from kafka08.spark.listener import GroupCommitListener
+from kafka08.spark.progress import offsets_behind_latest, offsets_without_rows
 from kafka08.structs import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OURS = '{"t": {"0": 5}, "$starts": {"t": {"0": 1}}}'
+PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream@1"
+"""How Spark describes each source written in Python."""
 RATE, FILES = "17", '{"logOffset": 3}'
 """Ends of a batch of Spark's own sources `rate` and files."""
 
@@ -48,7 +51,9 @@ class Commits:
 
     def after(self, name: str, *ends: str | None) -> None:
         """A batch of the query `name` ends; `ends`: of its sources."""
-        sources = [SimpleNamespace(endOffset=end) for end in ends]
+        self.after_sources(name, *(SimpleNamespace(description=PYTHON, endOffset=e) for e in ends))
+
+    def after_sources(self, name: str, *sources: SimpleNamespace) -> None:
         progress = SimpleNamespace(name=name, sources=sources)
         self._listener.onQueryProgress(SimpleNamespace(progress=progress))
 
@@ -65,6 +70,22 @@ def test_other_sources_of_a_query_are_left_out(commits: Commits, other: str | No
     commits.after("pages", other, OURS)
     commits.after("pages", OURS, other)
     assert commits.made == [{TopicPartition("t", 0): 5}] * 2
+
+
+def test_sparks_own_connector_is_left_out(commits: Commits) -> None:
+    """Its positions look like ours, but may be of another cluster; nor do its offsets count as
+    lost."""
+    own = SimpleNamespace(
+        description="KafkaV2[Subscribe[t]]",
+        startOffset='{"t":{"0":0}}',
+        endOffset='{"t":{"0":100}}',
+        latestOffset='{"t":{"0":100}}',
+        numInputRows=40,
+    )
+    commits.after_sources("pages", own)
+    assert commits.made == []
+    assert offsets_without_rows(own) == 0
+    assert offsets_behind_latest(own) == {}
 
 
 def test_other_queries_are_left_out(commits: Commits) -> None:
