@@ -282,6 +282,8 @@ def _undamaged(fetched: FetchedSet, until_offset: int) -> tuple[CheckedSet, int]
         *(fetched.source, fetched.high_watermark),
         has_wrappers=summary.codec != 0,
     )
+    if fetched.is_withheld:
+        return checked, fetched.offset + 1
     return checked, max(fetched.offset, summary.last_offset + 1)
 
 

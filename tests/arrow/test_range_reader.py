@@ -20,13 +20,14 @@ from kafka08.errors import (
     UnknownError,
     UnknownTopicOrPartition,
 )
+from kafka08.kernel.types import ENTRY_HEADER
 from kafka08.protocol import codec
 from kafka08.protocol.fetch import FetchRequest, FetchResponse
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_LEADER, Broker
 from tests.arrow.logs import SETTINGS, T0, LogCluster, Pair, Row, rows
-from tests.client.fake_cluster import PORT
+from tests.client.fake_cluster import PORT, position_of
 from tests.network.scripted import Hangup
 
 LENIENT = replace(SETTINGS, fail_on_data_loss=False)
@@ -358,6 +359,31 @@ def test_a_high_watermark_that_moves_during_a_fetch_is_no_hole(cluster: LogClust
     cluster.network.broker("b1", PORT, moving)
     assert rows(cluster.reader(OffsetRange("t", 0, 50, 100))) == expected(50, 100)
     assert cluster.clock.slept == []
+
+
+@pytest.mark.parametrize("marker", [5, 9])
+def test_an_offset_that_a_later_broker_withholds_is_passed(marker: int) -> None:
+    """A broker from 1.0 on sends the header of an impossible message in place of a transaction's
+    marker: the reader goes on behind it, also at the end of its range."""
+    made = LogCluster({"t": {0: 1}})
+    made.write(T0, numbered(0, marker))
+    made.leave_hole(T0, 1)
+    made.write(T0, numbered(marker + 1, 12))
+
+    def withholding(request: Request) -> Response | None:
+        response = made.respond(1, request)
+        if isinstance(request, FetchRequest) and isinstance(response, FetchResponse):
+            (asked,), (part,) = request.topics[0].partitions, response.topics[0].partitions
+            if asked.offset == marker:
+                part.message_set = ENTRY_HEADER.pack(-1, 73) + bytes(49)
+            elif asked.offset < marker:
+                before = position_of(bytes(part.message_set), marker)
+                part.message_set = part.message_set[:before]
+        return response
+
+    made.network.broker("b1", PORT, withholding)
+    found = rows(made.reader(OffsetRange("t", 0, 3, 10)))
+    assert found == expected(3, marker) + expected(marker + 1, 10)
 
 
 def test_a_silent_broker_is_an_error(cluster: LogCluster) -> None:
