@@ -81,7 +81,9 @@ class PolledStream(MemberStream):
 
     def take(self, limit: int, give_up_at: float) -> list[Message] | None:
         """Up to `limit` messages, as soon as some arrive; None after `give_up_at`, or when the
-        reader is called. Raises like `iterate`, but first returns the messages before the fault."""
+        reader is called. Raises like `iterate`, but first returns the messages before the fault.
+        Call `finish` first."""
+        self._iterated = None
         taken: list[Message] = []
         begun: dict[OwnedPartition, int] = {}
         try:
@@ -131,7 +133,7 @@ class PolledStream(MemberStream):
         messages = self._iterated = self._messages
         self._iterations += 1
         self._iterated_of = self._chunk.partition.topic_partition
-        self._finished_offset = NO_OFFSET
+        self._finished_offset = messages.position_offset
         try:
             for message in messages:
                 yield message

@@ -131,6 +131,18 @@ def test_a_partition_that_continues_elsewhere_has_no_unfinished_message() -> Non
     assert stream.unfinished_from == {}
 
 
+def test_a_poll_after_an_iteration_is_unfinished_as_a_whole() -> None:
+    """Its messages are unfinished from the first offset of each partition on, also if the poll
+    continues the set of the iteration."""
+    stream, first, messages = iteration(b"a", b"b", b"c")
+    second = partition_of(stream, 1)
+    offer(stream, second, b"d")
+    next(messages)
+    stream.finish()
+    assert values(stream.take(9, NOW)) == [b"b", b"c", b"d"]
+    assert stream.unfinished_from == {first.topic_partition: 1, second.topic_partition: 0}
+
+
 def test_a_called_iteration_ends_and_continues_where_it_was() -> None:
     """The consumer does its work between two messages."""
     stream, _, messages = iteration(b"a", b"b", b"c")
