@@ -20,6 +20,7 @@ from kafka08.errors import (
     CommitFailed,
     FetchFailed,
     KafkaError,
+    LeaderNotAvailable,
     NoBrokersAvailable,
     NoOffsetForPartition,
     RequestTimeout,
@@ -268,6 +269,28 @@ def test_a_leader_that_is_silent_holds_up_no_partition_of_others(three_brokers: 
             with pytest.raises(RequestTimeout):
                 consumer.position(B, timeout=5.0)
             assert consumer.position(B, timeout=60.0) == 0
+
+    simulated.run(test)
+
+
+def test_a_partition_without_a_leader_is_found_when_it_has_one(three_brokers: Simulated) -> None:
+    """A search for a position asks for new metadata as long as a partition has no leader there."""
+    simulated = three_brokers
+    alone = TopicPartition("u", 0)
+
+    def test() -> None:
+        with AdminClient(ADDRESS, runtime=simulated.client) as admin:
+            admin.create_topic("u", assignment={0: (1,)})
+            admin.await_leaders("u")
+        simulated.kill_broker()
+        simulated.client.sleep(10.0)
+        with simulated.consumer(group_id="") as consumer:
+            consumer.assign([alone])
+            consumer.poll(1.0)
+            is_stalled_by(consumer, LeaderNotAvailable)
+            simulated.broker.start()
+            simulated.client.sleep(10.0)
+            assert 0 == consumer.position(alone, timeout=2.0)
 
     simulated.run(test)
 

@@ -179,14 +179,23 @@ class StartFinder:
             partial(self._run, self._ask_leader, _only(part, asked), epoch)
             for part in split.values()
         ]
-        rest = [*without, *failures]
-        if rest:
-            found = Found(_only(rest, asked), epoch, without=without, failures=failures)
+        if without:
+            found = Found(_only(without, asked), epoch, without=without)
             searches.append(partial(self._publish, found))
+        if failures:
+            refresh = partial(self._refresh_leaders, failures)
+            searches.append(partial(self._run, refresh, _only(failures, asked), epoch))
         for search in searches[:-1]:
             self._spawn(search)
         for search in searches[-1:]:
             search()
+
+    def _refresh_leaders(
+        self, failures: dict[TopicPartition, KafkaError], asked: Asked, epoch: int
+    ) -> None:
+        """Publish why these have no leader, after new metadata for the next search."""
+        self._cluster.refresh({tp.topic for tp in asked})
+        self._publish(Found(asked, epoch, failures=failures))
 
     def _ask_leader(self, asked: Asked, epoch: int) -> None:
         found = Found(asked, epoch)
