@@ -66,7 +66,8 @@ class PolledStream(MemberStream):
         self._unfinished_from: dict[TopicPartition, int] = {}
         """The first offset of each partition that a poll or batch has returned."""
         self._iterated: MessageIterator | None = None
-        """The iterator of `_each`. Its last message is unfinished until `finish`."""
+        """The iterator of `_each`, until the next poll. Its last message is unfinished until
+        `finish`."""
         self._iterated_of: TopicPartition | None = None
         self._iterations = 0
         self._finished_offset = NO_OFFSET
@@ -118,6 +119,7 @@ class PolledStream(MemberStream):
 
     def take_batch(self, limits: BatchLimits, give_up_at: float) -> MessageBatch | None:
         """A batch as MemberStream.batches yields it; None as in `take`."""
+        self._iterated = None
         batch = self._await(partial(self._take_batch, limits), give_up_at)
         if batch is not None and self._chunk is not None:
             self._unfinished_from[batch.topic_partition] = batch.first_offset
@@ -125,7 +127,8 @@ class PolledStream(MemberStream):
 
     def iterate(self, give_up_at: float) -> Iterator[Message] | None:
         """Yields the rest of a set, one message at a time; None as in `take`. The iterator ends
-        early when the reader is called. It raises InvalidMessage and DeserializationFailed."""
+        early when the reader is called, polls, or leaves the set. It raises InvalidMessage and
+        DeserializationFailed."""
         return self._each() if self._await_messages(give_up_at, False) else None
 
     def _each(self) -> Iterator[Message]:
@@ -137,7 +140,7 @@ class PolledStream(MemberStream):
         try:
             for message in messages:
                 yield message
-                if self.is_called:
+                if self.is_called or not (messages is self._messages is self._iterated):
                     return
         except UNREADABLE as error:
             self._damage = error

@@ -161,6 +161,36 @@ def test_an_iteration_ends_when_its_user_takes_a_partition_away() -> None:
     assert list(messages) == []
 
 
+def seek_and_poll(stream: PolledStream, partition: OwnedPartition) -> None:
+    """Polls the first message at another position of the partition."""
+    stream.revoke([partition])
+    offer(stream, partition_of(stream, 0, 7), b"x", b"y")
+    stream.is_called = False
+    assert values(stream.take(1, NOW)) == [b"x"]
+
+
+@pytest.mark.parametrize(
+    ("act", "rest"),
+    [
+        (lambda stream, _: stream.take(1, NOW), [b"c"]),
+        (lambda stream, _: stream.take_batch(BatchLimits(1), NOW), [b"c"]),
+        (seek_and_poll, [b"y"]),
+    ],
+    ids=["poll", "batch", "seek and poll"],
+)
+def test_an_iteration_ends_when_its_user_polls(
+    act: Callable[[PolledStream, OwnedPartition], object], rest: list[bytes]
+) -> None:
+    """Inside the loop: the next iteration continues behind the poll, and finishes its messages."""
+    stream, partition, messages = iteration(b"a", b"b", b"c")
+    next(messages)
+    stream.finish()
+    act(stream, partition)
+    assert list(messages) == []
+    stream.finish()
+    assert values(list(stream.iterate(NOW) or [])) == rest
+
+
 def test_progress_differs_with_each_message() -> None:
     """It is how the heartbeat thread knows that the reader is at work."""
     stream = stream_of()
