@@ -23,6 +23,7 @@ from kafka08.errors import (
     LeaderNotAvailable,
     NoBrokersAvailable,
     NoOffsetForPartition,
+    PollIntervalExceeded,
     RequestTimeout,
     UnknownTopicOrPartition,
     WokenUp,
@@ -187,6 +188,24 @@ def remove_member(consumer: KafkaConsumer) -> None:
     member_id = consumer._poller._member.generation.member_id
     request = LeaveGroupRequest("g", member_id)
     consumer._poller.cluster.ask_coordinator("g", lambda connection: connection.send(request))
+
+
+def test_guarantee_8_an_iteration_ends_when_its_member_has_left(simulated: Simulated) -> None:
+    """After a message that took longer than max.poll.interval.ms the next step raises why: others
+    have the partitions, with the rest of the fetched set."""
+
+    def test() -> None:
+        keys = {"enable_auto_commit": False, "max_poll_interval_ms": 2000}
+        with simulated.consumer(**keys) as consumer:
+            consumer.subscribe(["t"])
+            messages = iter(consumer)
+            assert [next(messages).offset, next(messages).offset] == [0, 1]
+            simulated.client.sleep(3.0)
+            with pytest.raises(PollIntervalExceeded):
+                next(messages)
+            assert read(consumer) == [0, 1, 2, 3, 4]
+
+    simulated.run(test)
 
 
 @pytest.mark.parametrize("committed_before", [1, None])

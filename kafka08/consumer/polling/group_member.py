@@ -32,6 +32,7 @@ from kafka08.consumer.polling.membership import (
     Join,
     Leave,
     Membership,
+    Phase,
     Sync,
     Wait,
 )
@@ -258,6 +259,7 @@ class GroupMember:
         while True:
             try:
                 with self._condition:
+                    before = self._state
                     action = self._due()
                     self._is_leaving = isinstance(action, Leave)
                     self._is_superseded = False
@@ -267,6 +269,8 @@ class GroupMember:
                         timeout = min(action.until - self._runtime.monotonic(), WAIT_SECONDS_MAX)
                         self._condition.wait(timeout)
                         continue
+                if before != self._state:  # no poll for max.poll.interval.ms
+                    self._on_change()
                 if self._do(action):
                     self._on_change()
             except Exception:
@@ -308,6 +312,11 @@ class GroupMember:
             return sorted(wanted.of(filter(metadata.knows, metadata.topics)))
         return [] if wanted is None else sorted(wanted.names)
 
+    @property
+    def _state(self) -> tuple[Phase, KafkaError | None]:
+        """When it changes, the user's thread has something to do."""
+        return self._membership.phase, self._membership.fault
+
     def _due(self) -> Action:
         now = self._runtime.monotonic()
         progress = self._progress()
@@ -319,7 +328,7 @@ class GroupMember:
     def _do(self, action: Action) -> bool:
         """Carry out `action`. Returns whether the user's thread has something to do now."""
         membership = self._membership
-        before = membership.phase, membership.fault
+        before = self._state
         try:
             match action:
                 case Leave(request):
@@ -342,7 +351,7 @@ class GroupMember:
             self._failed(error)
         self._forget_lost_coordinator()
         self._log_outage()
-        return before != (membership.phase, membership.fault)
+        return before != self._state
 
     def _leave(self, request: Request) -> None:
         """Send LeaveGroup once. If it fails, the session timeout removes the member."""
