@@ -266,8 +266,9 @@ class PolledStream(MemberStream):
         tp = chunk.partition.topic_partition
         offset = self._messages.next_offset - 1
         chunk.partition.consumed_offset = offset
+        self._chunk = chunk._replace(from_offset=offset)
         self._messages = self._messages_of(chunk, offset)
-        self._iterated = None
+        self._batch = self._iterated = None
         return DeserializationFailed(
             f"{tp}, offset {offset}: a deserializer raised {error!r}. The position stays there; "
             f"skip it with seek({tp!r}, {offset + 1})",

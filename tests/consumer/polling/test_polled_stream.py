@@ -246,6 +246,21 @@ def test_an_iteration_meets_a_failing_deserializer_in_the_same_way() -> None:
         assert stream.position_of(partition) == 1
 
 
+def test_a_failing_deserializer_moves_no_position_back() -> None:
+    """After polls or a batch of its set: the next batch begins with the message that failed."""
+    stream = stream_of(refuse_bad)
+    partition = partition_of(stream)
+    offer(stream, partition, b"good", b"good", b"bad", b"good")
+    assert stream.take_batch(BatchLimits(1), NOW)
+    assert values(stream.take(1, NOW)) == ["good"]
+    with pytest.raises(DeserializationFailed, match="offset 2"):
+        stream.take(1, NOW)
+    assert stream.position_of(partition) == 2
+    batch = stream.take_batch(BatchLimits(9), NOW)
+    assert batch is not None
+    assert batch.values() == [b"bad", b"good"]
+
+
 def test_an_interrupted_poll_hands_nothing_out_and_loses_nothing() -> None:
     """A signal handler may raise in the middle: all of it is fetched again."""
 
