@@ -42,6 +42,7 @@ from kafka08.errors import (
 from kafka08.protocol.types import Request, Response
 from kafka08.structs import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kafka08.zk import nodes, paths
+from kafka08.zk.bulk import portions
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Exists, Set
@@ -68,9 +69,10 @@ class OffsetStore(Protocol):
 
 
 class ZooKeeperOffsetStore:
-    """One znode per partition. A commit is one transaction, which fails as a whole unless the
-    member's id znode `id_path` exists: a former member cannot commit. Before each transaction it
-    calls `fence`, which raises SessionLost if the member's session may be over."""
+    """One znode per partition. A commit is one transaction, or several for more than WHOLE_MAX
+    partitions. Each fails as a whole unless the member's id znode `id_path` exists: a former member
+    cannot commit. Before each transaction it calls `fence`, which raises SessionLost if the
+    member's session may be over."""
 
     def __init__(
         self, zk: ZkClient, group: str, id_path: str, fence: Callable[[], None] = no_fence
@@ -122,8 +124,9 @@ class ZooKeeperOffsetStore:
             )
             for tp, offset in offsets.items()
         ]
-        self._fence()
-        self._zk.multi([Check(self._id_path, ANY_VERSION), *writes])
+        for portion in portions(writes):
+            self._fence()
+            self._zk.multi([Check(self._id_path, ANY_VERSION), *portion])
 
     def _prepare(self, partitions: Collection[TopicPartition]) -> None:
         """Check which znodes exist, and create the parents of the others."""

@@ -3,7 +3,9 @@
 Every write that only this member may make (claim, release, and commits in offset_store.py) is one
 ZooKeeper transaction that also checks that the member's own id znode exists. That znode is created
 once per session and expires with it, so a write meant for an earlier session fails as a whole, and
-a claim gets all its partitions or none. Other members see the same znodes as from 0.8.2.2.
+a claim gets all its partitions or none. More than WHOLE_MAX partitions take several transactions; a
+claim releases what it has claimed if a later one is refused. Other members see the same znodes as
+from 0.8.2.2.
 
 Watches only call `on_change`; then the view is read again, of registrations and topics only the
 changed ones (watched.py). Sources:
@@ -24,6 +26,7 @@ from kafka08.errors import NodeExists, NoNode, SessionLost, ZooKeeperError
 from kafka08.runtime import ClientRuntime, Event
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
+from kafka08.zk.bulk import portions
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import ANY_VERSION, Check, Create, Delete
 
@@ -135,16 +138,19 @@ class GroupRegistry:
         """Own all these partitions. If one is taken, PartitionsOwned, and none is claimed; a watch
         calls `on_release` when the other owner releases it."""
         self._make_parents({tp.topic for tp in wanted})
-        owners = [
-            Create(self._owner_path(tp), thread, ephemeral=True)
-            for tp, thread in sorted(wanted.items())
-        ]
+        tps = sorted(wanted)
+        owners = [Create(self._owner_path(tp), wanted[tp], ephemeral=True) for tp in tps]
+        claimed = 0
         try:
-            self._zk.multi([Check(self.id_path, ANY_VERSION), *owners])
+            for portion in portions(owners):
+                self._zk.multi([Check(self.id_path, ANY_VERSION), *portion])
+                claimed += len(portion)
         except NodeExists as error:
+            self.release(tps[:claimed])
             raise self._blocked_by(error.path, wanted) from error
         except NoNode:
             self._parents.clear()  # one of them, or our registration, was removed from outside
+            self.release(tps[:claimed])
             raise
         except SessionLost:
             self._uncertain.update(wanted)
@@ -222,7 +228,8 @@ class GroupRegistry:
 
     def _delete_owners(self, partitions: Collection[TopicPartition]) -> None:
         deletes = [Delete(self._owner_path(tp)) for tp in sorted(partitions)]
-        self._zk.multi([Check(self.id_path, ANY_VERSION), *deletes])
+        for portion in portions(deletes):
+            self._zk.multi([Check(self.id_path, ANY_VERSION), *portion])
 
     def _release_if_ours(self, tp: TopicPartition) -> None:
         stat = self._zk.stat(self._owner_path(tp))

@@ -7,7 +7,7 @@ version of one partition does not hold up the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kafka08.errors import ZooKeeperError
@@ -17,8 +17,11 @@ from kafka08.zk.resender import Resender
 MULTI_MAX: Final = 100
 """Writes of one transaction. At 200 bytes each they take a few milliseconds, during which other
 clients wait."""
+WHOLE_MAX: Final = 1000
+"""Writes of one transaction whose writes are of use together only."""
 MULTI_CHARACTERS_MAX: Final = 256 * 1024
-"""Most bytes of data in a transaction of several writes; ZooKeeper accepts a megabyte."""
+"""Most characters of paths and data in a transaction of several writes; ZooKeeper accepts a
+megabyte."""
 WINDOW: Final = 4
 """Outstanding transactions: ZooKeeper has the next ones while it works on the first."""
 
@@ -39,11 +42,11 @@ def write_all(
                 it broken, and nothing is written after that
     """
     first: tuple[Step, ...] = () if condition is None else (condition,)
-    portions = list(_portions(writes, multi_max))
-    multis = [Multi(first + portion) for portion in portions]
+    together = list(portions(writes, multi_max))
+    multis = [Multi(first + portion) for portion in together]
     outcomes = resender.run(multis, range(len(multis)), WINDOW)
     results: list[Any] = []
-    for number, portion in enumerate(portions):
+    for number, portion in enumerate(together):
         outcome = outcomes[number]
         if isinstance(outcome, Refusal) and outcome.step_index < len(first):
             raise outcome.error
@@ -58,11 +61,14 @@ def write_all(
     return results
 
 
-def _portions(writes: Sequence[Write], count_max: int) -> Iterator[tuple[Write, ...]]:
+def portions(writes: Iterable[Write], count_max: int = WHOLE_MAX) -> Iterator[tuple[Write, ...]]:
+    """The writes in their order, as many at a time as may be one transaction."""
     portion: list[Write] = []
     room = MULTI_CHARACTERS_MAX
     for write in writes:
-        size = 0 if isinstance(write, Delete) else len(write.data or "")
+        size = len(write.path)
+        if not isinstance(write, Delete):
+            size += len(write.data or "")
         if portion and (len(portion) == count_max or size > room):
             yield tuple(portion)
             portion, room = [], MULTI_CHARACTERS_MAX

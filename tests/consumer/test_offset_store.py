@@ -22,6 +22,7 @@ from kafka08.protocol.types import Request, Response
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.model.in_process import InProcessWorld
 from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 
 A, B = TopicPartition("t", 0), TopicPartition("u", 3)
@@ -85,6 +86,19 @@ def test_znodes_may_come_and_go_meanwhile(zk: ZkClient, znodes: ZooKeeperOffsetS
     zk.create(paths.offset("g", *B), "1")
     znodes.commit({A: 6, B: 2})
     assert (in_zookeeper(zk, A), in_zookeeper(zk, B)) == (("6", 0), ("2", 1))
+
+
+def test_zookeeper_takes_more_offsets_than_fit_into_a_request() -> None:
+    """A commit of a member with thousands of partitions is several transactions, each fenced."""
+    world = InProcessWorld()
+    offsets = {TopicPartition("page-views-by-country-and-browser", n): n for n in range(10_000)}
+    with ZkClient("model:2181", adapter=world.connect, clock=world) as zk:
+        zk.create(ID_PATH, "{}", ephemeral=True)
+        ZooKeeperOffsetStore(zk, "readers", ID_PATH).commit(offsets)
+        store = ZooKeeperOffsetStore(zk, "readers", ID_PATH, Session(left=1))
+        assert store.fetch(offsets) == offsets
+        with pytest.raises(SessionLost, match="over"):
+            store.commit({tp: offset + 1 for tp, offset in offsets.items()})
 
 
 def test_kafka_commits_everything_every_time(
