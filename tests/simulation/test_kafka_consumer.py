@@ -907,6 +907,59 @@ def test_a_call_that_timed_out_leaves_no_search_behind(three_brokers: Simulated)
     simulated.run(test)
 
 
+def leader(consumer: KafkaConsumer) -> int:
+    return consumer.partitions_for("t")[A.partition].leader
+
+
+def coordinator(consumer: KafkaConsumer) -> int:
+    return consumer._poller.cluster.coordinator("g").id
+
+
+@pytest.mark.parametrize(
+    ("find", "query"),
+    [
+        (leader, lambda consumer: consumer.end_offsets([A])[A]),
+        (coordinator, lambda consumer: consumer.committed(A)[A].offset),
+    ],
+    ids=["leader", "coordinator"],
+)
+def test_a_query_outlasts_a_failover(
+    monkeypatch: pytest.MonkeyPatch,
+    find: Callable[[KafkaConsumer], int],
+    query: Callable[[KafkaConsumer], int],
+) -> None:
+    """A query is retried until its timeout: another broker leads after the session timeout of the
+    one that has died."""
+    monkeypatch.setitem(BROKER, "zookeeper.session.timeout.ms", "8000")
+    simulated = Simulated(3)
+
+    def test() -> None:
+        with simulated.consumer(enable_auto_commit=False) as consumer:
+            consumer.commit({A: MESSAGES})
+            process = simulated.brokers[find(consumer) - 1].process
+            assert process is not None
+            simulated.hosts.kill(process, silently=False)
+            assert MESSAGES == query(consumer)
+
+    try:
+        simulated.run(test)
+    finally:
+        simulated.hosts.discard()
+
+
+def test_a_query_for_an_unknown_partition_fails_soon(simulated: Simulated) -> None:
+    """Other than a partition whose leader has died it is not waited for."""
+
+    def test() -> None:
+        with simulated.consumer() as consumer:
+            began = simulated.client.monotonic()
+            with pytest.raises(UnknownTopicOrPartition):
+                consumer.end_offsets([A, TopicPartition("t", 2)])
+            assert simulated.client.monotonic() - began < 2.0
+
+    simulated.run(test)
+
+
 def test_a_failed_commit_of_assign_is_logged(
     simulated: Simulated, caplog: pytest.LogCaptureFixture
 ) -> None:

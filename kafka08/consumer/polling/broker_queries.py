@@ -12,19 +12,18 @@ from typing import Final, NamedTuple, TypeVar, cast
 
 from kafka08.client import log_offsets
 from kafka08.client.metadata import PartitionInfo
-from kafka08.client.retry import RetryPolicy, retry
+from kafka08.client.retry import RetryPolicy, is_retriable, retry
 from kafka08.consumer.polling.committer import fetch_committed
 from kafka08.consumer.polling.poller import Poller
-from kafka08.errors import KafkaError, LeaderNotAvailable
+from kafka08.errors import KafkaError, LeaderNotAvailable, UnknownTopicOrPartition
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-RETRIES: Final = RetryPolicy(tries=50, backoff_ms=100)
-"""About 5 s: a coordinator may take that long to load its partition of the offsets topic, and a
-topic that was just created to have leaders."""
+RETRIES: Final = RetryPolicy(tries=36_000, backoff_ms=100)
+"""An hour: the timeout of the query ends them."""
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -34,8 +33,16 @@ class OffsetAndTimestamp(NamedTuple):
     timestamp_ms: int
 
 
+def passes_with_failover(error: KafkaError) -> bool:
+    """Whether the same query may succeed at the next leader. A partition that is unknown after the
+    client's own tries does not exist."""
+    return is_retriable(error) and not isinstance(error, UnknownTopicOrPartition)
+
+
 class BrokerQueries:
-    """See the module. All methods raise RequestTimeout after `timeout_s`, and WokenUp."""
+    """See the module. All methods raise WokenUp, and RequestTimeout after `timeout_s`. Until then
+    they retry while a partition or the group's coordinator moves to another broker; then they raise
+    the last error."""
 
     def __init__(self, poller: Poller, group: str, runtime: ClientRuntime) -> None:
         self._poller = poller
@@ -61,17 +68,17 @@ class BrokerQueries:
     def beginning_offsets(
         self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, int]:
-        return self._ask(lambda: log_offsets.log_starts(self._cluster, partitions), timeout_s)
+        return self._retry(lambda: log_offsets.log_starts(self._cluster, partitions), timeout_s)
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, int]:
-        return self._ask(lambda: log_offsets.log_ends(self._cluster, partitions), timeout_s)
+        return self._retry(lambda: log_offsets.log_ends(self._cluster, partitions), timeout_s)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout_s: float
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        found = self._ask(lambda: log_offsets.messages_at(self._cluster, times), timeout_s)
+        found = self._retry(lambda: log_offsets.messages_at(self._cluster, times), timeout_s)
         return {tp: one and OffsetAndTimestamp(*one) for tp, one in found.items()}
 
     def topics(self, timeout_s: float) -> dict[str, tuple[PartitionInfo, ...]]:
@@ -83,16 +90,31 @@ class BrokerQueries:
         }
 
     def partitions(self, topic: str, timeout_s: float) -> tuple[PartitionInfo, ...]:
-        def with_retries() -> tuple[PartitionInfo, ...]:
-            return retry(
-                lambda: self._cluster.refresh([topic]).partitions(topic),
+        return self._retry(
+            lambda: self._cluster.refresh([topic]).partitions(topic),
+            timeout_s,
+            passes=lambda error: isinstance(error, LeaderNotAvailable),
+        )
+
+    def _retry(
+        self,
+        query: Callable[[], T],
+        timeout_s: float,
+        passes: Callable[[KafkaError], bool] = passes_with_failover,
+    ) -> T:
+        """Its result, by as many tries as the timeout allows."""
+        give_up_at = self._runtime.monotonic() + timeout_s
+        return self._ask(
+            lambda: retry(
+                query,
                 RETRIES,
                 self._runtime,
-                what=f"asking for the partitions of {topic}",
-                passes=lambda error: isinstance(error, LeaderNotAvailable),
-            )
-
-        return self._ask(with_retries, timeout_s)
+                what="asking the brokers",
+                passes=passes,
+                give_up_at=give_up_at,
+            ),
+            timeout_s,
+        )
 
     def _ask(self, query: Callable[[], T], timeout_s: float) -> T:
         self._poller.raise_woken()
