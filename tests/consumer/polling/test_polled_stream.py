@@ -161,11 +161,16 @@ def test_an_iteration_ends_when_its_user_takes_a_partition_away() -> None:
     assert list(messages) == []
 
 
+def pause(stream: PolledStream, partition: OwnedPartition) -> None:
+    """A poll that raises WokenUp follows."""
+    stream.revoke([partition])
+    stream.is_called = False
+
+
 def seek_and_poll(stream: PolledStream, partition: OwnedPartition) -> None:
     """Polls the first message at another position of the partition."""
-    stream.revoke([partition])
+    pause(stream, partition)
     offer(stream, partition_of(stream, 0, 7), b"x", b"y")
-    stream.is_called = False
     assert values(stream.take(1, NOW)) == [b"x"]
 
 
@@ -174,9 +179,10 @@ def seek_and_poll(stream: PolledStream, partition: OwnedPartition) -> None:
     [
         (lambda stream, _: stream.take(1, NOW), [b"c"]),
         (lambda stream, _: stream.take_batch(BatchLimits(1), NOW), [b"c"]),
+        (pause, []),
         (seek_and_poll, [b"y"]),
     ],
-    ids=["poll", "batch", "seek and poll"],
+    ids=["poll", "batch", "pause", "seek and poll"],
 )
 def test_an_iteration_ends_when_its_user_polls(
     act: Callable[[PolledStream, OwnedPartition], object], rest: list[bytes]
