@@ -2,7 +2,7 @@
 
 Each works only on its arguments: an open file, an offset map, an output. The loops over messages
 are kernel calls without the GIL, so jobs run in a native thread beside the event loop.
-Source: kafka.log.Cleaner.buildOffsetMapForSegment and cleanInto 0.8.2.2 and 0.10.2.2.
+Source: kafka.log.Cleaner.buildOffsetMapForSegment and cleanInto 0.8.2.2, 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def clean_chunk(
     """Append the survivors of a chunk to `cleaned`. Errors as map_chunk.
 
     keep_wrappers   the survivors of a wrapper are compressed again, and a wrapper whose messages
-                    all survive is copied (0.10)
+                    all survive is copied (from 0.9 on)
     """
     chunk, end = _read(source, position, chunk_bytes)
     written = read = kept = unkeyed = 0

@@ -19,6 +19,7 @@ from kafka08 import kernel
 from kafka08.clock import Clock
 from kafka08.config import LONG_MAX
 from kafka08.errors import CorruptLog, StorageError
+from kafka08.levels import Level
 from kafka08.log import crashpoints
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.cleaner_chunks import Source, clean_chunk, map_chunk
@@ -251,7 +252,7 @@ class CleanerPass:
                 offset_map,
                 cleaned,
                 keep_tombstones,
-                self._log.config.has_timestamps,
+                self._log.config.level >= Level.V0_9_0,
             )
             self.stats.add(found, found.position - position)
             self._pace(found.position - position + found.written)

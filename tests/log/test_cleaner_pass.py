@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
+from kafka08.levels import Level
 from kafka08.log import Log, LogConfig, TimeRetention
 from kafka08.log.cleaned_segment import CleanedSegment
 from kafka08.log.cleaner_pass import CleaningAborted, CleaningFailed
@@ -100,6 +101,26 @@ def test_survivors_of_compressed_sets_are_written_plain(open_log: OpenLog, codec
     assert [(0, b"a", b"1"), (2, b"c", b"3"), (3, b"b", b"4")] == messages_of(log)
     expected = keyed((b"a", b"1")) + keyed((b"c", b"3"), base_offset=2)
     assert expected + keyed((b"b", b"4"), base_offset=3) == log.read(0, 10_000).bytes()
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3])
+def test_at_0_9_survivors_of_a_compressed_set_are_compressed_again(
+    open_log: OpenLog, codec: int
+) -> None:
+    """At 0.9.0 the survivors of a compressed message become a compressed message again, as
+    0.9.0.1's compressMessages makes it: with its codec, magic 0, absolute inner offsets, and the
+    offset of its last survivor. One that loses nothing keeps its bytes."""
+    log = open_log(level=Level.V0_9_0, cleanup_policy="compact")
+    first = keyed((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), codec=codec)
+    segments_of(log, first, keyed((b"b", b"4"), codec=codec))
+    whole = log.read(3, 10_000).bytes()
+    cleaning(log).run()
+    assert [(0, b"a", b"1"), (2, b"c", b"3"), (3, b"b", b"4")] == messages_of(log)
+    packed = next(kernel.entries(log.read(0, 10_000).bytes()))
+    assert (2, codec, 0) == (packed.offset, packed.codec, packed.magic)
+    survivors = keyed((b"a", b"1")) + keyed((b"c", b"3"), base_offset=2)
+    assert survivors == message_set.unpack(codec, packed.value or b"")
+    assert whole == log.read(3, 10_000).bytes()
 
 
 def test_messages_without_a_key_are_dropped_and_counted(open_log: OpenLog) -> None:
