@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafka08 import kernel
+from kafka08.config import LONG_MAX
 from kafka08.errors import CorruptLog
 from kafka08.kernel.types import (
     EMPTY_ENTRY_BYTES,
@@ -25,6 +26,10 @@ from kafka08.runtime.disk import File
 CHUNK_BYTES: Final = 64 << 10
 
 
+class SearchTooLong(Exception):
+    """A search has reached a limit, and found nothing yet: it must run where it may block."""
+
+
 class TimeSearch(NamedTuple):
     """A search that the time index of a segment could not end: from the entry at `position` on, in
     the first `size` bytes of its message file.
@@ -39,33 +44,42 @@ class TimeSearch(NamedTuple):
     size: int
     target_ms: int
 
-    def run(self, max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES) -> TimestampOffset | None:
+    def run(
+        self,
+        max_bytes: int = LONG_MAX,
+        max_unpacked_bytes: int = MAX_STORED_UNPACKED_BYTES,
+    ) -> TimestampOffset | None:
         """The first message with a timestamp of `target_ms` or later; None if there is none. May
         run in a native thread.
 
-        Wrappers are decompressed only if their own timestamp shows that one is inside;
-        UnpacksToMore if that takes more than a `max_unpacked_bytes` below the default, from which
-        on it is CorruptLog, as invalid messages are. StorageError.
+        Wrappers are decompressed only if their own timestamp shows that one is inside.
+        SearchTooLong if the search would go through more than `max_bytes` of the file, or unpack
+        more than a `max_unpacked_bytes` below the default, from which on it is CorruptLog, as
+        invalid messages are. StorageError.
         """
         _, file, path, position, size, target_ms = self
+        end = min(size, position + max_bytes)
         unpack = Unpacker(compression.decompress, max_unpacked_bytes)
-        while (found := find_entry(file, path, position, size, target_ms)) is not None:
+        while (found := find_entry(file, path, position, end, target_ms)) is not None:
             position, _ = found
             header = _read(file, path, position, ENTRY_HEADER_BYTES)
             entry_bytes = ENTRY_HEADER_BYTES + ENTRY_HEADER.unpack(header)[1]
+            if position + entry_bytes > end < size:
+                break
             entry = _read(file, path, position, min(entry_bytes, size - position))
             try:
                 message = kernel.find_timestamp(entry, target_ms, unpack)
             except ValueError as error:
-                cause = error.__cause__
                 is_limited = max_unpacked_bytes < MAX_STORED_UNPACKED_BYTES
-                if is_limited and isinstance(cause, compression.UnpacksToMore):
-                    raise cause from error
+                if is_limited and isinstance(error.__cause__, compression.UnpacksToMore):
+                    raise SearchTooLong from error
                 raise CorruptLog(f"{path} at byte {position}: {error}") from error
             if message is not None:
                 offset, timestamp_ms = message
                 return TimestampOffset(timestamp_ms, offset)
             position += entry_bytes
+        if end < size:
+            raise SearchTooLong
         return None
 
 

@@ -12,7 +12,11 @@ import pytest
 
 from kafka08 import kernel
 from kafka08.broker.handlers import create_topics
-from kafka08.broker.handlers.list_offsets import UNPACKED_AT_ONCE_BYTES
+from kafka08.broker.handlers.list_offsets import (
+    SEARCHED_AT_LEAST_BYTES,
+    SEARCHED_AT_ONCE_BYTES,
+    UNPACKED_AT_ONCE_BYTES,
+)
 from kafka08.errors import CorruptLog, ProtocolError
 from kafka08.log.time_index import TimestampOffset
 from kafka08.log_limit import LINES_MAX, LineLimit
@@ -427,6 +431,40 @@ class TestListOffsets:
         response = world.client.call(OffsetsRequest(-1, topics, version=1))
         assert [5] * partitions == [p.timestamp_ms for p in response.topics[0].partitions]
         assert (0 if partitions == 1 else 2) == len(in_thread)
+
+    @pytest.mark.parametrize(
+        ("partitions", "size", "threads"),
+        [(1, SEARCHED_AT_ONCE_BYTES * 2 // 3, 0), (2, SEARCHED_AT_ONCE_BYTES * 2 // 3, 2),
+         (1, SEARCHED_AT_ONCE_BYTES * 3 // 2, 1), (300, SEARCHED_AT_LEAST_BYTES * 2 // 3, 0)],
+    )  # fmt: skip
+    def test_a_search_that_reads_much_takes_a_thread(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        partitions: int,
+        size: int,
+        threads: int,
+    ) -> None:
+        """No time index leads past messages without timestamps. A search that would read much of
+        them does not hold the event loop. All searches of a request share a limit, but each may
+        read about two index intervals."""
+        world = world_of(tmp_path)
+        world.lead("t", partitions)
+        untimed = message_set.encode([(None, bytes(1000))] * (size // 1000), magic=1)
+        timed = message_set.encode([(None, b"v")], magic=1, timestamps=[5])
+        sets = [ProducePartition(number, untimed + timed) for number in range(partitions)]
+        world.client.call(ProduceRequest(1, 1000, [ProduceTopic("t", sets)], version=2))
+        in_thread: list[object] = []
+
+        def run_native(search: Callable[[], object]) -> object:
+            in_thread.append(search)
+            return search()
+
+        monkeypatch.setattr(world.runtime, "run_native", run_native)
+        topics = [OffsetsTopic("t", [OffsetsPartition(n, 5, 1) for n in range(partitions)])]
+        response = world.client.call(OffsetsRequest(-1, topics, version=1))
+        assert [5] * partitions == [p.timestamp_ms for p in response.topics[0].partitions]
+        assert threads == len(in_thread)
 
     def test_magic_0_has_no_times(self, tmp_path: Path) -> None:
         """A log of magic 0 gets 43."""

@@ -26,8 +26,7 @@ from kafka08.errors import (
 )
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.log.time_index import TimestampOffset
-from kafka08.log.time_search import TimeSearch
-from kafka08.protocol.compression import UnpacksToMore
+from kafka08.log.time_search import SearchTooLong, TimeSearch
 from kafka08.protocol.offsets import (
     OffsetsPartition,
     OffsetsPartitionResponse,
@@ -51,6 +50,11 @@ NOT_FOUND: Final = TimestampOffset(NO_TIMESTAMP, NO_OFFSET)
 UNPACKED_AT_ONCE_BYTES: Final = 128 << 10
 """The most bytes that the searches of one request unpack in the event loop: a connection may send
 64 in one turn. Those that need more take a thread."""
+SEARCHED_AT_ONCE_BYTES: Final = 1 << 20
+"""The same for the bytes of message files through which they go."""
+SEARCHED_AT_LEAST_BYTES: Final = 8 << 10
+"""The share of one search in a request with many: about two index intervals, which takes less time
+than a thread."""
 Search: TypeAlias = Callable[[TimeSearch], TimestampOffset | None]
 
 
@@ -61,9 +65,13 @@ def handle(
         return offsets.handle(broker, request, call)
     count = sum(len(topic.partitions) for topic in request.topics)
     if count <= PARTITIONS_AT_ONCE:
-        limit = UNPACKED_AT_ONCE_BYTES // max(1, count)
-        with suppress(UnpacksToMore):
-            return respond(broker, request, call, lambda search: search.run(limit))
+        share = max(1, count)
+        max_bytes = max(SEARCHED_AT_LEAST_BYTES, SEARCHED_AT_ONCE_BYTES // share)
+        max_unpacked_bytes = UNPACKED_AT_ONCE_BYTES // share
+        with suppress(SearchTooLong):
+            return respond(
+                broker, request, call, lambda search: search.run(max_bytes, max_unpacked_bytes)
+            )
 
     def search_in_thread(search: TimeSearch) -> TimestampOffset | None:
         return broker.runtime.run_native(search.run)
