@@ -138,7 +138,8 @@ class Disk(Protocol):
         """Make a directory, and those above it, if they are missing."""
 
     def remove_tree(self, directory: Path) -> None:
-        """Delete a directory and everything in it."""
+        """Delete a directory and everything in it. What is missing, or is removed meanwhile, is no
+        error."""
 
     def lock(self, path: Path) -> DiskLock:
         """Lock a file, which is created if it is missing. BlockingIOError if this process or

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -173,7 +173,13 @@ class SystemDisk:
         path.mkdir(parents=True, exist_ok=True)
 
     def remove_tree(self, directory: Path) -> None:
-        shutil.rmtree(directory)
+        with suppress(FileNotFoundError):
+            for path in list(directory.iterdir()):
+                if path.is_dir() and not path.is_symlink():
+                    self.remove_tree(path)
+                else:
+                    self.remove(path)
+            directory.rmdir()
 
     def lock(self, path: Path) -> DiskLock:
         return SystemLock(path)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple, TypeAlias
@@ -266,13 +267,14 @@ class MemoryDisk:
             here = found
 
     def remove_tree(self, directory: Path) -> None:
-        gone = self._directory(directory)
-        for path in self.directories_in(directory):
-            self.remove_tree(path)
-        for path in self.files_in(directory):
-            self.remove(path)
-        self.before("remove directory", directory)
-        self._directory(directory.parent).change(NameChange(directory.name, None, gone))
+        with suppress(FileNotFoundError):
+            for path in self.directories_in(directory):
+                self.remove_tree(path)
+            for path in self.files_in(directory):
+                self.remove(path)
+            gone = self._directory(directory)
+            self.before("remove directory", directory)
+            self._directory(directory.parent).change(NameChange(directory.name, None, gone))
 
     def lock(self, path: Path) -> MemoryLock:
         self.open(path, OpenMode.CREATE)

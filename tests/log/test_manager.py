@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -486,6 +487,23 @@ def test_delete_removes_log_and_directory(open_manager: OpenManager, tmp_path: P
     assert not (tmp_path / "a" / "t-0").exists()
     manager.checkpoint_recovery_points()
     assert {} == OffsetCheckpoint(tmp_path / "a" / RECOVERY_POINTS).read_offsets()
+    assert 0 == manager.get_or_create(T0).log_end_offset
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_directory_that_is_gone_counts_as_removed(
+    open_manager: OpenManager, tmp_path: Path, background: Deferred, is_renamed: bool
+) -> None:
+    """An operator may have removed the directory of a deleted log. That is no error, with which the
+    broker would stop, as in 0.8.2.2 and 0.10.2.2."""
+    manager = open_manager(draw_unique=(lambda: "0" * 32) if is_renamed else None)
+    manager.get_or_create(T0).append(a_set(b"a"))
+    if is_renamed:
+        manager.delete(T0)
+    (directory,) = (path for path in (tmp_path / "a").iterdir() if path.is_dir())
+    shutil.rmtree(directory)
+    assert is_renamed or manager.delete(T0)
+    background.run_all()
     assert 0 == manager.get_or_create(T0).log_end_offset
 
 

@@ -110,6 +110,27 @@ def test_a_file_outlives_its_name(tmp_path: Path, disk: Disk) -> None:
     assert (b"old", 3) == (file.pread(9, 0), file.size())
 
 
+@pytest.mark.parametrize("gone", ["d/e", "d"])
+def test_what_is_gone_counts_as_removed(
+    tmp_path: Path, disk: Disk, gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree of which another process removes a part, before or meanwhile, is removed."""
+    disk.make_directories(tmp_path / "d" / "e")
+    for name in ("d/e/f", "d/e/g", "d/h"):
+        disk.open(tmp_path / name, OpenMode.CREATE)
+    remove = disk.remove
+
+    def remove_after_another(path: Path) -> None:
+        monkeypatch.undo()
+        disk.remove_tree(tmp_path / gone)
+        remove(path)
+
+    monkeypatch.setattr(disk, "remove", remove_after_another)
+    disk.remove_tree(tmp_path / "d")
+    assert not disk.exists(tmp_path / "d")
+    disk.remove_tree(tmp_path / "d")
+
+
 def test_the_time_of_the_last_write(tmp_path: Path, disk: Disk) -> None:
     """Is what was set, until the next write."""
     file = disk.open(tmp_path / "a", OpenMode.CREATE)
