@@ -350,8 +350,10 @@ class LogSegment(kernel.SegmentTail):
             self._find_largest(self.time_index.last)
 
     def _find_largest(self, indexed: TimestampOffset) -> None:
-        """After a truncation: the largest timestamp is the last indexed one, or a later one."""
-        start = self.index.lookup(indexed.offset).position
+        """After a truncation: the largest timestamp is the last indexed one, or one in the messages
+        from the last index entry but one on. Each index entry is made with one of the time index,
+        but that of the last may belong to a message behind it that was cut."""
+        start = self.index.lookup(self.index.last.offset - 1).position
         with storage_errors("read", self.log_path):
             after = recover_messages(
                 self.file,

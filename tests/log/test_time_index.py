@@ -19,6 +19,7 @@ from kafka08.log.offset_index import INDEX_ENTRY
 from kafka08.log.time_index import TIME_ENTRY, TimeIndex, TimestampOffset
 from kafka08.protocol import message_set
 from kafka08.protocol.compression import GZIP
+from kafka08.runtime.system_disk import SystemFile
 from tests.log.conftest import START_MS, ManualClock, OpenLog
 
 DATA = Path(__file__).parent.parent / "data"
@@ -220,6 +221,35 @@ class TestTruncation:
         entries = entries_of(tmp_path / "t-0" / "00000000000000000000.timeindex")
         assert ([(newest, left.index(newest))] if left else []) == entries[-1:]
         assert sorted(set(entries)) == entries
+
+    @pytest.mark.parametrize(
+        ("first", "last", "left"), [(-1, -1, -1), (-1, 7, -1), (50, 70, 50), (1, 70, 6)]
+    )
+    def test_little_is_read(
+        self,
+        open_log: OpenLog,
+        monkeypatch: pytest.MonkeyPatch,
+        first: int,
+        last: int,
+        left: int,
+    ) -> None:
+        """A truncation runs in the event loop. It reads the messages of about two index intervals,
+        wherever the last entry of the time index is, also where no message has a timestamp."""
+        log = later_log(open_log, index_interval_bytes=150)
+        for time in (first, *[min(left, 5)] * 40, left):
+            log.append(a_set(time))
+        log.append(a_set(-1, last))
+        reads: list[int] = []
+        pread_into = SystemFile.pread_into
+
+        def count(file: SystemFile, buffer: memoryview, position: int) -> int:
+            reads.append(len(buffer))
+            return pread_into(file, buffer, position)
+
+        monkeypatch.setattr(SystemFile, "pread_into", count)
+        log.truncate_to(43)
+        assert sum(reads) <= 2 * (150 + len(a_set(0)))
+        assert left == log.active_segment.largest.timestamp_ms
 
     def test_a_segment_that_was_emptied_counts_from_its_next_message(
         self, open_log: OpenLog
