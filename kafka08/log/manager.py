@@ -164,8 +164,8 @@ class LogManager:
             self._flush_later(iter([*self.logs.values()]))
 
     def _flush_later(self, logs: Iterator[Log]) -> None:
-        """Flush what a killed process may have left unsynced, one log after the other, in the
-        background: a log that rolls first must wait for that."""
+        """Flush logs with an unsynced truncation, or what a killed process may have left of one,
+        one after the other, in the background: a log that rolls first must wait for that."""
 
         def flush_next() -> None:
             for log in logs:
@@ -354,18 +354,20 @@ class LogManager:
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, CorruptLog]:
         """Truncate logs (the existing ones) and checkpoint, so that a crash cannot leave a recovery
-        point above offsets that were truncated and written again. Returns those that could not be
-        truncated, because they cannot be read."""
-        refused = {}
+        point above offsets that were truncated and written again. The logs are flushed later.
+        Returns those that could not be truncated, because they cannot be read."""
+        truncated, refused = [], {}
         for topic_partition, offset in offsets.items():
             found = self.logs.get(topic_partition)
             if found is not None:
                 self._lower_cleaner_point(found, offset)
                 try:
                     found.truncate_to(offset)
+                    truncated.append(found)
                 except CorruptLog as error:
                     refused[topic_partition] = error
         self.checkpoint_recovery_points()
+        self._flush_later(iter(truncated))
         return refused
 
     def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:

@@ -416,6 +416,27 @@ def test_truncation_checkpoints_the_recovery_point(
     assert {T0: 0} == OffsetCheckpoint(path).read_offsets()
 
 
+def test_a_truncation_is_flushed_in_the_background(
+    open_manager: OpenManager, background: Deferred, synced: list[str]
+) -> None:
+    """A truncation queues a flush, one log after the other. A log that rolls later need not wait
+    until everything in its active segment is on disk."""
+    manager = open_manager()
+    for tp in (T0, U1):
+        manager.get_or_create(tp).append(a_set(b"a", b"b"))
+        manager.logs[tp].flush()
+    manager.truncate_to({T0: 1, U1: 1})
+    for _ in manager.logs:
+        background.tasks.pop()[1]()
+        assert 1 == len(background.flushes)
+        background.flushes.pop().run()
+    synced.clear()
+    for log in manager.logs.values():
+        log.append(a_set(b"c"))
+        log.roll()
+    assert [] == synced
+
+
 def test_a_log_that_cannot_be_read_is_not_cut(open_manager: OpenManager, tmp_path: Path) -> None:
     """A log that cannot be read is reported and keeps its bytes; the other logs are truncated."""
     manager = open_manager()
