@@ -44,7 +44,7 @@ class LogCreator:
         """Apply the overrides in ZooKeeper to topics, all read in one burst. A topic whose change
         arrives while they are read has newer ones already, and keeps them."""
         manager = self._log_manager
-        before = {topic: manager.config_of(topic) for topic in topics}
+        before = {topic: manager.begin_config(topic) for topic in topics}
         configs = self._read_configs(topics) if topics else {}
         for turn in yielding_batches(topics, self._runtime):
             self._check()

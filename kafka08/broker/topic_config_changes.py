@@ -91,8 +91,8 @@ class TopicConfigChanges:
             self._purge(notifications)
 
     def _apply(self, name: str, number: int) -> bool:
-        """Apply one; returns whether it was applied. Topics without a log here count too: their log
-        may be about to be created."""
+        """Apply one; returns whether it was applied. Where a topic has no logs, its configuration
+        is read before one is created."""
         node = self._zk.get_or_none(f"{paths.CONFIG_CHANGES}/{name}")
         if node is None:
             return False
@@ -102,6 +102,8 @@ class TopicConfigChanges:
             if change.entity_type != "topics":
                 return False
             overrides = self._store.topic_config(topic)
+            if not self._log_manager.is_configured(topic):
+                return False
             self._log_manager.update_topic_config(topic, overrides)
             self._check_format(topic)
         except SessionLost:

@@ -291,6 +291,7 @@ class LogManager:
         of_topic.remove(removed)
         if not of_topic:
             del self._topics[topic_partition.topic]
+            self._configs.pop(topic_partition.topic, None)
         self.cleaner_points.forget_deleted(directory, topic_partition)
         renamed = self._renamed(removed)
         removed.delete(renamed)
@@ -343,8 +344,19 @@ class LogManager:
         """The configuration of a topic's logs: the broker's defaults with its overrides."""
         return self._configs.get(topic, self._default_config)
 
+    def begin_config(self, topic: str) -> LogConfig:
+        """Its `config_of`. From now on `is_configured` holds: a topic's configuration is about to
+        be read, and then its logs are created."""
+        return self._configs.setdefault(topic, self._default_config)
+
+    def is_configured(self, topic: str) -> bool:
+        """Whether changes of a topic's configuration apply: it has logs or is about to get some, or
+        had a configuration when the broker started."""
+        return topic in self._topics or topic in self._configs
+
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply a topic's changed overrides ({}: none) to its logs, present and future."""
+        """Apply a topic's changed overrides ({}: none) to its logs, present and future, until the
+        last one is deleted."""
         config = self._default_config.from_stored(topic, overrides)
         self._configs[topic] = config
         for one in self._topics.get(topic, ()):

@@ -67,6 +67,7 @@ def test_a_format_that_older_brokers_do_not_know(
     """A message format that older brokers do not know is applied with a warning."""
     keys = {"inter_broker_protocol_version": "0.9.0", "log_message_format_version": "0.9.0"}
     changing = Changing(tmp_path, zk, api_level="0.10.2", **keys)
+    changing.world.lead("t")
     changing.change("t", message_format_version=message_format)
     changing.process()
     is_newer = message_format == "0.10.0"
@@ -82,6 +83,22 @@ def test_a_log_that_is_about_to_be_made_gets_it_too(changing: Changing) -> None:
     changing.change("t", retention_ms="7")
     changing.process()
     assert 7 == changing.retention_ms("t")
+
+
+def test_a_change_of_a_topic_without_logs_is_not_kept(changing: Changing) -> None:
+    """As in 0.8.2.2, a change counts where the topic has logs. Elsewhere the configuration is read
+    before a log of the topic is created. A change that arrives while it is read counts too."""
+    manager = changing.world.log_manager
+    manager.get_or_create(TopicPartition("u", 0))
+    for topic in ("t", "u"):
+        changing.change(topic, retention_ms="7")
+    changing.process()
+    assert not manager.is_configured("t")
+    assert 7 == changing.retention_ms("u")
+    manager.begin_config("t")
+    changing.change("t", retention_ms="8")
+    changing.process()
+    assert 8 == manager.config_of("t").retention_ms
 
 
 def test_a_configuration_that_cannot_be_read_changes_nothing(
@@ -121,6 +138,7 @@ def test_invalid_notifications_are_ignored(changing: Changing, zk: ZkClient) -> 
     notifications are handled."""
     zk.create(f"{paths.CONFIG_CHANGES}/somebody", "")
     zk.create(paths.config_change(), "{", sequence=True)
+    changing.world.lead("t")
     changing.change("t", retention_ms="7")
     changing.process()
     assert 7 == changing.retention_ms("t")
@@ -141,6 +159,7 @@ def test_an_unexpected_exception_keeps_no_later_change_from_being_seen(
         process(changes, names)
 
     monkeypatch.setattr(TopicConfigChanges, "_process", fail_once)
+    changing.world.lead("t")
     changing.change("t", retention_ms="7")
     changing.process()
     assert 7 == changing.retention_ms("t")

@@ -218,6 +218,7 @@ def test_a_new_log_of_a_deleted_topic_is_not_set_aside(manager: LogManager) -> N
     cleaner = cleaner_of(manager)
     assert [True, False] == [cleaner.clean_one() for _ in range(2)]
     manager.delete(A)
+    manager.update_topic_config("a", COMPACT)
     again = fill(manager, A)
     assert [True, False] == [cleaner.clean_one() for _ in range(2)]
     assert [2, 3] == offsets_of(again)

@@ -351,6 +351,19 @@ def test_topic_configuration_reaches_its_logs(open_manager: OpenManager) -> None
     assert 5000 == log.config.segment_bytes
 
 
+def test_a_topic_that_is_gone_leaves_no_configuration(open_manager: OpenManager) -> None:
+    """A topic's configuration goes with the last of its logs. A broker that sees thousands of
+    topics come and go does not collect them."""
+    manager = open_manager()
+    manager.update_topic_config("t", {"retention.ms": "7"})
+    for number in range(2):
+        manager.get_or_create(TopicPartition("t", number))
+    for number, retention_ms in enumerate((7, LogConfig().retention_ms)):
+        manager.delete(TopicPartition("t", number))
+        assert retention_ms == manager.config_of("t").retention_ms
+    assert not manager.is_configured("t")
+
+
 def test_retention_spares_compacted_topics(open_manager: OpenManager, clock: ManualClock) -> None:
     """Retention by time applies to every log with the policy delete, and to no compacted one."""
     manager = open_manager(
