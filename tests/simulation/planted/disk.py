@@ -57,7 +57,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     "recovery",
     "",
     (Fault.BLACKOUT,),
-    seed=0,
+    seed=55,
     settings={**LONG, "silent_share": 0.5, "loses_writes": True},
     profile=CLASSIC,
 )
