@@ -17,7 +17,7 @@ from kafka08.protocol.types import Request, Response
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.broker.delayed_produce import AppendResults
-    from kafka08.network.server_connection import ResponseFrame, ServerConnection
+    from kafka08.network.server_connection import RequestConnection, ResponseFrame
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ P = ParamSpec("P")
 
 
 def send(
-    link: ServerConnection, encode: Callable[P, bytes], *args: P.args, **kwargs: P.kwargs
+    link: RequestConnection, encode: Callable[P, bytes], *args: P.args, **kwargs: P.kwargs
 ) -> None:
     """Send the response of a parked request, which `encode` makes; see Call.respond."""
     try:
@@ -73,7 +73,7 @@ class Call:
     def __init__(
         self,
         broker: BrokerContext,
-        link: ServerConnection,
+        link: RequestConnection,
         header: RequestHeader,
         request: Request,
         refuse: Refuse,

@@ -49,7 +49,7 @@ from kafka08.broker.request_metrics import KEY_MASK, RequestMetrics, is_frequent
 from kafka08.errors import ProtocolError, StorageError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
-from kafka08.network.server_connection import ResponseFrame, ServerConnection
+from kafka08.network.server_connection import RequestConnection, ResponseFrame
 from kafka08.protocol.api_versions import ApiVersionsRequest
 from kafka08.protocol.codec import RequestHeader, decode_request, encode_response
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
@@ -170,7 +170,7 @@ class Dispatcher:
         self._group_path = fast_path.group_methods
         requests.counted_by(fast_path.counts)
 
-    def __call__(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+    def __call__(self, payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
         """The response, or None if the call is parked. ProtocolError, which closes the connection,
         for an unsupported request, bytes that cannot be decoded, or too many of them."""
         if len(payload) > REQUEST_BYTES_MAX:
@@ -206,7 +206,7 @@ class Dispatcher:
         return response
 
     def _handle(
-        self, number: int, payload: memoryview, link: ServerConnection
+        self, number: int, payload: memoryview, link: RequestConnection
     ) -> ResponseFrame | None:
         """The response to a request whose times are taken."""
         fast_path = self._group_path.get(number)
@@ -220,7 +220,7 @@ class Dispatcher:
                 return response
         return self._decode(payload, link)
 
-    def _decode(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+    def _decode(self, payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
         """Decode the whole request and call its handler."""
         if len(payload) > DECODED_AT_ONCE_BYTES and key_of(payload) not in CONTROLLER_KEYS:
             own = bytearray(payload)
@@ -235,7 +235,7 @@ class Dispatcher:
 
     def _decoded(
         self,
-        link: ServerConnection,
+        link: RequestConnection,
         decoded: tuple[RequestHeader, Request] | None,
         error: BaseException | None,
     ) -> None:
@@ -257,7 +257,7 @@ class Dispatcher:
             link.send_response(response)
 
     def _unsupported(
-        self, link: ServerConnection, error: UnknownApi | UnservedVersion
+        self, link: RequestConnection, error: UnknownApi | UnservedVersion
     ) -> ResponseFrame:
         if self._served.closes_on_unsupported:
             raise error
@@ -269,7 +269,7 @@ class Dispatcher:
         self,
         header: RequestHeader,
         request: Request,
-        link: ServerConnection,
+        link: RequestConnection,
         appended: AppendResults | None = None,
     ) -> ResponseFrame | None:
         """Call the handler of a request, with what is done of it."""

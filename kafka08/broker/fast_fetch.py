@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.broker.partition import Partition
     from kafka08.log.slices import LogOffset, LogSlice
-    from kafka08.network.server_connection import Piece, ResponseFrame, ServerConnection
+    from kafka08.network.server_connection import Piece, RequestConnection, ResponseFrame
     from kafka08.structs import TopicPartition
 
 VERSION_LOW_BYTE: Final = 3
 COPIED_BYTES_MAX: Final = 128 << 10
 """The sets of a response to a follower are copied up to this size: one system call sends them all,
 and wakes the follower once."""
-Complete = Callable[[memoryview, "ServerConnection"], object]
+Complete = Callable[[memoryview, "RequestConnection"], object]
 """Completes a parked request through handlers.fetch."""
 Ends = tuple[list[int], list[int], list[int]]
 """The result of `kernel.partitions_to_read`."""
@@ -104,7 +104,7 @@ class FastFetch:
         self.count = 0
 
     def __call__(
-        self, payload: memoryview, link: ServerConnection
+        self, payload: memoryview, link: RequestConnection
     ) -> ResponseFrame | Fallback | None:
         """The response, None if the request is parked, or Fallback if the handler must take it.
         Never switches."""
@@ -147,7 +147,7 @@ class FastFetch:
         return None
 
     def _follow(
-        self, payload: memoryview, link: ServerConnection, wanted: Wanted, ends: Ends
+        self, payload: memoryview, link: RequestConnection, wanted: Wanted, ends: Ends
     ) -> ResponseFrame | Fallback | None:
         """The same for a follower that waits for any number of bytes, as most do, and has nearly
         everything.
@@ -180,7 +180,7 @@ class FastFetch:
     def _park_follower(
         self,
         payload: bytes,
-        link: ServerConnection,
+        link: RequestConnection,
         wanted: Wanted,
         ends: Ends,
     ) -> None:
@@ -215,7 +215,7 @@ class FastFetch:
     def _respond_later(
         self,
         payload: bytes,
-        link: ServerConnection,
+        link: RequestConnection,
         wanted: Wanted,
         high_watermarks: list[int] | None = None,
     ) -> None:
@@ -231,7 +231,7 @@ class FastFetch:
         else:
             link.send_response(response)
 
-    def _park(self, payload: bytes, link: ServerConnection, wanted: Wanted, reads: Reads) -> None:
+    def _park(self, payload: bytes, link: RequestConnection, wanted: Wanted, reads: Reads) -> None:
         """Wait for more data."""
         done = partial(self._respond_later, payload, link, wanted)
         names = [partition.topic_partition for partition in wanted.partitions]

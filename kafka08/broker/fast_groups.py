@@ -21,7 +21,7 @@ from kafka08.protocol.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
-    from kafka08.network.server_connection import ServerConnection
+    from kafka08.network.server_connection import RequestConnection
 
 CORRELATION_ID: Final = 4
 """Its position in a request."""
@@ -44,7 +44,7 @@ class FastGroups:
     def __init__(self, broker: BrokerContext) -> None:
         self._coordinator = broker.group_coordinator
 
-    def join(self, payload: memoryview, link: ServerConnection) -> Fallback | None:
+    def join(self, payload: memoryview, link: RequestConnection) -> Fallback | None:
         """JoinGroup of a member. Its response follows, maybe at once."""
         fields = unpack_fields(payload, JOIN, CORRELATION_ID)
         if fields is None:
@@ -83,7 +83,7 @@ class FastGroups:
         )
         return None
 
-    def sync(self, payload: memoryview, link: ServerConnection) -> Fallback | None:
+    def sync(self, payload: memoryview, link: RequestConnection) -> Fallback | None:
         """SyncGroup. Its response follows, maybe at once."""
         fields = unpack_fields(payload, SYNC, CORRELATION_ID)
         if fields is None:
@@ -96,7 +96,7 @@ class FastGroups:
         found.sync(member_id, generation, dict(assignments), reply)
         return None
 
-    def heartbeat(self, payload: memoryview, _link: ServerConnection) -> bytes | Fallback:
+    def heartbeat(self, payload: memoryview, _link: RequestConnection) -> bytes | Fallback:
         """Heartbeat: the response."""
         fields = unpack_fields(payload, HEARTBEAT, CORRELATION_ID)
         if fields is None:
@@ -110,7 +110,7 @@ class FastGroups:
         return HEARTBEAT_RESPONSE.pack(size, correlation_id, error_code)
 
 
-def respond_to_join(link: ServerConnection, correlation_id: int, result: JoinResult) -> None:
+def respond_to_join(link: RequestConnection, correlation_id: int, result: JoinResult) -> None:
     """A response that does not fit its fields, which names of bytes that are no UTF-8 can make too
     long, closes the connection."""
     fields = (
@@ -131,7 +131,7 @@ def respond_to_join(link: ServerConnection, correlation_id: int, result: JoinRes
 
 
 def respond_to_sync(
-    link: ServerConnection, correlation_id: int, assignment: bytes, error_code: int
+    link: RequestConnection, correlation_id: int, assignment: bytes, error_code: int
 ) -> None:
     size = SYNC_RESPONSE.size - SIZE_BYTES + len(assignment)
     head = SYNC_RESPONSE.pack(size, correlation_id, error_code, len(assignment))

@@ -33,7 +33,7 @@ from kafka08.protocol.codec import (
 
 if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
-    from kafka08.network.server_connection import ResponseFrame, ServerConnection
+    from kafka08.network.server_connection import RequestConnection, ResponseFrame
     from kafka08.protocol.served import Served
 
 API_NUMBER: Final = Struct(">I")
@@ -49,7 +49,7 @@ SYNC_GROUP_0: Final = (14, 0)
 VERSION: Final = slice(2, 4)
 """Position of the version in a request."""
 
-Method = Callable[[memoryview, "ServerConnection"], "ResponseFrame | Fallback | None"]
+Method = Callable[[memoryview, "RequestConnection"], "ResponseFrame | Fallback | None"]
 
 
 def api_number(key: int, version: int) -> int:
@@ -103,7 +103,7 @@ class FastPath:
             METADATA: self._metadata_count,
         }
 
-    def metadata(self, payload: memoryview, _link: ServerConnection) -> ResponseFrame | Fallback:
+    def metadata(self, payload: memoryview, _link: RequestConnection) -> ResponseFrame | Fallback:
         """The cached response to an equal request, if the metadata have not changed since."""
         self._metadata_count += 1
         try:
@@ -117,7 +117,7 @@ class FastPath:
             return FALL_BACK
         return frame_of(response, correlation_id)
 
-    def _complete_fetch(self, payload: memoryview, link: ServerConnection) -> None:
+    def _complete_fetch(self, payload: memoryview, link: RequestConnection) -> None:
         """Complete a parked Fetch that FastFetch can no longer answer."""
         header, request = decode_request(payload, self._served)
         call = Call(self._broker, link, header, request, fetch.refuse)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kafka08.broker.context import BrokerContext
     from kafka08.broker.partition import Partition
     from kafka08.log.slices import AppendInfo
-    from kafka08.network.server_connection import ResponseFrame, ServerConnection
+    from kafka08.network.server_connection import RequestConnection, ResponseFrame
     from kafka08.structs import TopicPartition
 
 ALL_IN_SYNC: Final = -1
@@ -66,7 +66,7 @@ class FastProduce:
         self.count = 0
 
     def __call__(
-        self, payload: memoryview, link: ServerConnection
+        self, payload: memoryview, link: RequestConnection
     ) -> ResponseFrame | Fallback | None:
         """The response, None if the request is parked, or Fallback with what the handler must
         finish. Never switches."""
@@ -99,7 +99,7 @@ class FastProduce:
     def _wait(
         self,
         payload: memoryview,
-        link: ServerConnection,
+        link: RequestConnection,
         timeout_ms: int,
         pending: dict[TopicPartition, int],
         results: Callable[[], AppendResults],

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import Final, cast
+from typing import Final
 
 from kafka08.metrics import Family, Labels, Sample, Timings, meter
 from kafka08.network.server_connection import (
+    RequestConnection,
     RequestHandler,
     RequestHandlers,
     ResponseFrame,
-    ServerConnection,
 )
 from kafka08.protocol.apis import APIS
 from kafka08.runtime import BrokerRuntime
@@ -107,7 +107,7 @@ class RequestMetrics:
         if not self.takes_times:
             return repeat(handle)
 
-        def measured(payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+        def measured(payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
             if len(payload) < HEADER_BYTES or not is_frequent(payload):
                 return handle(payload, link)
             return self.measure(payload, link, partial(handle, payload))
@@ -129,8 +129,8 @@ class RequestMetrics:
     def measure(
         self,
         payload: memoryview,
-        link: ServerConnection,
-        handle: Callable[[ServerConnection], ResponseFrame | None],
+        link: RequestConnection,
+        handle: Callable[[RequestConnection], ResponseFrame | None],
     ) -> ResponseFrame | None:
         """Call `handle` with a connection that notes when the response comes; take the times."""
         times = self._times_of(payload)
@@ -140,7 +140,7 @@ class RequestMetrics:
         start = monotonic()
         queued = max(0.0, start - getattr(link, "last_read", start))
         timed = TimedConnection(link, monotonic)
-        response = handle(cast(ServerConnection, timed))
+        response = handle(timed)
         handled = monotonic()
         times.queue.add(queued * 1000)
         times.local.add((handled - start) * 1000)
@@ -212,13 +212,13 @@ def is_frequent(payload: memoryview) -> bool:
 
 
 class TimedConnection:
-    """A connection for the handler of a timed request: it records when the response came.
+    """The RequestConnection of a timed request: it records when the response came.
 
     responded_at   the time of the response; None: not yet
     on_response     called with that time, once the handler has returned without a response
     """
 
-    def __init__(self, link: ServerConnection, monotonic: Callable[[], float]) -> None:
+    def __init__(self, link: RequestConnection, monotonic: Callable[[], float]) -> None:
         self._link = link
         self._monotonic = monotonic
         self.responded_at: float | None = None
@@ -251,22 +251,14 @@ class TimedConnection:
             self.on_response(self.responded_at)
         self._link.send_response(response)
 
+    def when_sent(self, call: Callable[[], object]) -> None:
+        self._link.when_sent(call)
+
+    def is_abandoned(self) -> bool:
+        return self._link.is_abandoned()
+
     def finish(self, reason: str = "") -> None:
         self._link.finish(reason)
 
     def fail(self, error: Exception) -> None:
         self._link.fail(error)
-
-    def close(self, reason: str = "") -> None:
-        self._link.close(reason)
-
-    def when_sent(self, call: Callable[[], object]) -> None:
-        """Call it when the outbox is sent; never if the connection closes first."""
-        earlier = self._link.on_sent
-
-        def sent() -> None:
-            if earlier is not None:
-                earlier()
-            call()
-
-        self._link.on_sent = sent

@@ -65,7 +65,33 @@ Piece: TypeAlias = bytes | bytearray | FileSlice | GeneratedBytes
 ResponseFrame: TypeAlias = bytes | bytearray | Sequence[Piece]
 """A whole frame, in one piece or several. Empty bytes: there is no response."""
 
-RequestHandler: TypeAlias = Callable[[memoryview, "ServerConnection"], ResponseFrame | None]
+
+class RequestConnection(Protocol):
+    """A connection as the handler of one of its requests sees it; see ServerConnection."""
+
+    on_close: Callable[[], object] | None
+
+    @property
+    def peer(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def ending(self) -> bool: ...
+
+    def send_response(self, response: ResponseFrame) -> None: ...
+
+    def when_sent(self, call: Callable[[], object]) -> None: ...
+
+    def is_abandoned(self) -> bool: ...
+
+    def finish(self, reason: str = "") -> None: ...
+
+    def fail(self, error: Exception) -> None: ...
+
+
+RequestHandler: TypeAlias = Callable[[memoryview, RequestConnection], ResponseFrame | None]
 """Handles one payload, without switching. None parks the connection until `send_response`. The
 payload is valid until the handler returns. ProtocolError closes the connection."""
 
@@ -165,6 +191,17 @@ class ServerConnection:
     def response_queued(self) -> None:
         """A parked request has its response: `outbox` must be sent, and frames may be waiting. The
         owner of the socket overrides this."""
+
+    def when_sent(self, call: Callable[[], object]) -> None:
+        """Call it when the outbox is sent, after others; never if the connection closes first."""
+        earlier = self.on_sent
+
+        def sent() -> None:
+            if earlier is not None:
+                earlier()
+            call()
+
+        self.on_sent = sent
 
     def sent(self) -> None:
         """The whole `outbox` was sent: call `on_sent`."""

@@ -11,8 +11,11 @@ import pytest
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
+from kafka08.broker.dispatcher import Dispatcher
+from kafka08.broker.request_metrics import RequestMetrics
 from kafka08.errors import SessionLost, StaleControllerEpoch, ZooKeeperError
 from kafka08.protocol.controlled_shutdown import ControlledShutdownRequest
+from kafka08.protocol.served import SERVED
 from kafka08.structs import TopicPartition
 from tests.broker.fake_runtime import FakeRuntime
 from tests.broker.world import Client, World
@@ -60,10 +63,11 @@ def test_a_broker_that_is_not_the_controller_refuses(
     assert code == Client(world).call(ControlledShutdownRequest(1)).error_code
 
 
+@pytest.mark.parametrize("takes_times", [False, True])
 def test_the_controller_may_ask_whether_the_sender_still_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, takes_times: bool
 ) -> None:
-    """A ControlledShutdown is abandoned once its connection has ended."""
+    """A ControlledShutdown is abandoned once its connection has ended, also if it is timed."""
     world = World(tmp_path)
     asked: list[Callable[[], bool]] = []
 
@@ -72,7 +76,8 @@ def test_the_controller_may_ask_whether_the_sender_still_waits(
         return set()
 
     monkeypatch.setattr(world.controller, "controlled_shutdown", controlled_shutdown)
-    client = Client(world)
+    requests = RequestMetrics(world.runtime, takes_times=takes_times)
+    client = Client(world, Dispatcher(world.context, SERVED[world.config.level], requests))
     client.call(ControlledShutdownRequest(1))
     [is_abandoned] = asked
     assert not is_abandoned()

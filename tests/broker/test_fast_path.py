@@ -12,7 +12,7 @@ from kafka08.broker.fast_path import Method, api_number
 from kafka08.broker.traffic import traffic_of
 from kafka08.errors import ProtocolError, UnknownMemberId
 from kafka08.levels import Level
-from kafka08.network.server_connection import ResponseFrame, ServerConnection
+from kafka08.network.server_connection import RequestConnection, ResponseFrame
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -260,7 +260,7 @@ class Counted:
         self._handle = handle
 
     def __call__(
-        self, payload: memoryview, link: ServerConnection
+        self, payload: memoryview, link: RequestConnection
     ) -> ResponseFrame | Fallback | None:
         response = self._handle(payload, link)
         self.taken += not isinstance(response, Fallback)

@@ -11,7 +11,7 @@ import pytest
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.request_metrics import TIMED_EVERY, RequestMetrics, is_frequent
 from kafka08.errors import ProtocolError
-from kafka08.network.server_connection import ResponseFrame, ServerConnection
+from kafka08.network.server_connection import RequestConnection, ResponseFrame, ServerConnection
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offsets import OffsetsRequest
@@ -32,18 +32,18 @@ class Served:
         self.local_seconds = 0.0
         self.parks = False
         self.response = b"response"
-        self.links: list[ServerConnection] = []
+        self.links: list[RequestConnection] = []
         self.connection = ServerConnection(
             "client:1", FrameReader(1000), self.metrics.handlers(self.dispatch)
         )
 
-    def dispatch(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+    def dispatch(self, payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
         """Like the Dispatcher, which first looks for a key."""
         if self.metrics.takes_times and len(payload) > 1 and not is_frequent(payload):
             return self.metrics.measure(payload, link, partial(self.handle, payload))
         return self.handle(payload, link)
 
-    def handle(self, payload: memoryview, link: ServerConnection) -> ResponseFrame | None:
+    def handle(self, payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
         self.links.append(link)
         self.runtime.advance(self.local_seconds)
         return None if self.parks else self.response

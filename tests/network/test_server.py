@@ -27,8 +27,8 @@ from kafka08.network.server_connection import (
     REQUESTS_MAX,
     FileSlice,
     GeneratedBytes,
+    RequestConnection,
     ResponseFrame,
-    ServerConnection,
 )
 from kafka08.protocol.frame import BUFFER_BYTES
 from kafka08.runtime.disk import OpenMode
@@ -53,7 +53,7 @@ class Served:
         self.data = os.urandom(3 << 20)
         (directory / "segment").write_bytes(self.data)
         self.file = SYSTEM_DISK.open(directory / "segment", OpenMode.READ)
-        self.parked: list[ServerConnection] = []
+        self.parked: list[RequestConnection] = []
         self.abandoned = 0
         self.port = 0
         self.server: Any = None
@@ -118,7 +118,7 @@ class Served:
         self._thread.join(DEADLINE)
         assert not self._thread.is_alive()
 
-    def handle(self, payload: memoryview, exchange: ServerConnection) -> ResponseFrame | None:
+    def handle(self, payload: memoryview, exchange: RequestConnection) -> ResponseFrame | None:
         word, _, argument = bytes(payload).partition(b" ")
         if word == b"file":
             size = int(argument)

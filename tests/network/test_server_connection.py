@@ -11,6 +11,7 @@ from kafka08.errors import ProtocolError
 from kafka08.network.server_connection import (
     REQUESTS_MAX,
     RESPONSE_BYTES_MAX,
+    RequestConnection,
     ResponseFrame,
     ServerConnection,
 )
@@ -28,7 +29,7 @@ class Echo:
         self.seen: list[bytes] = []
         self.early: bytes | None = None
 
-    def __call__(self, payload: memoryview, exchange: ServerConnection) -> ResponseFrame | None:
+    def __call__(self, payload: memoryview, exchange: RequestConnection) -> ResponseFrame | None:
         text = bytes(payload)
         self.seen.append(text)
         if text == b"early":
@@ -126,7 +127,7 @@ def test_few_large_responses_wait_for_the_client() -> None:
     size = RESPONSE_BYTES_MAX // 4 + 1
     seen: list[bytes] = []
 
-    def handle(payload: memoryview, _: ServerConnection) -> bytes:
+    def handle(payload: memoryview, _: RequestConnection) -> bytes:
         seen.append(bytes(payload))
         return payload[:1].tobytes() * size
 
