@@ -11,6 +11,7 @@ Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka08 import kernel
@@ -55,6 +56,7 @@ class Appender:
         done: Callable[[AppendResults], object],
         appended: AppendResults | None = None,
         call: Call | None = None,
+        internal_topics_allowed: bool = False,
     ) -> None:
         """Append one set to each partition; calls `done` with all results once the acks arrived.
 
@@ -62,7 +64,7 @@ class Appender:
         With acks 0 or 1 it needs the local appends only; with negative acks the whole ISR, with
         n > 1 n in-sync replicas, or the timeout (RequestTimedOut, though appended). The sets' bytes
         are changed in place and not used after this returns. Internal topics are refused
-        (InvalidTopic). Switches if there are more than PARTITIONS_AT_ONCE sets.
+        (InvalidTopic) unless allowed. Switches if there are more than PARTITIONS_AT_ONCE sets.
 
         `appended`: partitions of `sets` that have been appended already. `call`: if it ends first,
         the wait for acks is abandoned.
@@ -78,6 +80,7 @@ class Appender:
 
         if not sets:
             done(results)
+        append_one = partial(self._append_one, internal=internal_topics_allowed)
         left = [tp for tp in sets if tp not in results]
         for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
             led_until.update((tp, self._led_until(tp)) for tp in turn)
@@ -85,7 +88,7 @@ class Appender:
             now = {
                 tp: result
                 for tp in turn
-                if (result := self._append_one(inline, tp, sets[tp], required_acks, note))
+                if (result := append_one(inline, tp, sets[tp], required_acks, note))
             }
             self._purgatories.wake_all([tp for tp, one in now.items() if one.error is None])
             for tp, result in now.items():

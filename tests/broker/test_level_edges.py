@@ -12,6 +12,7 @@ import pytest
 
 from kafka08.config import LONG_MAX
 from kafka08.protocol import compression, message_set
+from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offset_commit import (
@@ -124,6 +125,22 @@ def test_sets_are_stored_in_the_codec_of_the_topic(tmp_path: Path, level: str, c
         assert [*range(6)] == [entry.offset for entry in entries]
         if level == "0.9.0":
             assert message_set.begins_compressed(stored) == is_packed
+
+
+@pytest.mark.parametrize(("level", "code"), [("0.8.2", 17), ("0.9.0", 0), ("0.10.2", 0)])
+def test_an_admin_client_may_write_to_internal_topics_from_0_9_on(
+    tmp_path: Path, level: str, code: int
+) -> None:
+    """Others may not. Its name is that of kafka.admin.AdminUtils."""
+    world = world_of(tmp_path, level)
+    world.lead(OFFSETS_TOPIC)
+    request = ProduceRequest(1, 1000, [ProduceTopic(OFFSETS_TOPIC, [ProducePartition(0, PLAIN)])])
+    for client_id, expected in (("other", 17), ("__admin_client", code)):
+        world.client.send(encode_request(request, 1, client_id))
+        [frame] = world.client.frames()
+        _, response = decode_response(ProduceRequest, frame)
+        assert expected == response.topics[0].partitions[0].error_code
+    assert [PLAIN, b""][code != 0] == fetch(world, OFFSETS_TOPIC)[0][3]
 
 
 def test_at_0_8_2_the_codec_is_the_producers(tmp_path: Path) -> None:

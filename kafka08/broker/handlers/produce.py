@@ -6,13 +6,15 @@ acks -1   when the HW passes the set, i.e. every in-sync replica has it; min.ins
           topic is checked before (19, nothing appended) and after (20)
 others    n > 1: when n in-sync replicas have it; below -1: as -1, but without the check before
 On timeout the code is 7, although the set is appended. Never creates a topic (3);
-`__consumer_offsets` is refused (17). Source: KafkaApis.handleProducerRequest 0.8.2.2.
+`__consumer_offsets` is refused (17), from 0.9 on unless the client id is ADMIN_CLIENT_ID.
+Source: KafkaApis.handleProducerRequest 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Final
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
@@ -32,6 +34,9 @@ from kafka08.protocol.types import Buffer
 from kafka08.structs import NO_OFFSET, TopicPartition
 
 logger = logging.getLogger(__name__)
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""kafka.admin.AdminUtils.AdminClientId."""
 
 
 def handle(
@@ -77,6 +82,9 @@ def append(
         done=done,
         appended=call.appended,
         call=call,
+        internal_topics_allowed=(
+            broker.config.level >= Level.V0_9_0 and call.header.client_id == ADMIN_CLIENT_ID
+        ),
     )
     if finished:
         return outcome(request, finished[0], call)
