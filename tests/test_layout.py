@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "kernel",
         "log",
         "network.connection",
+        "network.connection_quotas",
         "network.server_connection",
         "network.server",
         "zk",

@@ -57,6 +57,7 @@ from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
 from kafka08.metrics import Family, Pauses
+from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server import SocketServer
 from kafka08.protocol.served import SERVED
 from kafka08.runtime import BrokerRuntime, Greenlet, Listener
@@ -338,12 +339,18 @@ class KafkaServer:
 
     def _serve_all(self, context: BrokerContext, timer: Timer) -> None:
         """Accept connections on all listeners."""
-        served = SERVED[self.config.level]
+        config = self.config
+        served = SERVED[config.level]
+        quotas = ConnectionQuotas(
+            config.max_connections_per_ip, config.connection_limits, self.runtime.resolve
+        )
         for name, listener in self._listeners.items():
             dispatcher = Dispatcher(replace(context, listener=name), served, self._requests)
-            self._socket_servers.append(self._serve(listener, dispatcher, timer))
+            self._socket_servers.append(self._serve(listener, dispatcher, timer, quotas))
 
-    def _serve(self, listener: Listener, dispatcher: Dispatcher, timer: Timer) -> SocketServer:
+    def _serve(
+        self, listener: Listener, dispatcher: Dispatcher, timer: Timer, quotas: ConnectionQuotas
+    ) -> SocketServer:
         config = self.config
         server = SocketServer(
             self.runtime,
@@ -351,8 +358,7 @@ class KafkaServer:
             self._requests.handlers(dispatcher),
             request_bytes_max=config.socket_request_max_bytes,
             call_later=timer.add,
-            connections_per_ip=config.max_connections_per_ip,
-            connections_overrides=config.connection_limits,
+            quotas=quotas,
             idle_ms=config.connections_max_idle_ms
             if config.connections_max_idle_ms > 0
             else LONG_MAX,

@@ -1,5 +1,5 @@
 """SocketServer: accepts connections, on the event loop of a BrokerRuntime, and keeps their limits:
-size of a request, connections from one address, time without a request.
+size of a request, time without a request, and the broker's connections from one address.
 
 Everything runs in the hub and nothing switches. Source: kafka.network.SocketServer 0.8.2.2.
 """
@@ -14,6 +14,7 @@ from typing import Final
 
 from kafka08.log_limit import caused_by
 from kafka08.network.accepted_connection import AcceptedConnection
+from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server_connection import RequestHandlers
 from kafka08.protocol.frame import BufferPool
 from kafka08.runtime import BrokerRuntime, Cancellable, IoWatch, Listener, Stream
@@ -38,11 +39,10 @@ CallLater = Callable[[float, Callable[[], object]], Cancellable]
 class SocketServer:
     """Accepts connections of one listener and gives their requests to `handlers` in turn.
 
-    request_bytes_max    larger frames close the connection (socket.request.max.bytes)
-    connections_per_ip   connections from one address that are not closed at once
-                         (max.connections.per.ip), with `connections_overrides` by address
-    idle_ms              a connection that sends nothing for this time is closed
-                         (connections.max.idle.ms); checked by `call_later`
+    request_bytes_max   larger frames close the connection (socket.request.max.bytes)
+    quotas              of the broker: a connection above the limit of its address is closed at once
+    idle_ms             a connection that sends nothing for this time is closed
+                        (connections.max.idle.ms); checked by `call_later`
     """
 
     def __init__(
@@ -53,8 +53,7 @@ class SocketServer:
         *,
         request_bytes_max: int,
         call_later: CallLater,
-        connections_per_ip: int,
-        connections_overrides: Mapping[str, int] = {},
+        quotas: ConnectionQuotas,
         idle_ms: int,
     ) -> None:
         self.runtime = runtime
@@ -65,9 +64,7 @@ class SocketServer:
         self._listener = listener
         self._accepting: IoWatch | None = None
         self._call_later = call_later
-        self._connections_per_ip = connections_per_ip
-        self._overrides = self._resolve(connections_overrides)
-        self._by_host: dict[str, int] = {}
+        self._quotas = quotas
         self._idle_seconds = idle_ms / 1000
         self._by_age: OrderedDict[AcceptedConnection, float] = OrderedDict()
         """Connections by when they were last known to have sent something, oldest first."""
@@ -140,20 +137,18 @@ class SocketServer:
 
     def _take(self, accepted: Stream, address: Address) -> None:
         host = address[0]
-        count = self._by_host.get(host, 0) + 1
-        limit = self._overrides.get(host, self._connections_per_ip)
-        if count > limit:
+        if self._quotas.is_full(host):
             logger.info(
                 "Rejected connection from /%s, address already has the configured maximum of %d "
                 "connections.",
                 host,
-                limit,
+                self._quotas.limit(host),
                 extra=caused_by(host),
             )
             accepted.close()
             return
-        self._by_host[host] = count
         connection = AcceptedConnection(self, accepted, address)
+        self._quotas.add(host)
         self._by_age[connection] = connection.last_read
         if self._idle_check is None:
             self._idle_check = self._call_later(self._idle_seconds * 1000, self._close_idle)
@@ -161,11 +156,7 @@ class SocketServer:
     def forget(self, connection: AcceptedConnection) -> None:
         """A connection has closed."""
         del self._by_age[connection]
-        count = self._by_host[connection.host] - 1
-        if count:
-            self._by_host[connection.host] = count
-        else:
-            del self._by_host[connection.host]
+        self._quotas.remove(connection.host)
 
     def _close_idle(self) -> None:
         """Close what sent nothing for too long. Reading itself keeps no order: a connection at the
@@ -184,15 +175,3 @@ class SocketServer:
                 self._by_age.move_to_end(connection)
             else:
                 connection.close("About to close the idle connection")
-
-    def _resolve(self, limits: Mapping[str, int]) -> dict[str, int]:
-        """Limits by address, for limits by host name or address."""
-        resolved = {}
-        for host, limit in limits.items():
-            try:
-                resolved[self.runtime.resolve(host)] = limit
-            except OSError as error:
-                logger.warning(
-                    "max.connections.per.ip.overrides: cannot resolve %s: %s", host, error
-                )
-        return resolved

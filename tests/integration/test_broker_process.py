@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from kafka08.embedded.ports import free_ports
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
+from kafka08.protocol.codec import encode_request
 from kafka08.protocol.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka08.protocol.leader_and_isr import (
     LeaderAndIsrRequest,
@@ -278,6 +280,31 @@ def test_a_start_that_cannot_work_says_why(
     assert status == broker.popen.wait(DEADLINE)
     assert said in broker.log.read_text()
     assert "Traceback" not in broker.log.read_text()
+
+
+def test_connections_of_one_address_count_on_all_listeners(
+    connect: str, start: Callable[..., Process]
+) -> None:
+    """A second connection from an address whose limit is one is closed, on any listener."""
+    ports = free_ports(2)
+    broker = start(
+        api_level="0.10.2",
+        listeners="A://127.0.0.1:{},B://127.0.0.1:{}".format(*ports),
+        listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
+        inter_broker_listener_name="A",
+        max_connections_per_ip_overrides="127.0.0.2:1",
+    )
+    broker.await_started()
+
+    def connected(port: int) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", port), DEADLINE, ("127.0.0.2", 0))
+
+    with connected(ports[0]) as first:
+        first.sendall(encode_request(MetadataRequest([]), 1, "c"))
+        assert first.recv(1)
+        for port in ports:
+            with connected(port) as second:
+                assert b"" == second.recv(1)
 
 
 def test_sigterm_while_it_waits_for_zookeeper_stops_it_at_once(

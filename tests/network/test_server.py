@@ -22,6 +22,7 @@ from kafka08.errors import ProtocolError
 from kafka08.log.slices import LogSlice
 from kafka08.network import accepted_connection
 from kafka08.network.accepted_connection import COPIED_BYTES_MAX
+from kafka08.network.connection_quotas import ConnectionQuotas
 from kafka08.network.server import SocketServer
 from kafka08.network.server_connection import (
     REQUESTS_MAX,
@@ -76,14 +77,18 @@ class Served:
 
         limits = {
             "request_bytes_max": 1 << 20,
-            "connections_per_ip": 1000,
             "idle_ms": 600_000,
             **self._limits,
         }
+        quotas = ConnectionQuotas(
+            limits.pop("connections_per_ip", 1000),
+            limits.pop("connections_overrides", {}),
+            runtime.resolve,
+        )
         buffers = {key: limits.pop(key) for key in list(limits) if key.endswith("_buffer")}
         listener = runtime.listen("127.0.0.1", 0, **buffers)
         self.server = SocketServer(
-            runtime, listener, repeat(self.handle), call_later=call_later, **limits
+            runtime, listener, repeat(self.handle), call_later=call_later, quotas=quotas, **limits
         )
         self.server.start()
         self.port = self.server.port
