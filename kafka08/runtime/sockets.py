@@ -117,6 +117,13 @@ def resolve(address: Address) -> list[tuple[int, Any]]:
     return [(family, target) for family, _, _, _, target in found]
 
 
+def host_of(address: Any) -> str:
+    """The host of a socket address: "10.0.0.1" also if it is mapped to IPv6, "::ffff:10.0.0.1"."""
+    host: str = address[0]
+    mapped = host.removeprefix("::ffff:")
+    return mapped if "." in mapped else host
+
+
 class SocketPoller:
     """A `Poller` on the system's best selector; a socket pair ends its wait."""
 
@@ -212,7 +219,7 @@ class SocketListener:
         accepted = self._socket_class(fileno=descriptor)
         accepted.setblocking(False)
         set_options(accepted, 0, self._send_buffer)
-        return accepted, (address[0], address[1])
+        return accepted, (host_of(address), address[1])
 
     def close(self) -> None:
         self.socket.close()

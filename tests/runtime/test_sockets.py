@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -31,6 +32,18 @@ def poller(request: pytest.FixtureRequest) -> Iterator[Poller]:
     yield made
     made.close()
     made.wake_up()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_an_ipv4_peer_of_an_ipv6_listener_has_its_ipv4_address() -> None:
+    """Limits, logs and DescribeGroups have 127.0.0.1, not ::ffff:127.0.0.1."""
+    listener = SocketListener(socket.socket, "::", 0, 0, 0)
+    with socket.create_connection(("127.0.0.1", listener.port), SECONDS):
+        select.select([listener.socket], [], [], SECONDS)
+        accepted, address = listener.accept()
+        accepted.close()
+    listener.close()
+    assert "127.0.0.1" == address[0]
 
 
 def test_an_unresolvable_name_below_localhost_is_this_machine() -> None:
