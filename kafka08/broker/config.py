@@ -292,7 +292,7 @@ class BrokerConfig(BrokerKeys):
         for part in self.max_connections_per_ip_overrides.split(","):
             if not part.strip():
                 continue
-            match = re.fullmatch(r"\s*(.+?)\s*:\s*(\d+)\s*", part)
+            match = re.fullmatch(r"\s*\[?(.+?)\]?\s*:\s*(\d+)\s*", part)
             if match is None:
                 raise ConfigError(
                     f"max.connections.per.ip.overrides: {part!r} is not of the form host:count"

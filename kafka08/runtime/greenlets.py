@@ -24,7 +24,7 @@ import gevent.socket
 from kafka08.runtime.green_stream import GreenStream, original_socket
 from kafka08.runtime.interface import Cancellable, Event, Greenlet, Lock, Queue
 from kafka08.runtime.series import repeat
-from kafka08.runtime.sockets import SocketListener, connect_socket
+from kafka08.runtime.sockets import SocketListener, connect_socket, first_address
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, IoWatch, Stream
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
@@ -102,7 +102,7 @@ class GeventRuntime:
         return lock
 
     def resolve(self, host: str) -> str:
-        return socket.gethostbyname(host)
+        return first_address(host)
 
     def listen(
         self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0

@@ -219,7 +219,7 @@ class BrokerRuntime(Runtime, Protocol):
     # Network
 
     def resolve(self, host: str) -> str:
-        """The IPv4 address of a host; OSError."""
+        """The first IPv4 address of a host, or an IPv6 address if it has no other; OSError."""
 
     def listen(
         self, host: str | None, port: int, *, receive_buffer: int = 0, send_buffer: int = 0

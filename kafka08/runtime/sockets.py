@@ -117,6 +117,13 @@ def resolve(address: Address) -> list[tuple[int, Any]]:
     return [(family, target) for family, _, _, _, target in found]
 
 
+def first_address(host: str) -> str:
+    """The first IPv4 address of a host; if it has none, its first IPv6 address. OSError."""
+    found = resolve((host, 0))
+    first = next((target for family, target in found if family == socket.AF_INET), found[0][1])
+    return host_of(first)
+
+
 def host_of(address: Any) -> str:
     """The host of a socket address: "10.0.0.1" also if it is mapped to IPv6, "::ffff:10.0.0.1"."""
     host: str = address[0]

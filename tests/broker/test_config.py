@@ -116,9 +116,11 @@ def test_a_bad_value_is_an_error_that_names_key_and_value(key: str, value: str) 
 
 
 def test_connection_limits_by_host() -> None:
-    """max.connections.per.ip.overrides has pairs `host:count`. An IPv6 address contains colons."""
-    overrides = {"max.connections.per.ip.overrides": "127.0.0.1:5, ::1:7"}
-    assert {"127.0.0.1": 5, "::1": 7} == BrokerConfig({**REQUIRED, **overrides}).connection_limits
+    """max.connections.per.ip.overrides has pairs `host:count`. An IPv6 address contains colons, and
+    may be in brackets."""
+    overrides = {"max.connections.per.ip.overrides": "127.0.0.1:5, ::1:7, [::2] : 8"}
+    limits = BrokerConfig({**REQUIRED, **overrides}).connection_limits
+    assert {"127.0.0.1": 5, "::1": 7, "::2": 8} == limits
 
 
 def test_the_offsets_codec_is_a_number_or_a_name() -> None:

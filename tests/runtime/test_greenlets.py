@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gevent
+import pytest
 
 from kafka08.runtime.greenlets import GeventRuntime, NativePool
 
@@ -29,6 +31,27 @@ class Loop:
 
     def send(self) -> None:
         self.signals.release()
+
+
+@pytest.mark.parametrize(
+    ("found", "resolved"),
+    [
+        (["::2", "10.0.0.1", "10.0.0.2"], "10.0.0.1"),
+        (["::2", "::3"], "::2"),
+        (["::ffff:10.0.0.1"], "10.0.0.1"),
+    ],
+)
+def test_a_host_resolves_to_its_first_ipv4_address_or_an_ipv6_one(
+    monkeypatch: pytest.MonkeyPatch, found: list[str], resolved: str
+) -> None:
+    """As InetAddress.getByName of Java."""
+
+    def getaddrinfo(*_: object, **__: object) -> list[tuple[Any, ...]]:
+        kinds = ((socket.AF_INET6 if ":" in host else socket.AF_INET, host) for host in found)
+        return [(family, socket.SOCK_STREAM, 0, "", (host, 0)) for family, host in kinds]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    assert resolved == GeventRuntime().resolve("name")
 
 
 def test_a_failed_completion_does_not_delay_others() -> None:
