@@ -187,7 +187,10 @@ class SocketPoller:
 
 
 class SocketListener:
-    """A `Listener` on a socket of the given class: gevent needs the unpatched one."""
+    """A `Listener` on a socket of the given class: gevent needs the unpatched one.
+
+    Without a host it takes connections to all addresses of this machine, IPv4 and IPv6.
+    """
 
     def __init__(
         self,
@@ -197,15 +200,15 @@ class SocketListener:
         receive_buffer: int,
         send_buffer: int,
     ) -> None:
+        wildcard = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
         family, _, _, _, address = socket.getaddrinfo(
-            host or "0.0.0.0",
-            port,
-            type=socket.SOCK_STREAM,
-            flags=socket.AI_PASSIVE,
+            host or wildcard, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         self.socket = socket_class(family, socket.SOCK_STREAM)
         try:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             if receive_buffer > 0:
                 # Before `listen`: it fixes the window of accepted sockets.
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

@@ -34,7 +34,37 @@ def poller(request: pytest.FixtureRequest) -> Iterator[Poller]:
     made.wake_up()
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def has_ipv6_loopback() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6_loopback(), reason="no IPv6 here")
+
+
+@needs_ipv6
+def test_a_listener_without_a_host_takes_ipv4_and_ipv6() -> None:
+    """As the JVM's wildcard address; host.name=:: does the same."""
+    for host in (None, "::"):
+        listener = SocketListener(socket.socket, host, 0, 0, 0)
+        for peer in ("127.0.0.1", "::1"):
+            socket.create_connection((peer, listener.port), SECONDS).close()
+        listener.close()
+
+
+def test_a_listener_without_a_host_needs_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has none, it takes IPv4."""
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    listener = SocketListener(socket.socket, None, 0, 0, 0)
+    assert socket.AF_INET == listener.socket.family
+    socket.create_connection(("127.0.0.1", listener.port), SECONDS).close()
+    listener.close()
+
+
+@needs_ipv6
 def test_an_ipv4_peer_of_an_ipv6_listener_has_its_ipv4_address() -> None:
     """Limits, logs and DescribeGroups have 127.0.0.1, not ::ffff:127.0.0.1."""
     listener = SocketListener(socket.socket, "::", 0, 0, 0)
