@@ -22,7 +22,7 @@ from kafka08.protocol.offset_commit import (
 )
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.structs import OFFSETS_TOPIC
-from tests.broker.world import World
+from tests.broker.world import Client, World
 
 LEVELS = ("0.8.2", "0.9.0", "0.10.2")
 PLAIN = message_set.encode([(b"k", b"v" * 50)] * 3)
@@ -81,6 +81,32 @@ def test_unknown_topics_come_last_in_every_fetch(tmp_path: Path, version: int) -
     world.lead("known")
     found = fetch(world, "nosuch", "known", version=version)
     assert [("known", 0), ("nosuch", 3)] == [one[:2] for one in found]
+
+
+@pytest.mark.parametrize(
+    ("level", "version"),
+    [("0.8.2", 0), ("0.9.0", 1), *(("0.10.2", version) for version in range(4))],
+)
+def test_an_unknown_topic_ends_no_wait_at_0_10_2(tmp_path: Path, level: str, version: int) -> None:
+    """A Fetch waits for data of its known topics, if it has any. An unknown partition of a known
+    topic ends the wait, as every error does before 0.10.2."""
+    world = world_of(tmp_path, level)
+    world.lead("known")
+
+    def waits(*wanted: tuple[str, int]) -> bool:
+        topics = [FetchTopic(name, [FetchPartition(one, 0, 1 << 20)]) for name, one in wanted]
+        client = Client(world)
+        client.send(encode_request(FetchRequest(-1, 1000, 1, topics, version=version), 1, "c"))
+        if is_parked := client.parked:
+            assert 0 == produce(world, "known", PLAIN)[0]
+        [frame] = client.frames()
+        _, response = decode_response(FetchRequest, frame, version)
+        assert 3 in {one.error_code for topic in response.topics for one in topic.partitions}
+        return is_parked
+
+    assert not waits(("nosuch", 0))
+    assert not waits(("known", 9), ("nosuch", 0))
+    assert waits(("nosuch", 0), ("known", 0)) == (level == "0.10.2")
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -66,6 +66,9 @@ class FetchReader(Protocol):
     ) -> tuple[LogSlice, int]:
         """Slice and HW of one partition; raises what ReplicaManager.read_from_log raises."""
 
+    def ends_wait(self, reads: Reads, /) -> bool:
+        """Whether the response is immediate because of errors."""
+
     def finish(self, reads: Reads, call: Call, respond: Respond, /) -> ResponseFrame | NoResponse:
         """The response that `respond` makes of the sets to send, now or later."""
 
@@ -80,6 +83,9 @@ class PerPartitionReader:
         self, manager: ReplicaManager, tp: TopicPartition, wanted: FetchPartition
     ) -> tuple[LogSlice, int]:
         return manager.read_from_log(tp, wanted.offset, wanted.max_bytes, self._replica_id)
+
+    def ends_wait(self, reads: Reads) -> bool:
+        return any(data.error_code for data in reads.values())
 
     def finish(self, reads: Reads, call: Call, respond: Respond) -> ResponseFrame:
         return respond(reads)
@@ -114,7 +120,7 @@ def read(
         request.max_wait_ms <= 0
         or not wanted
         or readable >= request.min_bytes
-        or any(data.error_code for data in reads.values())
+        or first.ends_wait(reads)
     ):
         return respond(broker, request, reads, call, first)
     return park(broker, request, wanted, reads, call, reading)

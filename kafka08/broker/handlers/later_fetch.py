@@ -2,10 +2,10 @@
 
 Each partition is read up to the smaller of its own limit and the rest of the response's. The first
 message of the response is whole, however large; after that, a partition whose first message does
-not fit returns nothing. Topics unknown to this broker come last. A fetch between the HW and the LEO
-is empty, not -1. Versions 0 and 1 get magic 0 only: sets with other messages are converted
-(converted_set). Reads and waits refer to the log's bytes, whatever is sent. Source:
-ReplicaManager (readFromLocalLog), KafkaApis.handleFetchRequest 0.10.2.2.
+not fit returns nothing. Topics unknown to this broker come last, and do not end the wait for data
+of others. A fetch between the HW and the LEO is empty, not -1. Versions 0 and 1 get magic 0 only:
+sets with other messages are converted (converted_set). Reads and waits refer to the log's bytes,
+whatever is sent. Source: ReplicaManager (readFromLocalLog), KafkaApis.handleFetchRequest 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ class LaterReader:
         if self._replica_id < 0 and wanted.offset > partition.high_watermark:
             return partition.read(wanted.offset, 0, committed_only=False), partition.high_watermark
         return self.take(partition, wanted), partition.high_watermark
+
+    def ends_wait(self, reads: fetch.Reads) -> bool:
+        known = [data for tp, data in reads.items() if tp.topic in self._metadata_cache]
+        return not known or any(data.error_code for data in known)
 
     def finish(
         self, reads: fetch.Reads, call: Call, respond: fetch.Respond
