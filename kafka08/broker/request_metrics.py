@@ -20,6 +20,7 @@ from functools import partial
 from itertools import chain, repeat
 from typing import Final
 
+from kafka08.levels import Level
 from kafka08.metrics import Family, Labels, Sample, Timings, meter
 from kafka08.network.server_connection import (
     RequestConnection,
@@ -39,11 +40,14 @@ PERIOD_S: Final = (0.02, 0.08)
 FREQUENT: Final = frozenset({0, 1, 3})
 """Produce, Fetch, Metadata."""
 FETCH: Final = 1
+GROUP_COORDINATOR: Final = 10
 CLIENT_LENGTH: Final = slice(8, 10)
 """The position of the client id's length in a request."""
 HEADER_BYTES: Final = 10
 """The size of a request's header without the client id."""
 NAMES: Final[Mapping[int, str]] = {api.key: api.name for api in APIS}
+LATER_NAMES: Final[Mapping[int, str]] = {**NAMES, GROUP_COORDINATOR: "GroupCoordinator"}
+"""From 0.9.0 on."""
 PARTS: Final = (
     "totaltimems",
     "requestqueuetimems",
@@ -82,10 +86,11 @@ class RequestMetrics:
     times         request name → RequestTimes; stays empty unless `takes_times`
     """
 
-    def __init__(self, runtime: BrokerRuntime, *, takes_times: bool = False) -> None:
+    def __init__(self, runtime: BrokerRuntime, level: Level, *, takes_times: bool = False) -> None:
         self.counts = [0] * KEYS_MAX
         self.times: dict[str, RequestTimes] = {}
         self._runtime = runtime
+        self._names = NAMES if level < Level.V0_9_0 else LATER_NAMES
         self._others: list[Callable[[], Mapping[int, int]]] = []
         self.takes_times = takes_times
 
@@ -169,7 +174,7 @@ class RequestMetrics:
 
     def _times_of(self, payload: memoryview) -> RequestTimes:
         key = payload[1]
-        name = NAMES.get(key, "Unknown")
+        name = self._names.get(key, "Unknown")
         if key == FETCH and len(payload) > HEADER_BYTES:
             client = int.from_bytes(payload[CLIENT_LENGTH], signed=True)
             start = HEADER_BYTES + max(0, client)
@@ -188,7 +193,7 @@ class RequestMetrics:
             "kafka_network_requestmetrics_requests",
             "Requests handled, by API.",
             [
-                ({"request": NAMES.get(key, "Unknown")}, count)
+                ({"request": self._names.get(key, "Unknown")}, count)
                 for key, count in self.totals().items()
             ],
         )

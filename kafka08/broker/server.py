@@ -108,7 +108,9 @@ class KafkaServer:
         self._event_loop_monitor: EventLoopMonitor | None = None
         self._cleaner: CleanerWorkers | None = None
         self._scheduled: list[Greenlet] = []
-        self._requests = RequestMetrics(runtime, takes_times=config.metrics_port is not None)
+        self._requests = RequestMetrics(
+            runtime, config.level, takes_times=config.metrics_port is not None
+        )
 
     # Start
 

@@ -76,7 +76,7 @@ def test_the_controller_may_ask_whether_the_sender_still_waits(
         return set()
 
     monkeypatch.setattr(world.controller, "controlled_shutdown", controlled_shutdown)
-    requests = RequestMetrics(world.runtime, takes_times=takes_times)
+    requests = RequestMetrics(world.runtime, world.config.level, takes_times=takes_times)
     client = Client(world, Dispatcher(world.context, SERVED[world.config.level], requests))
     client.call(ControlledShutdownRequest(1))
     [is_abandoned] = asked

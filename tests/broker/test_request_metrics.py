@@ -11,6 +11,7 @@ import pytest
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.request_metrics import TIMED_EVERY, RequestMetrics, is_frequent
 from kafka08.errors import ProtocolError
+from kafka08.levels import Level
 from kafka08.network.server_connection import RequestConnection, ResponseFrame, ServerConnection
 from kafka08.protocol.frame import FrameReader
 from kafka08.protocol.metadata import MetadataRequest
@@ -19,16 +20,16 @@ from kafka08.protocol.served import SERVED
 from tests.broker.fake_runtime import FakeRuntime
 from tests.broker.world import Client, World
 
-PRODUCE, FETCH, OFFSETS, METADATA, HEARTBEAT = 0, 1, 2, 3, 12
+PRODUCE, FETCH, OFFSETS, METADATA, COORDINATOR, HEARTBEAT = 0, 1, 2, 3, 10, 12
 NO_API = 99
 
 
 class Served:
     """A connection whose requests take and wait as long as the test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, level: Level = Level.V0_8_2) -> None:
         self.runtime = FakeRuntime()
-        self.metrics = RequestMetrics(self.runtime, takes_times=True)
+        self.metrics = RequestMetrics(self.runtime, level, takes_times=True)
         self.local_seconds = 0.0
         self.parks = False
         self.response = b"response"
@@ -78,6 +79,25 @@ def test_rare_requests_are_all_timed_and_frequent_ones_now_and_then() -> None:
     assert TIMED_EVERY == served.metrics.times["Heartbeat"].total.count
 
 
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        (Level.V0_8_2, "ConsumerMetadata"),
+        (Level.V0_9_0, "GroupCoordinator"),
+        (Level.V0_10_2, "GroupCoordinator"),
+    ],
+)
+def test_requests_have_the_names_of_their_level(level: Level, name: str) -> None:
+    """Key 10 was renamed: RequestKeys of 0.8.2.2, ApiKeys of 0.9.0.1 and 0.10.2.2. Counts and times
+    have the same name."""
+    served = Served(level)
+    served.metrics.counts[COORDINATOR] += 1
+    served.request(COORDINATOR)
+    assert {name} == set(served.metrics.times)
+    [family, *_] = served.metrics.families()
+    assert [{"request": name}] == [sample.labels for sample in family.samples]
+
+
 def test_a_busy_broker_times_about_25_a_second() -> None:
     """Of fifty thousand requests a second about 25 are timed. When it is quiet again, one of
     TIMED_EVERY."""
@@ -95,7 +115,7 @@ def test_a_busy_broker_times_about_25_a_second() -> None:
 def test_the_dispatcher_counts_all_requests_and_times_the_rare_ones(tmp_path: Path) -> None:
     """The dispatcher counts all requests by API, with those of the fast path and those that close a
     connection. It times the rare ones."""
-    requests = RequestMetrics(FakeRuntime(), takes_times=True)
+    requests = RequestMetrics(FakeRuntime(), Level.V0_8_2, takes_times=True)
     world = World(tmp_path)
     client = Client(world, Dispatcher(world.context, SERVED[world.config.level], requests))
     for _ in range(3):

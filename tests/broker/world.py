@@ -299,7 +299,7 @@ class World:
             cluster_id="pC_UvGuMS9yjg9-rNYsVvQ",
         )
         self.handle = Dispatcher(
-            self.context, SERVED[self.config.level], RequestMetrics(self.runtime)
+            self.context, SERVED[self.config.level], RequestMetrics(self.runtime, self.config.level)
         )
         self.client = Client(self)
         self._epochs = itertools.count()
@@ -307,7 +307,7 @@ class World:
     def at_listener(self, name: str) -> Client:
         """A client of another listener."""
         context = replace(self.context, listener=name)
-        requests = RequestMetrics(self.runtime)
+        requests = RequestMetrics(self.runtime, self.config.level)
         return Client(self, Dispatcher(context, SERVED[self.config.level], requests))
 
     def lead(
