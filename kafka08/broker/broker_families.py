@@ -13,6 +13,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from kafka08.broker.broker_state import BrokerState
 from kafka08.broker.partition import Partition
 from kafka08.broker.traffic import Traffic, traffic_of
 from kafka08.metrics import NO_LABELS, Batch, Family, Labels, Pauses, Sample, gauge, meter
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STARTING: Final = 1
-RUNNING: Final = 3
-STOPPING: Final = 6
 SERVER: Final = "kafka_server"
 TRAFFIC: Final = f"{SERVER}_brokertopicmetrics"
 REPLICAS: Final = f"{SERVER}_replicamanager"
@@ -61,10 +59,11 @@ SESSION_METERS: Final[Mapping[str, tuple[SessionEvent, ...]]] = {
 }
 
 
-def of_state(started: bool, stopping: bool) -> Iterator[Family]:
-    state = STOPPING if stopping else RUNNING if started else STARTING
+def of_state(state: BrokerState) -> Iterator[Family]:
     yield gauge(
-        "kafka_server_kafkaserver_brokerstate", "1 starting, 3 running, 6 shutting down.", state
+        f"{SERVER}_kafkaserver_brokerstate",
+        "1 starting, 3 running, 4 the controller up to 0.9, 6 moving leaders, 7 shutting down.",
+        state,
     )
 
 

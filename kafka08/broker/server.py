@@ -25,6 +25,7 @@ from kafka08.broker.broker_families import (
     of_state,
 )
 from kafka08.broker.broker_metadata import CLAIM_BROKER_ID
+from kafka08.broker.broker_state import BrokerState
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.controlled_shutdown import request_controlled_shutdown
@@ -89,6 +90,7 @@ class KafkaServer:
         self.endpoint: Broker | None = None
         self._started = False
         self._stopping = False
+        self._state = BrokerState.STARTING
         self._stopped = runtime.event()
         self._zk: ZkClient | None = None
         self._cluster_id: str | None = None
@@ -133,6 +135,8 @@ class KafkaServer:
             self.shutdown()
             raise
         self._started = True
+        if not self._stopping:
+            self._state = BrokerState.RUNNING
         self._log("started")
 
     def _start(self) -> None:
@@ -424,7 +428,7 @@ class KafkaServer:
 
     def families(self) -> Iterator[Family]:
         """The current metrics of all parts. Switches between partitions."""
-        yield from of_state(self._started, self._stopping)
+        yield from of_state(self._current_state())
         if self._event_loop_monitor is not None:
             yield from of_event_loop(self._event_loop_monitor)
         if self._zk is not None:
@@ -445,6 +449,13 @@ class KafkaServer:
         yield from of_cleaner(self._cleaner.cleaner)
         yield from of_replicas(self._replica_manager, pauses)
 
+    def _current_state(self) -> BrokerState:
+        if self._state is BrokerState.RUNNING and self.config.level < Level.V0_10_2:
+            assert self._controller is not None
+            if self._controller.is_active:
+                return BrokerState.RUNNING_AS_CONTROLLER
+        return self._state
+
     def _pause(self) -> None:
         self.runtime.sleep(0)
 
@@ -461,7 +472,9 @@ class KafkaServer:
         if self._fetchers is not None:
             self._fetchers.begin_shutdown()
         if self._started and self.config.controlled_shutdown_enable:
+            self._state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             self._log_errors_of(self._controlled_shutdown)
+        self._state = BrokerState.SHUTTING_DOWN
         if self._registration is not None:
             self._log_errors_of(self._registration.stop)
         if self._unheard_successors is not None:
