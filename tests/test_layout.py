@@ -155,6 +155,7 @@ MODEL_MAY_IMPORT = (
     "kafka08.zk.errors",
     "kafka08.zk.model",
     "kafka08.zk.operations",
+    "kafka08.zk.path_check",
     "kafka08.zk.zookeeper",
 )
 """All that kafka08/zk/model may import."""

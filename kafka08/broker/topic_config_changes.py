@@ -16,6 +16,7 @@ from kafka08.levels import NEWEST
 from kafka08.log.manager import LogManager
 from kafka08.protocol_version import LATEST, ProtocolVersion
 from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
 from kafka08.zk.session import SessionEvent
 from kafka08.zk.store import ClusterStore
@@ -100,6 +101,9 @@ class TopicConfigChanges:
             change = nodes.decode_config_change(node.data)
             topic = change.name
             if change.entity_type != "topics":
+                return False
+            if fault := fault_of(topic):
+                logger.error("Config change %d is ignored: %s", number, fault)
                 return False
             overrides = self._store.topic_config(topic)
             if not self._log_manager.is_configured(topic):

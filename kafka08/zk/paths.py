@@ -32,6 +32,7 @@ CONSUMERS: Final = "/consumers"
 MIGRATIONS: Final = "/kafka08/migrations"
 PROFILE: Final = "/kafka08/profile"
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 """The name of a znode of a broker or partition: its id."""
 
@@ -169,6 +170,13 @@ def migration_copy(group_name: str) -> str:
     return f"{MIGRATIONS}/{group_name}/copy"
 
 
+def can_be_sent(path: str) -> bool:
+    """Whether the path is UTF-8 text without the parts `.` and `..`. Fast for most paths."""
+    if path.isascii() and "/." not in path:
+        return True
+    return not _SURROGATE.search(path) and {".", ".."}.isdisjoint(path.split("/"))
+
+
 def parent(path: str) -> str:
     """The path above; "/" for a path of one part."""
     return path.rpartition("/")[0] or "/"
@@ -184,7 +192,7 @@ def split_connect(connect: str) -> tuple[str, str]:
             f"zookeeper.connect: {connect!r} names no server; give host:port,host:port"
         )
     chroot = path.strip("/")
-    if any(part in {"", ".", ".."} for part in chroot.split("/")) and chroot:
+    if chroot and ("//" in chroot or not can_be_sent(f"/{chroot}")):
         raise ConfigError(f"zookeeper.connect: '/{chroot}' cannot be the path of a znode")
     normal = ",".join(_address(part) for part in addresses)
     return normal, f"{slash}{chroot}" if chroot else ""

@@ -111,7 +111,7 @@ class ZooKeeper(Protocol):
 
     def send(self, operation: Operation) -> Pending:
         """Send it behind those sent before; does not wait. While there is no connection it waits
-        for one."""
+        for one. One that path_check.py refuses is not sent, and its reply is there at once."""
 
     def event(self) -> Event: ...
 

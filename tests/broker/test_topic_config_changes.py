@@ -145,6 +145,19 @@ def test_invalid_notifications_are_ignored(changing: Changing, zk: ZkClient) -> 
     assert zk.exists(f"{paths.CONFIG_CHANGES}/somebody")
 
 
+@pytest.mark.parametrize("name", ["..", r"\ud800", "a/../b"])
+def test_a_change_of_an_illegal_topic_is_ignored(
+    changing: Changing, zk: ZkClient, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A notification whose topic cannot be part of a path is ignored, and later notifications are
+    handled."""
+    zk.create(paths.config_change(), f'"{name}"', sequence=True)
+    changing.change("t", retention_ms="7")
+    changing.process()
+    assert 7 == changing.retention_ms("t")
+    assert "Config change 0 is ignored: topic name" in caplog.text
+
+
 def test_an_unexpected_exception_keeps_no_later_change_from_being_seen(
     changing: Changing, zk: ZkClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

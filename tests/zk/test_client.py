@@ -27,9 +27,10 @@ from kafka08.errors import (
     ZooKeeperUnreachable,
 )
 from kafka08.zk.client import ZkClient
+from kafka08.zk.errors import BadArguments
 from kafka08.zk.faults import expire_session
 from kafka08.zk.kazoo_adapter.session import KazooSession
-from kafka08.zk.operations import Check, Children, Create, Delete, Get, Node, Set
+from kafka08.zk.operations import Check, Children, Create, Delete, Exists, Get, Node, Operation, Set
 from kafka08.zk.session import SessionEvent, SessionState
 from tests.zk.conftest import WAIT_SECONDS, RealSessions, Sessions
 
@@ -138,6 +139,24 @@ def test_a_transaction_is_done_all_or_not_at_all(zk: ZkClient) -> None:
     done = zk.multi([Check("/a", 0), Create("/b", "x"), Set("/a", "2", version=0)])
     assert done == [None, "/b", 1]
     assert zk.get("/b") == Node("x", 0)
+
+
+@pytest.mark.parametrize("name", [".", "..", "\ud800"])
+def test_a_path_that_no_znode_can_have_is_refused_alone(zk: ZkClient, name: str) -> None:
+    """A path that UTF-8 cannot encode, or with a part . or .., fails with BadArguments. Other
+    operations of the burst, and the session, are not affected."""
+    zk.create("/a")
+    path = f"/a/{name}/b"
+    bad: list[Operation] = [Get(path), Exists(path), Children(path), Create(path), Set(path, "")]
+    *refused, there = zk.pipeline([*bad, Delete(path), Get("/a")])
+    assert [BadArguments] * 6 == [type(result) for result in refused]
+    assert there == Node("", 0)
+    made, error = zk.write_all([Create("/b"), Create(path)])
+    assert ("/b", BadArguments) == (made, type(error))
+    with pytest.raises(BadArguments) as caught:
+        zk.multi([Create("/c"), Check(path, 0)])
+    assert caught.value.path == path
+    assert not zk.exists("/c")
 
 
 def test_a_watch_is_called_once_and_the_reader_rearms_it(sessions: Sessions, zk: ZkClient) -> None:

@@ -27,7 +27,21 @@ def test_hosts_and_chroot_come_apart(connect: str, hosts: str, chroot: str) -> N
 
 @pytest.mark.parametrize(
     "connect",
-    ["", "/x", " , ", "a:", "a:b", "a:0", "a:65536", "::1", ":1", "a..b:1", "a:1/x//y", "a:1/../x"],
+    [
+        "",
+        "/x",
+        " , ",
+        "a:",
+        "a:b",
+        "a:0",
+        "a:65536",
+        "::1",
+        ":1",
+        "a..b:1",
+        "a:1/x//y",
+        "a:1/../x",
+        "a:1/\udcff",
+    ],
 )
 def test_an_impossible_address_is_refused(connect: str) -> None:
     """A missing or impossible host, an illegal port and a chroot that is no path are errors with

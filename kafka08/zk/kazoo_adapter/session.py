@@ -20,6 +20,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
+from kafka08.errors import ZooKeeperError
 from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
 from kafka08.zk.kazoo_adapter.last_heard import LastHeard
 from kafka08.zk.operations import (
@@ -39,8 +40,9 @@ from kafka08.zk.operations import (
     decode,
     encode,
 )
+from kafka08.zk.path_check import refusal_of
 from kafka08.zk.reachability import explain
-from kafka08.zk.zookeeper import ConnectionState, Event, SessionSettings, StateListener
+from kafka08.zk.zookeeper import ConnectionState, Event, Pending, SessionSettings, StateListener
 
 logger = logging.getLogger(__name__)
 kazoo_log = logging.getLogger("kafka08.zk.kazoo")
@@ -109,7 +111,10 @@ class KazooSession:
         except WriterNotClosedException:
             logger.warning("the connection to %s did not close in time", self._hosts)
 
-    def send(self, operation: Operation) -> KazooPending:
+    def send(self, operation: Operation) -> Pending:
+        refusal = refusal_of(operation)
+        if refusal is not None:
+            return Refused(refusal)
         send, read = _CALLS[type(operation)]
         return KazooPending(operation, send(self._kazoo, operation), read)
 
@@ -137,6 +142,24 @@ class KazooPending:
         if self._result.exception is not None:
             return translate(self._result.exception, self._operation.path)
         return self._read(self._operation, self._result.value)
+
+
+class Refused:
+    """A `Pending`: the outcome of an operation that is not sent."""
+
+    __slots__ = ("_outcome",)
+
+    def __init__(self, outcome: ZooKeeperError | Refusal) -> None:
+        self._outcome = outcome
+
+    def ready(self) -> bool:
+        return True
+
+    def wait(self, seconds: float, /) -> None:
+        pass
+
+    def outcome(self) -> ZooKeeperError | Refusal:
+        return self._outcome
 
 
 class _InterruptibleClient(KazooClient):  # type: ignore[misc]  # kazoo is untyped

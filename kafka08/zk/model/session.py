@@ -36,6 +36,7 @@ from kafka08.zk.model.messages import (
 )
 from kafka08.zk.model.translation import ERRORS, Chroot, read_result, to_request
 from kafka08.zk.operations import Children, Exists, Get, Operation, Watcher
+from kafka08.zk.path_check import refusal_of
 from kafka08.zk.zookeeper import ConnectionState, Event, SessionSettings, StateListener
 
 ToServer: TypeAlias = ConnectRequest | tuple[int, Request]
@@ -143,7 +144,9 @@ class ModelSession:
 
     def send(self, operation: Operation) -> ModelPending:
         pending = ModelPending(operation, self._world)
-        if not self._is_started or self._is_closing:
+        if (refusal := refusal_of(operation)) is not None:
+            pending.succeed(refusal)
+        elif not self._is_started or self._is_closing:
             pending.fail(SessionLost)
         elif self._is_connected:
             self._write_operation(pending)
