@@ -287,6 +287,8 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _PAIR = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_TO_ESCAPE = re.compile(r"^ |[^ -~]")
+"""A blank at the start of a value, and all but printable ASCII."""
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -298,9 +300,15 @@ def parse_properties(text: str) -> dict[str, str]:
     for line in _logical_lines(_LINE_END.split(text)):
         match = _PAIR.fullmatch(line)
         assert match is not None, "the pattern matches every line"
-        name, value = (_ESCAPE.sub(_unescape, part) for part in match.groups())
+        name, value = (_joined(_ESCAPE.sub(_unescape, part)) for part in match.groups())
         pairs[name] = value
     return pairs
+
+
+def escape_property(value: str) -> str:
+    """A value as it is written in a .properties file, in ASCII."""
+    text = value.replace("\\", "\\\\")
+    return _TO_ESCAPE.sub(lambda match: _utf_16_escapes(match[0]), text)
 
 
 def load_properties(path: str | Path) -> dict[str, str]:
@@ -353,6 +361,16 @@ def _logical_lines(lines: Iterable[str]) -> Iterable[str]:
         pending = ""
     if pending:
         yield pending
+
+
+def _utf_16_escapes(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex(" ", 2).split()
+    return "".join(f"\\u{unit}" for unit in units)
+
+
+def _joined(text: str) -> str:
+    """The text with each pair of surrogates as one character: Java escapes it as two."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _unescape(match: re.Match[str]) -> str:

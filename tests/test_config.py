@@ -7,8 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from kafka08.config import Config, key, load_properties, parse_overrides, parse_properties
+from kafka08.config import (
+    Config,
+    escape_property,
+    key,
+    load_properties,
+    parse_overrides,
+    parse_properties,
+)
 from kafka08.errors import ConfigError
 
 
@@ -44,6 +53,16 @@ class Sample(Config):
 def test_properties_read_as_java_reads_them(text: str, pairs: dict[str, str]) -> None:
     """Separators, comments, continuation, escapes and trailing blanks are as in Java."""
     assert pairs == parse_properties(text)
+
+
+@example("\U0001f600 ü \udcff")
+@given(st.text())
+def test_an_escaped_value_is_read_as_it_was(value: str) -> None:
+    """A value written with escape_property is ASCII on one line, and is read unchanged: blanks at
+    its start, line ends, characters beyond 16 bits, and bytes of a path that is not UTF-8."""
+    line = f"a={escape_property(value)}"
+    assert line.isascii()
+    assert {"a": value, "b": "1"} == parse_properties(f"{line}\nb=1\n")
 
 
 def test_defaults_text_and_typed_values_meet() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import kafka08
+from kafka08.config import escape_property
 from kafka08.embedded.broker_state import BrokerState, Condition
 from kafka08.embedded.directories import make_directory
 from kafka08.embedded.guard import Guard
@@ -91,8 +92,8 @@ class EmbeddedBroker:
     def start(self) -> None:
         """Start the process and return at once; `EmbeddedCluster.await_ready` waits for it."""
         make_directory(self.directory)
-        lines = (f"{key}={_escaped(value)}\n" for key, value in self.config.items())
-        self._properties.write_text("".join(lines), encoding="latin-1")
+        lines = (f"{key}={escape_property(value)}\n" for key, value in self.config.items())
+        self._properties.write_text("".join(lines), encoding="ascii")
         self.process.start()
         self.expected_running = True
         self._become("running")
@@ -167,8 +168,3 @@ class EmbeddedBroker:
     def _become(self, condition: Condition) -> None:
         self._condition = condition
         self._since = time.time()
-
-
-def _escaped(value: str) -> str:
-    """A value for a .properties file: backslashes doubled, non-ASCII characters as \\uXXXX."""
-    return "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in value.replace("\\", "\\\\"))

@@ -71,7 +71,8 @@ class EmbeddedCluster(Startable):
     level       the release whose protocol they speak: 0.8.2, 0.9.0 or 0.10.2 (the default); the
                 same as `api.level` in `config`. ConfigError for another one
     data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
-                they are free; None: a temporary one, removed at stop
+                they are free; None: a temporary one, removed at stop. ConfigError for a path with a
+                comma, which separates log.dirs, or that is not UTF-8
     ports       preferred ports of ZooKeeper and then of each broker; where one is taken or missing
                 in the list, a free one is chosen
     cuttable    put a relay in front of every broker and of ZooKeeper, so that `cut` works. It costs
@@ -90,7 +91,7 @@ class EmbeddedCluster(Startable):
     ) -> None:
         level = _level_of(level, config or {})
         self._temporary = data_dir is None
-        self.data_dir = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-cluster-")).absolute()
+        self.data_dir = _directory(data_dir)
         self._count = brokers
         self._config = DEFAULTS | {key: str(value) for key, value in (config or {}).items()}
         self._config["api.level"] = level
@@ -463,6 +464,17 @@ class EmbeddedCluster(Startable):
             late = [b for b in brokers if not b.accepts_connections()] or list(brokers)
             reports = "\n\n".join(b.process.describe_failure() for b in late)
             raise KafkaError(f"the cluster is not ready after {timeout:.0f} s\n{reports}")
+
+
+def _directory(data_dir: Path | str | None) -> Path:
+    """The absolute directory; a new one for None. ConfigError for one with a comma."""
+    directory = Path(data_dir or tempfile.gettempdir()).absolute()
+    if "," in str(directory):
+        raise ConfigError(
+            f"data_dir: {str(directory)!r}: a comma separates directories in log.dirs. Use a "
+            "directory without one"
+        )
+    return directory if data_dir else Path(tempfile.mkdtemp("", "kafka08-cluster-", directory))
 
 
 def _level_of(level: str | None, config: Mapping[str, Any]) -> str:

@@ -6,18 +6,20 @@ server, not an ensemble, for tests, the demo and a cluster on one machine.
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import tempfile
 import time
 from pathlib import Path
 
+from kafka08.config import escape_property
 from kafka08.embedded.directories import make_directory
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java, zookeeper_classpath
 from kafka08.embedded.ports import free_ports, is_free, listen_fault, written_port
 from kafka08.embedded.process import ManagedProcess
-from kafka08.errors import ZooKeeperError
+from kafka08.errors import ConfigError, ZooKeeperError
 from kafka08.lifecycle import Startable
 
 START_SECONDS = 30.0
@@ -45,7 +47,7 @@ class ZooKeeperServer(Startable):
 
     preferred_port  for port 0 without an earlier server, if it is free
     data_dir        the directory of data, configuration and log; None: a temporary one, removed at
-                    stop
+                    stop. ConfigError if its path is not UTF-8
     durable         fsync every write (None: only in a given directory). Without it, a crash of the
                     machine LOSES data; a crash of the process does not
     """
@@ -67,6 +69,7 @@ class ZooKeeperServer(Startable):
         self._temporary = data_dir is None
         self._durable = not self._temporary if durable is None else durable
         self._directory = Path(data_dir or tempfile.mkdtemp(prefix="kafka08-zookeeper-")).absolute()
+        _check_encoding(self._directory)
         make_directory(self._directory)
         self._own_guard = None if guard else Guard(self._directory if self._temporary else None)
         self._guard = guard or self._own_guard
@@ -154,7 +157,13 @@ class ZooKeeperServer(Startable):
         assert self._guard is not None
         if self._process is not None:
             self._process.kill()
-        self._process = ManagedProcess("ZooKeeper", command, log=self._log, guard=self._guard)
+        self._process = ManagedProcess(
+            "ZooKeeper",
+            command,
+            log=self._log,
+            guard=self._guard,
+            environ={**os.environ, "LC_ALL": "C.UTF-8"},  # in which Java decodes paths
+        )
         self._process.start()
 
     def _earlier_port(self) -> int:
@@ -167,7 +176,7 @@ class ZooKeeperServer(Startable):
 
     def _write_config(self) -> None:
         self._config.write_text(
-            f"dataDir={self._directory / 'data'}\n"
+            f"dataDir={escape_property(str(self._directory / 'data'))}\n"
             f"clientPort={self.port}\n"
             f"clientPortAddress={self.host}\n"
             f"tickTime={TICK_MS}\n"
@@ -196,3 +205,14 @@ class ZooKeeperServer(Startable):
 
     def _failure(self) -> str:
         return self.process.describe_failure()
+
+
+def _check_encoding(directory: Path) -> None:
+    """ConfigError for a path that Java cannot open."""
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"the path of the directory {str(directory)!r} is not UTF-8, which ZooKeeper needs. "
+            "Use another directory"
+        ) from error

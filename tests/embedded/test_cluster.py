@@ -55,6 +55,18 @@ def test_start_returns_a_usable_cluster(cluster: EmbeddedCluster) -> None:
     cluster.check_alive()
 
 
+def test_any_directory_without_a_comma_will_do(tmp_path: Path) -> None:
+    """The name of data_dir may have any characters but a comma, which separates log.dirs."""
+    data_dir = tmp_path / "ü\U0001f600 \\u"
+    with EmbeddedCluster(1, data_dir=data_dir) as cluster:
+        cluster.create_topic("t")
+        log_dir = cluster.brokers[0].partition_directory("t", 0)
+    assert data_dir in log_dir.parents
+    with pytest.raises(ConfigError, match="a comma separates directories"):
+        EmbeddedCluster(1, data_dir=tmp_path / "a,b")
+    assert [data_dir] == list(tmp_path.iterdir())
+
+
 def test_a_broker_is_stopped_and_comes_back_at_its_address(cluster: EmbeddedCluster) -> None:
     """A clean stop removes the broker's znode at once, and check_alive does not count a requested
     stop as a failure."""

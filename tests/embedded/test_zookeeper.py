@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from kafka08.embedded import zookeeper as module
 from kafka08.embedded.ports import free_ports, is_free
 from kafka08.embedded.zookeeper import ZooKeeperServer
-from kafka08.errors import ZooKeeperError
+from kafka08.errors import ConfigError, ZooKeeperError
 from kafka08.zk.client import ZkClient
 from tests.embedded.no_java import without_java
 
@@ -57,6 +58,29 @@ def test_a_directory_that_was_given_keeps_its_data(tmp_path: Path) -> None:
         client.create("/kept", "x")
     with ZooKeeperServer(tmp_path / "zk") as server, ZkClient(server.connect_string) as client:
         assert client.get("/kept").data == "x"
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_any_directory_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str
+) -> None:
+    """A directory with any characters keeps its data, in any locale. Java decodes paths by the
+    locale, and reads zoo.cfg as ISO-8859-1 with escapes."""
+    monkeypatch.setenv("LC_ALL", locale)
+    name = "ü\U0001f600 \\u, #="
+    versions: list[int] = []
+    for _ in range(2):
+        with ZooKeeperServer(tmp_path / name) as server, ZkClient(server.connect_string) as client:
+            client.put("/kept", "x")
+            versions.append(client.get("/kept").version)
+    assert ([0, 1], [name]) == (versions, os.listdir(tmp_path))
+
+
+def test_a_directory_that_java_cannot_open_is_refused(tmp_path: Path) -> None:
+    """A path that is not UTF-8 is refused at once, and nothing is created."""
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        ZooKeeperServer(tmp_path / os.fsdecode(b"\xff"))
+    assert [] == os.listdir(tmp_path)
 
 
 def test_a_requested_port_in_use_is_an_error() -> None:
