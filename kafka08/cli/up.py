@@ -97,10 +97,10 @@ def up(
 ) -> None:
     """Run ZooKeeper and brokers until SIGTERM or Ctrl-C; with --detach, until `kafka08 down`.
 
-    The given keys apply to every broker, except broker.id, port, advertised.port and
-    zookeeper.connect, which differ between them. If a cluster already runs in the directory, the
-    command prints its addresses and starts nothing. When a broker dies, the others continue; the
-    commands below stop or start a broker of a running cluster.
+    The given keys apply to every broker, except broker.id, port, advertised.port, listeners,
+    advertised.listeners and zookeeper.connect, which differ between them. If a cluster already
+    runs in the directory, the command prints its addresses and starts nothing. When a broker dies,
+    the others continue; the commands below stop or start a broker of a running cluster.
     """
     if ctx.invoked_subcommand is not None:
         interrupt_on_stop_signals()
@@ -208,15 +208,19 @@ def keys_for_all(
     """The given keys without those that each broker has for itself. A broker's own file may have
     them; an override of one is BadParameter, for it would have no effect. Checks them by
     `check_keys`."""
-    from kafka08.embedded.broker import OWN_KEYS
+    from kafka08.embedded.broker import LISTENER_KEYS, OWN_KEYS
 
     for key in parse_overrides(overrides):
         if key in OWN_KEYS:
             reason = f"`up` sets {key} for each broker; use `kafka08 broker start` for one of yours"
             raise click.BadParameter(reason, param_hint="--override")
+        if key in LISTENER_KEYS:
+            reason = f"`up` chooses the port of {key}; use host.name and advertised.host.name"
+            raise click.BadParameter(reason, param_hint="--override")
     options = {**level_keys(level), **profile_keys(profile)}
     config = read_config(config_file, overrides, options=options)
-    config = {key: value for key, value in config.items() if key not in OWN_KEYS}
+    own_keys = OWN_KEYS + LISTENER_KEYS
+    config = {key: value for key, value in config.items() if key not in own_keys}
     check_keys(config)
     return config
 

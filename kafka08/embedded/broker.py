@@ -21,6 +21,10 @@ from kafka08.structs import Broker
 PROPERTIES = "server.properties"
 OWN_KEYS = ("broker.id", "port", "advertised.port", "zookeeper.connect")
 """Keys that the cluster sets for each broker, overriding `config`."""
+LISTENER_KEYS = ("listeners", "advertised.listeners")
+"""Keys that no cluster takes: each broker has a port of its own. Their hosts may be given as
+host.name and advertised.host.name."""
+ALL_INTERFACES = ("0.0.0.0", "")
 
 
 class EmbeddedBroker:
@@ -28,6 +32,8 @@ class EmbeddedBroker:
 
     port         the port that clients get
     listen_port  the port that it listens on, if that differs (behind a relay)
+    host         its host.name, unless `config` has one. Where it listens on all interfaces, it is
+                 reached at 127.0.0.1
     directory    holds server.properties, server.log and logs/ (log.dirs)
     config       Kafka keys; those that identify this broker are added here
     """
@@ -45,12 +51,13 @@ class EmbeddedBroker:
         guard: Guard,
     ) -> None:
         self.id = broker_id
-        self.host = host
+        self.listen_host = config.get("host.name", host)
+        self.host = "127.0.0.1" if self.listen_host in ALL_INTERFACES else self.listen_host
         self.port = port
         self.listen_port = listen_port or port
         self.directory = directory
         self.config = {
-            "host.name": host,
+            "host.name": self.listen_host,
             "log.dirs": str(directory / "logs"),
             **config,
             "broker.id": str(broker_id),
@@ -74,6 +81,7 @@ class EmbeddedBroker:
 
     @property
     def address(self) -> Broker:
+        """The address on this machine. It registers advertised.host.name, if there is one."""
         return Broker(self.id, self.host, self.port)
 
     @property

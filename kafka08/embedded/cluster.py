@@ -25,7 +25,7 @@ from typing import Any
 from kafka08.admin.client import AdminClient
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.embedded.broker import PROPERTIES, EmbeddedBroker
+from kafka08.embedded.broker import LISTENER_KEYS, PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.elections import ended_elections, held_elections
 from kafka08.embedded.guard import Guard
@@ -36,7 +36,7 @@ from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.levels import LEVELS, NEWEST
 from kafka08.lifecycle import Startable
-from kafka08.structs import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
+from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.faults import end_session
@@ -67,7 +67,9 @@ DEFAULTS: dict[str, str] = {
 class EmbeddedCluster(Startable):
     """ZooKeeper and `brokers` brokers with ids 0, 1, … on 127.0.0.1.
 
-    config      Kafka keys for every broker
+    config      Kafka keys for every broker. With host.name=0.0.0.0 and advertised.host.name clients
+                on other machines reach the brokers, though not ZooKeeper. ConfigError for listeners
+                and advertised.listeners, which have the port of one broker
     level       the release whose protocol they speak: 0.8.2, 0.9.0 or 0.10.2 (the default); the
                 same as `api.level` in `config`. ConfigError for another one
     data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
@@ -76,7 +78,8 @@ class EmbeddedCluster(Startable):
     ports       preferred ports of ZooKeeper and then of each broker; where one is taken or missing
                 in the list, a free one is chosen
     cuttable    put a relay in front of every broker and of ZooKeeper, so that `cut` works. It costs
-                some tens of microseconds per request and a copy of every byte
+                some tens of microseconds per request and a copy of every byte. ConfigError with
+                host.name or advertised.host.name, since clients must reach the relay
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class EmbeddedCluster(Startable):
         cuttable: bool = False,
     ) -> None:
         level = _level_of(level, config or {})
+        _check_addresses(config or {}, cuttable)
         self._temporary = data_dir is None
         self.data_dir = _directory(data_dir)
         self._count = brokers
@@ -114,6 +118,10 @@ class EmbeddedCluster(Startable):
         """The guard, for further processes that work in `data_dir`: without it they outlive a kill
         -9 of this process, and fill the removed directory again."""
         return self._guard
+
+    @property
+    def _listen_host(self) -> str:
+        return self._config.get("host.name", self.zookeeper.host)
 
     @property
     def bootstrap(self) -> str:
@@ -175,7 +183,7 @@ class EmbeddedCluster(Startable):
                 self._await_registration(self.brokers)
                 return
             except KafkaError:
-                if all(b.running or is_free(b.host, b.listen_port) for b in self.brokers):
+                if all(b.running or is_free(b.listen_host, b.listen_port) for b in self.brokers):
                     raise
             logger.warning("a broker's port was taken; starting the brokers again")
             for broker in self.brokers:
@@ -195,7 +203,7 @@ class EmbeddedCluster(Startable):
 
     def _start_brokers(self) -> None:
         host = self.zookeeper.host
-        fresh = free_ports(2 * self._count, host)
+        fresh = free_ports(2 * self._count, self._listen_host)
         ports = [self._wanted_port(number) or fresh.pop() for number in range(self._count)]
         listen_ports = list(ports)
         zookeeper_port = self.zookeeper.port
@@ -251,7 +259,7 @@ class EmbeddedCluster(Startable):
         candidates = self._ports[number + 1 : number + 2]
         if (earlier := written_port(self._properties(number), "advertised.port")) is not None:
             candidates.insert(0, earlier)
-        return next((port for port in candidates if is_free(self.zookeeper.host, port)), None)
+        return next((port for port in candidates if is_free(self._listen_host, port)), None)
 
     def await_ready(
         self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_SECONDS
@@ -273,7 +281,7 @@ class EmbeddedCluster(Startable):
         for broker in waited:
             # 0.8: a broker gets the list of brokers when it starts, but not before there is a
             # partition; it learns of a broker that starts later with the next partition change.
-            expected = {broker.address} if has_topics else set()
+            expected = {(broker.id, broker.port)} if has_topics else set()
             while not _knows(broker, expected):
                 self._check_start(waited, deadline, timeout)
                 time.sleep(_POLL_SECONDS)
@@ -451,8 +459,8 @@ class EmbeddedCluster(Startable):
             broker.check_alive()
 
     def _registered(self, store: ClusterStore, wanted: Sequence[EmbeddedBroker]) -> bool:
-        registered = store.brokers()
-        return all(registered.get(broker.id) == broker.address for broker in wanted)
+        registered = {(broker.id, broker.port) for broker in store.brokers().values()}
+        return all((broker.id, broker.port) in registered for broker in wanted)
 
     def _check_start(
         self, brokers: Sequence[EmbeddedBroker], deadline: float, timeout: float
@@ -477,6 +485,17 @@ def _directory(data_dir: Path | str | None) -> Path:
     return directory if data_dir else Path(tempfile.mkdtemp("", "kafka08-cluster-", directory))
 
 
+def _check_addresses(config: Mapping[str, Any], cuttable: bool) -> None:
+    """ConfigError for an address that the brokers cannot have."""
+    hosts = ("host.name", "advertised.host.name")
+    for key in LISTENER_KEYS:
+        if key in config:
+            raise ConfigError(f"{key}: each broker has its own port; use {' and '.join(hosts)}")
+    for key in hosts:
+        if cuttable and key in config:
+            raise ConfigError(f"{key}: clients must reach a relay at 127.0.0.1; leave the key out")
+
+
 def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
     """The value of api.level. ConfigError for one that there is not, or for two that differ."""
     given = config.get("api.level")
@@ -492,10 +511,10 @@ def _level_of(level: str | None, config: Mapping[str, Any]) -> str:
     return level
 
 
-def _knows(broker: EmbeddedBroker, expected: set[Broker]) -> bool:
-    """Whether this broker responds, with the `expected` ones in its list of brokers."""
+def _knows(broker: EmbeddedBroker, expected: set[tuple[int, int]]) -> bool:
+    """Whether this broker responds, with the `expected` ids and ports in its list of brokers."""
     try:
-        return expected <= set(_ask(broker).brokers.values())
+        return expected <= {(known.id, known.port) for known in _ask(broker).brokers.values()}
     except KafkaError:
         return False
 

@@ -313,6 +313,15 @@ def test_keys_of_one_broker_are_refused(kafka08: Commands, key: str) -> None:
     assert f"`up` sets {key} for each broker; use `kafka08 broker start`" in refused.stderr
 
 
+@pytest.mark.parametrize("key", ["listeners", "advertised.listeners"])
+def test_listeners_are_refused(kafka08: Commands, key: str) -> None:
+    """Listeners have ports, which `up` chooses. The error has the keys for clients on other
+    machines, and nothing is started."""
+    override = f"{key}=PLAINTEXT://0.0.0.0:9092"
+    refused = kafka08("up", "--detach", "--override", override, code=2)
+    assert "use host.name and advertised.host.name" in refused.stderr
+
+
 def test_an_empty_directory_is_refused(kafka08: Commands) -> None:
     """`--data-dir "$UNSET"` does not fill the current directory, nor look for a cluster there."""
     for words in (["up", "--detach"], ["status"], ["down"], ["zookeeper", "start"]):
@@ -325,7 +334,8 @@ def test_the_file_of_one_broker_is_for_all(tmp_path: Path) -> None:
     """The file of one broker is applied to all, without that broker's own keys, which would be
     refused."""
     file = tmp_path / "server.properties"
-    file.write_text("broker.id=7\nport=15555\nzookeeper.connect=h:1\nnum.partitions=2\n")
+    own = "broker.id=7\nport=15555\nlisteners=PLAINTEXT://:15555\nzookeeper.connect=h:1\n"
+    file.write_text(f"{own}num.partitions=2\n")
     assert keys_for_all(str(file), (), None) == {"num.partitions": "2"}
 
 

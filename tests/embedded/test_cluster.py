@@ -23,7 +23,7 @@ from kafka08.errors import ConfigError, KafkaError
 from kafka08.network.connection import Connection
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord
 from kafka08.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kafka08.structs import TopicPartition
+from kafka08.structs import Broker, TopicPartition
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 from tests.embedded.test_process import state_of
@@ -65,6 +65,37 @@ def test_any_directory_without_a_comma_will_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a comma separates directories"):
         EmbeddedCluster(1, data_dir=tmp_path / "a,b")
     assert [data_dir] == list(tmp_path.iterdir())
+
+
+def test_brokers_may_have_an_address_for_other_machines() -> None:
+    """Brokers that listen on all interfaces and register another host are reached at 127.0.0.1 on
+    this machine, and the cluster is ready with topics, too."""
+    keys = {"host.name": "0.0.0.0", "advertised.host.name": "localhost"}
+    with EmbeddedCluster(2, keys) as cluster:
+        cluster.create_topic("t", partitions=2, replication_factor=2)
+        cluster.restart(1)
+        assert all(address.startswith("127.0.0.1:") for address in cluster.bootstrap.split(","))
+        with ZkClient(cluster.zookeeper.connect_string) as zk:
+            brokers = ClusterStore(zk).brokers()
+    ports = {broker.id: broker.port for broker in cluster.brokers}
+    assert {n: Broker(n, "localhost", port) for n, port in ports.items()} == brokers
+
+
+@pytest.mark.parametrize(
+    ("keys", "cuttable"),
+    [
+        ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, False),
+        ({"advertised.listeners": "PLAINTEXT://h:9092"}, False),
+        ({"host.name": "0.0.0.0"}, True),
+        ({"advertised.host.name": "h"}, True),
+    ],
+)
+def test_an_address_that_brokers_cannot_share_is_refused(
+    keys: dict[str, str], cuttable: bool
+) -> None:
+    """Listeners have the port of one broker, and a relay has an address of its own."""
+    with pytest.raises(ConfigError, match=next(iter(keys))):
+        EmbeddedCluster(1, keys, cuttable=cuttable)
 
 
 def test_a_broker_is_stopped_and_comes_back_at_its_address(cluster: EmbeddedCluster) -> None:
