@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from kafka08.doctor.check import Found, Z, note, problem
+from kafka08.doctor.checks_topics import number
 from kafka08.doctor.snapshot import Snapshot
 from kafka08.groups.commit_times import RETENTION_MS
 
@@ -94,9 +95,9 @@ def _expiring(snapshot: Snapshot) -> Iterator[Found]:
 def _retention_ms(snapshot: Snapshot) -> int:
     """offsets.retention.minutes of the first broker's file that has it, or Kafka's default."""
     for file in snapshot.files:
-        minutes = file.values.get("offsets.retention.minutes", "").strip()
-        if file.kind == "broker" and minutes.isdigit():
-            return int(minutes) * MINUTE_MS
+        minutes = number(file.values, "offsets.retention.minutes")
+        if file.kind == "broker" and minutes is not None and minutes >= 0:
+            return minutes * MINUTE_MS
     return RETENTION_MS
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -17,12 +18,13 @@ from kafka08.zk import paths
 
 MIN_INSYNC: Final = "min.insync.replicas"
 COMPACT: Final = "compact"
+NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 
 
 def number(config: Mapping[str, str], key: str) -> int | None:
     """An override as a number; None without it, or if it is not a number."""
-    text = config.get(key, "")
-    return int(text) if text.lstrip("-").isdecimal() else None
+    text = config.get(key, "").strip()
+    return int(text) if NUMBER.fullmatch(text) else None
 
 
 def _configured(snapshot: Snapshot) -> Iterator[tuple[str, TopicFacts, Mapping[str, str]]]:

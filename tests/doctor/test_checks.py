@@ -454,6 +454,20 @@ def test_an_expiring_offset_has_all_known_facts() -> None:
     } == {f.where: f.what for f in findings_of(cluster(commits=commits))}
 
 
+@pytest.mark.parametrize("text", ["--1", "\u00b2", "\u0665", "1" * 5000, "-", "", "1e3"])
+def test_a_value_that_is_no_number_ends_no_check(text: str) -> None:
+    """A topic may have any text as a value, and a file too: one that is no number counts as not
+    set, and brokers do not apply it."""
+    keys = ("min.insync.replicas", "retention.bytes", "segment.bytes", "max.message.bytes")
+    found = findings_of(with_topic("v", replace(topic((1, 2)), config=dict.fromkeys(keys, text))))
+    assert {"topic-config-invalid"} == {finding.check for finding in found}
+    snapshot = replace(
+        with_value("broker", "offsets.retention.minutes", text),
+        commits={("idle", T0): KafkaCommit(NOW - 20 * HOUR)},
+    )
+    assert ["its offset in Kafka expires in 4.0 h"] == [f.what for f in findings_of(snapshot)]
+
+
 def test_the_same_of_many_places_is_one_finding() -> None:
     """A dead broker's thousand partitions are one line."""
     turns = ((1, 2), (2, 3), (3, 1))
