@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from kafka08.cli.json_lines import BadLine
@@ -16,7 +17,7 @@ class KeySplitter:
 
     def __init__(self, separator: str | None, *, ignore_error: bool = False) -> None:
         self._text = separator
-        self._separator = None if separator is None else separator.encode()
+        self._separator = None if separator is None else os.fsencode(separator)
         self._ignore_error = ignore_error
 
     def split(self, line: bytes) -> tuple[bytes | None, bytes]:

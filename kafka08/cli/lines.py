@@ -24,25 +24,27 @@ class Source(Protocol):
 
 
 def line_batches(source: Source, line_bytes_max: int = LINE_BYTES_MAX) -> Iterator[list[bytes]]:
-    """The lines of `source` without their ends (LF or CR LF). Lines that arrive together are in one
-    list of at least one; a last line without an end counts.
+    """The lines of `source` without their ends (LF, CR or CR LF, as in java.io.BufferedReader).
+    Lines that arrive together are in one list of at least one; a last line without an end counts.
 
     No line waits for a later one. A line longer than READ_BYTES has a list of its own, so that its
     errors do not affect others. LineTooLong names its number.
     """
     number = 1
     pieces: list[bytes] = []
+    after_cr = False
     while chunk := source.read1(READ_BYTES):
-        head, end, rest = chunk.partition(b"\n")
-        pieces.append(head)
-        if not end:
+        was_after_cr, after_cr = after_cr, chunk.endswith(b"\r")
+        if was_after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        lines = chunk.splitlines()
+        tail = lines.pop() if lines and not chunk.endswith((b"\n", b"\r")) else b""
+        if not lines:
+            pieces.append(tail)
             if sum(map(len, pieces)) > line_bytes_max:
                 raise LineTooLong(f"line {number} is longer than {line_bytes_max} bytes")
             continue
-        *whole, tail = rest.split(b"\n")
-        if b"\r" in rest:
-            whole = [_without_end(line) for line in whole]
-        lines = [_without_end(b"".join(pieces)), *whole]
+        lines[0] = b"".join([*pieces, lines[0]])
         pieces = [tail]
         number += len(lines)
         if len(lines[0]) > READ_BYTES:
@@ -50,8 +52,4 @@ def line_batches(source: Source, line_bytes_max: int = LINE_BYTES_MAX) -> Iterat
         if lines:
             yield lines
     if last := b"".join(pieces):
-        yield [_without_end(last)]
-
-
-def _without_end(line: bytes) -> bytes:
-    return line.removesuffix(b"\r")
+        yield [last]

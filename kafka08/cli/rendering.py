@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -126,10 +127,10 @@ def filled(template: str, fields: dict[str, bytes]) -> bytes:
     parts = []
     end = 0
     for match in TOKEN.finditer(template):
-        parts.append(template[end : match.start()].encode())
+        parts.append(os.fsencode(template[end : match.start()]))
         parts.append(fields[match[1]] if match[1] else ESCAPES[match[2]])
         end = match.end()
-    parts.append(template[end:].encode())
+    parts.append(os.fsencode(template[end:]))
     return b"".join(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -323,6 +324,11 @@ def test_a_template_is_filled_for_each_message() -> None:
         b"",
     ]
     assert render(batch) == b"\n".join(lines)
+
+
+def test_a_template_may_have_any_bytes() -> None:
+    """Bytes of a template that are not UTF-8 are printed as they were given."""
+    assert b"\xffv\xff" == by_template(os.fsdecode(b"\xff%s\xff"))(batch_of((None, b"v")))
 
 
 def test_an_unknown_token_is_refused() -> None:
