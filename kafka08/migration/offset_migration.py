@@ -13,17 +13,18 @@ names the properties to set; until they are set, `mirror.py` can commit for them
 takes the same steps, without members to wait for.
 
 Each step may be interrupted at any instant and repeated: the journal (journal.py) holds the former
-offsets of both stores, and every write either moves forward or repeats the same value. A step that
-refuses raises MigrationError with all its reasons and has changed no offset.
+offsets of both stores, and every write can be repeated. A step that refuses raises MigrationError
+with all its reasons and has changed no offset.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kafka08.consumer.offset_store import Offsets
 from kafka08.deprecation import renamed_parameter
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.commit_times import CommitTimes
@@ -50,6 +51,7 @@ from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
+from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.migration_protocol import OffsetStorage
@@ -241,8 +243,9 @@ class OffsetMigration(Closeable):
         """Make ZooKeeper's offsets the starting point of the group; returns what was written.
 
         to   "newest": the newest offset of both stores that lies in the log, so nothing is read
-             twice. "snapshot": both stores as before the migration; what was read since is read
-             again. That is refused while members live: they would overwrite it.
+             twice; of a finished migration Kafka's, also where it was set back. "snapshot": both
+             stores as before the migration; what was read since is read again. That is refused
+             while members live: they would overwrite it.
         """
         entry = self._journal.read_entry()
         if to == "snapshot":
@@ -250,9 +253,12 @@ class OffsetMigration(Closeable):
         if entry is None or entry.state not in KEEPS_ZOOKEEPER:
             self._journal.check(State.ROLLING_TO_NEWEST, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        rollback = Rollback({}, {})
+        newest = rollback = Rollback({}, {})
+        written: Offsets = {}
         if entry.state not in KEEPS_ZOOKEEPER:
-            facts, _ = self._newest_of_both(entry)
+            facts, newest = self._newest_of_both(entry)
+            # Members that use both stores start from the larger offset, so an old one goes first.
+            written = self._write_newest(newest, newest.lowered)
             entry = self._journal.enter(State.ROLLING_TO_NEWEST, entry, self._clock.time_ms())
             self._await_confirmations("rollback", entry)
             self._refuse(
@@ -264,13 +270,12 @@ class OffsetMigration(Closeable):
             # Kafka may be what is broken; ZooKeeper has all that was committed to both.
             if facts.unavailable is None:
                 rollback = rollback_to_newest(without_old(facts, entry.snapshot))
-        written = raise_in_zookeeper(
-            self.connections, self.group, rollback.to_zookeeper, rollback.out_of_log
-        )
+        written |= self._write_newest(rollback, rollback.to_zookeeper)
         entry = self._journal.enter(State.RETURNING, entry, self._clock.time_ms())
         self._await_confirmations("rollback", entry)
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
-        return Rollback(written, {}, problems=(*rollback.problems, *rollback.refusals))
+        problems = (*newest.problems, *rollback.problems, *rollback.refusals)
+        return Rollback(written, {}, problems=tuple(dict.fromkeys(problems)))
 
     def forget(self) -> Entry:
         """Remove the journal of a migration that is finished or rolled back, and its snapshot;
@@ -299,9 +304,14 @@ class OffsetMigration(Closeable):
         """The newest offsets of a group that has left ZooKeeper. MigrationError if they cannot be
         read."""
         facts = self._known_facts(entry)
-        rollback = rollback_to_newest(facts)
+        rollback = rollback_to_newest(facts, by_kafka=entry.state is State.FINISHED)
         self._refuse("rollback", [*group_refusals(facts), *rollback.refusals])
         return facts, rollback
+
+    def _write_newest(self, rollback: Rollback, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Write some of its offsets; what was written."""
+        wanted = {tp: rollback.to_zookeeper[tp] for tp in partitions}
+        return raise_in_zookeeper(self.connections, self.group, wanted, rollback.lowered)
 
     def _roll_to_snapshot(self, entry: Entry | None) -> Rollback:
         self._journal.check(State.ROLLING_TO_SNAPSHOT, entry)

@@ -68,7 +68,7 @@ def preview_rollback(migration: OffsetMigration, to: Literal["newest", "snapshot
         rollback = rollback_to_snapshot(facts, entry.snapshot)
         reasons = [*live_refusals(facts), *group_refusals(facts), *rollback.refusals]
     elif not keeps:
-        rollback = rollback_to_newest(facts)
+        rollback = rollback_to_newest(facts, by_kafka=entry.state is State.FINISHED)
         reasons = [*group_refusals(facts), *rollback.refusals]
     elif entry.state in RETURNED or facts.unavailable is not None:
         return Rollback({}, {})

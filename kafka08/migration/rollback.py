@@ -14,9 +14,9 @@ from kafka08.zk.migration_protocol import OffsetStorage
 class Rollback:
     """The writes of a rollback: offsets to each store, and znodes that did not exist before.
 
-    out_of_log   offsets that ZooKeeper has outside of the log: they may be lowered
-    problems     deviations from the offsets asked for
-    refusals     partitions without an offset to go back to, and what to do
+    lowered    the offsets that ZooKeeper has where a smaller one replaces them
+    problems   deviations from the offsets asked for
+    refusals   partitions without an offset to go back to, and what to do
     """
 
     to_zookeeper: Mapping[TopicPartition, int]
@@ -24,7 +24,7 @@ class Rollback:
     remove_from_zookeeper: tuple[TopicPartition, ...] = ()
     problems: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
-    out_of_log: Mapping[TopicPartition, int] = field(default_factory=dict)
+    lowered: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def without_old(facts: GroupFacts, snapshot: Snapshot) -> GroupFacts:
@@ -40,22 +40,28 @@ def without_old(facts: GroupFacts, snapshot: Snapshot) -> GroupFacts:
     return replace(facts, partitions=partitions)
 
 
-def rollback_to_newest(facts: GroupFacts) -> Rollback:
+def rollback_to_newest(facts: GroupFacts, *, by_kafka: bool = False) -> Rollback:
     """ZooKeeper is brought up to the newest offset of both stores that lies in the log, or to the
     log's start where both have fallen behind it. Never rewinds ZooKeeper, unless it is out of the
-    log."""
+    log.
+
+    by_kafka   members commit to Kafka alone: an offset of ZooKeeper that is larger than Kafka's is
+               old, and does not count
+    """
     writes: dict[TopicPartition, int] = {}
-    out_of_log: dict[TopicPartition, int] = {}
+    lowered: dict[TopicPartition, int] = {}
     problems, refusals = [], []
     for p in facts.partitions:
-        if p.newest is None:
+        is_old = by_kafka and p.is_behind_in_kafka and p.kafka is not None
+        counted = replace(p, zookeeper=None) if is_old else p
+        if counted.newest is None:
             continue
-        if p.log_problem is not None and (p.is_ahead_in_kafka or p.zookeeper is None):
+        if p.log_problem is not None and (is_old or p.is_ahead_in_kafka or p.zookeeper is None):
             refusals.append(p.log_problem)
         if p.log_start is None:
             continue
-        offset = p.newest_safe
-        if offset is None and p.newest < p.log_start:
+        offset = counted.newest_safe
+        if offset is None and counted.newest < p.log_start:
             offset = p.log_start
             problems.append(f"{p.disagreement}; the log begins at {offset} now, which is used")
         if offset is None:
@@ -65,12 +71,10 @@ def rollback_to_newest(facts: GroupFacts) -> Rollback:
             )
         elif p.zookeeper is None or offset > p.zookeeper:
             writes[p.topic_partition] = offset
-        elif not p.holds(p.zookeeper):
+        elif offset < p.zookeeper:
             writes[p.topic_partition] = offset
-            out_of_log[p.topic_partition] = p.zookeeper
-    return Rollback(
-        writes, {}, problems=tuple(problems), refusals=tuple(refusals), out_of_log=out_of_log
-    )
+            lowered[p.topic_partition] = p.zookeeper
+    return Rollback(writes, {}, problems=tuple(problems), refusals=tuple(refusals), lowered=lowered)
 
 
 def rollback_to_snapshot(facts: GroupFacts, snapshot: Snapshot) -> Rollback:

@@ -89,14 +89,14 @@ def raise_in_zookeeper(
     connections: Connections,
     group: str,
     wanted: Mapping[TopicPartition, int],
-    out_of_log: Mapping[TopicPartition, int] = {},
+    lowered: Mapping[TopicPartition, int] = {},
 ) -> Offsets:
-    """Raise ZooKeeper to `wanted`, and lower the offsets of `out_of_log`. Each write is
+    """Raise ZooKeeper to `wanted`, and lower the offsets of `lowered`. Each write is
     conditional on the version read; a concurrent commit is read first, and wins unless it must be
     overwritten too. Returns the written offsets."""
 
     def may_overwrite(tp: TopicPartition, offset: int) -> bool:
-        return offset < wanted[tp] or offset == out_of_log.get(tp)
+        return offset < wanted[tp] or offset == lowered.get(tp)
 
     written: Offsets = {}
     left = dict(wanted)

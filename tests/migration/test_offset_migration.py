@@ -12,6 +12,7 @@ from kafka08.errors import ConfigError, ConsumerCoordinatorNotAvailable, Migrati
 from kafka08.groups.trees import read_offsets
 from kafka08.migration import OffsetMigration, State
 from kafka08.migration.journal import Entry, Journal
+from kafka08.migration.preview import preview_rollback
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -148,6 +149,32 @@ def test_a_finished_group_that_was_set_back_stays_there(
     cluster.committed[TPS[2]] = 3
     assert migration.finish().is_verified
     assert cluster.committed[TPS[2]] == 3
+
+
+def test_a_finished_group_that_was_set_back_returns_there(
+    zk: ZkClient,
+    cluster: StoreCluster,
+    migration: OffsetMigration,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rollback lowers ZooKeeper's old offset to Kafka's. It does so before members use both
+    stores again, since these would start from the larger one, and skip messages."""
+    migration.start()
+    migration.verify()
+    migration.finish()
+    cluster.committed[TPS[2]] = 3
+    enter = Journal.enter
+    seen = {}
+
+    def look_and_enter(journal: Journal, state: State, *args: Any) -> Any:
+        seen[state] = in_zookeeper(zk)[TPS[2]]
+        return enter(journal, state, *args)
+
+    monkeypatch.setattr(Journal, "enter", look_and_enter)
+    assert preview_rollback(migration, "newest").to_zookeeper == {TPS[1]: 25, TPS[2]: 3}
+    assert migration.rollback().to_zookeeper == {TPS[1]: 25, TPS[2]: 3}
+    assert seen[State.ROLLING_TO_NEWEST] == 3
+    assert in_zookeeper(zk) == NEWEST | {TPS[2]: 3}
 
 
 def test_a_repeated_rollback_writes_no_offsets(

@@ -54,7 +54,7 @@ def test_rolling_back_to_the_newest_never_rewinds(partitions: tuple[PartitionFac
             assert p.holds(offset)
             assert p.zookeeper is None or offset > p.zookeeper or not p.holds(p.zookeeper)
             lowered = p.zookeeper is not None and offset < p.zookeeper
-            assert rollback.out_of_log.get(tp) == (p.zookeeper if lowered else None)
+            assert rollback.lowered.get(tp) == (p.zookeeper if lowered else None)
         if p.newest is not None and p.newest_safe is None:
             told = rollback.problems if tp in rollback.to_zookeeper else rollback.refusals
             assert any(str(tp) in text for text in told)
@@ -129,6 +129,24 @@ def test_partitions_missing_in_the_snapshot_stay() -> None:
     [problem] = rollback.problems
     assert problem.startswith("[t,0]: ZooKeeper has 50, Kafka 50; the snapshot has no offset of it")
     assert rollback_to_snapshot(group(facts(None, None)), {}).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("zookeeper", "kafka", "taken", "problems"),
+    [(50, 20, 20, 0), (20, 50, 50, 0), (50, 5, 10, 1), (50, 500, 50, 0), (50, None, 50, 0)],
+)
+def test_kafka_decides_once_zookeeper_is_not_used(
+    zookeeper: int, kafka: int | None, taken: int, problems: int
+) -> None:
+    """ZooKeeper's offset is old by then, so a smaller one in Kafka counts, or the log's start if
+    retention passed it. One above the log's end is of another topic, and does not count."""
+    rollback = rollback_to_newest(group(facts(zookeeper, kafka, start=10)), by_kafka=True)
+    assert rollback.to_zookeeper.get(TP, zookeeper) == taken
+    assert rollback.lowered == ({TP: zookeeper} if taken < zookeeper else {})
+    assert len(rollback.problems) == problems
+    away = replace(facts(zookeeper, kafka, None, None), unreadable="no leader")
+    refusals = rollback_to_newest(group(away), by_kafka=True).refusals
+    assert bool(refusals) == (kafka is not None)
 
 
 def test_a_partition_that_was_never_committed_stops_no_rollback() -> None:

@@ -186,11 +186,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=lambda plan: plan.members > 0,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    def oldest(facts: Any) -> Rollback:
+    def oldest(facts: Any, **_keys: Any) -> Rollback:
         writes = {p.topic_partition: min(p.zookeeper or 0, p.kafka or 0) for p in facts.partitions}
         return Rollback(writes, {})
 
-    def write(connections: Any, group: str, offsets: Any, _out_of_log: Any) -> Any:
+    def write(connections: Any, group: str, offsets: Any, _lowered: Any) -> Any:
         GroupStore(connections.zk).commit_offsets(group, offsets)
         return offsets
 
