@@ -130,11 +130,15 @@ class GroupFacts:
 
     @property
     def doubtful(self) -> tuple[PartitionFacts, ...]:
-        """Partitions ahead in Kafka whose owner, another client, may read either store."""
+        """Partitions with different offsets in both stores whose owner, another client, may read
+        either one."""
         return tuple(
             p
             for p in self.partitions
-            if p.is_ahead_in_kafka and (owner := self.owner(p)) is not None and not owner.is_ours
+            if None not in {p.zookeeper, p.kafka}
+            and p.zookeeper != p.kafka
+            and (owner := self.owner(p)) is not None
+            and not owner.is_ours
         )
 
     @property
@@ -192,10 +196,14 @@ def seen_again(
         return in_zookeeper.get(p.topic_partition, p.zookeeper) != p.zookeeper
 
     def is_fresh(p: PartitionFacts) -> bool:
-        """Kafka's offset advanced, or ZooKeeper's caught up with it."""
+        """Kafka's offset advanced, or ZooKeeper's caught up with it. A smaller one that reaches
+        ZooKeeper's was copied by a mirror."""
+        assert p.zookeeper is not None, "a doubtful partition has both offsets"
         assert p.kafka is not None, "a doubtful partition has both offsets"
         reached = in_zookeeper.get(p.topic_partition, NO_OFFSET)
         now = in_kafka.get(p.topic_partition, NO_OFFSET)
+        if p.is_behind_in_kafka:
+            return p.kafka < now < p.zookeeper
         return reached >= p.kafka or now > p.kafka
 
     return replace(

@@ -111,20 +111,29 @@ def live_refusals(facts: GroupFacts) -> list[str]:
 
 
 def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
-    """A member that reads ZooKeeper is at ZooKeeper's offset. With both stores it would continue
+    """A member that reads one store is at that store's offset. With both stores it would continue
     from the larger one at its next rebalance and silently skip the messages between. A member of
-    another client may be one of these, unless Kafka's offset was seen to advance."""
+    another client may read ZooKeeper, unless Kafka's offset was seen to advance."""
     owner = facts.owner(partition)
-    if owner is None or not partition.is_ahead_in_kafka:
+    if owner is None or not partition.exists:
         return None
     text = f"{partition.topic_partition}: its live owner {owner.consumer_id} "
+    is_fresh = partition.topic_partition in facts.fresh
+    if partition.is_behind_in_kafka and (owner.storage is OffsetStorage.KAFKA or is_fresh):
+        return (
+            f"{text}goes by Kafka, but an old offset {partition.zookeeper} in ZooKeeper is larger, "
+            "and with both stores the larger one wins: members would skip; lower it with kafka08 "
+            "offsets set --store zookeeper"
+        )
+    if not partition.is_ahead_in_kafka:
+        return None
     if owner.storage is OffsetStorage.ZOOKEEPER:
         return (
             f"{text}goes by ZooKeeper's {partition.zookeeper}, but an old offset {partition.kafka} "
             "in Kafka is larger, and with both stores the larger one wins: members would skip; "
             "lower it with kafka08 offsets set --store kafka"
         )
-    if owner.is_ours or partition.topic_partition in facts.fresh:
+    if owner.is_ours or is_fresh:
         return None
     return (
         f"{text}is not a kafka08 member, so it may go by ZooKeeper's {partition.zookeeper}, but "

@@ -47,3 +47,15 @@ def test_an_offset_in_kafka_that_is_current(zookeeper: int, kafka: Offset, fresh
     found = seen_again(before, {TP: zookeeper}, {} if kafka is None else {TP: kafka})
     assert found.fresh == ((TP,) if fresh else ())
     assert found.moving == ()
+
+
+@pytest.mark.parametrize(
+    ("zookeeper", "kafka", "fresh"),
+    [(80, 50, False), (80, 51, True), (90, 50, False), (80, 80, False), (90, 80, False)],
+)
+def test_a_smaller_offset_in_kafka_that_is_current(zookeeper: int, kafka: int, fresh: bool) -> None:
+    """The owner is a foreign member, ZooKeeper had 80 and Kafka 50: Kafka's offset is current if it
+    advances below ZooKeeper's. One that reaches ZooKeeper's was copied by a mirror."""
+    owned = replace(facts(80, 50), owner="g_jvm-0")
+    before = GroupFacts("g", (foreign("g_jvm"),), (owned,))
+    assert seen_again(before, {TP: zookeeper}, {TP: kafka}).fresh == ((TP,) if fresh else ())

@@ -106,6 +106,22 @@ def test_a_foreign_member_may_use_zookeeper() -> None:
     assert make_plan(replace(found, partitions=(replace(owned, kafka=50),))).is_allowed
 
 
+@pytest.mark.parametrize("kafka", [20, None])
+def test_an_old_larger_offset_in_zookeeper_is_refused(kafka: Offset) -> None:
+    """A live member that commits to Kafka alone is at 20, or has not committed yet. The copy of
+    ZooKeeper's 50 would overwrite that, and its next owner would skip messages. A foreign member is
+    one of these if Kafka's offset was seen to advance."""
+    owned = replace(facts(50, kafka), owner="g_a-0")
+    by_kafka = ours("g_a", OffsetStorage.KAFKA)
+    [refusal] = make_plan(GroupFacts("g", (by_kafka,), (owned,))).refusals
+    assert "goes by Kafka, but an old offset 50 in ZooKeeper is larger" in refusal
+    by_both = replace(by_kafka, confirmed=Order(1, OffsetStorage.DUAL))
+    assert make_plan(GroupFacts("g", (by_both,), (owned,))).is_allowed
+    unknown = GroupFacts("g", (foreign("g_a"),), (owned,))
+    assert make_plan(unknown).is_allowed
+    assert make_plan(replace(unknown, fresh=(TP,))).refusals == (refusal,)
+
+
 def test_deleted_partitions_are_ignored() -> None:
     """The offset of a deleted topic is neither copied nor a reason to refuse."""
     plan = make_plan(group(facts(5, None, None, None)))
