@@ -9,7 +9,6 @@ from kafka08.client.log_offsets import offsets_before
 from kafka08.errors import (
     ConfigError,
     ConnectionFailed,
-    KafkaError,
     MigrationError,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
@@ -25,6 +24,7 @@ from kafka08.migration.reading import (
     InZooKeeper,
     kafka_offsets,
     read_facts,
+    with_coordinated,
     zookeeper_offsets_of,
 )
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
@@ -157,11 +157,7 @@ class GroupOffsets:
         """The group without its partitions."""
         connections = self._connections
         members = read_members(connections.zk, self.group) if connections.has_zookeeper else ()
-        try:
-            coordinated = connections.coordinated(self.group)
-        except KafkaError as error:
-            return GroupFacts(self.group, members, (), str(error))
-        return GroupFacts(self.group, members, (), coordinated=coordinated)
+        return with_coordinated(GroupFacts(self.group, members, ()), connections)
 
     def _facts_of_all(self) -> GroupFacts:
         connections = self._connections

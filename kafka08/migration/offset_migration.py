@@ -36,8 +36,14 @@ from kafka08.migration.facts import GroupFacts
 from kafka08.migration.handover import Handover, read_handover
 from kafka08.migration.journal import DONE, Entry, Journal, State, unfinished
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import Plan, group_refusals, live_refusals, make_plan
-from kafka08.migration.reading import read_facts, with_movement
+from kafka08.migration.plan import (
+    Plan,
+    coordinated_refusals,
+    group_refusals,
+    live_refusals,
+    make_plan,
+)
+from kafka08.migration.reading import read_facts, with_coordinated, with_movement
 from kafka08.migration.results import raised, refusal
 from kafka08.migration.rollback import (
     Rollback,
@@ -158,6 +164,10 @@ class OffsetMigration(Closeable):
         """The facts, also of partitions that both stores have lost since the migration began."""
         return read_facts(self.group, self.connections, entry.snapshot, everywhere=self._everywhere)
 
+    def _facts_to_roll_back(self, entry: Entry) -> GroupFacts:
+        """The same, with the members that have a coordinator."""
+        return with_coordinated(self._known_facts(entry), self.connections)
+
     def _watch(self, storage: OffsetStorage, watching: Watching, entry: Entry) -> Verification:
         return watch(
             self.connections,
@@ -245,7 +255,8 @@ class OffsetMigration(Closeable):
         to   "newest": the newest offset of both stores that lies in the log, so nothing is read
              twice; of a finished migration Kafka's, also where it was set back. "snapshot": both
              stores as before the migration; what was read since is read again. That is refused
-             while members live: they would overwrite it.
+             while members live: they would overwrite it. Both are refused while the group has
+             members with a coordinator, which follow no order.
         """
         entry = self._journal.read_entry()
         if to == "snapshot":
@@ -266,7 +277,8 @@ class OffsetMigration(Closeable):
             )
             _, rollback = self._newest_of_both(entry)
         elif entry.state not in RETURNED:
-            facts = self._known_facts(entry)
+            facts = self._facts_to_roll_back(entry)
+            self._refuse("rollback", coordinated_refusals(facts))
             # Kafka may be what is broken; ZooKeeper has all that was committed to both.
             if facts.unavailable is None:
                 rollback = rollback_to_newest(without_old(facts, entry.snapshot))
@@ -303,9 +315,10 @@ class OffsetMigration(Closeable):
     def _newest_of_both(self, entry: Entry) -> tuple[GroupFacts, Rollback]:
         """The newest offsets of a group that has left ZooKeeper. MigrationError if they cannot be
         read."""
-        facts = self._known_facts(entry)
+        facts = self._facts_to_roll_back(entry)
         rollback = rollback_to_newest(facts, by_kafka=entry.state is State.FINISHED)
-        self._refuse("rollback", [*group_refusals(facts), *rollback.refusals])
+        reasons = [*coordinated_refusals(facts), *group_refusals(facts), *rollback.refusals]
+        self._refuse("rollback", reasons)
         return facts, rollback
 
     def _write_newest(self, rollback: Rollback, partitions: Iterable[TopicPartition]) -> Offsets:
@@ -316,7 +329,7 @@ class OffsetMigration(Closeable):
     def _roll_to_snapshot(self, entry: Entry | None) -> Rollback:
         self._journal.check(State.ROLLING_TO_SNAPSHOT, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        facts = self._known_facts(entry)
+        facts = self._facts_to_roll_back(entry)
         self._refuse("rollback", [*live_refusals(facts), *group_refusals(facts)])
         rollback = rollback_to_snapshot(facts, entry.snapshot)
         self._refuse("rollback", rollback.refusals)
@@ -324,7 +337,7 @@ class OffsetMigration(Closeable):
         if rollback.to_kafka:
             commit_to_kafka(self.connections, self.group, rollback.to_kafka)
         self._write_zookeeper(rollback)
-        self._refuse("rollback", live_refusals(self._known_facts(entry)))
+        self._refuse("rollback", live_refusals(self._facts_to_roll_back(entry)))
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
         return rollback
 

@@ -110,6 +110,14 @@ def live_refusals(facts: GroupFacts) -> list[str]:
     return [f"the group has live members, stop them first: {', '.join(names)}"]
 
 
+def coordinated_refusals(facts: GroupFacts) -> list[str]:
+    """Why a step that reads the last offsets in Kafka would come too early."""
+    if facts.coordinated is None or not facts.coordinated.members:
+        return []
+    names = ", ".join(m.member_id for m in facts.coordinated.members)
+    return [f"members with a coordinator go on committing to Kafka alone, stop them first: {names}"]
+
+
 def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
     """A member that reads one store is at that store's offset. With both stores it would continue
     from the larger one at its next rebalance and silently skip the messages between. A member of

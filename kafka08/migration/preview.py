@@ -17,8 +17,8 @@ from kafka08.migration.offset_migration import (
     OffsetMigration,
     Status,
 )
-from kafka08.migration.plan import group_refusals, live_refusals
-from kafka08.migration.reading import read_facts
+from kafka08.migration.plan import coordinated_refusals, group_refusals, live_refusals
+from kafka08.migration.reading import read_facts, with_coordinated
 from kafka08.migration.results import refusal
 from kafka08.migration.rollback import (
     Rollback,
@@ -64,16 +64,18 @@ def preview_rollback(migration: OffsetMigration, to: Literal["newest", "snapshot
         check(group, State.ROLLING_TO_SNAPSHOT if by_snapshot else State.ROLLING_TO_NEWEST, entry)
     assert entry is not None, "check refuses a migration that has not begun"
     facts = read_facts(group, migration.connections, entry.snapshot)
+    facts = with_coordinated(facts, migration.connections)
     if by_snapshot:
         rollback = rollback_to_snapshot(facts, entry.snapshot)
         reasons = [*live_refusals(facts), *group_refusals(facts), *rollback.refusals]
     elif not keeps:
         rollback = rollback_to_newest(facts, by_kafka=entry.state is State.FINISHED)
-        reasons = [*group_refusals(facts), *rollback.refusals]
+        reasons = [*coordinated_refusals(facts), *group_refusals(facts), *rollback.refusals]
     elif entry.state in RETURNED or facts.unavailable is not None:
         return Rollback({}, {})
     else:
-        rollback, reasons = rollback_to_newest(without_old(facts, entry.snapshot)), []
+        rollback = rollback_to_newest(without_old(facts, entry.snapshot))
+        reasons = coordinated_refusals(facts)
     if (error := refusal("rollback", group, reasons)) is not None:
         raise error
     if by_snapshot:

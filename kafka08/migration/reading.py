@@ -7,6 +7,7 @@ leader as one request, to each coordinator as one pipeline with a request per gr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from kafka08.errors import KafkaError, ZooKeeperError
@@ -104,6 +105,16 @@ def read_many(
         )
         for group in groups
     ]
+
+
+def with_coordinated(facts: GroupFacts, connections: Connections) -> GroupFacts:
+    """The same, with the group as its coordinator knows it, if that responds."""
+    if facts.unavailable is not None:
+        return facts
+    try:
+        return replace(facts, coordinated=connections.coordinated(facts.group))
+    except KafkaError as error:
+        return replace(facts, unavailable=str(error))
 
 
 def _thread(owner: Owner | None) -> str | None:

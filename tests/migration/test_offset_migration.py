@@ -9,11 +9,13 @@ import pytest
 
 from kafka08.client.coordinators import Coordinators
 from kafka08.errors import ConfigError, ConsumerCoordinatorNotAvailable, MigrationError
+from kafka08.groups.coordinated import STABLE, CoordinatedGroup, CoordinatedMember
 from kafka08.groups.trees import read_offsets
 from kafka08.migration import OffsetMigration, State
+from kafka08.migration.connections import Connections
 from kafka08.migration.journal import Entry, Journal
 from kafka08.migration.preview import preview_rollback
-from kafka08.structs import TopicPartition
+from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
@@ -304,6 +306,35 @@ def test_a_rewind_of_a_live_group_is_refused(zk: ZkClient, migration: OffsetMigr
     with pytest.raises(MigrationError, match="g_a"):
         migration.rollback("snapshot")
     assert state_of(migration.journal()) is State.DUAL
+
+
+@pytest.mark.parametrize("to", ["newest", "snapshot"])
+@pytest.mark.parametrize("last", ["start", "finish"])
+def test_a_rollback_under_members_with_a_coordinator_is_refused(
+    migration: OffsetMigration,
+    monkeypatch: pytest.MonkeyPatch,
+    last: str,
+    to: Literal["newest", "snapshot"],
+) -> None:
+    """They follow no order and go on committing to Kafka alone: ZooKeeper would get offsets that
+    are old when they stop, or the coordinator would refuse those of the snapshot. The error comes
+    before any write, and once they are gone the rollback works."""
+    migration.start()
+    if last == "finish":
+        migration.verify()
+        migration.finish()
+    before = migration.journal()
+    members = (CoordinatedMember("polling-1", "polling", "/10.0.0.7"),)
+    polling = CoordinatedGroup("g", Broker(1, HOST, PORT), STABLE, "consumer", "range", members)
+    monkeypatch.setattr(Connections, "coordinated", lambda *_: polling)
+    with pytest.raises(MigrationError, match=r"stop them first: polling-1"):
+        preview_rollback(migration, to)
+    with pytest.raises(MigrationError, match=r"stop them first: polling-1"):
+        migration.rollback(to)
+    assert migration.journal() == before
+    monkeypatch.undo()
+    migration.rollback(to)
+    assert state_of(migration.journal()) is State.ROLLED_BACK
 
 
 def test_members_that_join_during_the_copy_are_noticed(
