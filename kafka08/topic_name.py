@@ -6,11 +6,18 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from kafka08.levels import Level
+
 MAX_LENGTH: Final = 255
 LATER_MAX_LENGTH: Final = 249
 """Of a new topic from 0.10.2 on: with a partition's number the name must fit into a file name."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def max_length_at(level: Level) -> int:
+    """The length of the longest name of a new topic."""
+    return LATER_MAX_LENGTH if level >= Level.V0_10_2 else MAX_LENGTH
 
 
 def fault_of(name: str, max_length: int = MAX_LENGTH) -> str | None:

@@ -27,6 +27,7 @@ from kafka08.assignment import (
     check_assignment,
 )
 from kafka08.errors import AdminError, BadVersion, NodeExists, NoNode, NoSuchTopicOrPartition
+from kafka08.levels import Level
 from kafka08.lifecycle import Closeable
 from kafka08.nearest import did_you_mean
 from kafka08.profile import topic_overrides
@@ -34,7 +35,7 @@ from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
 from kafka08.topic_config import check_names, override_texts, parse_topic_config
-from kafka08.topic_name import fault_of
+from kafka08.topic_name import colliding, fault_of, max_length_at
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -94,7 +95,8 @@ class AdminClient(Closeable):
         rack_aware: bool = True,
         dry_run: bool = False,
     ) -> dict[int, tuple[int, ...]]:
-        """Create a topic; returns its partition → replicas.
+        """Create a topic; returns its partition → replicas. AdminError for a name that the newest
+        live broker's release does not allow.
 
         config        overrides, checked by name and value as the newest live broker knows them; in
                       a cluster under the safe profile they are added to that profile's
@@ -104,14 +106,18 @@ class AdminClient(Closeable):
         dry_run       check everything and change nothing
         """
         overrides = override_texts(config or {})
-        if fault := fault_of(name):
+        level = self._store.newest_level()
+        if fault := fault_of(name, max_length_at(level)):
             raise AdminError(fault)
         if overrides:
-            parse_topic_config(overrides, self._store.newest_level())
+            parse_topic_config(overrides, level)
         if assignment is not None:
             check_assignment(assignment)
-        if self._zk.exists(paths.topic(name)):
+        existing = self._store.topics()
+        if name in existing:
             raise AdminError(f'Topic "{name}" already exists.')
+        if level >= Level.V0_9_0 and (others := colliding(name, existing)):
+            raise AdminError(f'Topic "{name}" collides with existing topics: {", ".join(others)}')
         if assignment is None:
             live = self._store.live_racks()
             assignment = assign_replicas(
@@ -375,10 +381,16 @@ class AdminClient(Closeable):
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
         """Ask the controller to delete a topic (it does so only with delete.topic.enable=true).
 
-        False if that was requested before. AdminError for a missing topic.
+        False if that was requested before. AdminError for a missing topic, and from 0.9 on for an
+        internal one.
         """
         if not self._zk.exists(paths.topic(name)):
             raise self._absent_topic(name)
+        if name in INTERNAL_TOPICS and self._store.newest_level() >= Level.V0_9_0:
+            raise AdminError(
+                f"Topic {name} is a kafka internal topic and is not allowed to be marked for "
+                "deletion."
+            )
         if dry_run:
             return not self._zk.exists(paths.delete_topic(name))
         try:

@@ -21,7 +21,7 @@ from kafka08.profile import topic_overrides
 from kafka08.protocol.types import NULL_NAME
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import OFFSETS_TOPIC
-from kafka08.topic_name import LATER_MAX_LENGTH, MAX_LENGTH, colliding, fault_of
+from kafka08.topic_name import colliding, fault_of, max_length_at
 from kafka08.zk import paths
 from kafka08.zk.store import ClusterStore
 
@@ -44,7 +44,7 @@ class TopicCreator:
         self._runtime = runtime
         self._store = store
         self._is_rack_aware = config.level >= Level.V0_10_2
-        self._name_length_max = LATER_MAX_LENGTH if config.level >= Level.V0_10_2 else MAX_LENGTH
+        self._name_length_max = max_length_at(config.level)
 
     def creates(self, topic: str) -> bool:
         """Whether a request for an unknown topic of this name creates it (or fails, if illegal)."""

@@ -13,7 +13,7 @@ from kafka08.admin import AdminClient, MoveStatus, describe_lines
 from kafka08.errors import AdminError, ConfigError, ZooKeeperError, ZooKeeperUnreachable
 from kafka08.levels import Level
 from kafka08.runtime.threads import ThreadRuntime
-from kafka08.structs import Broker, Endpoint, LeaderAndIsr, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, Broker, Endpoint, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -32,6 +32,16 @@ def store(zk: ZkClient) -> ClusterStore:
 @pytest.fixture
 def admin(store: ClusterStore) -> AdminClient:
     return AdminClient(zk=store.zk, runtime=ThreadRuntime(rng=random.Random(1)))
+
+
+def admin_at(zk: ZkClient, version: int) -> AdminClient:
+    """Of a cluster with one broker; `version` is that of its registration."""
+    store = ClusterStore(zk)
+    store.create_common_paths()
+    level = Level.V0_8_2 if version == 1 else Level.V0_10_2
+    advertised = nodes.Advertised(level, version, (Endpoint("PLAINTEXT", "h", 1),))
+    store.register_broker(Broker(1, "h", 1), timestamp_ms=1, advertised=advertised)
+    return AdminClient(zk=zk)
 
 
 def test_a_silent_server_takes_the_time_that_the_error_names(
@@ -267,12 +277,7 @@ def test_configurations_of_a_later_release(
     zk: ZkClient, version: int, refused_at: str | None
 ) -> None:
     """Where no broker is of that release they are refused, by name and release."""
-    store = ClusterStore(zk)
-    store.create_common_paths()
-    level = Level.V0_8_2 if version == 1 else Level.V0_10_2
-    advertised = nodes.Advertised(level, version, (Endpoint("PLAINTEXT", "h", 1),))
-    store.register_broker(Broker(1, "h", 1), timestamp_ms=1, advertised=advertised)
-    admin = AdminClient(zk=zk)
+    admin = admin_at(zk, version)
     config = {"message.timestamp.type": "LogAppendTime"}
     if refused_at is None:
         admin.create_topic("tt", config=config)
@@ -283,6 +288,48 @@ def test_configurations_of_a_later_release(
         text = rf"level {refused_at} do not have it, those of 0\.10\.2"
         with pytest.raises(ConfigError, match=text):
             admin.create_topic("tt", config=config)
+
+
+@pytest.mark.parametrize("version", [1, 2, 4])
+def test_an_internal_topic_is_deleted_at_0_8_alone(zk: ZkClient, version: int) -> None:
+    """The TopicCommand of 0.9.0.1 and 0.10.2.2 refuses it: every group would lose its offsets."""
+    admin = admin_at(zk, version)
+    admin.create_topic(OFFSETS_TOPIC)
+    if version == 1:
+        assert admin.delete_topic(OFFSETS_TOPIC)
+    else:
+        for dry_run in (True, False):
+            with pytest.raises(AdminError, match="is a kafka internal topic"):
+                admin.delete_topic(OFFSETS_TOPIC, dry_run=dry_run)
+        assert admin.topics_marked_for_deletion() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "complaint"),
+    [
+        (1, "a_b.c", None),
+        (2, "a_b.c", 'Topic "a_b.c" collides with existing topics: a.b.c, a_b_c'),
+        (2, "a-b", None),
+        (2, "x" * 255, None),
+        (4, "a_b.c", "collides with existing topics"),
+        (4, "x" * 249, None),
+        (4, "x" * 250, "can't be longer than 249 characters"),
+    ],
+)
+def test_names_that_a_later_release_refuses(
+    zk: ZkClient, version: int, name: str, complaint: str | None
+) -> None:
+    """From 0.9 on names that differ in `.` and `_` alone collide, from 0.10.2 on one has 249
+    characters at most."""
+    admin = admin_at(zk, version)
+    for other in ("a.b.c", "a_b_c"):  # of brokers of 0.8
+        ClusterStore(zk).create_topic(other, {0: (1,)}, {})
+    if complaint is None:
+        admin.create_topic(name)
+    else:
+        with pytest.raises(AdminError, match=complaint):
+            admin.create_topic(name)
+    assert (complaint is None) == (name in admin.list_topics())
 
 
 def test_replicas_are_spread_over_racks(zk: ZkClient) -> None:
