@@ -172,7 +172,7 @@ def reset(
 
     if (target is None) == (from_file is None):
         raise click.UsageError("Give one of --to and --from-file.")
-    wanted = {} if from_file is None else read_csv(from_file)
+    wanted = {} if from_file is None else read_csv(from_file, topics)
     with connect() as connections:
         of_group = GroupOffsets(connections, name)
         if target is None:

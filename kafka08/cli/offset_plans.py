@@ -71,8 +71,9 @@ def parse_position(text: str) -> tuple[Any, int]:
     return TopicPartition(match[1], int(match[2])), int(match[3])
 
 
-def read_csv(file: Path) -> dict[TopicPartition, int]:
-    """The offsets in a file of --export, which has a line `topic,partition,offset` for each."""
+def read_csv(file: Path, topics: Sequence[str] = ()) -> dict[TopicPartition, int]:
+    """The offsets in a file of --export, which has a line `topic,partition,offset` for each; of
+    these topics alone, if there are some."""
     from kafka08.structs import TopicPartition
 
     wanted = {}
@@ -92,7 +93,9 @@ def read_csv(file: Path) -> dict[TopicPartition, int]:
         raise click.BadParameter(
             f"{file}: no offsets in it; a file of --export has lines like pages,0,120"
         )
-    return wanted
+    if missing := set(topics) - {tp.topic for tp in wanted}:
+        raise click.BadParameter(f"{file}: no offsets of topic {min(missing)} in it")
+    return {tp: offset for tp, offset in wanted.items() if not topics or tp.topic in topics}
 
 
 def parse_target(text: str) -> tuple[Target, int]:

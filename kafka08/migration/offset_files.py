@@ -32,14 +32,14 @@ OffsetsByGroup = dict[str, dict[TopicPartition, int]]
 
 
 def to_json(groups: Iterable[GroupFacts]) -> str:
-    """Both stores, whole; partitions of which neither has an offset are left out."""
+    """Both stores, whole; partitions and groups of which neither has an offset are left out."""
     content: dict[str, dict[str, dict[str, list[Offset]]]] = {}
     for facts in groups:
-        topics = content.setdefault(facts.group, {})
         for p in facts.partitions:
             if p.newest is None:
                 continue
             tp = p.topic_partition
+            topics = content.setdefault(facts.group, {})
             topics.setdefault(tp.topic, {})[str(tp.partition)] = [p.zookeeper, p.kafka]
     return json.dumps({"version": VERSION, "groups": content}, indent=1) + "\n"
 
@@ -54,8 +54,8 @@ def to_jvm_lines(groups: Iterable[GroupFacts], store: str) -> Iterator[str]:
 
 
 def read_offsets(path: Path) -> OffsetsByGroup:
-    """Read a file in either format. ConfigError with the file and its fault, also for a file
-    without any offset."""
+    """Read a file in either format, without groups that have no offset in it. ConfigError with the
+    file and its fault, also for a file without any offset."""
     try:
         found = parse(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -64,11 +64,12 @@ def read_offsets(path: Path) -> OffsetsByGroup:
         ) from error
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
-    if not any(found.values()):
+    with_offsets = {group: offsets for group, offsets in found.items() if offsets}
+    if not with_offsets:
         raise ConfigError(
             f"{path}: no offsets in it; a file of them has lines like {LINE_FORM}, or is {FORM}"
         )
-    return found
+    return with_offsets
 
 
 def parse(text: str) -> OffsetsByGroup:

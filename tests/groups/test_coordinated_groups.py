@@ -285,6 +285,16 @@ def test_a_plan_that_is_no_plan_is_refused(kafka08: Kafka08, tmp_path: Path) -> 
     assert kafka08.run("group", "reset", "g").returncode == 2
 
 
+def test_a_plan_is_limited_to_topics(kafka08: Kafka08, tmp_path: Path) -> None:
+    """--topic takes the lines of these topics alone, and there must be some of each."""
+    plan = tmp_path / "plan.csv"
+    plan.write_text("t,0,6\nt,1,6\nu,0,6\n")
+    words = ("group", "reset", "g", "--from-file", str(plan), "--topic")
+    assert [0, 1] == [row["partition"] for row in kafka08.json(*words, "t")]
+    done = kafka08.run(*words, "t", "--topic", "pages")
+    assert (2, True) == (done.returncode, "no offsets of topic pages in it" in done.stderr)
+
+
 @pytest.fixture
 def live(cluster: EmbeddedCluster) -> Iterator[Live]:
     """The console's view of the cluster."""

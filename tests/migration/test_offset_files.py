@@ -29,6 +29,16 @@ def test_our_form_has_both_stores() -> None:
     assert parse(to_json([FACTS])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
 
 
+def test_groups_without_offsets_are_left_out(tmp_path: Path) -> None:
+    """An export of all groups can be imported: a group that has never committed is not in it, and
+    is passed over in a file that has it."""
+    nothing = GroupFacts("idle", (), (PartitionFacts(TPS[0], None, None, 0, 9),))
+    assert "idle" not in to_json([nothing, FACTS])
+    path = tmp_path / "offsets.json"
+    path.write_text('{"version":1,"groups":{"idle":{},"g":{"t":{"0":[5,7]}}}}')
+    assert read_offsets(path) == {"g": {TPS[0]: 7}}
+
+
 def test_the_jvms_form_is_one_line_for_each_znode() -> None:
     """The form is ExportZkOffsets's; a file ends at its first empty line."""
     assert list(to_jvm_lines([FACTS], "zookeeper")) == ["/consumers/g/offsets/t/0:5"]
