@@ -1,9 +1,9 @@
 """Moving groups' committed offsets between ZooKeeper and the offsets topic, and changing them.
 
-`reading` and `partitions` read `facts`; `plan`, `rollback`, `sampling` and `members` decide on them
-(pure); `journal` remembers and gives orders, `offset_migration` carries out one group's steps,
-`fleet` many groups', `mirror` commits for members that cannot; `group_offsets` gets, sets, resets,
-exports. Start with `offset_migration`.
+`reading` and `partitions` read `facts`; `plan`, `rollback`, `sampling`, `members` and `status`
+decide on them (pure); `journal` remembers and gives orders, `offset_migration` carries out one
+group's steps, `fleet` many groups', `mirror` commits for members that cannot; `group_offsets` gets,
+sets, resets, exports. Start with `offset_migration`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from kafka08.groups.members import Member
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.handover import Handover
 from kafka08.migration.journal import State
-from kafka08.migration.offset_migration import OffsetMigration, Status
+from kafka08.migration.offset_migration import OffsetMigration
 from kafka08.migration.plan import Action, Plan, Step
 from kafka08.migration.rollback import Rollback
+from kafka08.migration.status import Status
 from kafka08.migration.verification import Verification, Watching
 
 __all__ = [

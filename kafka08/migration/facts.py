@@ -147,6 +147,11 @@ class GroupFacts:
         return tuple(p for p in self.partitions if p.exists and p.is_behind_in_kafka)
 
     @property
+    def missing_in_kafka(self) -> tuple[PartitionFacts, ...]:
+        """Partitions that members reading only Kafka would start from scratch."""
+        return tuple(p for p in self.behind_in_kafka if p.kafka is None)
+
+    @property
     def is_live(self) -> bool:
         return bool(self.members)
 

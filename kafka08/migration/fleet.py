@@ -17,10 +17,11 @@ from kafka08.groups.commit_times import CommitTimes
 from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
+from kafka08.migration.journal import read_journals
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
 from kafka08.migration.plan import Plan, make_plan
 from kafka08.migration.reading import read_many, with_movement
-from kafka08.migration.starting import Starting
+from kafka08.migration.starting import Starting, with_state
 from kafka08.rate_limiter import RateLimiter
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
@@ -107,12 +108,14 @@ def plan_groups(
     without any offset is skipped, with an empty plan, unless it was `named` itself."""
     times = CommitTimes(connections.cluster, connections.runtime)
     for batch in watch_groups(connections, groups, limiter):
+        journals = read_journals(connections.zk, [facts.group for facts in batch])
         for facts in batch:
             if _is_passed_over(facts, named):
                 yield Plan(facts.group, (), ())
                 continue
             timed = with_commit_times(facts, times)
-            yield make_plan(timed, max_disagreement=max_disagreement)
+            plan = make_plan(timed, max_disagreement=max_disagreement)
+            yield with_state(plan, journals[facts.group])
 
 
 def start_groups(

@@ -61,13 +61,14 @@ def _obstacles(facts: GroupFacts, entry: Entry | None, old_brokers: Collection[i
         found.append(f"the offsets in Kafka are not known: {facts.unavailable}")
     if entry is not None and entry.state is not State.FINISHED:
         found.append(unfinished(facts.group, entry))
-    if entry is None:
-        behind = [one.disagreement for one in facts.partitions if one.is_behind_in_kafka]
-        if behind:
-            found.append(
-                f"{some_of(behind, '; ')}: first move the offsets to Kafka: kafka08 migrate plan "
-                f"{facts.group}"
-            )
+    if entry is None and facts.behind_in_kafka:
+        behind = some_of([one.disagreement for one in facts.behind_in_kafka], "; ")
+        found.append(
+            f"{behind}: first move the offsets to Kafka: kafka08 migrate plan {facts.group}"
+        )
+    if entry is not None and entry.state is State.FINISHED and facts.missing_in_kafka:
+        missing = some_of([one.disagreement for one in facts.missing_in_kafka], "; ")
+        found.append(f"{missing}: repeat kafka08 migrate finish {facts.group}")
     if facts.members:
         ids = some_of([member.consumer_id for member in facts.members])
         found.append(

@@ -224,6 +224,13 @@ def check(group: str, state: State, previous: Entry | None) -> None:
         raise MigrationError(unfinished(group, previous))
 
 
+def check_start(group: str, previous: Entry | None) -> None:
+    """The same for `start`, which enters COPYING, or DUAL again."""
+    found = None if previous is None else previous.state
+    if found not in VALID_PREVIOUS[State.COPYING] | VALID_PREVIOUS[State.DUAL]:
+        raise MigrationError(unfinished(group, previous))
+
+
 _ADVICE: Final[dict[State | None, str]] = {
     None: "start it first",
     State.COPYING: "the copy was interrupted: start it again",

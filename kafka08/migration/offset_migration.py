@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from kafka08.consumer.offset_store import Offsets
@@ -34,7 +33,7 @@ from kafka08.migration.commit_times import with_commit_times
 from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
 from kafka08.migration.handover import Handover, read_handover
-from kafka08.migration.journal import DONE, Entry, Journal, State, unfinished
+from kafka08.migration.journal import Entry, Journal, State, read_journals
 from kafka08.migration.members import behind, instructions
 from kafka08.migration.plan import (
     Plan,
@@ -44,14 +43,15 @@ from kafka08.migration.plan import (
     make_plan,
 )
 from kafka08.migration.reading import read_facts, with_coordinated, with_movement
-from kafka08.migration.results import raised, refusal
+from kafka08.migration.results import raised, refuse
 from kafka08.migration.rollback import (
     Rollback,
     rollback_to_newest,
     rollback_to_snapshot,
     without_old,
 )
-from kafka08.migration.starting import Starting
+from kafka08.migration.starting import Starting, with_state
+from kafka08.migration.status import Status, left_behind, not_done, not_level, not_ready
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
 from kafka08.migration.writing import commit_to_kafka, raise_in_kafka, raise_in_zookeeper
@@ -74,29 +74,6 @@ KEEPS_ZOOKEEPER: Final = frozenset(
 """States in which every member commits to ZooKeeper, so that Kafka is not needed to go back."""
 RETURNED: Final = frozenset({State.RETURNING, State.ROLLED_BACK})
 """States in which ZooKeeper has its offsets again; members may have committed since."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The progress of a migration.
-
-    entry          its journal; None if there is none, or it was forgotten
-    waiting_for    kafka08 members that have not confirmed the current order
-    to_do          what an operator must change for other members
-    is_mirrored    a mirror commits for some of them
-    """
-
-    group: str
-    entry: Entry | None
-    members: tuple[Member, ...]
-    waiting_for: tuple[str, ...]
-    to_do: tuple[str, ...]
-    is_mirrored: bool
-
-    @property
-    def state(self) -> State | None:
-        """Its state; None if there is no migration, or it was forgotten."""
-        return None if self.entry is None else self.entry.state
 
 
 class OffsetMigration(Closeable):
@@ -202,7 +179,9 @@ class OffsetMigration(Closeable):
         facts = with_commit_times(
             self._watched_facts(), CommitTimes(self.connections.cluster, self.connections.runtime)
         )
-        return make_plan(facts, max_disagreement=max_disagreement)
+        journals = read_journals(self.connections.zk, [self.group])
+        plan = make_plan(facts, max_disagreement=max_disagreement)
+        return with_state(plan, journals[self.group])
 
     def start(self, *, max_disagreement: int | None = None) -> Plan:
         """Write the journal, commit to Kafka the offsets that are newer in ZooKeeper, then order
@@ -236,11 +215,11 @@ class OffsetMigration(Closeable):
         """Have the members commit to Kafka alone, then show that ZooKeeper's offsets stand still.
         Done if the result has no problems; to be repeated otherwise. Members that are not ours
         keep ZooKeeper moving until their properties are set."""
-        entry = self._journal.read_entry()
+        status = self.status()
+        entry = status.entry
         self._journal.check(State.FINISHING, entry)
         assert entry is not None, "check refuses a migration that has not begun"
-        not_ready = self._not_ready(entry) if entry.state is State.VERIFIED else []
-        self._refuse("finish", [*not_ready, *self._behind_in_kafka(entry)])
+        self._refuse("finish", [*not_ready(status), *self._behind_in_kafka(entry)])
         if entry.state is not State.FINISHED:
             entry = self._journal.enter(State.FINISHING, entry, self._clock.time_ms())
         self._await_confirmations("finish", entry)
@@ -294,21 +273,10 @@ class OffsetMigration(Closeable):
         what was removed. Members go by their configuration from their next start on: refused while
         a live kafka08 member is configured otherwise, and while a mirror runs. The configuration of
         other members is unknown."""
-        entry = self._journal.read_entry()
-        if entry is None or entry.state not in DONE:
-            self._refuse("forget", [unfinished(self.group, entry)])
+        status = self.status()
+        self._refuse("forget", not_done(status))
+        entry = status.entry
         assert entry is not None, "a migration that has not begun was refused"
-        assert entry.order is not None, "FINISHED and ROLLED_BACK order one store"
-        storage = entry.order.storage
-        keys = " and ".join(f"{key}={value}" for key, value in storage.properties.items())
-        reasons = [
-            f"{m.consumer_id} is configured otherwise: set {keys} and restart it"
-            for m in self.members()
-            if m.is_ours and m.configured is not storage
-        ]
-        if self._is_mirrored():
-            reasons.append("a mirror still runs: stop it, or wait until its period is over")
-        self._refuse("forget", reasons)
         self._journal.remove(entry)
         return entry
 
@@ -355,31 +323,16 @@ class OffsetMigration(Closeable):
         )
         self._refuse(step, unconfirmed(left.get(self.group, ())))
 
-    def _not_ready(self, entry: Entry) -> list[str]:
-        """Why members cannot do without ZooKeeper yet."""
-        assert entry.order is not None, "VERIFIED orders both stores"
-        reasons = [f"{m} has not confirmed" for m in behind(self.members(), entry.order)]
-        if self._is_mirrored():
-            reasons.append("a mirror commits for members that go by ZooKeeper: stop them first")
-        return reasons
-
     def _behind_in_kafka(self, entry: Entry) -> list[str]:
-        """Partitions where ZooKeeper has more than Kafka, and keeps it for a while: their owners
-        would repeat. Of a stopped group they are brought up here. Once the migration is finished,
-        only where Kafka has nothing: an offset may have been set back there since."""
+        """`not_level`, where it lasts for a while. Of a stopped group Kafka is brought up here."""
         found: list[str] = []
 
         def is_level() -> bool:
             facts = self._known_facts(entry)
-            if facts.unavailable is not None:
-                found[:] = group_refusals(facts)
-                return False
-            low = facts.behind_in_kafka
-            if entry.state is State.FINISHED:
-                low = tuple(p for p in low if p.kafka is None)
-            if not facts.is_live:
-                raise_in_kafka(self.connections, self.group, [p.topic_partition for p in low])
-            found[:] = [p.disagreement for p in low]
+            if facts.unavailable is None and not facts.is_live:
+                low = [p.topic_partition for p in left_behind(facts, entry)]
+                raise_in_kafka(self.connections, self.group, low)
+            found[:] = not_level(facts, entry)
             return not found
 
         return [] if self._wait_for(is_level) else found
@@ -405,5 +358,4 @@ class OffsetMigration(Closeable):
         return self.connections.zk.exists(paths.migration_mirror(self.group))
 
     def _refuse(self, step: str, reasons: Sequence[str]) -> None:
-        if (error := refusal(step, self.group, reasons)) is not None:
-            raise error
+        refuse(step, self.group, reasons)

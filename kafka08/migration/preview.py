@@ -9,38 +9,41 @@ from __future__ import annotations
 from typing import Literal
 
 from kafka08.errors import MigrationError
-from kafka08.migration.journal import DONE, State, check, unfinished
+from kafka08.migration.journal import State, check, unfinished
 from kafka08.migration.mirror import MIRRORED
-from kafka08.migration.offset_migration import (
-    KEEPS_ZOOKEEPER,
-    RETURNED,
-    OffsetMigration,
-    Status,
-)
+from kafka08.migration.offset_migration import KEEPS_ZOOKEEPER, RETURNED, OffsetMigration
 from kafka08.migration.plan import coordinated_refusals, group_refusals, live_refusals
 from kafka08.migration.reading import read_facts, with_coordinated
-from kafka08.migration.results import refusal
+from kafka08.migration.results import refuse
 from kafka08.migration.rollback import (
     Rollback,
     rollback_to_newest,
     rollback_to_snapshot,
     without_old,
 )
+from kafka08.migration.status import Status, not_done, not_level, not_ready
 from kafka08.structs import TopicPartition
 
 
 def preview_finish(migration: OffsetMigration) -> Status:
-    """How the group is before `finish`. MigrationError if the migration has not come so far."""
-    check(migration.group, State.FINISHING, migration.journal())
-    return migration.status()
+    """How the group is before `finish`. MigrationError for its refusals, by the present offsets of
+    both stores; those of a stopped group are copied to Kafka by `finish` itself."""
+    status = migration.status()
+    check(migration.group, State.FINISHING, status.entry)
+    assert status.entry is not None, "check refuses a migration that has not begun"
+    facts = read_facts(migration.group, migration.connections, status.entry.snapshot)
+    reasons = not_ready(status)
+    if facts.is_live or facts.unavailable is not None:
+        reasons += not_level(facts, status.entry)
+    refuse("finish", migration.group, reasons)
+    return status
 
 
 def preview_forget(migration: OffsetMigration) -> Status:
-    """How the group is before `forget`. MigrationError if the migration is not done."""
-    entry = migration.journal()
-    if entry is None or entry.state not in DONE:
-        raise MigrationError(unfinished(migration.group, entry))
-    return migration.status()
+    """How the group is before `forget`. MigrationError for its refusals."""
+    status = migration.status()
+    refuse("forget", migration.group, not_done(status))
+    return status
 
 
 def preview_mirror(migration: OffsetMigration) -> list[TopicPartition]:
@@ -76,8 +79,7 @@ def preview_rollback(migration: OffsetMigration, to: Literal["newest", "snapshot
     else:
         rollback = rollback_to_newest(without_old(facts, entry.snapshot))
         reasons = coordinated_refusals(facts)
-    if (error := refusal("rollback", group, reasons)) is not None:
-        raise error
+    refuse("rollback", group, reasons)
     if by_snapshot:
         return rollback
     have = {p.topic_partition: p.zookeeper for p in facts.partitions}

@@ -23,6 +23,12 @@ def errors_of(results: Mapping[str, object]) -> dict[str, KafkaError]:
     return {group: result for group, result in results.items() if isinstance(result, KafkaError)}
 
 
+def refuse(step: str, group: str, reasons: Sequence[str]) -> None:
+    """Raises the refusal of a step, if there is a reason not to do it."""
+    if (error := refusal(step, group, reasons)) is not None:
+        raise error
+
+
 def refusal(step: str, group: str, reasons: Sequence[str]) -> MigrationError | None:
     """Every reason not to do a step; None if there is none."""
     if not reasons:

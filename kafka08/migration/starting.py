@@ -13,7 +13,7 @@ still come late.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka08.consumer.session import SessionGate
 from kafka08.errors import KafkaError, MigrationError, NodeExists, ZooKeeperError
@@ -24,7 +24,7 @@ from kafka08.migration.journal import (
     Entry,
     State,
     begun,
-    check,
+    check_start,
     entered,
     read_journals,
     write_journals,
@@ -106,7 +106,7 @@ class Starting:
         for start in self._left():
             entry = found[start.plan.group]
             assert not isinstance(entry, KafkaError)
-            start.entry = entry
+            start.entry, start.error = entry, state_error(start.plan.group, entry)
 
     def _begin(self) -> list[_Start]:
         """Write the journals of groups that begin, or that continue an interrupted copy."""
@@ -155,14 +155,8 @@ class Starting:
         """Copy newer offsets of ZooKeeper to Kafka, where no member does it."""
         copies = {}
         for start in self._left():
-            if start.state is not State.COPYING:
-                if start.facts.is_live:
-                    continue
-                try:
-                    check(start.plan.group, State.DUAL, start.entry)
-                except MigrationError as error:
-                    start.error = error
-                    continue
+            if start.state is not State.COPYING and start.facts.is_live:
+                continue
             copies[start.plan.group] = start.plan.copies
         self._fail(errors_of(raise_in_kafka_of(self._connections, copies, self._gate.check)))
 
@@ -203,6 +197,21 @@ class Starting:
                 self._starts[group].error = written
             else:
                 self._starts[group].entry = written
+
+
+def with_state(plan: Plan, entry: Entry | MigrationError | None) -> Plan:
+    """The plan, with the refusal of a migration that has gone further; `entry` is its journal."""
+    error = entry if isinstance(entry, MigrationError) else state_error(plan.group, entry)
+    return plan if error is None else replace(plan, refusals=(str(error), *plan.refusals))
+
+
+def state_error(group: str, entry: Entry | None) -> MigrationError | None:
+    """Why a migration in this state cannot be started; None if it can."""
+    try:
+        check_start(group, entry)
+    except MigrationError as error:
+        return error
+    return None
 
 
 def _has_read_kafka(member: Member) -> bool:

@@ -111,7 +111,7 @@ def watch(
     else:
         problems = group_refusals(facts)
     if storage is OffsetStorage.KAFKA and facts.unavailable is None:
-        problems += [p.disagreement for p in facts.behind_in_kafka if p.kafka is None]
+        problems += [p.disagreement for p in facts.missing_in_kafka]
     if facts.is_live and entry.order is not None:
         problems += [f"{m} has not confirmed" for m in behind(facts.members, entry.order)]
     problems += [f"{v.facts.topic_partition}: {p}" for v in verdicts for p in v.problems]

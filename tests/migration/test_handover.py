@@ -9,6 +9,7 @@ import pytest
 from kafka08.migration.facts import GroupFacts, PartitionFacts
 from kafka08.migration.handover import handover_of
 from kafka08.migration.journal import Entry, State
+from kafka08.structs import TopicPartition
 from tests.migration.group_facts import TP, facts, foreign, group
 
 
@@ -51,6 +52,17 @@ def test_the_migration_must_be_finished(state: State) -> None:
     """In every other state members may commit to ZooKeeper."""
     found = handover_of(READY, entry(state), [])
     assert found.is_ready == (state is State.FINISHED)
+
+
+def test_an_offset_that_kafka_has_lost_since_is_an_obstacle() -> None:
+    """New members would go by auto.offset.reset in that partition, also if another one has its
+    offset. A smaller one is none: the group may have been set back in Kafka."""
+    other = replace(facts(None, 7), topic_partition=TopicPartition("t", 1))
+    [obstacle] = handover_of(group(facts(9, None), other), entry(State.FINISHED), []).obstacles
+    assert obstacle == "[t,0]: ZooKeeper has 9, Kafka nothing: repeat kafka08 migrate finish g"
+    assert handover_of(group(facts(9, 3), other), entry(State.FINISHED), []).is_ready
+    gone = group(facts(9, None, None, None), other)
+    assert handover_of(gone, entry(State.FINISHED), []).is_ready
 
 
 def test_a_smaller_offset_in_zookeeper_is_no_obstacle() -> None:

@@ -14,7 +14,7 @@ from kafka08.groups.trees import read_offsets
 from kafka08.migration import OffsetMigration, State
 from kafka08.migration.connections import Connections
 from kafka08.migration.journal import Entry, Journal
-from kafka08.migration.preview import preview_rollback
+from kafka08.migration.preview import preview_finish, preview_forget, preview_rollback
 from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -25,6 +25,8 @@ from tests.migration.killing import Killed, Killer
 TPS = [TopicPartition("t", number) for number in range(4)]
 IN_ZOOKEEPER = {TPS[0]: 10, TPS[1]: 20, TPS[2]: 30}
 IN_KAFKA = {TPS[1]: 25, TPS[2]: 5}
+REGISTRATION = '{"version":1,"subscription":{"t":1},"kafka08":{"offsets.storage":"zookeeper"}}'
+"""Of a kafka08 member that is configured for ZooKeeper."""
 NEWEST = {TPS[0]: 10, TPS[1]: 25, TPS[2]: 30}
 
 
@@ -278,14 +280,70 @@ def test_forget_is_refused_while_a_member_would_go_back(
     migration.start()
     migration.verify()
     migration.finish()
-    registration = '{"version":1,"subscription":{"t":1},"kafka08":{"offsets.storage":"zookeeper"}}'
-    zk.create(paths.consumer_id("g", "g_a"), registration, ephemeral=True)
+    zk.create(paths.consumer_id("g", "g_a"), REGISTRATION, ephemeral=True)
     with pytest.raises(MigrationError, match="g_a is configured otherwise"):
         migration.forget()
     assert state_of(migration.journal()) is State.FINISHED
     zk.delete(paths.consumer_id("g", "g_a"))
     migration.forget()
     assert migration.journal() is None
+
+
+def test_a_preview_of_start_refuses_a_later_state(
+    cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """The plan, which is the preview of start, has the refusal of start: the state of the
+    migration, or a journal that cannot be read."""
+    migration.start()
+    assert migration.plan().is_allowed
+    migration.verify()
+    assert migration.plan().is_allowed
+    migration.finish()
+    [refusal] = migration.plan().refusals
+    with pytest.raises(MigrationError, match="it is done, or can be rolled back") as refused:
+        migration.start()
+    assert refusal == str(refused.value)
+    migration.connections.zk.set(paths.migration("g"), "garbage")
+    [refusal] = migration.plan().refusals
+    assert "/kafka08/migrations/g cannot be read" in refusal
+
+
+@pytest.mark.parametrize("in_the_way", ["mirror", "member", "offset"])
+def test_a_preview_of_finish_refuses_what_finish_refuses(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration, in_the_way: str
+) -> None:
+    """A mirror that runs, a member that has not confirmed, or an offset that is newer in ZooKeeper
+    and that a live owner is to copy."""
+    migration.start()
+    migration.verify()
+    if in_the_way == "mirror":
+        zk.create(paths.migration_mirror("g"), ephemeral=True)
+    elif in_the_way == "member":
+        zk.create(paths.consumer_id("g", "g_a"), REGISTRATION, ephemeral=True)
+    else:
+        own(zk, TPS[1])
+        GroupStore(zk).commit_offsets("g", {TPS[1]: 26})
+    with pytest.raises(MigrationError) as refused:
+        migration.finish()
+    with pytest.raises(MigrationError) as foreseen:
+        preview_finish(migration)
+    assert str(foreseen.value) == str(refused.value)
+
+
+def test_a_preview_of_forget_refuses_what_forget_refuses(
+    zk: ZkClient, migration: OffsetMigration
+) -> None:
+    """A migration that is not done, and a member that is configured otherwise."""
+    migration.start()
+    with pytest.raises(MigrationError, match="verify it, or roll it back"):
+        preview_forget(migration)
+    migration.verify()
+    migration.finish()
+    zk.create(paths.consumer_id("g", "g_a"), REGISTRATION, ephemeral=True)
+    with pytest.raises(MigrationError, match="g_a is configured otherwise"):
+        preview_forget(migration)
+    zk.delete(paths.consumer_id("g", "g_a"))
+    assert preview_forget(migration).state is State.FINISHED
 
 
 def test_forget_is_refused_while_a_mirror_sleeps(zk: ZkClient, migration: OffsetMigration) -> None:
