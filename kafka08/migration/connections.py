@@ -17,7 +17,8 @@ from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.lifecycle import Closeable
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
-from kafka08.structs import Broker, TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
+from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
 
@@ -62,12 +63,19 @@ class Connections(Closeable):
     def wait_less(self) -> None:
         """For a user at a terminal: a coordinator that is missing although the offsets topic exists
         is waited for only SOON_S, for its partition has no leader."""
-        if self.groups.has_offsets_topic():
+        if self.has_offsets_topic():
             self.coordinators = Coordinators(self.cluster, self.runtime, timeout_s=SOON_S)
 
     @property
     def has_zookeeper(self) -> bool:
         return self._store is not None
+
+    def has_offsets_topic(self) -> bool:
+        """Whether the offsets topic exists. Otherwise Kafka has no offsets, and a search for a
+        coordinator would create it."""
+        if self._store is not None:
+            return self._store.zk.exists(paths.topic(OFFSETS_TOPIC))
+        return self.groups.has_offsets_topic()
 
     @property
     def store(self) -> ClusterStore:

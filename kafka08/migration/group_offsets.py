@@ -170,7 +170,7 @@ class GroupOffsets:
             facts = read_facts(self.group, connections, partitions_of(read, topics, owned))
             unavailable = facts.unavailable or now.unavailable
             return replace(facts, coordinated=now.coordinated, unavailable=unavailable)
-        if not connections.groups.has_offsets_topic():  # the request would create it
+        if not connections.has_offsets_topic():
             return now
         existing = Partitions(connections, None)
         in_kafka = kafka_offsets({self.group: existing.led}, connections)[self.group]

@@ -173,9 +173,7 @@ class OffsetMigration(Closeable):
         )
 
     def plan(self, *, max_disagreement: int | None = None) -> Plan:
-        """Returns what `start` would do, and every reason why it would refuse. Changes nothing,
-        except that the first search for a coordinator makes the brokers create the offsets
-        topic."""
+        """The effect of `start`, and every reason why it would refuse. Changes nothing."""
         facts = with_commit_times(
             self._watched_facts(), CommitTimes(self.connections.cluster, self.connections.runtime)
         )

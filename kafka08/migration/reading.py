@@ -160,7 +160,10 @@ class InKafka(NamedTuple):
 def kafka_offsets(
     wanted: Mapping[str, Collection[TopicPartition]], connections: Connections
 ) -> dict[str, InKafka]:
-    """group → what Kafka has of the partitions wanted, which must exist."""
+    """group → what Kafka has of the partitions wanted, which must exist. Creates no offsets
+    topic."""
+    if not connections.has_offsets_topic():
+        return {group: InKafka({}) for group in wanted}
     return {
         group: InKafka({}, str(offsets))
         if isinstance(offsets, KafkaError)

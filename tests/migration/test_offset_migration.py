@@ -13,9 +13,11 @@ from kafka08.groups.coordinated import STABLE, CoordinatedGroup, CoordinatedMemb
 from kafka08.groups.trees import read_offsets
 from kafka08.migration import OffsetMigration, State
 from kafka08.migration.connections import Connections
+from kafka08.migration.group_offsets import GroupOffsets
 from kafka08.migration.journal import Entry, Journal
 from kafka08.migration.preview import preview_finish, preview_forget, preview_rollback
-from kafka08.structs import Broker, TopicPartition
+from kafka08.migration.reading import read_many
+from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
@@ -36,6 +38,7 @@ def cluster(zk: ZkClient) -> StoreCluster:
     ZooKeeper is, in 3 no store has one."""
     cluster = StoreCluster()
     cluster.create_topic(zk, "t", 4)
+    cluster.create_topic(zk, OFFSETS_TOPIC, 1)
     GroupStore(zk).commit_offsets("g", IN_ZOOKEEPER)
     cluster.committed.update(IN_KAFKA)
     return cluster
@@ -71,6 +74,27 @@ def test_a_plan_changes_nothing(
     assert migration.plan().copies == {TPS[0]: 10, TPS[2]: 30}
     assert (cluster.committed, in_zookeeper(zk)) == (IN_KAFKA, IN_ZOOKEEPER)
     assert migration.journal() is None
+
+
+def test_reading_does_not_create_the_offsets_topic(
+    zk: ZkClient, cluster: StoreCluster, migration: OffsetMigration
+) -> None:
+    """The search for a coordinator would, on a cluster without one. Kafka has nothing then; start
+    is the first to look for the coordinator."""
+    zk.delete_recursive(paths.topic(OFFSETS_TOPIC))
+    cluster.committed.clear()
+    found = GroupOffsets(migration.connections, "g")
+    for facts in (found.facts(), found.facts(["t"]), *read_many(["g"], migration.connections)):
+        assert [(p.zookeeper, p.kafka) for p in facts.partitions][:3] == [
+            (10, None),
+            (20, None),
+            (30, None),
+        ]
+        assert facts.unavailable is None
+    assert migration.plan().copies == IN_ZOOKEEPER
+    assert cluster.searches == 0
+    migration.start()
+    assert cluster.committed == IN_ZOOKEEPER
 
 
 def test_the_whole_migration(

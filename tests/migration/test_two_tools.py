@@ -11,7 +11,7 @@ import pytest
 from kafka08.client.coordinators import Coordinators
 from kafka08.errors import MigrationError, SessionLost
 from kafka08.migration import State
-from kafka08.structs import TopicPartition
+from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
@@ -27,6 +27,7 @@ TP = TopicPartition("t", 0)
 def cluster(zk: ZkClient) -> StoreCluster:
     """A stopped group `g` with offset 10 in ZooKeeper."""
     cluster = StoreCluster()
+    cluster.create_topic(zk, OFFSETS_TOPIC, 1)
     cluster.create_topic(zk, "t", 1)
     GroupStore(zk).commit_offsets("g", {TP: 10})
     return cluster
