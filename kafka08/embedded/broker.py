@@ -51,13 +51,13 @@ class EmbeddedBroker:
         guard: Guard,
     ) -> None:
         self.id = broker_id
-        self.listen_host = config.get("host.name", host)
-        self.host = "127.0.0.1" if self.listen_host in ALL_INTERFACES else self.listen_host
+        host = config.get("host.name", host)
+        self.host = "127.0.0.1" if host in ALL_INTERFACES else host
         self.port = port
         self.listen_port = listen_port or port
         self.directory = directory
         self.config = {
-            "host.name": self.listen_host,
+            "host.name": host,
             "log.dirs": str(directory / "logs"),
             **config,
             "broker.id": str(broker_id),

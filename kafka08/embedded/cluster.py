@@ -25,7 +25,7 @@ from typing import Any
 from kafka08.admin.client import AdminClient
 from kafka08.client.cluster import ClusterClient
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.embedded.broker import LISTENER_KEYS, PROPERTIES, EmbeddedBroker
+from kafka08.embedded.broker import ALL_INTERFACES, LISTENER_KEYS, PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.elections import ended_elections, held_elections
 from kafka08.embedded.guard import Guard
@@ -120,8 +120,10 @@ class EmbeddedCluster(Startable):
         return self._guard
 
     @property
-    def _listen_host(self) -> str:
-        return self._config.get("host.name", self.zookeeper.host)
+    def _ports_host(self) -> str:
+        """The host on which a broker's port must be free."""
+        everywhere = self._config.get("host.name") in ALL_INTERFACES
+        return "0.0.0.0" if everywhere else self.zookeeper.host
 
     @property
     def bootstrap(self) -> str:
@@ -183,7 +185,7 @@ class EmbeddedCluster(Startable):
                 self._await_registration(self.brokers)
                 return
             except KafkaError:
-                if all(b.running or is_free(b.listen_host, b.listen_port) for b in self.brokers):
+                if all(b.running or is_free(self._ports_host, b.listen_port) for b in self.brokers):
                     raise
             logger.warning("a broker's port was taken; starting the brokers again")
             for broker in self.brokers:
@@ -203,7 +205,7 @@ class EmbeddedCluster(Startable):
 
     def _start_brokers(self) -> None:
         host = self.zookeeper.host
-        fresh = free_ports(2 * self._count, self._listen_host)
+        fresh = free_ports(2 * self._count, self._ports_host)
         ports = [self._wanted_port(number) or fresh.pop() for number in range(self._count)]
         listen_ports = list(ports)
         zookeeper_port = self.zookeeper.port
@@ -259,7 +261,7 @@ class EmbeddedCluster(Startable):
         candidates = self._ports[number + 1 : number + 2]
         if (earlier := written_port(self._properties(number), "advertised.port")) is not None:
             candidates.insert(0, earlier)
-        return next((port for port in candidates if is_free(self._listen_host, port)), None)
+        return next((port for port in candidates if is_free(self._ports_host, port)), None)
 
     def await_ready(
         self, brokers: Sequence[EmbeddedBroker] | None = None, timeout: float = START_SECONDS
