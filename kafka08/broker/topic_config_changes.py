@@ -103,7 +103,8 @@ class TopicConfigChanges:
             if change.entity_type != "topics":
                 return False
             if fault := fault_of(topic):
-                logger.error("Config change %d is ignored: %s", number, fault)
+                text = fault.encode(errors="backslashreplace").decode()  # it may be no UTF-8
+                logger.error("Config change %d is ignored: %s", number, text)
                 return False
             overrides = self._store.topic_config(topic)
             if not self._log_manager.is_configured(topic):

@@ -152,6 +152,7 @@ def test_a_change_of_an_illegal_topic_is_ignored(
     """A notification whose topic cannot be part of a path is ignored, and later notifications are
     handled."""
     zk.create(paths.config_change(), f'"{name}"', sequence=True)
+    changing.world.lead("t")
     changing.change("t", retention_ms="7")
     changing.process()
     assert 7 == changing.retention_ms("t")
