@@ -70,20 +70,25 @@ class Appender:
         the wait for acks is abandoned.
         """
         results: AppendResults = dict(appended or ())
-        led_until = {tp: self._led_until(tp) for tp in results}
+        waits = required_acks not in {0, 1}
+        led_until = {tp: self._led_until(tp) for tp in results} if waits else {}
 
         def note(topic_partition: TopicPartition, result: AppendResult) -> None:
             results[topic_partition] = result
             if len(results) == len(sets):
                 in_order = {tp: results[tp] for tp in sets}
-                self._appended_all(in_order, led_until, required_acks, timeout_ms, done, call)
+                if waits:
+                    self._wait(in_order, led_until, required_acks, timeout_ms, done, call)
+                else:
+                    done(in_order)
 
         if not sets:
             done(results)
         append_one = partial(self._append_one, internal=internal_topics_allowed)
         left = [tp for tp in sets if tp not in results]
         for turn in yielding_batches(left, self._runtime, PARTITIONS_AT_ONCE):
-            led_until.update((tp, self._led_until(tp)) for tp in turn)
+            if waits:
+                led_until.update((tp, self._led_until(tp)) for tp in turn)
             inline = InlineAppends()
             now = {
                 tp: result
@@ -231,7 +236,7 @@ class Appender:
         partition = self._replica_manager.find(topic_partition)
         return -1 if partition is None else partition.led_until
 
-    def _appended_all(
+    def _wait(
         self,
         results: AppendResults,
         led_until: Mapping[TopicPartition, int],
@@ -240,11 +245,9 @@ class Appender:
         done: Callable[[AppendResults], object],
         call: Call | None,
     ) -> None:
-        """`led_until`: of each partition at its append. The others may have taken so long that the
-        HW is of another leadership, in which it tells nothing about the append."""
-        if required_acks in {0, 1}:
-            done(results)
-            return
+        """Wait for the acks of local appends. `led_until`: of each partition at its append. The
+        others may have taken so long that the HW is of another leadership, in which it tells
+        nothing about the append."""
         changed: AppendErrors = {
             tp: NotLeaderForPartition(f"leadership of {tp} changed after the append")
             for tp, result in results.items()

@@ -409,6 +409,21 @@ class TestListOffsets:
             assert [6] == [p.error_code for p in response.topics[0].partitions]
         assert [TimestampOffset(5, 0)] * 2 == searched
 
+    @staticmethod
+    def threads_to_find(world: World, monkeypatch: pytest.MonkeyPatch, partitions: int) -> int:
+        """Find the time 5 in each of these partitions; how many searches took a thread."""
+        in_thread: list[object] = []
+
+        def run_native(search: Callable[[], object]) -> object:
+            in_thread.append(search)
+            return search()
+
+        monkeypatch.setattr(world.runtime, "run_native", run_native)
+        topics = [OffsetsTopic("t", [OffsetsPartition(n, 5, 1) for n in range(partitions)])]
+        response = world.client.call(OffsetsRequest(-1, topics, version=1))
+        assert [5] * partitions == [p.timestamp_ms for p in response.topics[0].partitions]
+        return len(in_thread)
+
     @pytest.mark.parametrize("partitions", [1, 2])
     def test_a_search_that_unpacks_little_takes_no_thread(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
@@ -420,17 +435,7 @@ class TestListOffsets:
         data = message_set.encode(values, compression.GZIP, magic=1, timestamps=[5])
         sets = [ProducePartition(number, data) for number in range(partitions)]
         world.client.call(ProduceRequest(1, 1000, [ProduceTopic("t", sets)], version=2))
-        in_thread: list[object] = []
-
-        def run_native(search: Callable[[], object]) -> object:
-            in_thread.append(search)
-            return search()
-
-        monkeypatch.setattr(world.runtime, "run_native", run_native)
-        topics = [OffsetsTopic("t", [OffsetsPartition(n, 5, 1) for n in range(partitions)])]
-        response = world.client.call(OffsetsRequest(-1, topics, version=1))
-        assert [5] * partitions == [p.timestamp_ms for p in response.topics[0].partitions]
-        assert (0 if partitions == 1 else 2) == len(in_thread)
+        assert (0 if partitions == 1 else 2) == self.threads_to_find(world, monkeypatch, partitions)
 
     @pytest.mark.parametrize(
         ("partitions", "size", "threads"),
@@ -454,17 +459,7 @@ class TestListOffsets:
         timed = message_set.encode([(None, b"v")], magic=1, timestamps=[5])
         sets = [ProducePartition(number, untimed + timed) for number in range(partitions)]
         world.client.call(ProduceRequest(1, 1000, [ProduceTopic("t", sets)], version=2))
-        in_thread: list[object] = []
-
-        def run_native(search: Callable[[], object]) -> object:
-            in_thread.append(search)
-            return search()
-
-        monkeypatch.setattr(world.runtime, "run_native", run_native)
-        topics = [OffsetsTopic("t", [OffsetsPartition(n, 5, 1) for n in range(partitions)])]
-        response = world.client.call(OffsetsRequest(-1, topics, version=1))
-        assert [5] * partitions == [p.timestamp_ms for p in response.topics[0].partitions]
-        assert threads == len(in_thread)
+        assert threads == self.threads_to_find(world, monkeypatch, partitions)
 
     def test_magic_0_has_no_times(self, tmp_path: Path) -> None:
         """A log of magic 0 gets 43."""
