@@ -76,15 +76,12 @@ ODD_TOPICS = {
     "partitions and assignment": new_topic(NEW, 1, -1, ((0, (1,)),)),
     "replicas and assignment": new_topic(NEW, -1, 1, ((0, (1,)),)),
     "assigned": new_topic(NEW, -1, -1, ((0, (1,)),)),
-    "assigned to nobody": new_topic(NEW, -1, -1, ((0, ()),)),
     "assigned to an unknown broker": new_topic(NEW, -1, -1, ((0, (9,)),)),
     "assigned twice": new_topic(NEW, -1, -1, ((0, (1, 1)),)),
     "assigned unequally": new_topic(NEW, -1, -1, ((0, (1,)), (1, (1, 2)))),
     "assigned from 1": new_topic(NEW, -1, -1, ((1, (1,)),)),
     "assigned with a hole": new_topic(NEW, -1, -1, ((0, (1,)), (2, (1,)))),
-    "assigned to -1": new_topic(NEW, -1, -1, ((-1, (1,)),)),
     "partition assigned twice": new_topic(NEW, -1, -1, ((0, (1,)), (0, (2,)))),
-    "broker -1": new_topic(NEW, -1, -1, ((0, (-1,)),)),
     **{
         f"{key}={value}": new_topic(NEW, 1, 1, (), ((key, value),))
         for key, value in (
@@ -160,6 +157,17 @@ def _(talk: Talk) -> None:
     talk.ask(metadata(1, "to_collide"), "made")
     for label, one in ODD_TOPICS.items():
         talk.ask(create_topics(1, one, validate_only=1), label)
+
+
+for label, unreadable in {
+    "to nobody": (0, ()),
+    "to broker -1": (0, (-1,)),
+    "at partition -1": (-1, (1,)),
+}.items():
+
+    @sequence(f"CreateTopics 1, assigned {label}", since=Level.V0_10_2, departs=(Level.V0_10_2,))
+    def _(talk: Talk, assignment: tuple[int, tuple[int, ...]] = unreadable) -> None:
+        talk.ask(create_topics(1, new_topic(NEW, -1, -1, (assignment,)), validate_only=1))
 
 
 @sequence("CreateTopics 0, one topic that cannot be made", since=Level.V0_10_2)
