@@ -109,6 +109,24 @@ def test_an_unknown_topic_ends_no_wait_at_0_10_2(tmp_path: Path, level: str, ver
     assert waits(("nosuch", 0), ("known", 0)) == (level == "0.10.2")
 
 
+def test_an_unknown_topic_that_becomes_known_ends_no_wait(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Even with data: the Fetch waits for the topics that were known when it came."""
+    world = world_of(tmp_path, "0.10.2")
+    world.lead("known")
+    topics = [FetchTopic(name, [FetchPartition(0, 0, 1 << 20)]) for name in ("nosuch", "known")]
+    client = Client(world)
+    client.send(encode_request(FetchRequest(-1, 1000, 1, topics, version=3), 1, "c"))
+
+    world.lead("nosuch")
+    assert 0 == produce(world, "nosuch", PLAIN)[0]
+    assert client.parked
+    assert 0 == produce(world, "known", PLAIN)[0]
+    assert not client.parked
+    assert "Uncaught" not in caplog.text
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_fetcher_that_is_no_replica_gets_one_error(tmp_path: Path, level: str) -> None:
     """Its offset does not matter: -1, not "out of range"."""

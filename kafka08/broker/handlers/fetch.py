@@ -123,7 +123,7 @@ def read(
         or first.ends_wait(reads)
     ):
         return respond(broker, request, reads, call, first)
-    return park(broker, request, wanted, reads, call, reading)
+    return park(broker, request, reads, call, reading)
 
 
 def record_positions(
@@ -166,12 +166,11 @@ def record_positions(
 def park(
     broker: BrokerContext,
     request: FetchRequest,
-    wanted: dict[TopicPartition, FetchPartition],
     reads: Reads,
     call: Call,
     reading: Callable[[FetchRequest], FetchReader],
 ) -> ResponseFrame | NoResponse:
-    """Wait for more data, then read everything again."""
+    """Wait for more data of the partitions that were read, then read everything again."""
 
     def done() -> None:
         response = complete(broker, request, call, reading)
@@ -187,7 +186,7 @@ def park(
     manager = broker.replica_manager
     wait = DelayedFetch(manager, starts, request.min_bytes, done, from_follower=follows)
     waits = manager.purgatories.for_fetch(from_follower=follows)
-    if not waits.add(wait, list(wanted), request.max_wait_ms):
+    if not waits.add(wait, starts, request.max_wait_ms):
         call.when_closed(lambda: waits.abandon(wait))
     return NoResponse.PARKED
 
