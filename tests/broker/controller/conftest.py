@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from kafka08.broker.config import BrokerConfig
 from kafka08.broker.controller import Controller
+from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -16,6 +17,23 @@ from kafka08.zk.store import ClusterStore
 from tests.broker.scripted_broker import ScriptedBroker
 from tests.broker.thread_broker import ThreadBroker
 from tests.waiting import until
+
+AT_0_10_2 = {
+    "api_level": "0.10.2",
+    "inter_broker_protocol_version": "0.8.2",
+    "log_message_format_version": "0.8.2",
+}
+"""The keys of a controller of this level that scripted brokers understand."""
+
+
+def led(received: Iterable[object]) -> dict[tuple[str, int], tuple[int, int]]:
+    """(topic, partition) → (leader, leader epoch) of the last LeaderAndIsr."""
+    return {
+        (state.topic, state.partition): (state.leader, state.leader_epoch)
+        for item in received
+        if isinstance(request := getattr(item, "request", None), LeaderAndIsrRequest)
+        for state in request.partition_states
+    }
 
 
 def lose_the_next_response(monkeypatch: pytest.MonkeyPatch, zk: ZkClient) -> None:
