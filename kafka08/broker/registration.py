@@ -51,10 +51,11 @@ class RegistrationKeeper:
 
     def start(self) -> None:
         """Register; switches. BrokerIdTaken if another broker holds the id; Closed after `stop`."""
+        # First: the session may end before the znode is made, in the next one.
+        self._store.zk.add_session_listener(self._events.put)
         self._register()
         if self._is_stopped:
             raise Closed(f"broker {self._broker.id} was stopped while it registered")
-        self._store.zk.add_session_listener(self._events.put)
         self._task = self._runtime.spawn(self._keep, name="broker-registration")
 
     def stop(self) -> None:
