@@ -352,7 +352,8 @@ class LogSegment(kernel.SegmentTail):
     def _find_largest(self, indexed: TimestampOffset) -> None:
         """After a truncation: the largest timestamp is the last indexed one, or one in the messages
         from the last index entry but one on. Each index entry is made with one of the time index,
-        but that of the last may belong to a message behind it that was cut."""
+        but that of the last may belong to a message behind it that was cut: the time index gets
+        another, so that the next truncation finds all before the last entry there, too."""
         start = self.index.lookup(self.index.last.offset - 1).position
         with storage_errors("read", self.log_path):
             after = recover_messages(
@@ -363,6 +364,9 @@ class LogSegment(kernel.SegmentTail):
                 start=start,
             )
         self.largest = max(indexed, after.largest, key=lambda one: one.timestamp_ms)
+        if not self._has_full_index():
+            self._append_time(self.largest)
+            self.is_full = self._has_full_index()
 
     def take_largest(self, found: TimestampOffset) -> None:
         """Take the largest timestamp found in the last messages: a stop adds it to the time index

@@ -251,6 +251,23 @@ class TestTruncation:
         assert sum(reads) <= 2 * (150 + len(a_set(0)))
         assert left == log.active_segment.largest.timestamp_ms
 
+    def test_two_truncations_of_a_segment_keep_its_largest_timestamp(
+        self, open_log: OpenLog
+    ) -> None:
+        """Each cuts inside a set, and so takes the time of the last index entry, which is at the
+        start of the set. An earlier timestamp, which only the cut one had covered, stays known."""
+        log = later_log(open_log, index_interval_bytes=140)
+        for time in (100, 110, 120, 500):
+            log.append(a_set(time))
+        log.append(a_set(140, 150, 600))
+        log.truncate_to(5)
+        log.append(a_set(150))
+        log.append(a_set(160))
+        log.append(a_set(170, 180, 700))
+        log.truncate_to(8)
+        assert (500, 3) == log.active_segment.largest
+        assert (500, 3) == log.offset_at_time(300)
+
     def test_a_segment_that_was_emptied_counts_from_its_next_message(
         self, open_log: OpenLog
     ) -> None:
