@@ -14,10 +14,12 @@ from kafka08 import kernel
 from kafka08.levels import Level
 from kafka08.log import Log, LogConfig, TimeRetention
 from kafka08.log.cleaned_segment import CleanedSegment
+from kafka08.log.cleaner_chunks import plain_entries
 from kafka08.log.cleaner_pass import CleaningAborted, CleaningFailed
 from kafka08.log.cleaner_plan import CleanerConfig
 from kafka08.log.throttle import Throttle
 from kafka08.protocol import message_set
+from kafka08.protocol.compression import GZIP
 from tests.log.compaction import (
     captured,
     cleaning,
@@ -556,6 +558,26 @@ def test_a_wrong_crc_is_copied_as_it_is(open_log: OpenLog) -> None:
     cleaning(log).run()
     assert bytes(data) == log.read(0, 1000).bytes()
     assert [2] == [entry.offset for entry in index_entries(log.sealed_segments[0].index)]
+
+
+@pytest.mark.usefixtures("broken_logs")
+@pytest.mark.parametrize("level", list(Level))
+def test_a_wrong_crc_in_a_compressed_set_is_copied_as_it_is(
+    open_log: OpenLog, level: Level
+) -> None:
+    """A follower stores what its leader sends. The pass copies the message unchanged, like one in a
+    plain set, and the log is cleaned."""
+    log = open_log(level=level, cleanup_policy="compact")
+    plain = keyed((b"a", b"1"), (b"b", b"2"))
+    plain[-1] ^= 1
+    log.append_as_follower(message_set.pack(plain, GZIP, 1))
+    log.roll()
+    log.append(keyed((b"a", b"3")))
+    log.roll()
+    cleaning(log).run()
+    left = bytearray().join(plain_entries(memoryview(log.read(0, 1000).bytes())))
+    assert [1, 2] == [one.offset for one in kernel.entries(left)]
+    assert left.startswith(plain[len(plain) // 2 :])
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync", "utime"])
