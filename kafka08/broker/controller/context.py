@@ -43,6 +43,8 @@ class ControllerContext:
                              The znode may be newer, because leaders change the ISR by themselves
     topics_to_delete         topics queued for deletion
     topics_ineligible        those among them whose deletion waits (a replica's broker is dead)
+    topics_vanished          those whose znode was gone when their first states were to be written;
+                             there may be another one of the name
     awaited_deletions        topic → its replicas in DELETION_STARTED, until their brokers respond
     reassigning              partition → replicas that it is being moved to
     elections, unclean       number of leaders elected in this term, and of unclean elections
@@ -59,6 +61,7 @@ class ControllerContext:
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     topics_to_delete: set[str] = field(default_factory=set)
     topics_ineligible: set[str] = field(default_factory=set)
+    topics_vanished: set[str] = field(default_factory=set)
     awaited_deletions: dict[str, set[PartitionReplica]] = field(default_factory=dict)
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     elections: int = 0
@@ -156,6 +159,7 @@ class ControllerContext:
         self.topics.difference_update(topics)
         self.topics_to_delete.difference_update(topics)
         self.topics_ineligible.difference_update(topics)
+        self.topics_vanished.difference_update(topics)
 
     def __str__(self) -> str:
         return (

@@ -29,7 +29,7 @@ from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaSta
 from kafka08.broker.controller.request_batch import RequestBatch, StopReplicaCallback
 from kafka08.broker.controller.state_table import IllegalTransition, StateTable
 from kafka08.broker.yielding import InTurns
-from kafka08.errors import KafkaError
+from kafka08.errors import KafkaError, NoNode
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
 logger = logging.getLogger("state.change.logger")
@@ -152,6 +152,9 @@ class StateChanges:
             except KafkaError as reason:
                 failures[tp] = reason
         outcome = self._leadership.create({tp: e.state for tp, e in elected.items()})
+        context.topics_vanished |= {
+            tp.topic for tp, why in outcome.failures.items() if isinstance(why, NoNode)
+        }
         adopted = self._adopt(outcome.failures)
         failures |= {tp: why for tp, why in outcome.failures.items() if tp not in adopted}
         return self._written(elected, outcome.states), failures

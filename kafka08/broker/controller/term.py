@@ -194,7 +194,7 @@ class Term:
     def topics_changed(self) -> None:
         """Compare /brokers/topics with the context."""
         names = set(self._watch_topics())
-        gone = self.context.topics - names
+        gone = self.context.topics - names | self.context.topics_vanished
         if gone:
             self._reassignments.topics_vanished(gone)
             self._changes.topics_vanished(gone)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 
+from kafka08.broker.controller.leadership import Leadership
 from kafka08.broker.controller.replica_state import PartitionReplica
 from kafka08.broker.controller.term import Term
 from kafka08.errors import NO_ERROR
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
-from kafka08.structs import TopicPartition
+from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from tests.broker.controller.conftest import AT_0_10_2, Cluster, led
 from tests.waiting import until
@@ -76,6 +77,31 @@ def test_a_topic_that_is_made_again_while_it_is_read(
         return found
 
     monkeypatch.setattr(Term, "_read_assignments", read_between)
+    cluster.create_topic("t", {0: (1,)})
+    cluster.wait_for_state("t", 0, 1, (1,))
+
+
+def test_a_topic_that_is_made_again_while_its_leaders_are_elected(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic of which the controller could not write a state is new, if another program deleted
+    it and made it again before the controller looks."""
+    cluster.broker(1)
+    cluster.active_controller(1)
+    create = Leadership.create
+
+    def create_between(
+        leadership: Leadership, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> object:
+        if not states:
+            return create(leadership, states)
+        monkeypatch.undo()
+        cluster.zk.delete_recursive(paths.topic("t"))
+        outcome = create(leadership, states)
+        cluster.zk.create(paths.topic("t"), nodes.encode_assignment({0: (1,)}))
+        return outcome
+
+    monkeypatch.setattr(Leadership, "create", create_between)
     cluster.create_topic("t", {0: (1,)})
     cluster.wait_for_state("t", 0, 1, (1,))
 
