@@ -76,13 +76,15 @@ def wants_all(broker: BrokerContext, request: OffsetFetchRequest) -> bool:
 
 def fetch(broker: BrokerContext, request: OffsetFetchRequest) -> Response:
     """Switches if there are more than PARTITIONS_AT_ONCE offsets, or if ZooKeeper has them. The
-    group is checked again after that."""
+    group is checked again after that. A request for all offsets has an empty response where there
+    is an error."""
     topics: dict[str, list[OffsetFetchPartitionResponse]] = {}
+    has_code = request.version >= VERSION_WITH_ERROR_CODE
     wanted = partitions_of(broker, request)
     turns = yielding_batches(wanted, broker.runtime, PARTITIONS_AT_ONCE) if wanted else [()]
     for turn in turns:
         error_code, offsets = find(broker, request, turn)
-        if error_code and request.version >= VERSION_WITH_ERROR_CODE:
+        if error_code and (has_code or wants_all(broker, request)):
             return OffsetFetchResponse([], error_code)
         for tp in turn:
             found = FetchedOffset(error_code=error_code) if error_code else offsets[tp]

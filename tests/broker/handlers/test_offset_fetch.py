@@ -63,6 +63,20 @@ def test_without_a_session_no_offset_is_told(tmp_path: Path, version: int, level
     assert (NotCoordinatorForConsumer.code, -1) == asked
 
 
+def test_all_offsets_of_a_group_are_none_while_they_may_not_be_told(tmp_path: Path) -> None:
+    """At level 0.9.0 a request without partitions means all. If the group cannot be asked, the
+    response is empty, as from 0.9.0.1: it has no partitions to put the error on."""
+    world = World(tmp_path, kafka08_profile=SAFE, api_level="0.9.0", offsets_topic_num_partitions=1)
+    world.lead("t")
+    world.lead(OFFSETS_TOPIC)
+    topics = [OffsetCommitTopic("t", [OffsetCommitPartition(0, COMMITTED, "")])]
+    world.client.call(OffsetCommitRequest("g", topics, version=1))
+    wants_all = OffsetFetchRequest("g", [], version=1)
+    assert 1 == len(world.client.call(wants_all).topics)
+    world.store.may_have_session = False
+    assert [] == world.client.call(wants_all).topics
+
+
 def test_with_a_new_session_no_offset_is_told(tmp_path: Path) -> None:
     """The broker does not know yet whether it still coordinates the group."""
     asked = fetch(tmp_path, profile=SAFE, has_session=True, version=1, sessions=2)
