@@ -53,6 +53,8 @@ class Interceptors:
             for interceptor in self._chain:
                 try:
                     interceptor.on_acknowledgement(metadata, error)
+                except KeyboardInterrupt:  # Ctrl-C in `send`, which reports its own failures
+                    raise
                 except BaseException:  # the user's code: it must not stop the sender
                     logger.exception("Error executing on_acknowledgement of %r", interceptor)
             if callback is not None:

@@ -123,6 +123,21 @@ def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
     assert interceptor.closed == 1
 
 
+def test_ctrl_c_in_an_interceptor_reaches_the_caller(cluster: TcpCluster) -> None:
+    """`send` reports its own failures in the caller's thread, where Ctrl-C ends the program."""
+
+    class Interrupted(Interceptor):
+        def on_acknowledgement(self, *_: Any) -> None:
+            raise KeyboardInterrupt
+
+    config = config_on(cluster, max_request_size=100)
+    with (
+        KafkaProducer(config, interceptors=[Interrupted()]) as producer,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        producer.send(ProducerRecord("u", b"x" * 200))
+
+
 def test_parts_are_named_by_the_configuration(cluster: TcpCluster) -> None:
     """partitioner.class and interceptor.classes name their classes as module:callable."""
     config = config_on(
