@@ -106,7 +106,8 @@ class ZooKeeperChecks:
             )
         if state.leader != NO_LEADER and state.leader not in state.isr:
             self._on_violation(f"{path}: the leader is not in the ISR: {state}, by {writer}")
-        replicas = nodes.decode_assignment(self._text(paths.topic(topic)))[partition]
+        assignment = nodes.decode_assignment(self._text(paths.topic(topic)))
+        replicas = assignment.get(partition, ())
         if not set(state.isr) <= set(replicas):
             self._on_violation(
                 f"{path}: the ISR is not among replicas {replicas}: {state}, by {writer}"
