@@ -52,6 +52,8 @@ class ZooKeeperChecks:
         self._on_violation = on_violation
         self._say = say
         self._epoch = 0
+        self._epoch_zxid = 0
+        """The zxid of its last write."""
         self._controllers: dict[int, str] = {}
         self._states: dict[str, LeaderAndIsr] = {}
         self._offsets: dict[str, int] = {}
@@ -78,9 +80,17 @@ class ZooKeeperChecks:
             self.on_state()
 
     def _check_epoch(self, writer: str) -> None:
-        text = self._text(paths.CONTROLLER_EPOCH)
-        epoch = nodes.decode_controller_epoch(text)
+        znode = self._zookeeper.server.find(paths.CONTROLLER_EPOCH)
+        if znode is None or znode.mzxid == self._epoch_zxid:
+            return  # The write was refused.
+        self._epoch_zxid = znode.mzxid
+        epoch = nodes.decode_controller_epoch(self._text(paths.CONTROLLER_EPOCH))
         if epoch == self._epoch:
+            owner = self._controllers.get(epoch, writer)
+            if owner != writer:
+                self._on_violation(
+                    f"/controller_epoch has epoch {epoch} by {writer}, though it is {owner}'s"
+                )
             return
         self._say(f"{writer} is the controller of epoch {epoch}")
         if epoch != self._epoch + 1:

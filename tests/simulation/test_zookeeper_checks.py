@@ -12,12 +12,12 @@ from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.simulation.zookeeper_checks import ZooKeeperChecks
 from kafka08.structs import LeaderAndIsr
 from kafka08.zk import nodes, paths
-from kafka08.zk.model.messages import ConnectRequest, CreateRequest, StepRequest
+from kafka08.zk.model.messages import ConnectRequest, CreateRequest, SetDataRequest, WriteRequest
 from kafka08.zk.model.server import Instant, Server
 from tests.simulation.conftest import NewProcess
 
 NOW = Instant(0, 0)
-Write = Callable[[str, StepRequest], None]
+Write = Callable[[str, WriteRequest], None]
 
 
 @pytest.fixture
@@ -33,12 +33,24 @@ def write(network: Network, new_process: NewProcess, violations: list[str]) -> W
     zookeeper.server.connect(1, ConnectRequest(), NOW)
     xids = count(1)
 
-    def make(writer: str, request: StepRequest) -> None:
+    def make(writer: str, request: WriteRequest) -> None:
         message = next(xids), request
         zookeeper.server.receive(1, *message, NOW)
         zookeeper.on_done(new_process(writer), message)
 
     return make
+
+
+def test_one_process_writes_each_controller_epoch(write: Write, violations: list[str]) -> None:
+    """A second process that writes the epoch of the first one breaks a rule; a write that was
+    refused, and the same one again, do not."""
+    write("one", CreateRequest(paths.CONTROLLER_EPOCH, b"1"))
+    write("two", CreateRequest(paths.CONTROLLER_EPOCH, b"1"))
+    write("two", SetDataRequest(paths.CONTROLLER_EPOCH, b"2", version=7))
+    write("one", SetDataRequest(paths.CONTROLLER_EPOCH, b"1"))
+    assert [] == violations
+    write("two", SetDataRequest(paths.CONTROLLER_EPOCH, b"1"))
+    assert ["/controller_epoch has epoch 1 by two, though it is one's"] == violations
 
 
 @pytest.mark.parametrize("assignment", [b"", nodes.encode_assignment({1: (1, 2)}).encode()])
