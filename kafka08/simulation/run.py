@@ -66,6 +66,8 @@ STEPS_MAX: Final = 20_000_000
 START_SECONDS: Final = 60.0
 RECOVERY_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 120.0
+END_SECONDS: Final = 10_000.0
+"""More than all waits of a run together."""
 LATE_SECONDS: Final = 600.0
 """The longest time in which a broker appends what waits in its buffers, a sync for each message."""
 
@@ -230,6 +232,9 @@ class Run:
 
     def go(self) -> str | None:
         """Make the run. Returns the verdict."""
+        # Checks and heartbeats go on for ever, also if the director never wakes up.
+        late = f"the run has not ended after {END_SECONDS:g} s"
+        self.scheduler.call_at(END_SECONDS, self._on_violation, late)
         self.director.process.spawn(self._direct, (), "director")
         try:
             if not self.scheduler.run(STEPS_MAX) and self.verdict is None:

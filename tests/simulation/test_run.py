@@ -14,7 +14,8 @@ from kafka08.cli.simulate import LEVELS
 from kafka08.profile import CLASSIC, SAFE
 from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.plan import Fault, draw_plan, with_faults
-from kafka08.simulation.run import simulate
+from kafka08.simulation.run import Run, simulate
+from kafka08.simulation.trace import Trace
 
 SEEDS = [1, 5, 9, 13, 17, 18, 2080]
 FOUND = [
@@ -117,6 +118,14 @@ def test_the_story_has_controllers_elections_and_isrs() -> None:
     assert re.search(r"broker-\d\.1 is the controller of epoch 1\n", text)
     assert re.search(r"\[t,\d\]: leader \d in epoch \d+, ISR \d, by broker-", text)
     assert re.search(r"\[t,\d\]: ISR \d, \d, by broker-", text)
+
+
+def test_a_run_whose_director_never_wakes_up_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that blocks for ever blocks the director too: that is a verdict, not a run without
+    end, though checks and heartbeats go on."""
+    run = Run(1, draw_plan(1, SAFE), Trace())
+    monkeypatch.setattr(run, "_set_up", run.director.event().wait)
+    assert run.go() == "the run has not ended after 10000 s"
 
 
 def test_a_run_leaves_no_objects() -> None:
