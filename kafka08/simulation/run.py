@@ -486,7 +486,8 @@ class Run:
             raise Violation(f"{name} has stopped, but: {', '.join(leftovers)}")
 
     def _check_logs(self) -> None:
-        """Check that each log is sound and, under the safe profile, that replicas are equal."""
+        """Check that each replica has a log, which is sound, and that under the safe profile they
+        are equal."""
         assignment = assignment_of(self.zookeeper, TOPIC)
         for tp in self.target.partitions:
             logs = {}
@@ -496,7 +497,7 @@ class Run:
                     continue
                 directory = LOG_DIRECTORY / partition_directory(tp)
                 if not broker.disk.exists(directory):
-                    continue
+                    raise Violation(f"{broker.host} lacks the log of {tp}")
                 if problems := check_log(directory, broker.disk):
                     raise Violation(f"{broker.host}: {problems[0]}")
                 files = broker.disk.files_in(directory)
