@@ -232,6 +232,8 @@ class Server:
                 self._watches.add_data_watch(request.path, connection)
             return znode.data, znode.stat()
         if isinstance(request, ExistsRequest):
+            if "\0" in request.path:
+                raise Refused(Code.BAD_ARGUMENTS)
             if request.watch:
                 self._watches.add_data_watch(request.path, connection)
             return self._existing(request.path).stat()

@@ -29,7 +29,8 @@ ROOT: Final = "/"
 SPECIAL: Final = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
 """They always exist, and cannot be deleted."""
 ANY_VERSION: Final = -1
-_INVALID: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_INVALID: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
+"""Java writes a character above \\uffff as two surrogates, so ZooKeeper takes none of these."""
 
 
 class Refused(Exception):

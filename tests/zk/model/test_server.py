@@ -3,6 +3,8 @@ restarts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from kafka08.embedded.zookeeper import ZooKeeperServer
@@ -109,3 +111,45 @@ def test_a_request_that_is_too_long_ends_the_connection(zookeeper: ZooKeeperServ
             real.send(2, DeleteRequest("/longest"))
             real.receive_all()
         real.close()
+
+
+def test_odd_characters_of_a_path_are_refused_as_by_a_real_server(
+    zookeeper: ZooKeeperServer,
+) -> None:
+    """A real server sees a path as Java does: in UTF-16, where a character above U+FFFF has two
+    surrogates, which no path may have."""
+    requests: list[Request] = [
+        *(
+            CreateRequest(f"/odd-{character}", b"")
+            for character in ("ä", "\ue000", "\uf900", "\U0001f600", "\U0010ffff")
+        ),
+        SetDataRequest("/odd-\U0001f600", b""),
+        MultiRequest((CheckVersionRequest("/odd-\U0001f600"),)),
+        ExistsRequest("/odd-\U0001f600"),
+        ExistsRequest("/odd-\0"),
+        DeleteRequest("/odd-ä"),
+        DeleteRequest("/odd-\uf900"),
+    ]
+    server = Server()
+    server.connect(1, ConnectRequest(), NOW)
+    real = WireClient((zookeeper.host, zookeeper.port), ConnectRequest())
+    ours = []
+    for xid, request in enumerate(requests, 1):
+        (output,) = server.receive(1, xid, request, NOW)
+        assert isinstance(output, Send)
+        assert isinstance(output.message, Reply)
+        ours.append((request, output.message.code, codes_of(output.message)))
+        real.send(xid, request)
+    real.receive_all()
+    replies = [seen for seen in real.seen if isinstance(seen, Reply)]
+    theirs = [
+        (request, reply.code, codes_of(reply))
+        for request, reply in zip(requests, replies, strict=True)
+    ]
+    real.close()
+    assert theirs == ours
+
+
+def codes_of(reply: Reply) -> Sequence[object]:
+    """Those of a multi's steps."""
+    return reply.result if isinstance(reply.result, list) else []
