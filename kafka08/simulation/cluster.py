@@ -233,6 +233,12 @@ class SimBroker:
         found: MetadataCache | None = None if manager is None else manager._metadata_cache
         return found
 
+    def controller_epoch(self) -> int:
+        """The newest controller epoch that the running process knows; 0 before it knows one."""
+        manager = self._part("_replica_manager")
+        epoch: int = 0 if manager is None else manager.controller_epoch
+        return epoch
+
     def offset_manager(self) -> OffsetManager | None:
         found: OffsetManager | None = self._part("_offset_manager")
         return found

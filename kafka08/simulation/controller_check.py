@@ -53,7 +53,8 @@ class ControllerCheck:
         self._known: dict[tuple[SimBroker, TopicPartition], tuple[Process, int]] = {}
         """The leader epoch that a process knows."""
         self._obeyed: dict[Process, int] = {}
-        """The newest controller epoch of the UpdateMetadata requests that a process has applied."""
+        """The newest controller epoch of the UpdateMetadata requests that a process has applied; at
+        first, the newest that it knows."""
         self._eligible: dict[Process, float] = {}
         """Since when a process could have been elected without an election."""
         self._check_periodically()
@@ -107,7 +108,8 @@ class ControllerCheck:
         for broker in self._brokers:
             process, cache = broker.process, broker.metadata_cache()
             if process is not None and cache is not None and process not in self._obeyed:
-                self._obeyed[process] = 0
+                # It may have applied requests since the last check.
+                self._obeyed[process] = broker.controller_epoch()
                 apply = partial(self._check_update, process, cache.update)
                 cache.update = apply  # type: ignore[method-assign]
 
