@@ -2,7 +2,8 @@
 
 Names that kafka_exporter lacks begin with kafka08_, or extend its own:
 `kafka_consumergroup_lag_seconds` and `kafka_consumergroup_verdict`. Groups of both stores have the
-same labels; lag and verdict use the larger offset of the two. Source of the names:
+same labels; lag and verdict use the larger offset of the two. An unknown lag has no sample, nor has
+the verdict on it: 0 and OK would claim that the group keeps up. Source of the names:
 danielqsj/kafka_exporter.
 """
 
@@ -101,18 +102,18 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
     verdicts: list[Sample] = []
     groups: list[Sample] = []
     for name, group in view.groups.items():
-        sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+        offset_sum: defaultdict[str, int] = defaultdict(int)
+        lag_sum: defaultdict[str, int] = defaultdict(int)
         found: list[Verdict] = []
         labelled: dict[TopicPartition, Labels] = {}
         for tp, committed in group.newest().items():
             labels = labelled[tp] = labels_in_group(name, tp)
             offsets.append(Sample("", labels, committed.offset))
-            of_topic = sums[tp.topic]
-            of_topic[0] += committed.offset
+            offset_sum[tp.topic] += committed.offset
             lag = lag_of(view, tp, committed.offset)
             if lag is None:
                 continue
-            of_topic[1] += lag
+            lag_sum[tp.topic] += lag
             lags.append(Sample("", labels, lag))
             verdict = histories.verdict(view, name, tp)
             found.append(verdict)
@@ -124,11 +125,13 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
             lag = lag_of(view, tp, committed.offset)
             if lag is not None:
                 zookeeper.append(Sample("", labelled[tp], lag))
-        for topic, (offset_sum, lag_sum) in sums.items():
+        for topic, value in offset_sum.items():
             labels = Labels(consumergroup=name, topic=topic)
-            offset_sums.append(Sample("", labels, offset_sum))
-            lag_sums.append(Sample("", labels, lag_sum))
-        groups.append(Sample("", {"consumergroup": name}, worst(found)))
+            offset_sums.append(Sample("", labels, value))
+            if topic in lag_sum:
+                lag_sums.append(Sample("", labels, lag_sum[topic]))
+        if found or not (labelled or group.members):
+            groups.append(Sample("", {"consumergroup": name}, worst(found)))
     yield Family(f"{GROUP}_current_offset", "What a group committed.", offsets)
     yield Family(f"{GROUP}_current_offset_sum", "The same, of a topic.", offset_sums)
     yield Family(f"{GROUP}_lag", "Messages that a group has not read.", lags)

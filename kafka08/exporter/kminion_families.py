@@ -2,7 +2,7 @@
 and 14014. Pure.
 
 Missing are sizes of log directories (no broker before 1.0 reports them) and assignments of
-members. Unknown labels are empty. Source of the names:
+members. Unknown labels are empty; a lag that is unknown has no sample. Source of the names:
 redpanda-data/kminion, docs/metrics.md.
 """
 
@@ -99,20 +99,21 @@ def _of_groups(view: ClusterView, histories: Histories) -> Iterator[Family]:
         }
         infos.append(Sample("", info, int(group.members > 0)))
         members.append(Sample("", {"group_id": name}, group.members))
-        sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+        offset_sum: defaultdict[str, int] = defaultdict(int)
+        lag_sum: defaultdict[str, int] = defaultdict(int)
         for tp, committed in group.newest().items():
-            of_topic = sums[tp.topic]
-            of_topic[0] += committed.offset
+            offset_sum[tp.topic] += committed.offset
             lag = lag_of(view, tp, committed.offset)
             if lag is not None:
-                of_topic[1] += lag
+                lag_sum[tp.topic] += lag
                 number = str(tp.partition)
                 labels = Labels(group_id=name, partition_id=number, topic_name=tp.topic)
                 lags.append(Sample("", labels, lag))
-        for topic, (offset_sum, lag_sum) in sums.items():
+        for topic, value in offset_sum.items():
             labels = Labels(group_id=name, topic_name=topic)
-            offset_sums.append(Sample("", labels, offset_sum))
-            lag_sums.append(Sample("", labels, lag_sum))
+            offset_sums.append(Sample("", labels, value))
+            if topic in lag_sum:
+                lag_sums.append(Sample("", labels, lag_sum[topic]))
     yield Family(f"{PREFIX}_consumer_group_info", "1 if the group has members.", infos)
     yield Family(f"{PREFIX}_consumer_group_members", "Members of a group.", members)
     yield Family(

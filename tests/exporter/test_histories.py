@@ -8,6 +8,7 @@ import pytest
 
 from kafka08.exporter.families import families_of
 from kafka08.exporter.histories import ENDS_MAX, WATCHED_MS_MIN, Histories
+from kafka08.exporter.kminion_families import kminion_families
 from kafka08.exporter.verdict import HISTORY_MAX, Verdict
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
 from kafka08.metrics import Sample
@@ -165,6 +166,22 @@ def test_both_stores_have_their_lag_and_the_newer_offset_counts() -> None:
     of_topic = {"consumergroup": "g", "topic": "t"}
     assert [Sample("", of_topic, 2)] == found["kafka_consumergroup_lag_sum"]
     assert [Sample("", {"consumergroup": "g"}, 3)] == found["kafka_consumergroup_members"]
+
+
+def test_a_lag_that_is_unknown_has_no_sample() -> None:
+    """Neither a sum nor a status: with all brokers down, 0 and OK would end the alerts of a group.
+    A group that has members and no commit has no status either; one that has nothing is OK."""
+    shown = view(0, None, 5)
+    shown = replace(shown, groups={**shown.groups, "new": GroupView(1), "empty": GroupView(0)})
+    histories = watched(shown)
+    found = samples(shown, histories)
+    assert [5] == [sample.value for sample in found["kafka_consumergroup_current_offset_sum"]]
+    assert [] == found["kafka_consumergroup_lag_sum"]
+    assert [Sample("", {"consumergroup": "empty"}, 1)] == found["kafka_consumergroup_status"]
+    of_kminion = {f.name: list(f.samples) for f in kminion_families(shown, histories)}
+    group_topic = "kminion_kafka_consumer_group_topic"
+    assert [5] == [sample.value for sample in of_kminion[f"{group_topic}_offset_sum"]]
+    assert [] == of_kminion[f"{group_topic}_lag"]
 
 
 def test_a_partition_has_kafka_exporters_names() -> None:
