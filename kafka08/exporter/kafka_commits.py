@@ -8,7 +8,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kafka08.client import ClusterClient
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 
 
 class KafkaCommits:
-    """Remembers the responses for the groups of the last `read_all`."""
+    """Remembers the latest responses for the groups of the last `read_all`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -55,22 +55,50 @@ class KafkaCommits:
 
     def read_all(
         self,
-        cluster: ClusterClient,
-        groups: Iterable[str],
+        cluster: ClusterClient | None,
+        groups: Sequence[str],
+        silent: Collection[str],
         partitions: Sequence[TopicPartition],
         ends: Mapping[TopicPartition, int],
         failed_requests: list[str],
     ) -> dict[str, OfGroup]:
-        """group → the offsets of `partitions` that it committed; groups without a response are left
-        out, with the reason in `failed_requests`.
+        """group → the offsets of `partitions` that it committed. While its coordinator does not
+        respond, for the reason in `failed_requests`, these are those of the last response: a group
+        that has older offsets in ZooKeeper would seem to go back to them. Left out are groups that
+        never had a response.
 
+        cluster      None: no broker responds
+        silent       those of `groups` without a coordinator, which are not asked about
         partitions   all of the cluster, with those of the offsets topic
         ends         their log ends as far as known, read before this call
         """
+        if all(tp.topic != OFFSETS_TOPIC for tp in partitions):
+            self._known = {}
+            return {}
+        known = {
+            group: earlier._replace(is_settled=False)
+            for group in groups
+            if (earlier := self._known.get(group)) is not None
+        }
+        if cluster is not None:
+            asked = [group for group in groups if group not in silent]
+            known |= self._responses(cluster, asked, partitions, ends, failed_requests)
+        self._known = known
+        return {group: result.offsets for group, result in known.items()}
+
+    def _responses(
+        self,
+        cluster: ClusterClient,
+        groups: Sequence[str],
+        partitions: Sequence[TopicPartition],
+        ends: Mapping[TopicPartition, int],
+        failed_requests: list[str],
+    ) -> dict[str, Known]:
+        """group → its response, a new one or the one that still holds."""
         leaders = OffsetsTopicLeaders(cluster, partitions, ends)
         known: dict[str, Known] = {}
         open_: list[str] = []
-        for group in groups if leaders.count else ():
+        for group in groups:
             before = self._known.get(group)
             if before and before.is_settled and before.position == leaders.position(group):
                 known[group] = before
@@ -87,20 +115,19 @@ class KafkaCommits:
             repeated = earlier is not None and earlier.position == position
             offsets = {tp: Committed(offset) for tp, offset in result.items()}
             known[group] = Known(position, repeated and position.end is not None, offsets)
-        self._known = known
         self.requests_sent += coordinators.requests_sent
         if failures:
             said = some_of(sorted(failures))
             why = next(iter(failures.values()))
             failed_requests.append(f"offsets in Kafka of {len(failures)} groups: {said}: {why}")
-        return {group: result.offsets for group, result in known.items()}
+        return known
 
 
 class OffsetsTopicLeaders:
     """Knows the coordinators of groups without a request about each: a group's is the leader of
     its partition of the offsets topic.
 
-    count   partitions of the offsets topic; 0 without it
+    count   partitions of the offsets topic
     asked   group → its position when `find` last found its coordinator
     """
 

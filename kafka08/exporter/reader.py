@@ -239,10 +239,9 @@ class ClusterReader(Closeable):
         if silent:
             what = f"offsets in Kafka of {len(silent)} groups"
             failed.append(f"{what}: no live broker leads {OFFSETS_TOPIC}: {some_of(silent)}")
-        in_kafka: Mapping[str, Mapping[TopicPartition, Committed]] = {}
-        if cluster is not None:
-            asked = sorted(set(every).difference(silent))
-            in_kafka = self._kafka_commits.read_all(cluster, asked, partitions, ends, failed)
+        in_kafka = self._kafka_commits.read_all(
+            cluster, every, frozenset(silent), partitions, ends, failed
+        )
         found = {}
         for name in every:
             in_zookeeper: Mapping[TopicPartition, Committed] = {}

@@ -37,7 +37,8 @@ class PartitionView:
 @dataclass(frozen=True, slots=True)
 class GroupView:
     """members            number of members, of both kinds
-    zookeeper, kafka   the offsets committed in each store
+    zookeeper, kafka   the offsets committed in each store; those in Kafka by the coordinator's
+                       last response
     """
 
     members: int
