@@ -17,9 +17,8 @@ from typing import Any, Final, TypeAlias
 
 from kafka08.client import ClusterClient, RetryPolicy
 from kafka08.client.log_offsets import (
-    log_ends,
-    messages_at,
-    offsets_before_each,
+    offsets_at,
+    offsets_before,
     offsets_or_errors,
 )
 from kafka08.clock import Clock
@@ -242,17 +241,17 @@ class Browser:
     def _at_time(
         self, partitions: list[TopicPartition], time_ms: int
     ) -> Mapping[TopicPartition, int | None]:
-        """Offsets by the timestamps of messages; without timestamps, by the times at which segments
-        were written, which may be too early."""
-        times = dict.fromkeys(partitions, time_ms)
+        """Offsets by the timestamps of messages. Without timestamps, and where a JVM broker may not
+        have searched behind a segment without them, by the times at which segments were written,
+        which may be too early."""
+        found: dict[TopicPartition, int] = {}
+        untimed = partitions
         if self._negotiates:
             try:
-                found = messages_at(self._cluster, times)
-                late = log_ends(self._cluster, [tp for tp, one in found.items() if one is None])
-                return {tp: late[tp] if one is None else one[0] for tp, one in found.items()}
+                found, untimed = offsets_at(self._cluster, partitions, time_ms)
             except (UnsupportedVersion, UnsupportedForMessageFormat):
                 pass
-        return offsets_before_each(self._cluster, times)
+        return {**found, **offsets_before(self._cluster, untimed, time_ms)}
 
     def wanted(
         self, reader: PartitionReader, request: SearchRequest, end: float
