@@ -118,6 +118,7 @@ class Probe(Closeable):
     def families(self) -> list[Family]:
         """The measurements so far."""
         with self._lock:
+            self._ledger.expire(self._runtime.monotonic())
             return list(self._ledger.families())
 
     def run(self, interval_s: float) -> None:

@@ -84,7 +84,8 @@ class ProbeLedger:
     def receive(self, number: int, now: float) -> None:
         """Count a message that was read, perhaps before its acknowledgement, perhaps again."""
         sent = self._sent.get(number)
-        if sent is None:
+        if sent is None or self._is_lost(sent, now):
+            self._lose(number)
             self._read_late(number)
         elif not sent.read:
             sent.read = True
@@ -102,15 +103,18 @@ class ProbeLedger:
 
     def expire(self, now: float) -> None:
         """Count messages as lost that were acknowledged but not read within the timeout."""
-        late = [
-            number
-            for number, sent in self._sent.items()
-            if sent.acknowledged and now - sent.at > self._timeout_s
-        ]
-        for number in late:
-            partition = self._sent.pop(number).partition
-            self._counts["lost"][partition] += 1
-            self._lost.append((number, partition))
+        for number in [n for n, sent in self._sent.items() if self._is_lost(sent, now)]:
+            self._lose(number)
+
+    def _is_lost(self, sent: Sent, now: float) -> bool:
+        return sent.acknowledged and now - sent.at > self._timeout_s
+
+    def _lose(self, number: int) -> None:
+        """Nothing if its outcome is known."""
+        sent = self._sent.pop(number, None)
+        if sent is not None:
+            self._counts["lost"][sent.partition] += 1
+            self._lost.append((number, sent.partition))
 
     def families(self) -> Iterator[Family]:
         """The families of every partition; the samples are made at once."""

@@ -61,6 +61,17 @@ def test_acknowledged_and_unread_is_lost_after_the_timeout() -> None:
     assert {"produced": 1, "produce": 1, "lost": 1, "late": 1} == counted(ledger)
 
 
+def test_a_message_that_is_read_after_the_timeout_was_lost() -> None:
+    """Whether or not it was counted so before: with an hour between two messages of the probe, all
+    would count as read in time."""
+    ledger = ProbeLedger(TIMEOUT)
+    number = sent(ledger)
+    ledger.acknowledge(number, 0.1)
+    ledger.receive(number, TIMEOUT + 0.1)
+    assert {"produced": 1, "produce": 1, "lost": 1, "late": 1} == counted(ledger)
+    assert 0 == ledger.outstanding
+
+
 def test_an_unacknowledged_message_is_failed_and_not_lost() -> None:
     """This holds even if it was stored, and is read after all."""
     ledger = ProbeLedger(TIMEOUT)
