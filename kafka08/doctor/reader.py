@@ -64,18 +64,21 @@ class SnapshotReader(Closeable):
 
     def read_snapshot(self) -> Snapshot:
         """The cluster now. ZooKeeperError if ZooKeeper does not respond."""
+        now_ms = self._runtime.time_ms()
         began = self._runtime.monotonic()
         self._zk.exists(paths.BROKER_IDS)
         zookeeper_seconds = self._runtime.monotonic() - began
         topics = self._topics()
+        # Right behind the topics, with which their responses are compared: groups take longer.
+        brokers = self._brokers()
         controller, controller_fault, controller_clocks = self._controller()
         deletions = self._children(paths.DELETE_TOPICS)
         configured = self._children(paths.TOPIC_CONFIGS)
         groups = read_groups(self._connect, self._runtime)
         return Snapshot(
-            now_ms=self._runtime.time_ms(),
+            now_ms=now_ms,
             connect=self._connect,
-            brokers=self._brokers(),
+            brokers=brokers,
             controller=controller,
             controller_fault=controller_fault,
             controller_epoch=self._controller_epoch(),

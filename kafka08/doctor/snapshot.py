@@ -134,7 +134,7 @@ class FileFacts:
 class Snapshot:
     """The whole state, read within a few seconds: parts may disagree if it changes meanwhile.
 
-    now_ms             local wall time
+    now_ms             local wall time before it was read
     connect            connect string of the cluster
     zookeeper_seconds  the slowest of a few single reads
     controller_epoch   None before the first controller

@@ -1,16 +1,32 @@
-"""How the doctor shows brokers that respond late."""
+"""How the doctor shows brokers that respond late, and what changes while it reads."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
-from kafka08.doctor import SnapshotReader, reader
+from kafka08.doctor import SnapshotReader, findings_of, reader
+from kafka08.doctor.group_reader import GroupsRead
 from kafka08.doctor.snapshot import BrokerFacts
-from kafka08.structs import Broker
+from kafka08.runtime import ClientRuntime
+from kafka08.runtime.threads import ThreadRuntime
+from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
+from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.store import ClusterStore
+
+T0 = TopicPartition("t", 0)
+
+
+class ModelRuntime(ThreadRuntime):
+    """With the model of ZooKeeper, and its clock."""
+
+    def __init__(self, world: InProcessWorld) -> None:
+        super().__init__(clock=world)
+        self.zookeeper = world.connect  # type: ignore[method-assign]
 
 
 def test_a_broker_that_answers_too_late_is_registered(
@@ -35,3 +51,37 @@ def test_a_broker_that_answers_too_late_is_registered(
     assert [7] == list(brokers)
     assert brokers[7].registration is not None
     assert brokers[7].unreachable is not None
+
+
+def test_a_change_while_groups_are_read_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups whose brokers do not respond take minutes. Leaders in ZooKeeper and those that brokers
+    report are of the same time, and a topic is as old as it was when its partitions were read."""
+    world = InProcessWorld()
+    runtime = ModelRuntime(world)
+    leader = 1
+
+    def ask(_: SnapshotReader, found: BrokerFacts) -> BrokerFacts:
+        return replace(found, unreachable=None, known_brokers=frozenset({1}), leaders={T0: leader})
+
+    def read_groups(*_: object) -> GroupsRead:
+        nonlocal leader
+        leader = 2
+        world.sleep(180)
+        return GroupsRead()
+
+    monkeypatch.setattr(SnapshotReader, "_ask", ask)
+    monkeypatch.setattr(reader, "read_groups", read_groups)
+    with connected(runtime) as zk, SnapshotReader("model", runtime=runtime) as doctor:
+        store = ClusterStore(zk)
+        store.create_common_paths()
+        store.register_broker(Broker(1, "h", 9092), timestamp_ms=0)
+        zk.create(paths.topic("t"), nodes.encode_assignment({0: (1,)}))
+        store.create_leader_and_isr({T0: LeaderAndIsr(1, 0, (1,), 0, 1)})
+        world.sleep(120)
+        zk.create(paths.topic("new"), nodes.encode_assignment({0: (1,)}))
+        found = {finding.check for finding in findings_of(doctor.read_snapshot())}
+    assert set() == found & {"broker-stale-leaders", "partition-without-state"}
+
+
+def connected(runtime: ClientRuntime) -> ZkClient:
+    return ZkClient("model", adapter=runtime.zookeeper, clock=runtime, name="test")
