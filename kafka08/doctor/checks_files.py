@@ -75,11 +75,14 @@ def _stray_logs(snapshot: Snapshot) -> Iterator[Found]:
         return
     [broker_id] = ids
     assigned = {tp for tp, p in snapshot.partitions() if broker_id in p.replicas}
+    unreadable = {topic for topic, facts in snapshot.topics.items() if facts.fault}
     for directory in snapshot.log_directories:
         stray = sorted(
             tp
             for tp in set(directory.logs) - assigned
-            if tp.topic not in snapshot.deletions and not _moves(snapshot, tp.topic)
+            if tp.topic not in snapshot.deletions
+            and tp.topic not in unreadable
+            and not _moves(snapshot, tp.topic)
         )
         if stray:
             yield Found(

@@ -454,6 +454,12 @@ def test_an_expiring_offset_has_all_known_facts() -> None:
     } == {f.where: f.what for f in findings_of(cluster(commits=commits))}
 
 
+def test_the_logs_of_a_topic_that_cannot_be_read_are_not_left_behind() -> None:
+    """Its replicas are unknown, and who deletes the logs loses its messages."""
+    found = findings_of(with_topic("t", TopicFacts({}, fault="no JSON")))
+    assert ["topic-unreadable"] == [finding.check for finding in found]
+
+
 @pytest.mark.parametrize("text", ["--1", "\u00b2", "\u0665", "1" * 5000, "-", "", "1e3"])
 def test_a_value_that_is_no_number_ends_no_check(text: str) -> None:
     """A topic may have any text as a value, and a file too: one that is no number counts as not
