@@ -135,8 +135,9 @@ def _without_effect(snapshot: Snapshot) -> Iterator[Found]:
 def _logs_in_tmp(snapshot: Snapshot) -> Iterator[Found]:
     for file in _of_kind(snapshot, BROKER):
         directories = file.values.get("log.dirs") or file.values.get("log.dir", "/tmp/kafka-logs")
-        if directories.startswith(("/tmp/", "/var/tmp/")):
-            yield Found(file.path, f"log.dirs is {directories}")
+        for directory in map(str.strip, directories.split(",")):
+            if f"{directory}/".startswith(("/tmp/", "/var/tmp/")):
+                yield Found(file.path, f"log.dirs has {directory}")
 
 
 def _session_short(snapshot: Snapshot) -> Iterator[Found]:

@@ -474,6 +474,22 @@ def test_a_value_that_is_no_number_ends_no_check(text: str) -> None:
     assert ["its offset in Kafka expires in 4.0 h"] == [f.what for f in findings_of(snapshot)]
 
 
+@pytest.mark.parametrize(
+    ("directories", "is_found"),
+    [
+        ("/tmp/a", True),
+        ("/data/a, /tmp/a", True),
+        ("/data/a,/var/tmp", True),
+        ("/tmp", True),
+        ("/data/tmp/a,/tmpfs", False),
+    ],
+)
+def test_each_log_directory_may_be_temporary(directories: str, is_found: bool) -> None:
+    """Not the first one alone."""
+    found = findings_of(with_value("broker", "log.dirs", directories))
+    assert ["logs-in-tmp"] * is_found == [finding.check for finding in found]
+
+
 def test_the_same_of_many_places_is_one_finding() -> None:
     """A dead broker's thousand partitions are one line."""
     turns = ((1, 2), (2, 3), (3, 1))
