@@ -13,7 +13,7 @@ from typing import Any
 from kafka08.admin import AdminClient
 from kafka08.doctor import CHECKS, SnapshotReader, findings_of
 from kafka08.errors import KafkaError
-from kafka08.groups import CoordinatedFacts, GroupReader, PartitionFacts
+from kafka08.groups import CoordinatedFacts, GroupFacts, GroupReader, PartitionFacts
 from kafka08.groups.views import CoordinatedGroupView, GroupView, ZooKeeperGroupView
 from kafka08.pages.live import Live
 from kafka08.pages.overview import findings_as_json
@@ -44,14 +44,14 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
     views: list[GroupView] = []
     failed_requests: list[str] = []
     with GroupReader(live.zookeeper, runtime=live.runtime) as reader:
-        facts = reader.facts(name)
+        facts = reader.facts(name) if reader.may_be_in_zookeeper(name) else None
         try:
             coordinated = reader.coordinated_facts(name)
         except KafkaError as error:
             coordinated = None
             failed_requests.append(f"whether a coordinator has the group: {error}")
-        commits = reader.commits(name, [*facts.partitions, *coordinated_partitions(coordinated)])
-    if facts.in_zookeeper or (facts.exists and coordinated is None):
+        commits = reader.commits(name, [*partitions_of(facts), *partitions_of(coordinated)])
+    if facts is not None and (facts.in_zookeeper or (facts.exists and coordinated is None)):
         views.append(ZooKeeperGroupView(facts))
     if coordinated is not None and not (views and coordinated.group.is_simple):
         views.append(CoordinatedGroupView(coordinated))
@@ -69,7 +69,7 @@ def group_details(live: Live, name: str) -> dict[str, Any]:
     }
 
 
-def coordinated_partitions(facts: CoordinatedFacts | None) -> Sequence[PartitionFacts]:
+def partitions_of(facts: GroupFacts | CoordinatedFacts | None) -> Sequence[PartitionFacts]:
     return () if facts is None else facts.partitions
 
 

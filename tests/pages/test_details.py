@@ -1,0 +1,41 @@
+"""The data of the page of one group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka08.exporter import Watch
+from kafka08.groups import CoordinatedFacts, GroupReader
+from kafka08.groups.coordinated import CoordinatedGroup
+from kafka08.pages.details import group_details
+from kafka08.pages.live import Live
+from kafka08.runtime.threads import THREADS
+from kafka08.structs import Broker
+
+
+class CoordinatorOnly(GroupReader):
+    """Knows each group from a coordinator. It reads no ZooKeeper: that would fail."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__(None, "kafka1:9092")
+
+    @property
+    def has_zookeeper(self) -> bool:
+        return True
+
+    def coordinated_facts(self, group: str) -> CoordinatedFacts:
+        found = CoordinatedGroup(group, Broker(1, "kafka1", 9092), "Empty", "consumer", "", ())
+        return CoordinatedFacts(found, (), {})
+
+
+@pytest.mark.parametrize("name", ["team/readers", ".."])
+def test_a_group_whose_name_no_znode_can_have_has_a_page(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A coordinator takes any name, and the list of groups links to it."""
+    monkeypatch.setattr("kafka08.pages.details.GroupReader", CoordinatorOnly)
+    live = Live("localhost:2181", Watch("localhost:2181"), THREADS)
+    details: dict[str, Any] = group_details(live, name)
+    assert [("coordinator", "Empty")] == [(k["kind"], k["state"]) for k in details["kinds"]]
