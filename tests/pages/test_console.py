@@ -74,6 +74,18 @@ def test_too_many_parameters_are_refused() -> None:
     assert set(HEADERS) <= set(refused.headers.items())
 
 
+def test_a_search_goes_on_in_a_thousand_partitions() -> None:
+    """The positions of all of them are in its query. A longer query is refused for its length, and
+    not as if it lacked a topic."""
+    live, app = console(view(1, brokers={}))
+    live.look()
+    positions = "%2C".join(f"{number}%3A{10**9 + number}" for number in range(1000))
+    query = "topic=t0&start=at&at="
+    assert "no broker" in Got(app, "/api/messages", query + positions).json()["error"]
+    refused = Got(app, "/api/messages", query + 5 * positions)
+    assert (400, True) == (refused.status, "too long" in refused.json()["error"])
+
+
 def test_the_state_is_sent_once() -> None:
     """A client that has it gets nothing until the next look."""
     live, app = console(view(1))
