@@ -67,6 +67,8 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class GroupPartitionRow:
+    """lag, verdict   None: the log end is unknown"""
+
     group: str
     topic: str
     partition: int
@@ -75,7 +77,7 @@ class GroupPartitionRow:
     log_end: int | None
     lag: int | None
     seconds_late: float | None
-    verdict: str
+    verdict: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def group_partitions(
     for tp, committed in sorted(facts.newest().items()):
         in_zookeeper, in_kafka = facts.zookeeper.get(tp), facts.kafka.get(tp)
         partition = view.partitions.get(tp)
+        lag = lag_of(view, tp, committed.offset)
         rows.append(
             GroupPartitionRow(
                 group,
@@ -123,9 +126,9 @@ def group_partitions(
                 None if in_zookeeper is None else in_zookeeper.offset,
                 None if in_kafka is None else in_kafka.offset,
                 None if partition is None else partition.end,
-                lag_of(view, tp, committed.offset),
+                lag,
                 histories.seconds_late(view, tp, committed.offset),
-                histories.verdict(view, group, tp).name,
+                None if lag is None else histories.verdict(view, group, tp).name,
             )
         )
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kafka08.exporter.histories import Histories
-from kafka08.exporter.summary import Summary, summary_of
+from kafka08.exporter.summary import Summary, group_partitions, summary_of
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
 from kafka08.structs import Broker, TopicPartition
 
@@ -36,6 +36,15 @@ def test_a_group_with_unknown_logs_has_no_lag() -> None:
     [group], [topic] = shown.groups, shown.topics
     assert (None, None) == (group.lag, group.verdict)
     assert (None, None) == (topic.messages, topic.per_second)
+
+
+def test_a_partition_with_an_unknown_log_has_no_verdict() -> None:
+    """Of two partitions of a group one has a known lag, and with it a verdict."""
+    now = view(LED, LOST, end=12)
+    histories = Histories()
+    histories.add(now)
+    rows = group_partitions(now, histories, "g")
+    assert [(7, "OK"), (None, None)] == [(row.lag, row.verdict) for row in rows]
 
 
 def test_a_clock_that_was_set_back_leaves_rates_unknown() -> None:
