@@ -15,6 +15,7 @@ from kafka08.lifecycle import Closeable
 from kafka08.producer import KafkaProducer, ProducerRecord, RecordMetadata
 from kafka08.producer.batch import Callback
 from kafka08.producer.future import RecordFuture
+from kafka08.structs import NO_OFFSET
 
 SCOPE: Final = "kafka08"
 SYSTEM: Final = "messaging.system"
@@ -79,7 +80,8 @@ def end(span: Span, metadata: RecordMetadata | None, error: KafkaError | None) -
     """End the span of a record with its result."""
     if metadata is not None:
         span.set_attribute(PARTITION, str(metadata.partition))
-        span.set_attribute(OFFSET, metadata.offset)
+        if metadata.offset != NO_OFFSET:
+            span.set_attribute(OFFSET, metadata.offset)
     if error is not None:
         fail(span, error)
     span.end()

@@ -17,12 +17,14 @@ from kafka08.consumer import KafkaConsumer, KafkaConsumerConfig
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import KafkaError, RecordTooLarge
 from kafka08.otel import TracedProducer, TracingInterceptor, observe
+from kafka08.otel.tracing import end
 from kafka08.producer import (
     KafkaProducer,
     KafkaProducerConfig,
     ProducerRecord,
     RecordMetadata,
 )
+from kafka08.structs import NO_OFFSET
 from tests.waiting import until
 
 KEYS = {"auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -78,6 +80,14 @@ def test_a_record_has_a_span_until_it_is_acknowledged(cluster: EmbeddedCluster) 
     assert error is None
     assert metadata is not None
     assert offset == metadata.offset
+
+
+def test_a_record_without_an_acknowledgement_has_no_offset() -> None:
+    """With acks=0 there is no response that has it."""
+    traces = Traces()
+    end(traces.tracer.start_span("send pages"), RecordMetadata("pages", 1, NO_OFFSET), None)
+    [span] = traces.named("send pages")
+    assert {"messaging.destination.partition.id": "1"} == span.attributes
 
 
 def test_a_record_that_fails_has_a_span_with_its_error(cluster: EmbeddedCluster) -> None:
