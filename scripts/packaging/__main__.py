@@ -80,6 +80,7 @@ def source() -> Source:
         tags=frozenset(git("tag", "--points-at", "HEAD").split()),
         changelog=(ROOT / "CHANGELOG.md").read_text(),
         compose=(ROOT / "docker-compose.yml").read_text(),
+        spark_image=(ROOT / "image" / "spark.Dockerfile").read_text(),
     )
 
 

@@ -11,7 +11,7 @@ from kafka08.listing import some_of
 
 MAX_WHEEL_BYTES: Final = 3 << 20
 _SECTION: Final = re.compile(r"^## (\S+) \((.*)\)$", re.MULTILINE)
-_IMAGE: Final = re.compile(r"^\s*image: kafka08:(\S+)$", re.MULTILINE)
+_IMAGE: Final = re.compile(r"^\s*(?:image: |ARG KAFKA08=)(kafka08(?:-spark)?):(\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Source:
     version     of kafka08/__init__.py
     changes     git's list of files that are not as committed, a line each
     tags        those of the commit that is checked out
-    changelog, compose   the texts of CHANGELOG.md and docker-compose.yml
+    changelog, compose, spark_image   the texts of CHANGELOG.md, docker-compose.yml and
+                image/spark.Dockerfile
     """
 
     version: str
@@ -29,6 +30,7 @@ class Source:
     tags: frozenset[str]
     changelog: str
     compose: str
+    spark_image: str = ""
 
 
 def problems(source: Source) -> Iterator[str]:
@@ -41,8 +43,13 @@ def problems(source: Source) -> Iterator[str]:
     sections = dict(_SECTION.findall(source.changelog))
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", sections.get(source.version, "")):
         yield f"CHANGELOG.md has no section '## {source.version} (YYYY-MM-DD)': date it"
-    for image in sorted(set(_IMAGE.findall(source.compose)) - {source.version}):
-        yield f"docker-compose.yml has the image kafka08:{image}: set {source.version}"
+    for file, text in (
+        ("docker-compose.yml", source.compose),
+        ("image/spark.Dockerfile", source.spark_image),
+    ):
+        for image, version in sorted(set(_IMAGE.findall(text))):
+            if version != source.version:
+                yield f"{file} has the image {image}:{version}: set {source.version}"
 
 
 def sdist_problems(tracked: Iterable[str], archived: Iterable[str]) -> Iterator[str]:

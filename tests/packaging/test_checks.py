@@ -48,6 +48,25 @@ def test_each_problem_is_named(change: dict[str, Any], problem: str) -> None:
     assert re.search(problem, found)
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            {"compose": "  image: kafka08:1.2.0\n  image: kafka08-spark:1.1.0\n"},
+            "docker-compose.yml has the image kafka08-spark:1.1.0: set 1.2.0",
+        ),
+        (
+            {"spark_image": "ARG KAFKA08=kafka08:1.1.0\n\nFROM ${KAFKA08}\n"},
+            "image/spark.Dockerfile has the image kafka08:1.1.0: set 1.2.0",
+        ),
+    ],
+)
+def test_the_image_of_spark_has_the_version_too(change: dict[str, Any], problem: str) -> None:
+    """Both its own tag and the image that it is built from: otherwise a release's image for Spark
+    would have the release before."""
+    assert [problem] == list(problems(replace(READY, **change)))
+
+
 def test_an_sdist_has_every_file_of_the_source() -> None:
     """More may be in it: what setuptools adds."""
     archived = ["k-1", "k-1/setup.py", "k-1/tests/test_a.py", "k-1/PKG-INFO"]
