@@ -21,6 +21,7 @@ from typing import Final
 STUDENT: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18)
 """Student's t of a two-sided interval of 95 %, by degrees of freedom from 1 on."""
 NORMAL: Final = 1.96
+"""Its limit."""
 
 
 def order(sides: Sequence[str]) -> list[str]:
@@ -60,9 +61,16 @@ def difference(starts: Sequence[Sequence[float]]) -> Difference:
     if len(values) < 2:
         return Difference(mean, -math.inf, math.inf)
     freedom = len(values) - 1
-    t = STUDENT[freedom - 1] if freedom <= len(STUDENT) else NORMAL
-    reach = t * statistics.stdev(values) / math.sqrt(len(values))
+    reach = student(freedom) * statistics.stdev(values) / math.sqrt(len(values))
     return Difference(mean, mean - reach, mean + reach)
+
+
+def student(freedom: int) -> float:
+    """Student's t by degrees of freedom. Beyond the table: the first terms of its expansion."""
+    if freedom <= len(STUDENT):
+        return STUDENT[freedom - 1]
+    z = NORMAL
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def over_cases(cases: Sequence[Sequence[Sequence[float]]]) -> Difference:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import statistics
 from collections.abc import Callable
 
 import pytest
@@ -41,6 +43,17 @@ def test_the_interval_has_the_truth_nineteen_times_of_twenty() -> None:
         found = difference(starts)
         hits += found.low <= 0.004 <= found.high
     assert 0.92 <= hits / 400 <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("starts", "t"), [(2, 12.71), (13, 2.179), (14, 2.160), (21, 2.086), (61, 2.000)]
+)
+def test_the_interval_is_students_for_any_number_of_starts(starts: int, t: float) -> None:
+    """Its half width is t standard errors, also beyond the table of t."""
+    values = [float(number % 2) for number in range(starts)]
+    found = difference([[value] for value in values])
+    error = statistics.stdev(values) / math.sqrt(starts)
+    assert t == pytest.approx((found.high - found.mean) / error, rel=0.001)
 
 
 @pytest.mark.parametrize(
