@@ -1,6 +1,6 @@
 """Print the figures of scripts/coverage: by package, then the files with the largest gaps.
 
-python -m scripts.coverage_report [--minimum PERCENT]     exits 1 if all packages together have less
+python -m scripts.coverage_report [--enforce]     exits 1 if a package has less than its MINIMUM
 """
 
 from __future__ import annotations
