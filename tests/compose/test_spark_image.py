@@ -28,14 +28,14 @@ POD = {
 """Variables that Spark sets in its pods (org.apache.spark.deploy.k8s.Constants)."""
 
 
-def started_by(directory: Path, *arguments: str) -> list[str]:
+def started_by(directory: Path, *arguments: str, **variables: str) -> list[str]:
     """The command that the entry point runs below tini, which is replaced by one that prints it."""
     tini = directory / "tini"
     tini.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
     tini.chmod(0o755)
     done = subprocess.run(
         ["bash", ENTRYPOINT, *arguments],
-        env={"PATH": f"{directory}:{os.environ['PATH']}", **POD},
+        env={"PATH": f"{directory}:{os.environ['PATH']}", **POD, **variables},
         capture_output=True,
         text=True,
         check=True,
@@ -60,6 +60,17 @@ def test_an_executors_pod(tmp_path: Path) -> None:
         "--podName": "pod-3",
         "--resourceProfileId": "0",
     }
+
+
+def test_an_executors_class_path(tmp_path: Path) -> None:
+    """The jars of spark.executor.extraClassPath, which Spark passes as SPARK_CLASSPATH, come before
+    Spark's own."""
+    for extra, expected in (
+        ({}, "/opt/spark/conf:/opt/spark/jars/*"),
+        ({"SPARK_CLASSPATH": "/a/*:/b"}, "/opt/spark/conf:/a/*:/b:/opt/spark/jars/*"),
+    ):
+        command = started_by(tmp_path, "executor", **extra)
+        assert expected == command[command.index("-cp") + 1]
 
 
 def test_a_drivers_pod(tmp_path: Path) -> None:
