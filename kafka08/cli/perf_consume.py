@@ -71,16 +71,20 @@ def consume(**options: Any) -> None:
     from kafka08.cli.consume_streams import remove_group
     from kafka08.consumer import ConsumerConfig, ConsumerConnector
 
-    group = options["group"] or f"perf-consumer-{random.randrange(100_000)}"
     defaults = {
-        "group.id": group,
         "socket.receive.buffer.bytes": str(options["socket_buffer_size"]),
         "fetch.message.max.bytes": str(options["fetch_size"]),
         "auto.offset.reset": "largest" if options["from_latest"] else "smallest",
         "consumer.timeout.ms": "5000",
         "num.consumer.fetchers": str(options["num_fetch_threads"]),
     }
-    config = ConsumerConfig(read_client_config("zookeeper", "zookeeper.connect", defaults=defaults))
+    given = {} if options["group"] is None else {"group.id": options["group"]}
+    properties = read_client_config(
+        "zookeeper", "zookeeper.connect", defaults=defaults, options=given
+    )
+    is_temporary = "group.id" not in properties
+    properties.setdefault("group.id", f"perf-consumer-{random.randrange(100_000)}")
+    config = ConsumerConfig(properties)
     connector = ConsumerConnector(config)
     detailed = options["show_detailed_stats"]
     drain = Drain(options, config.fetch_message_max_bytes)
@@ -92,7 +96,7 @@ def consume(**options: Any) -> None:
         in_threads(len(of_topic), lambda thread: drain.run(thread, of_topic[thread]))
     finally:
         connector.shutdown()
-        if options["group"] is None:
+        if is_temporary:
             remove_group(connector)
     if not detailed:
         show_line(HEADER, drain.summary(), as_json=options["as_json"])

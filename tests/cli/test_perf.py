@@ -7,12 +7,15 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from click.testing import CliRunner
 
-from kafka08.cli.perf_consume import Drain
+from kafka08.cli.perf_consume import Drain, consume
+from kafka08.consumer import ConsumerConfig
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
@@ -82,6 +85,60 @@ def test_details_come_as_it_goes(kafka08: Commands, inspect: Inspector, kafka08_
         for group in GroupStore(inspect.store.zk).groups()
         if group.startswith("perf-consumer-")
     ]
+
+
+class FakeConnector:
+    """A connector whose streams end at once."""
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self.config = config
+        self.deleted = False
+
+    def create_message_streams(self, counts: dict[str, int]) -> dict[str, list[Any]]:
+        return {topic: [iter(())] for topic in counts}
+
+    def shutdown(self) -> None:
+        """Nothing is open."""
+
+    def delete_group(self) -> None:
+        self.deleted = True
+
+
+@pytest.mark.parametrize(
+    ("options", "read", "is_deleted"),
+    [
+        ([], "perf-consumer-", True),
+        (["--group", "readers"], "readers", False),
+        (["--config", "FILE"], "of-the-file", False),
+        (["--override", "group.id=other"], "other", False),
+        (["--config", "FILE", "--group", "readers"], "readers", False),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_only_its_own_group_is_deleted(
+    options: list[str],
+    read: str,
+    is_deleted: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A group that the user names, by --group or by group.id, keeps its committed offsets; --group
+    overrides the file. A temporary group is deleted."""
+    made: list[FakeConnector] = []
+
+    def make(config: ConsumerConfig) -> FakeConnector:
+        made.append(FakeConnector(config))
+        return made[0]
+
+    monkeypatch.setattr("kafka08.consumer.ConsumerConnector", make)
+    file = tmp_path / "consumer.properties"
+    file.write_text("group.id=of-the-file\n")
+    words = [str(file) if word == "FILE" else word for word in options]
+    done = CliRunner().invoke(consume, ["--topic", "t", "--zookeeper", "z:2181", *words])
+    assert done.exit_code == 0, done.output
+    [connector] = made
+    assert connector.config.group_id.startswith(read)
+    assert is_deleted == connector.deleted
 
 
 @pytest.mark.parametrize(
