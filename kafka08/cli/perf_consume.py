@@ -12,6 +12,7 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -87,7 +88,9 @@ def consume(**options: Any) -> None:
     config = ConsumerConfig(properties)
     connector = ConsumerConnector(config)
     detailed = options["show_detailed_stats"]
-    drain = Drain(options, config.fetch_message_max_bytes)
+    drain = Drain(
+        options, config.fetch_message_max_bytes, timeout_ms=config.consumer_timeout_ms
+    )
     try:
         streams = connector.create_message_streams({options["topic"]: options["threads"]})
         show_header(DETAILED_HEADER if detailed else HEADER, options)
@@ -103,14 +106,26 @@ def consume(**options: Any) -> None:
 
 
 class Drain:
-    """Counts the messages of streams, up to --messages of all of them."""
+    """Counts the messages of streams, up to --messages of all of them.
 
-    def __init__(self, options: dict[str, Any], fetch_size: int) -> None:
+    timeout_ms   the streams' consumer.timeout.ms
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        fetch_size: int,
+        *,
+        timeout_ms: int = -1,
+        time_s: Callable[[], float] = time.time,
+    ) -> None:
         self._limit = options["messages"] or sys.maxsize
         self._dates = options["date_format"]
         self._as_json = options["as_json"]
         self._interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
         self._fetch_size = fetch_size
+        self._timeout_s = timeout_ms / 1000
+        self._time_s = time_s
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self.started = self.last = 0.0
@@ -119,7 +134,9 @@ class Drain:
 
     def run(self, thread: int, stream: KafkaStream[bytes, bytes]) -> None:
         columns = (thread, self._fetch_size)
-        reports = Reports(DETAILED_HEADER, self._dates, columns, as_json=self._as_json)
+        reports = Reports(
+            DETAILED_HEADER, self._dates, columns, self._time_s(), as_json=self._as_json
+        )
         step = self._interval or LOOK_EVERY
         limit, numbers = self._limit, self._numbers
         count = size = 0
@@ -132,14 +149,16 @@ class Drain:
                     count += 1
                     size += len(message.value or b"")
                 if not count % step or number >= limit:
-                    last = time.time()
+                    last = self._time_s()
                     if self._interval:
-                        reports.add(count, size)
+                        reports.add(count, size, last)
                     if number >= limit:
                         break
         except ConsumerTimeout:
-            if self._interval:
-                reports.add(count, size)
+            if count % step:  # messages since the last look at the clock
+                last = self._time_s() - self._timeout_s
+                if self._interval:
+                    reports.add(count, size, last)
         with self._lock:
             self.count += count
             self.size += size

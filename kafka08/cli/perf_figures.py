@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -103,21 +102,27 @@ class Reports:
 
     header   the names of all columns
     columns  the columns between the time and the figures: the thread's number, sizes
+    started  when the thread began, in seconds since 1970
     """
 
     def __init__(
-        self, header: str, dates: DateFormat, columns: Sequence[object], *, as_json: bool
+        self,
+        header: str,
+        dates: DateFormat,
+        columns: Sequence[object],
+        started: float,
+        *,
+        as_json: bool,
     ) -> None:
         self._header = header
         self._as_json = as_json
         self._dates = dates
         self._columns = columns
-        self._last = (0, 0, time.time())
+        self._last = (0, 0, started)
 
-    def add(self, count: int, size: int) -> None:
+    def add(self, count: int, size: int, now: float) -> None:
         """Print the thread's total and its rate since the last report; nothing if no messages were
-        added."""
-        now = time.time()
+        added. `now`: the time of the last of them."""
         last_count, last_size, since = self._last
         if count == last_count:
             return

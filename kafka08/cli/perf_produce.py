@@ -121,7 +121,8 @@ class Load:
         """Send this thread's share."""
         options = self.options
         columns, as_json = (thread, *self._sizes), options["as_json"]
-        reports = Reports(DETAILED_HEADER, options["date_format"], columns, as_json=as_json)
+        dates = options["date_format"]
+        reports = Reports(DETAILED_HEADER, dates, columns, time.time(), as_json=as_json)
         interval = options["reporting_interval"] if options["show_detailed_stats"] else 0
         gap_s = options["message_send_gap_ms"] / 1000
         count = size = 0
@@ -134,11 +135,11 @@ class Load:
                     count += 1
                     size += len(message)
                     if interval and not count % interval:
-                        reports.add(count, size)
+                        reports.add(count, size, time.time())
                     if gap_s:
                         time.sleep(gap_s)
         if interval:
-            reports.add(count, size)
+            reports.add(count, size, time.time())
         with self._lock:
             self.sent += count
             self.sent_bytes += size

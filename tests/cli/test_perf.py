@@ -14,8 +14,10 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner
 
+from kafka08.cli.java_dates import DateFormat
 from kafka08.cli.perf_consume import Drain, consume
 from kafka08.consumer import ConsumerConfig
+from kafka08.errors import ConsumerTimeout
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
@@ -189,3 +191,52 @@ def test_messages_are_counted_over_all_threads() -> None:
     for one in threads:
         one.join(60)
     assert (drain.count, drain.size) == (1000, 2000)
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(0, 0.0), (999, 9.99), (1500, 15.0)])
+def test_figures_end_with_the_last_message(count: int, seconds: float) -> None:
+    """A read that consumer.timeout.ms ends lasted until its last message: the silence behind that
+    is not in the figures, and every message is."""
+    options = {
+        "messages": None,
+        "date_format": DateFormat("S"),
+        "reporting_interval": 1,
+        "show_detailed_stats": False,
+        "as_json": False,
+    }
+    now = 0.0
+
+    def stream() -> Iterator[SimpleNamespace]:
+        nonlocal now
+        for _ in range(count):
+            now += 0.01
+            yield SimpleNamespace(value=b"x")
+        now += 5
+        raise ConsumerTimeout
+
+    drain = Drain(options, 1, timeout_ms=5000, time_s=lambda: now)
+    drain.run(0, cast(Any, stream()))
+    assert (count, pytest.approx(seconds)) == (drain.count, drain.last - drain.started)
+
+
+def test_the_last_details_leave_the_silence_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """The rate of a thread's last line does not include the silence that ended it."""
+    options = {
+        "messages": None,
+        "date_format": DateFormat("s"),
+        "reporting_interval": 100,
+        "show_detailed_stats": True,
+        "as_json": False,
+    }
+    now = 0.0
+
+    def stream() -> Iterator[SimpleNamespace]:
+        nonlocal now
+        for _ in range(50):
+            now += 0.02
+            yield SimpleNamespace(value=b"x")
+        now += 5
+        raise ConsumerTimeout
+
+    Drain(options, 1, timeout_ms=5000, time_s=lambda: now).run(0, cast(Any, stream()))
+    assert capsys.readouterr().out == "1, 0, 1, 0.0000, 0.0000, 50, 50.0000\n"
