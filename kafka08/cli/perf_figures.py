@@ -149,7 +149,8 @@ def figures(
 
 
 def in_threads(count: int, run: Callable[[int], None]) -> None:
-    """`run(0)` to `run(count - 1)`, each in a thread; raises the first error."""
+    """`run(0)` to `run(count - 1)`, each in a thread; raises the first error. The threads end with
+    the process, so that Ctrl-C ends them too."""
     errors: list[BaseException] = []
 
     def guarded(number: int) -> None:
@@ -158,7 +159,9 @@ def in_threads(count: int, run: Callable[[int], None]) -> None:
         except BaseException as error:  # noqa: BLE001  # a thread's root: it is raised below
             errors.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    threads = [
+        threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(count)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

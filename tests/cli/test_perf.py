@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from kafka08.cli.java_dates import DateFormat
 from kafka08.cli.perf_consume import Drain, consume
+from kafka08.cli.perf_figures import in_threads
 from kafka08.consumer import ConsumerConfig
 from kafka08.errors import ConsumerTimeout
 from kafka08.zk.group_store import GroupStore
@@ -240,3 +241,10 @@ def test_the_last_details_leave_the_silence_out(capsys: pytest.CaptureFixture[st
 
     Drain(options, 1, timeout_ms=5000, time_s=lambda: now).run(0, cast(Any, stream()))
     assert capsys.readouterr().out == "1, 0, 1, 0.0000, 0.0000, 50, 50.0000\n"
+
+
+def test_ctrl_c_ends_every_thread() -> None:
+    """An interrupted command does not go on in its threads: they do not keep the process alive."""
+    ended_with_the_process = []
+    in_threads(3, lambda _: ended_with_the_process.append(threading.current_thread().daemon))
+    assert ended_with_the_process == [True, True, True]
