@@ -50,10 +50,7 @@ class Mirror:
         try:
             self._connections.zk.create(self._path, ephemeral=True)
         except NodeExists as error:
-            raise MigrationError(
-                f"another process mirrors group {self._migration.group} (znode {self._path}); stop "
-                "that one first"
-            ) from error
+            raise mirrored_already(self._migration.group) from error
         done = 0
         try:
             while self._is_wanted() and done != rounds:
@@ -74,3 +71,11 @@ class Mirror:
                 f"group {self._migration.group} does not commit to both stores: run kafka08 "
                 f"migrate start {self._migration.group} first"
             )
+
+
+def mirrored_already(group: str) -> MigrationError:
+    """The error when the znode of a running mirror is there."""
+    return MigrationError(
+        f"another process mirrors group {group} (znode {paths.migration_mirror(group)}); stop that "
+        "one first"
+    )

@@ -10,7 +10,7 @@ from typing import Literal
 
 from kafka08.errors import MigrationError
 from kafka08.migration.journal import State, check, unfinished
-from kafka08.migration.mirror import MIRRORED
+from kafka08.migration.mirror import MIRRORED, mirrored_already
 from kafka08.migration.offset_migration import KEEPS_ZOOKEEPER, RETURNED, OffsetMigration
 from kafka08.migration.plan import coordinated_refusals, group_refusals, live_refusals
 from kafka08.migration.reading import read_facts, with_coordinated
@@ -23,6 +23,7 @@ from kafka08.migration.rollback import (
 )
 from kafka08.migration.status import Status, not_done, not_level, not_ready
 from kafka08.structs import TopicPartition
+from kafka08.zk import paths
 
 
 def preview_finish(migration: OffsetMigration) -> Status:
@@ -48,10 +49,12 @@ def preview_forget(migration: OffsetMigration) -> Status:
 
 def preview_mirror(migration: OffsetMigration) -> list[TopicPartition]:
     """The partitions whose offsets a mirror would copy at once. MigrationError if the group does
-    not commit to both stores."""
+    not commit to both stores, or is mirrored already."""
     entry = migration.journal()
     if entry is None or entry.state not in MIRRORED:
         raise MigrationError(unfinished(migration.group, entry))
+    if migration.connections.zk.exists(paths.migration_mirror(migration.group)):
+        raise mirrored_already(migration.group)
     facts = migration.facts()
     owners = {p.topic_partition: facts.owner(p) for p in facts.behind_in_kafka}
     return [tp for tp, owner in owners.items() if owner is None or not owner.is_ours]

@@ -15,7 +15,13 @@ from kafka08.migration import OffsetMigration, State
 from kafka08.migration.connections import Connections
 from kafka08.migration.group_offsets import GroupOffsets
 from kafka08.migration.journal import Entry, Journal
-from kafka08.migration.preview import preview_finish, preview_forget, preview_rollback
+from kafka08.migration.mirror import Mirror
+from kafka08.migration.preview import (
+    preview_finish,
+    preview_forget,
+    preview_mirror,
+    preview_rollback,
+)
 from kafka08.migration.reading import read_many
 from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 from kafka08.zk import nodes, paths
@@ -368,6 +374,21 @@ def test_a_preview_of_forget_refuses_what_forget_refuses(
         preview_forget(migration)
     zk.delete(paths.consumer_id("g", "g_a"))
     assert preview_forget(migration).state is State.FINISHED
+
+
+def test_a_second_mirror_is_refused_by_its_preview_too(
+    zk: ZkClient, migration: OffsetMigration
+) -> None:
+    """While a mirror runs, another one and its --dry-run are refused with the same words."""
+    migration.start()
+    zk.create(paths.migration_mirror("g"), ephemeral=True)
+    with pytest.raises(MigrationError, match="another process mirrors group g") as refused:
+        Mirror(migration).run(1.0, lambda _: None, rounds=1)
+    with pytest.raises(MigrationError) as foreseen:
+        preview_mirror(migration)
+    assert str(refused.value) == str(foreseen.value)
+    zk.delete(paths.migration_mirror("g"))
+    assert preview_mirror(migration) == []
 
 
 def test_forget_is_refused_while_a_mirror_sleeps(zk: ZkClient, migration: OffsetMigration) -> None:
