@@ -146,7 +146,7 @@ class PartitionPrinter:
 
     def run(self, reader: PartitionReader, *, stop_at_end: bool, idle_limit_ms: int) -> None:
         """Return after the limit, at the log end (with `stop_at_end`), after `idle_limit_ms`
-        without a message (< 0: never), or when `stopping` is set."""
+        without a message (< 0: never), or when `stopping` is set. Raises OutputStalled."""
         self.next_offset = reader.position
         heard_at = self._clock.monotonic()
         while not self._is_done():
@@ -178,7 +178,7 @@ class PartitionPrinter:
         most = min(PRINTED_AT_ONCE.max_messages, self._left())
         batches = reader.poll(PRINTED_AT_ONCE._replace(max_messages=most))
         while (batch := self._next_of(batches)) is not None:
-            write_all(self._descriptor, self._printing.render(batch))
+            write_all(self._descriptor, self._printing.render(batch), self._stopping)
             self.count += len(batch)
             self.next_offset = batch.last_offset + 1
             if self._is_done() or self._left() < most:

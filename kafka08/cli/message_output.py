@@ -12,6 +12,8 @@ import sys
 import termios
 from typing import TYPE_CHECKING, Final
 
+from kafka08.errors import KafkaError
+
 if TYPE_CHECKING:
     from kafka08.runtime import Event
 
@@ -23,6 +25,12 @@ EARLY_MESSAGES: Final = 1000
 """A reader like `head` rarely reads more than this before it ends."""
 EARLY_GRACE_MS: Final = 5
 """How long such a reader may take to end after it has read everything."""
+STALLED_MS: Final = 1000
+"""After a stop, a reader that reads nothing for so long is not waited for."""
+
+
+class OutputStalled(KafkaError):
+    """The reader of the pipe does not read, and the command was stopped."""
 
 
 class MessageOutput:
@@ -36,7 +44,7 @@ class MessageOutput:
     def __init__(self, descriptor: int, at_once: int) -> None:
         """`at_once`: the most messages in one write while the reader keeps up."""
         self._descriptor = descriptor
-        self._is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        self._is_pipe = is_pipe(descriptor)
         self._most = at_once
         self._count = 0
         self.at_once = 1 if self._is_pipe else at_once
@@ -44,8 +52,9 @@ class MessageOutput:
 
     def write(self, data: bytes, count: int, stopping: Event) -> None:
         """Write every byte of `count` messages, without buffering. To a pipe: return when its
-        reader has read them or `stopping` is set. BrokenPipeError if it ended before; OSError."""
-        write_all(self._descriptor, data)
+        reader has read them or `stopping` is set. BrokenPipeError if it ended before;
+        OutputStalled, OSError."""
+        write_all(self._descriptor, data, stopping)
         self._count += count
         if self._is_pipe:
             self._await_reader(stopping)
@@ -58,7 +67,7 @@ class MessageOutput:
 
     def _await_reader(self, stopping: Event) -> None:
         pause_s = SHORTEST_PAUSE_S
-        while self._unread():
+        while unread_bytes(self._descriptor):
             self.check_reader()
             if stopping.wait(pause_s):
                 self.check_reader(EARLY_GRACE_MS)  # Ctrl-C may have stopped it too
@@ -66,11 +75,6 @@ class MessageOutput:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         is_early = SINGLE_MESSAGES < self._count <= EARLY_MESSAGES
         self.check_reader(EARLY_GRACE_MS if is_early else 0)
-
-    def _unread(self) -> int:
-        """The number of unread bytes in the pipe."""
-        found = fcntl.ioctl(self._descriptor, termios.FIONREAD, struct.pack("i", 0))
-        return int(struct.unpack("i", found)[0])
 
 
 def output_descriptor() -> int:
@@ -87,8 +91,35 @@ def check_reader(descriptor: int, timeout_ms: int = 0) -> None:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write every byte of `data`, without buffering. Raises OSError."""
+def write_all(descriptor: int, data: bytes, stopping: Event) -> None:
+    """Write every byte of `data`, without buffering. OutputStalled if it is a full pipe, its reader
+    reads nothing and `stopping` is set; OSError."""
     rest = memoryview(data)
+    if not is_pipe(descriptor):
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        return
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    size = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
     while rest:
-        rest = rest[os.write(descriptor, rest) :]
+        if not poll.poll(STALLED_MS):
+            if stopping.is_set():
+                raise OutputStalled(
+                    "stopped, and the reader of the output reads nothing: the last messages are "
+                    "not written completely, and count as not consumed"
+                )
+            continue
+        # So much fits without waiting, if the pipe is empty, or has room at all.
+        room = select.PIPE_BUF if unread_bytes(descriptor) else size
+        rest = rest[os.write(descriptor, rest[:room]) :]
+
+
+def is_pipe(descriptor: int) -> bool:
+    return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+
+
+def unread_bytes(descriptor: int) -> int:
+    """The number of unread bytes in the pipe."""
+    found = fcntl.ioctl(descriptor, termios.FIONREAD, struct.pack("i", 0))
+    return int(struct.unpack("i", found)[0])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from kafka08.cli.message_output import SINGLE_MESSAGES, MessageOutput
+from kafka08.cli import message_output
+from kafka08.cli.message_output import SINGLE_MESSAGES, MessageOutput, OutputStalled, write_all
 
 
 @pytest.fixture
@@ -68,6 +70,35 @@ def test_a_stop_does_not_wait_for_a_slow_reader(pipe: tuple[int, int]) -> None:
     stopping = threading.Event()
     stopping.set()
     MessageOutput(pipe[1], at_once=3).write(b"line\n", 1, stopping)
+
+
+def test_a_stop_does_not_wait_for_room_in_a_full_pipe(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop ends a write that does not fit into the pipe of a reader that reads nothing, with an
+    error: the messages are not printed."""
+    monkeypatch.setattr(message_output, "STALLED_MS", 10)
+    stopping = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_all, pipe[1], bytes(2_000_000), stopping)
+        with pytest.raises(TimeoutError):
+            writing.result(0.1)
+        stopping.set()
+        with pytest.raises(OutputStalled):
+            writing.result(10)
+
+
+def test_a_reader_that_reads_gets_everything_after_a_stop(pipe: tuple[int, int]) -> None:
+    """A stop does not cut what a reader goes on reading."""
+    reader, writer = pipe
+    stopping = threading.Event()
+    stopping.set()
+    data = os.urandom(300_001)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_all, writer, data, stopping)
+        with os.fdopen(reader, "rb", closefd=False) as read:
+            assert read.read(len(data)) == data
+        writing.result(10)
 
 
 def test_a_file_is_written_at_once(tmp_path: Path) -> None:
