@@ -96,7 +96,7 @@ class StreamCopier:
         late, it would come after newer messages. Raises Interrupted, MirrorFailed."""
         values, keys = batch.values(), batch.keys()
         todo: Sequence[int] = range(len(batch))
-        skipped = 0
+        skipped: list[int] = []
         singly = False
         while todo:
             if not self._owns(batch.topic_partition):
@@ -110,10 +110,11 @@ class StreamCopier:
             outcome = judge(len(todo), failures)
             self._handle_outcome(batch, todo, outcome)
             singly = singly or outcome.singly
-            skipped += len(outcome.refused)
+            skipped += [todo[place] for place, _ in outcome.refused]
             todo = [todo[place] for place in outcome.resend]
         size = sum(map(_size, values)) + sum(map(_size, keys))
-        self._stats.copied(len(batch) - skipped, size)
+        size -= sum(_size(keys[place]) + _size(values[place]) for place in skipped)
+        self._stats.copied(len(batch) - len(skipped), size)
 
     def _send(
         self,

@@ -183,6 +183,14 @@ def test_a_refused_message_is_skipped_if_that_is_wanted() -> None:
     assert (2, 1) == (counts.messages, counts.skipped)
 
 
+def test_the_bytes_of_skipped_messages_are_not_counted() -> None:
+    """The bytes are those of copied messages."""
+    settings = MirrorSettings(on_failure=OnFailure.SKIP)
+    batch = batch_of((b"k", b"one"), (b"large key", b"large value"), (None, None), (None, b"two"))
+    _, counts = run([batch], [([1], REFUSED)], settings=settings)
+    assert (3, 7) == (counts.messages, counts.bytes)
+
+
 def test_messages_refused_together_are_tried_one_by_one() -> None:
     """A leader refuses the whole set, so only the invalid message is skipped."""
     settings = MirrorSettings(on_failure=OnFailure.SKIP)
