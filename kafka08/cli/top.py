@@ -96,12 +96,12 @@ def show(summary: Summary, logs: Sequence[LogRow] = (), *, as_json: bool) -> Non
         return
     from kafka08.cli.group_view import warn_of_failed_requests
     from kafka08.cli.table import show_table
-    from kafka08.cli.top_screen import BROKERS, GROUPS, LOGS, TOPICS, Screen, text_of
+    from kafka08.cli.top_screen import BROKERS, GROUPS, LOGS, TOPICS, Screen, cells_of
 
     for page in (BROKERS, TOPICS, GROUPS, *([LOGS] if logs else [])):
         screen = Screen(page=page)
         shown = screen.rows(summary, [], logs)
-        rows = [tuple(map(text_of, asdict(row).values())) for row in shown]
+        rows = [tuple(cells_of(row)) for row in shown]
         if rows:
             show_table(tuple(name.replace("_", " ") for name in screen.columns), rows)
         else:

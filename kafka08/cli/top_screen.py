@@ -30,6 +30,8 @@ NAME_WIDTH: Final = 8
 """Characters of a name that are shown however narrow the terminal is."""
 NAMES: Final = frozenset({"group", "topic", "address", "log", "directory"})
 """Columns that are narrowed before the others."""
+IDS: Final = frozenset({"broker", "partition"})
+"""Columns of numbers that are names."""
 ROOMY_WIDTH: Final = 72
 """In a narrower terminal nothing would be left of them, so all columns are narrowed."""
 UP, DOWN, ENTER, ESCAPE, BACKSPACE = "up", "down", "enter", "escape", "backspace"
@@ -155,8 +157,16 @@ def name_of(row: Any) -> str:
     return str(astuple(row)[0])
 
 
+def cells_of(row: Any) -> list[str]:
+    """The cells of a row."""
+    return [
+        str(value) if field.name in IDS else text_of(value)
+        for field, value in zip(fields(row), astuple(row), strict=True)
+    ]
+
+
 def text_of(value: object) -> str:
-    """A cell."""
+    """A cell whose number is a count."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -197,8 +207,8 @@ def render(
         )
     for number, row in enumerate(rows[first : first + room], first):
         cells = [
-            Text(text_of(value), style=style_of(value), no_wrap=True, overflow="ellipsis")
-            for value in astuple(row)
+            Text(text, style=style_of(text), no_wrap=True, overflow="ellipsis")
+            for text in cells_of(row)
         ]
         table.add_row(*cells, style="reverse" if number == cursor else "")
     now, page = head(screen, summary, len(rows), at)
@@ -207,10 +217,10 @@ def render(
     return Group(now, page, table, Text(HELP[:width], style="dim"))
 
 
-def style_of(value: object) -> str:
+def style_of(text: str) -> str:
     """The style of a verdict."""
     verdicts = {"OK", "WARN", "STOP", "STALL", "REWIND"}
-    return COLOURS.get(str(value), "bold red") if value in verdicts else ""
+    return COLOURS.get(text, "bold red") if text in verdicts else ""
 
 
 def head(screen: Screen, summary: Summary, count: int, at: str) -> tuple[Text, Text]:

@@ -24,10 +24,16 @@ from rich.console import Console
 from kafka08.admin import AdminClient
 from kafka08.cli.spinner import AFTER_SECONDS
 from kafka08.cli.top import first_key, show
-from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, head, name_of, render
+from kafka08.cli.top_screen import GROUPS, HELP, TOPICS, Screen, cells_of, head, name_of, render
 from kafka08.embedded import EmbeddedCluster
 from kafka08.exporter.histories import Histories
-from kafka08.exporter.summary import Summary, group_partitions, summary_of
+from kafka08.exporter.summary import (
+    BrokerRow,
+    GroupPartitionRow,
+    Summary,
+    group_partitions,
+    summary_of,
+)
 from kafka08.exporter.view import ClusterView, Committed, GroupView, PartitionView
 from kafka08.lifecycle import Closeable
 from kafka08.structs import Broker, TopicPartition
@@ -72,6 +78,15 @@ def test_without_a_look_before_there_is_no_rate() -> None:
     """Without an earlier refresh the rate is unknown, not 0."""
     only = view(0)
     assert {None} == {row.per_second for row in summary_of(only, None, Histories()).topics}
+
+
+def test_ids_are_no_counts() -> None:
+    """The ids of brokers and partitions have no thousands separators: broker.id=1001, the first one
+    that a broker draws, is shown as 1001. Counts have them."""
+    broker = BrokerRow(1001, "kafka1:9092", True, 1200, 2400, 0, 1500.0)
+    assert ["1001", "kafka1:9092", "yes", "1,200", "2,400", "0", "1,500.0"] == cells_of(broker)
+    partition = GroupPartitionRow("g", "t", 1023, None, 4000, 5000, 1000, None, "OK")
+    assert ["g", "t", "1023", "-", "4,000", "5,000"] == cells_of(partition)[:6]
 
 
 def test_a_dead_broker_has_a_row() -> None:
