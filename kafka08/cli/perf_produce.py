@@ -288,12 +288,16 @@ def maker(options: dict[str, Any], thread: int) -> Callable[[str, int], bytes]:
     """The function that makes the messages of a thread, `make(topic, number)`: numbered ones, in
     the format of the JVM's tool, or ones of x in the wanted size."""
     size, first = options["message_size"], options["initial_message_id"]
-    plain = b"x" * size
+    rng = random.Random(thread)
+
+    def next_size() -> int:
+        return rng.randint(1, size) if options["vary_message_size"] else int(size)
+
     if first is not None:
         return lambda topic, number: (
             f"Topic:{topic}:ThreadID:{thread}:MessageID:{first + number:0{ID_DIGITS}}:".encode()
-        ).ljust(size, b"x")
+        ).ljust(next_size(), b"x")
+    plain = b"x" * size
     if options["vary_message_size"]:
-        rng = random.Random(thread)
-        return lambda topic, number: plain[: rng.randint(1, size)]
+        return lambda topic, number: plain[: next_size()]
     return lambda topic, number: plain

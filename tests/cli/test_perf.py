@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from kafka08.cli.java_dates import DateFormat
 from kafka08.cli.perf_consume import Drain, consume
 from kafka08.cli.perf_figures import in_threads
+from kafka08.cli.perf_produce import maker
 from kafka08.consumer import ConsumerConfig
 from kafka08.errors import ConsumerTimeout
 from kafka08.zk.group_store import GroupStore
@@ -248,3 +249,16 @@ def test_ctrl_c_ends_every_thread() -> None:
     ended_with_the_process = []
     in_threads(3, lambda _: ended_with_the_process.append(threading.current_thread().daemon))
     assert ended_with_the_process == [True, True, True]
+
+
+@pytest.mark.parametrize("first", [None, 7])
+def test_sizes_vary_with_and_without_numbers(first: int | None) -> None:
+    """--vary-message-size applies to numbered messages too; one that is too short for its number
+    has the number alone, as from the JVM's tool."""
+    options = {"message_size": 200, "initial_message_id": first, "vary_message_size": True}
+    make = maker(options, 0)
+    messages = [make("t", number) for number in range(300)]
+    assert len({len(message) for message in messages}) > 50
+    assert max(map(len, messages)) <= 200
+    if first is not None:
+        assert all(b"MessageID:%010d:" % (7 + n) in one for n, one in enumerate(messages))
