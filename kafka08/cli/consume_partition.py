@@ -108,10 +108,12 @@ def fetch_config() -> ConsumerConfig:
     return ConsumerConfig({**properties, "group.id": "none"})
 
 
-def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
+def find_start(
+    cluster: ClusterClient, tp: TopicPartition, wanted: str, instead: str = "--offset earliest"
+) -> int:
     """`start_of` for the log at the leader, or for @TIME the first message at or after that time,
     the log's end if there is none. UnknownTopicOrPartition for a missing partition, which the
-    request does not create."""
+    request does not create. `instead`: what to give if no message has a time."""
     from kafka08.client.log_offsets import log_ends, log_starts, offsets_at
 
     metadata = cluster.refresh()
@@ -122,9 +124,7 @@ def find_start(cluster: ClusterClient, tp: TopicPartition, wanted: str) -> int:
     if wanted.startswith("@"):
         offsets, untimed = offsets_at(cluster, [tp], parse_ms(wanted.removeprefix("@")))
         if untimed:
-            click.echo(
-                f"Warning: {no_times(tp)}. Give --offset earliest or a number instead", err=True
-            )
+            click.echo(f"Warning: {no_times(tp)}. Give {instead} or a number instead", err=True)
         return offsets[tp]
     return start_of(wanted, tp, log_starts(cluster, [tp])[tp], log_ends(cluster, [tp])[tp])
 

@@ -149,7 +149,7 @@ def find_end(cluster: ClusterClient, tp: TopicPartition, until: str | None) -> i
         return LONG_MAX
     if until.isdecimal():
         return int(until)
-    return find_start(cluster, tp, "latest" if until == "end" else until)
+    return find_start(cluster, tp, "latest" if until == "end" else until, "--until end")
 
 
 class PollingPrinter:

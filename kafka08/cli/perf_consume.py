@@ -88,9 +88,7 @@ def consume(**options: Any) -> None:
     config = ConsumerConfig(properties)
     connector = ConsumerConnector(config)
     detailed = options["show_detailed_stats"]
-    drain = Drain(
-        options, config.fetch_message_max_bytes, timeout_ms=config.consumer_timeout_ms
-    )
+    drain = Drain(options, config.fetch_message_max_bytes, timeout_ms=config.consumer_timeout_ms)
     try:
         streams = connector.create_message_streams({options["topic"]: options["threads"]})
         show_header(DETAILED_HEADER if detailed else HEADER, options)

@@ -8,11 +8,12 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kafka08.cli.consume_polling import PollingPrinter
+from kafka08.cli.consume_polling import PollingPrinter, find_end
 from kafka08.cli.json_lines import record_of
 from kafka08.cli.printing import Printing
 from kafka08.cli.rendering import by_template, check_template
@@ -218,6 +219,21 @@ def test_a_time_finds_nothing_among_messages_without_times(commands: Commands) -
     assert "Warning" not in commands(*reset, "--topic", "times").err
     late = ("--offset", f"@{TIMES[2] + 1}", "--until", "end")
     assert "Warning" not in commands("consume", "times", "--partition", 0, *late).err
+
+
+def test_the_advice_about_an_end_time_names_its_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The warning that no message has a timestamp says what to give to the option that has the
+    time: --until."""
+    tp = TopicPartition("words", 0)
+    monkeypatch.setattr("kafka08.client.log_offsets.offsets_at", lambda *_: ({tp: 10}, [tp]))
+    metadata = SimpleNamespace(
+        topics=["words"], partitions=lambda _: [SimpleNamespace(partition=0)]
+    )
+    cluster = SimpleNamespace(refresh=lambda: metadata)
+    assert find_end(cluster, tp, f"@{TIMES[0]}") == 10  # type: ignore[arg-type]
+    assert "Give --until end or a number instead" in capsys.readouterr().err
 
 
 def test_a_limit_needs_a_partition(commands: Commands) -> None:
