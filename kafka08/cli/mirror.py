@@ -122,7 +122,7 @@ def mirror(
     stopping = StopRequest()
     from kafka08.consumer import ConsumerConfig
     from kafka08.mirror import Mirror, MirrorSettings, OnFailure
-    from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_DEFAULTS
+    from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_ALWAYS, TARGET_DEFAULTS
     from kafka08.producer import KafkaProducerConfig
 
     topics = read_filter(whitelist, blacklist)
@@ -143,7 +143,7 @@ def mirror(
     require(target, "bootstrap.servers", "--target-bootstrap", "--producer-config")
     made = Mirror(
         ConsumerConfig(source),
-        KafkaProducerConfig(target),
+        KafkaProducerConfig({**target, **TARGET_ALWAYS}),
         topics,
         MirrorSettings(streams, producers, OnFailure(on_failure), keep_partitions),
     )

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import threading
+from contextlib import nullcontext
+from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
+from kafka08.cli.mirror import mirror
+from kafka08.mirror import MirrorCounts
+from kafka08.producer import KafkaProducerConfig
 from tests.cli.conftest import Commands
 
 SOURCE = ("--source-zookeeper", "h:2181")
@@ -33,6 +41,37 @@ def test_misuse_is_an_error(kafka08: Commands, arguments: tuple[str, ...], said:
     done = kafka08.refused("mirror", *arguments)
     assert 2 == done.code
     assert said in done.err
+
+
+class NoSignals(threading.Event):
+    """A StopRequest that leaves the signals of the tests alone."""
+
+    waiting = nullcontext
+
+
+@pytest.mark.parametrize("name", ["org.apache.kafka.common.serialization.StringSerializer", "Own"])
+def test_bytes_are_copied_whatever_the_serializers(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The serializers of a producer's file are not used: a string's one takes no bytes. MirrorMaker
+    sets its own too."""
+    made: list[KafkaProducerConfig] = []
+
+    class Copier:
+        counts = MirrorCounts()
+
+        def __init__(self, _: object, target: KafkaProducerConfig, *rest: object) -> None:
+            made.append(target)
+
+        def run(self, *_: Any, **__: Any) -> None:
+            """It is stopped at once."""
+
+    monkeypatch.setattr("kafka08.mirror.Mirror", Copier)
+    monkeypatch.setattr("kafka08.cli.mirror.StopRequest", NoSignals)
+    keys = [f"--producer-override={key}.serializer={name}" for key in ("key", "value")]
+    done = CliRunner().invoke(mirror, [*WHOLE, *ALL, *keys])
+    assert done.exit_code == 0, done.output
+    assert made[0].serializers() == (None, None)
 
 
 def test_the_advice_has_the_options_of_this_command(kafka08: Commands) -> None:
