@@ -46,6 +46,8 @@ DETAILED_HEADER: Final = (
 SAMPLED_EVERY: Final = 1000
 """One in this many messages is timed until it is acknowledged."""
 ID_DIGITS: Final = 10
+BYTES_SERIALIZER: Final = "org.apache.kafka.common.serialization.ByteArraySerializer"
+BYTES_ENCODER: Final = "kafka.serializer.DefaultEncoder"
 
 
 @click.command(
@@ -246,7 +248,8 @@ class NewSender:
 
 
 def properties_of(options: dict[str, Any]) -> dict[str, str]:
-    """The producer's configuration; --config and --override override the options."""
+    """The producer's configuration; --config and --override override the options. Serializers are
+    those of bytes, as in the JVM's tool."""
     from kafka08.protocol.compression import CODECS
 
     acks, timeout = options["request_num_acks"], str(options["request_timeout_ms"])
@@ -261,7 +264,8 @@ def properties_of(options: dict[str, Any]) -> dict[str, str]:
             "retry.backoff.ms": backoff,
             "compression.type": CODECS[codec],
         }
-        return read_client_config("bootstrap", "bootstrap.servers", defaults=defaults)
+        found = read_client_config("bootstrap", "bootstrap.servers", defaults=defaults)
+        return found | dict.fromkeys(("key.serializer", "value.serializer"), BYTES_SERIALIZER)
     defaults = {
         "client.id": "perf-test",
         "request.required.acks": acks,
@@ -276,7 +280,8 @@ def properties_of(options: dict[str, Any]) -> dict[str, str]:
             "batch.num.messages": str(options["batch_size"]),
             "queue.buffering.max.messages": str(max(10_000, 2 * options["batch_size"])),
         }
-    return read_client_config("bootstrap", "metadata.broker.list", defaults=defaults)
+    found = read_client_config("bootstrap", "metadata.broker.list", defaults=defaults)
+    return found | dict.fromkeys(("key.serializer.class", "serializer.class"), BYTES_ENCODER)
 
 
 def share_of(thread: int, threads: int, messages: int) -> range:

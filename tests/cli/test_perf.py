@@ -17,9 +17,10 @@ from click.testing import CliRunner
 from kafka08.cli.java_dates import DateFormat
 from kafka08.cli.perf_consume import Drain, consume
 from kafka08.cli.perf_figures import in_threads
-from kafka08.cli.perf_produce import maker
+from kafka08.cli.perf_produce import maker, produce, properties_of
 from kafka08.consumer import ConsumerConfig
 from kafka08.errors import ConsumerTimeout
+from kafka08.producer import KafkaProducerConfig, ProducerConfig, StringEncoder
 from kafka08.zk.group_store import GroupStore
 from tests.cli.conftest import Commands, Inspector
 
@@ -218,7 +219,8 @@ def test_figures_end_with_the_last_message(count: int, seconds: float) -> None:
 
     drain = Drain(options, 1, timeout_ms=5000, time_s=lambda: now)
     drain.run(0, cast(Any, stream()))
-    assert (count, pytest.approx(seconds)) == (drain.count, drain.last - drain.started)
+    assert count == drain.count
+    assert drain.last - drain.started == pytest.approx(seconds)
 
 
 def test_the_last_details_leave_the_silence_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,3 +264,20 @@ def test_sizes_vary_with_and_without_numbers(first: int | None) -> None:
     assert max(map(len, messages)) <= 200
     if first is not None:
         assert all(b"MessageID:%010d:" % (7 + n) in one for n, one in enumerate(messages))
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_bytes_are_sent_whatever_the_serializers(is_new: bool) -> None:
+    """The serializers of a producer's file are not used: the messages are bytes."""
+    words = ["--bootstrap", "b:1", "--topics", "t", "--messages", "1"]
+    if is_new:
+        text = "org.apache.kafka.common.serialization.StringSerializer"
+        words += ["--new-producer", f"--override=value.serializer={text}"]
+    else:
+        words += ["--override=serializer.class=kafka.serializer.StringEncoder"]
+    with produce.make_context("produce", words) as context:
+        properties = properties_of(context.params)
+    if is_new:
+        assert KafkaProducerConfig(properties).serializers() == (None, None)
+    else:
+        assert not isinstance(ProducerConfig(properties).encoder(), StringEncoder)
