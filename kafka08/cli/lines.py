@@ -31,7 +31,7 @@ def line_batches(source: Source, line_bytes_max: int = LINE_BYTES_MAX) -> Iterat
     errors do not affect others. LineTooLong names its number.
     """
     number = 1
-    pieces: list[bytes] = []
+    begun = bytearray()
     after_cr = False
     while chunk := source.read1(READ_BYTES):
         was_after_cr, after_cr = after_cr, chunk.endswith(b"\r")
@@ -40,16 +40,16 @@ def line_batches(source: Source, line_bytes_max: int = LINE_BYTES_MAX) -> Iterat
         lines = chunk.splitlines()
         tail = lines.pop() if lines and not chunk.endswith((b"\n", b"\r")) else b""
         if not lines:
-            pieces.append(tail)
-            if sum(map(len, pieces)) > line_bytes_max:
+            begun += tail
+            if len(begun) > line_bytes_max:
                 raise LineTooLong(f"line {number} is longer than {line_bytes_max} bytes")
             continue
-        lines[0] = b"".join([*pieces, lines[0]])
-        pieces = [tail]
+        lines[0] = bytes(begun) + lines[0]
+        begun = bytearray(tail)
         number += len(lines)
         if len(lines[0]) > READ_BYTES:
             yield [lines.pop(0)]
         if lines:
             yield lines
-    if last := b"".join(pieces):
-        yield [last]
+    if begun:
+        yield [bytes(begun)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import repeat
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -51,6 +53,14 @@ def test_a_long_line_is_alone() -> None:
     long = b"x" * (READ_BYTES + 1)
     batches = list(line_batches(Pieces([b"a\n" + long[:10], long[10:] + b"\nb\nc\n"])))
     assert [[b"a"], [long], [b"b", b"c"]] == batches
+
+
+def test_a_line_in_many_pieces_is_not_counted_again_with_each() -> None:
+    """The pieces of a line are counted once: a writer that flushes every few bytes of a large line
+    costs time in proportion to the line."""
+    pieces = repeat(b"xy", 200_000)
+    source = SimpleNamespace(read1=lambda _: next(pieces, b""))
+    assert [[b"xy" * 200_000]] == list(line_batches(source))
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
