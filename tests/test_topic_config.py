@@ -87,6 +87,14 @@ def test_replicas_to_throttle_are_named() -> None:
             parse_topic_config({key: "x"}, Level.V0_10_2)
 
 
+def test_replicas_to_throttle_are_refused_in_linear_time() -> None:
+    """The longest text of a request with a fault at its end is refused at once: brokers serve no
+    one else meanwhile."""
+    for text in (", " * 16_000 + "x", "0:1 , " * 5_000 + "x", "," + " " * 32_000 + "x"):
+        with pytest.raises(ConfigError, match="is neither partition:broker"):
+            parse_topic_config({THROTTLED[0]: text}, Level.V0_10_2)
+
+
 def test_a_message_format_is_one_of_the_level() -> None:
     """0.11 cannot be stored by a broker of 0.10.2."""
     with pytest.raises(ConfigError, match=r"message\.format\.version: '0\.11\.0' is not one of"):
