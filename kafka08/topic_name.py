@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kafka08.levels import Level
+from kafka08.structs import INTERNAL_TOPICS
 
 MAX_LENGTH: Final = 255
 LATER_MAX_LENGTH: Final = 249
@@ -32,6 +33,16 @@ def fault_of(name: str, max_length: int = MAX_LENGTH) -> str | None:
         return (
             f"topic name {name} is illegal, contains a character other than ASCII alphanumerics, "
             "'.', '_' and '-'"
+        )
+    return None
+
+
+def deletion_fault_of(name: str) -> str | None:
+    """Why the tools of 0.9 and later do not delete an existing topic, in their words: its offsets
+    are those of every group. None if they do."""
+    if name in INTERNAL_TOPICS:
+        return (
+            f"Topic {name} is a kafka internal topic and is not allowed to be marked for deletion."
         )
     return None
 

@@ -41,7 +41,7 @@ from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import Broker
 from kafka08.topic_config import override_texts
-from kafka08.topic_name import fault_of
+from kafka08.topic_name import deletion_fault_of, fault_of
 
 CREATE_TOPICS_KEY: Final = 19
 PROBE_MS: Final = 5000
@@ -121,10 +121,13 @@ class BrokerAdmin(Closeable):
 
     def delete_topic(self, name: str, *, dry_run: bool = False) -> bool:
         """Delete a topic. False if it is not gone in time: it is deleted later, or never by brokers
-        without delete.topic.enable=true. `dry_run`: only check that it exists.
+        without delete.topic.enable=true. AdminError for a missing topic, and for an internal one,
+        which brokers would delete. `dry_run`: check only.
         """
         self._require_topic_requests()
         self.describe_topics([name])
+        if fault := deletion_fault_of(name):
+            raise AdminError(fault)
         if dry_run:
             return True
         response = self._ask_controller(DeleteTopicsRequest([name], self._timeout_ms))

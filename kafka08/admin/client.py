@@ -35,7 +35,7 @@ from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import INTERNAL_TOPICS, NO_LEADER, TopicPartition
 from kafka08.topic_config import check_names, override_texts, parse_topic_config
-from kafka08.topic_name import colliding, fault_of, max_length_at
+from kafka08.topic_name import colliding, deletion_fault_of, fault_of, max_length_at
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
@@ -386,11 +386,8 @@ class AdminClient(Closeable):
         """
         if not self._zk.exists(paths.topic(name)):
             raise self._absent_topic(name)
-        if name in INTERNAL_TOPICS and self._store.newest_level() >= Level.V0_9_0:
-            raise AdminError(
-                f"Topic {name} is a kafka internal topic and is not allowed to be marked for "
-                "deletion."
-            )
+        if (fault := deletion_fault_of(name)) and self._store.newest_level() >= Level.V0_9_0:
+            raise AdminError(fault)
         if dry_run:
             return not self._zk.exists(paths.delete_topic(name))
         try:

@@ -16,6 +16,7 @@ from kafka08.admin import BrokerAdmin
 from kafka08.client import parse_bootstrap
 from kafka08.embedded import EmbeddedCluster
 from kafka08.errors import AdminError, NoBrokersAvailable
+from kafka08.structs import OFFSETS_TOPIC
 from tests.waiting import until
 
 
@@ -122,6 +123,17 @@ def test_an_existing_topic_is_not_created_again(topic: Run) -> None:
     done = topic("create", "twice")
     assert 1 == done.code
     assert 'Topic "twice" already exists.' in done.err
+
+
+def test_an_internal_topic_is_not_deleted(cluster: EmbeddedCluster, topic: Run) -> None:
+    """As through ZooKeeper: brokers would delete it, and every group would lose its offsets."""
+    topic("create", OFFSETS_TOPIC)
+    await_everywhere(cluster, OFFSETS_TOPIC, True)
+    for flags in (("--dry-run",), ()):
+        done = topic("delete", OFFSETS_TOPIC, *flags)
+        assert (1, "") == done[:2]
+        assert f"{OFFSETS_TOPIC} is a kafka internal topic" in done.err
+    assert OFFSETS_TOPIC in topic("list").out.split()
 
 
 def test_options_that_need_zookeeper_are_misuse(topic: Run) -> None:
