@@ -90,10 +90,13 @@ def reassign(
     Shows the current and the proposed assignment, each as a file for --plan; the first one undoes
     the move. --verify exits 1 if a move failed.
     """
-    if (plan_file is None) == (brokers is None):
+    has_topics = bool(topics) or topics_file is not None
+    if (plan_file is None) == (brokers is None) or (plan_file is not None and has_topics):
         raise click.UsageError("Give either --plan, or --brokers with --topic or --topics-file.")
     if verify and (execute or plan_file is None):
         raise click.UsageError("--verify needs the --plan that was executed, and nothing else.")
+    if wait and not execute:
+        raise click.UsageError("--wait needs --execute.")
     with AdminClient(zookeeper) as admin:
         moves = (
             parsed(plan_file, parse_moves)

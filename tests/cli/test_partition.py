@@ -101,6 +101,31 @@ def test_a_plan_for_a_missing_partition_is_refused(
     assert (1, True) == (verified.code, b"failed" in verified.out)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--plan", "plan.json", "--topic", "t", "--execute"), "Give either --plan, or --brokers"),
+        (("--plan", "plan.json", "--topics-file", "plan.json"), "Give either --plan, or --brokers"),
+        (("--plan", "plan.json", "--wait", "--json"), "--wait needs --execute."),
+        (("--plan", "plan.json", "--verify", "--wait"), "--wait needs --execute."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_option_is_not_ignored(
+    kafka08: Commands,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    """A plan moves all its partitions, so --topic with it would move more than was asked for."""
+    monkeypatch.chdir(tmp_path)
+    Path("plan.json").write_text(PLAN_FORM)
+    done = kafka08.refused("partition", "reassign", *arguments)
+    assert (2, b"") == (done.code, done.out)
+    assert said in done.err
+
+
 def test_a_topic_that_cannot_be_is_refused(kafka08: Commands) -> None:
     """An illegal topic name is refused before a request to ZooKeeper."""
     done = kafka08.refused("partition", "reassign", "--topic", "..", "--brokers", "1")
