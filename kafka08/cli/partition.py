@@ -114,18 +114,19 @@ def reassign(
             raise AdminError(
                 "\n".join([*absent, "Nothing was changed: start that broker, or use others."])
             )
+        if not as_json:
+            show_plan(current, moves)
+        if execute:
+            admin.move_partitions(moves)
         if as_json and not wait:
             plan = {"current": current, "proposed": moves}
             texts = {name: json.loads(format_moves(what)) for name, what in plan.items()}
             show_json({**texts, "executed": execute})
-        if not as_json:
-            show_plan(current, moves)
         if not execute:
             for sentence in absent:
                 click.echo(f"WARNING: {sentence}", err=True)
             click.echo("Nothing was changed; --execute starts the moves.", err=True)
             return
-        admin.move_partitions(moves)
         click.echo(f"Successfully started reassignment of {len(moves)} partitions.", err=as_json)
         if wait:
             sys.exit(show_progress(admin, moves, as_json))

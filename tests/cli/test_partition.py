@@ -16,8 +16,9 @@ from kafka08.admin.moves import (
     parse_moves,
     parse_topics,
 )
-from kafka08.structs import TopicPartition
+from kafka08.structs import Broker, TopicPartition
 from kafka08.zk import paths
+from kafka08.zk.store import ClusterStore
 from tests.cli.conftest import Commands, Inspector
 
 
@@ -99,6 +100,23 @@ def test_a_plan_for_a_missing_partition_is_refused(
         assert f"Error: There is no partition [{topic},7]\nTry: list the" in refused.err
     verified = kafka08.refused("partition", "reassign", "--plan", plan, "--verify")
     assert (1, True) == (verified.code, b"failed" in verified.out)
+
+
+def test_a_move_that_is_refused_is_not_reported_as_executed(
+    kafka08: Commands, lifeless: ClusterStore, tmp_path: Path
+) -> None:
+    """While another move is in progress, --execute --json fails, and stdout has no plan that was
+    executed."""
+    lifeless.register_broker(Broker(1, "h", 9092), timestamp_ms=0)
+    lifeless.create_topic("t", {0: [1]}, {})
+    plan = tmp_path / "plan.json"
+    plan.write_text(format_moves({TopicPartition("t", 0): (1,)}))
+    at = ("--zookeeper", f"{lifeless.zk.hosts}{lifeless.zk.chroot}")
+    arguments = ("partition", "reassign", "--plan", plan, "--json", "--execute", *at)
+    assert json.loads(kafka08.refused(*arguments).out)["executed"]
+    done = kafka08.refused(*arguments)
+    assert (1, b"") == (done.code, done.out)
+    assert "A partition reassignment is in progress" in done.err
 
 
 @pytest.mark.parametrize(
