@@ -162,14 +162,22 @@ def address(broker: BrokerDescription) -> str:
     return broker.address or "no PLAINTEXT listener"
 
 
+def moment(time_ms: int) -> str:
+    """The time in UTC; the number itself if no calendar has it, as when a client wrote
+    nanoseconds."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+    except (ValueError, OverflowError, OSError):  # beyond the year 9999, or the system's limit
+        return f"{time_ms} ms since 1970"
+
+
 def description_lines(broker: BrokerDescription) -> Iterator[str]:
     """`Broker: 0` and an indented line for each field; of partitions the number and the first."""
     yield f"Broker: {broker.broker_id}"
     yield f"  address: {address(broker)}"
     if (found := broker.registration) is not None:
         if found.timestamp_ms >= 0:
-            since = datetime.fromtimestamp(found.timestamp_ms / 1000, UTC)
-            yield f"  registered: {since.isoformat(sep=' ', timespec='seconds')}"
+            yield f"  registered: {moment(found.timestamp_ms)}"
         yield f"  version of the registration: {found.version}"
         if found.endpoints:
             yield f"  endpoints: {', '.join(found.endpoints)}"

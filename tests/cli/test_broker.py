@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from kafka08.admin import BrokerDescription
+from kafka08.cli.broker import description_lines
 from kafka08.client import parse_bootstrap
+from kafka08.config import LONG_MAX
+from kafka08.zk.nodes import BrokerRegistration
 from kafka08.zk.store import ClusterStore
 from tests.cli.conftest import Commands
 
@@ -43,3 +49,19 @@ def test_a_broker_that_never_was_is_refused(kafka08: Commands) -> None:
     done = kafka08.refused("broker", "describe", 0, 4711)
     assert (1, b"") == (done.code, done.out)
     assert "Broker 4711 is not registered and has no replicas; the brokers are 0," in done.err
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "text"),
+    [
+        (0, "1970-01-01 00:00:00+00:00"),
+        (1_795_341_600_000_000_000, "1795341600000000000 ms since 1970"),
+        (LONG_MAX, "9223372036854775807 ms since 1970"),
+    ],
+)
+def test_a_registration_of_any_time_is_described(time_ms: int, text: str) -> None:
+    """A znode may have a time that no calendar has; the other fields are shown all the same."""
+    registration = BrokerRegistration("h", 9092, timestamp_ms=time_ms)
+    lines = list(description_lines(BrokerDescription(1, registration, False, 0, 0, (), ())))
+    assert f"  registered: {text}" in lines
+    assert "  out of sync: 0" == lines[-1]
