@@ -112,8 +112,9 @@ def assign_added_partitions(
     """partition → replicas of the partitions that raise a topic's count to `total`.
 
     They get the replication factor of the existing ones. Nothing is random: start and shift are
-    both the first replica of partition 0. AdminError if the count would not rise, or without
-    existing partitions.
+    both the first replica of partition 0. AdminError if the count would not rise, without existing
+    partitions, if these are not numbered from 0 on (a new one would replace one of them), or if the
+    first has no replicas.
 
     0.8: that replica is a broker *id* used as an index into the sorted ids, and 0.8.2.2 takes it
     from whichever partition its hash map gives first; any choice is a valid assignment.
@@ -122,7 +123,17 @@ def assign_added_partitions(
         raise AdminError("The number of partitions for a topic can only be increased")
     if not existing:
         raise AdminError("The topic has no partitions; delete it, then create it again")
-    replicas = existing[min(existing)]
+    if sorted(existing) != list(range(len(existing))):
+        raise AdminError(
+            "The topic's partitions are not numbered from 0 without gaps, so a new one could "
+            "replace one of them"
+        )
+    replicas = existing[0]
+    if not replicas:
+        raise AdminError(
+            "Partition 0 of the topic has no replicas, so the replication factor is unknown; "
+            "delete the topic, then create it again"
+        )
     return assign_replicas(
         brokers,
         total - len(existing),

@@ -106,6 +106,24 @@ def test_added_partitions_must_be_more() -> None:
 
 
 @pytest.mark.parametrize(
+    ("existing", "complaint"),
+    [
+        ({0: ()}, "Partition 0 of the topic has no replicas"),
+        ({0: (1,), 2: (1,)}, "partitions are not numbered from 0"),
+        ({1: (1,)}, "partitions are not numbered from 0"),
+    ],
+    ids=str,
+)
+def test_partitions_are_added_to_whole_topics(
+    existing: dict[int, tuple[int, ...]], complaint: str
+) -> None:
+    """An assignment written by another client gives an error if it has no replicas to take the
+    factor from, or if an added partition would replace an existing one."""
+    with pytest.raises(AdminError, match=complaint):
+        assign_added_partitions([1, 2], existing, 3)
+
+
+@pytest.mark.parametrize(
     ("partitions", "factor", "text"),
     [
         (0, 1, "number of partitions must be larger than 0"),
