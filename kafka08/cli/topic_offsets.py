@@ -151,7 +151,7 @@ def wanted_partitions(
     wanted = []
     for topic in sorted(set(names) or metadata.topics):
         check_topic_exists(topic, metadata.topics)
-        existing = [info.partition for info in metadata.partitions(topic)]
+        existing = dict.fromkeys(info.partition for info in metadata.partitions(topic))
         for number in existing if numbers is None else numbers:
             if number not in existing:
                 raise UnknownTopicOrPartition(

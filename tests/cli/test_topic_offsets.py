@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from kafka08.cli.topic_offsets import wanted_partitions
+from kafka08.client import ClusterMetadata, PartitionInfo, TopicInfo
 from tests.cli.conftest import Commands, Inspector
 
 LINES = b"a\nb\nc\n"
@@ -86,6 +88,15 @@ def test_an_unknown_partition_is_an_error(kafka08: Commands, inspect: Inspector)
         b"few:1:0\n"
         == kafka08.refused("topic", "offsets", topic, "--partitions", "1", "--format", "jvm").out
     )
+
+
+def test_all_partitions_of_a_large_topic_are_selected_at_once() -> None:
+    """The time grows with the number of partitions, not with its square."""
+    infos = tuple(PartitionInfo(number, leader=1) for number in range(100_000))
+    metadata = ClusterMetadata(topics={"large": TopicInfo("large", partitions=infos)})
+    begun = time.process_time()
+    assert 100_000 == len(wanted_partitions(metadata, ["large"], None))
+    assert 2 > time.process_time() - begun
 
 
 @pytest.mark.parametrize(
