@@ -35,6 +35,9 @@ NO_RACKS: Final[Racks] = MappingProxyType({})
 PARTITIONS_MAX: Final = 100_000
 """The most partitions of a topic. The znode with the replicas of more exceeds 1 MB, which ZooKeeper
 refuses by default; and a mistyped count must not cost the memory of this machine."""
+REPLICAS_MAX: Final = 1000
+"""The most replicas of a partition. Readers refuse the znode of a topic with more: see
+nodes.REPLICAS_MAX."""
 
 
 class RandomSource(Protocol):
@@ -159,13 +162,20 @@ def parse_assignment(text: str) -> dict[int, tuple[int, ...]]:
 def check_assignment(
     assignment: Mapping[int, Sequence[int]], live: Collection[int] | None = None
 ) -> None:
-    """AdminError unless partitions run from 0, each has as many replicas, on different brokers,
-    their ids are legal, and (with `live`) those brokers are alive."""
+    """AdminError unless partitions run from 0, at most PARTITIONS_MAX, each has as many replicas,
+    at most REPLICAS_MAX, on different brokers, their ids are legal, and (with `live`) those brokers
+    are alive."""
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise AdminError(f"partitions must be numbered from 0 without gaps: {sorted(assignment)}")
     sizes = {len(replicas) for replicas in assignment.values()}
     if len(sizes) != 1 or 0 in sizes:
         raise AdminError("All partitions should have the same number of replicas.")
+    for what, count, most in (
+        ("partitions", len(assignment), PARTITIONS_MAX),
+        ("replicas of a partition", max(sizes), REPLICAS_MAX),
+    ):
+        if count > most:
+            raise AdminError(f"number of {what} must be at most {most}, not {count}")
     for partition, replicas in assignment.items():
         if len(set(replicas)) != len(replicas):
             raise AdminError(

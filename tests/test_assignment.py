@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.assignment import (
+    PARTITIONS_MAX,
+    REPLICAS_MAX,
     assign_added_partitions,
     assign_replicas,
     check_assignment,
@@ -17,6 +19,7 @@ from kafka08.assignment import (
     racks_if_all_known,
 )
 from kafka08.errors import AdminError
+from kafka08.zk import nodes
 
 
 def test_the_example_of_the_source() -> None:
@@ -184,3 +187,13 @@ def test_replicas_must_be_on_live_brokers() -> None:
         check_assignment({0: (1,), 1: (9,)}, live=[1, 2])
     with pytest.raises(AdminError, match="numbered from 0"):
         check_assignment({1: (1,)})
+
+
+def test_an_assignment_that_no_reader_takes_is_refused() -> None:
+    """The bounds are those of the readers of a topic's znode."""
+    assert REPLICAS_MAX == nodes.REPLICAS_MAX
+    check_assignment({0: range(REPLICAS_MAX)})
+    with pytest.raises(AdminError, match="replicas of a partition must be at most 1000, not 1001"):
+        check_assignment({0: range(REPLICAS_MAX + 1)})
+    with pytest.raises(AdminError, match="number of partitions must be at most 100000, not 100001"):
+        check_assignment(dict.fromkeys(range(PARTITIONS_MAX + 1), (1,)))
