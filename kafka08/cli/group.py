@@ -198,6 +198,8 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
 
     with open_reader() as reader:
         has_zookeeper = reader.has_zookeeper
+        if kind == ZOOKEEPER and not has_zookeeper:
+            raise click.UsageError("--kind zookeeper needs --zookeeper.")
         if kind is None:
             has_zookeeper = reader.may_be_in_zookeeper(name)
         wants_zookeeper = kind != COORDINATOR and has_zookeeper
@@ -218,6 +220,10 @@ def read_group(name: str, kind: str | None, *, with_times: bool = False) -> Grou
         if not in_zookeeper and coordinated is None:
             known = [g.name for g in reader.groups()] if reader.has_zookeeper else []
             known += [g.name for g in reader.coordinated_groups().groups]
+            if kind is not None and name in known:
+                raise KafkaError(
+                    f"group {name} exists, but is not of the kind {kind}; omit --kind to see it"
+                )
             raise no_such_group(name, known, has_zookeeper=reader.has_zookeeper)
         view = chosen_view(facts if in_zookeeper else None, coordinated)
         if with_times:

@@ -156,6 +156,21 @@ def test_without_zookeeper_a_group_may_be_there(kafka08: Commands, words: tuple[
     assert "To look for it in ZooKeeper, give --zookeeper" in done.err
 
 
+@pytest.mark.parametrize("verb", ["describe", "explain"])
+def test_a_group_of_the_other_kind_exists(kafka08: Commands, inspect: Inspector, verb: str) -> None:
+    """The error says so, and not that the group does not exist, with its own name as the nearest
+    one. The kind that is not looked at is misuse."""
+    topic = group = inspect.create_topic(f"kind-to-{verb}")
+    GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
+    done = kafka08.refused("group", verb, group, "--kind", "coordinator")
+    assert (1, b"") == (done.code, done.out)
+    assert f"group {group} exists, but is not of the kind coordinator; omit --kind" in done.err
+    assert "did you mean" not in done.err
+    del kafka08.environ["KAFKA08_ZOOKEEPER"]
+    done = kafka08("group", verb, group, "--kind", "zookeeper", code=2)
+    assert "--kind zookeeper needs --zookeeper." in done.err
+
+
 def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
     """An export of several groups has also the offsets that only Kafka has. A group that cannot be
     read is left out with a message, and the exit code is 1."""
