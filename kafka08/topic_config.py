@@ -198,9 +198,10 @@ def unclean_elections_allowed(topic: str, overrides: Mapping[str, str], default:
 
 
 def override_texts(values: Mapping[str, object]) -> dict[str, str]:
-    """Overrides as the texts that are stored: booleans as Kafka writes them, the rest as `str`."""
+    """Overrides as the texts that are stored: booleans as Kafka writes them, the rest as `str`.
+    Without blanks around them, which brokers of 0.8 on the JVM refuse in a number."""
     return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
+        name: str(value).lower() if isinstance(value, bool) else str(value).strip()
         for name, value in values.items()
     }
 

@@ -71,7 +71,7 @@ def create(
         for count in ("partitions", "replication_factor"):
             if context.get_parameter_source(count) is not ParameterSource.DEFAULT:
                 raise click.UsageError("--replica-assignment cannot be used with the two counts.")
-    overrides = parse_overrides(config, "--config")
+    overrides = overrides_of(config)
     chosen = None if replica_assignment is None else parse_assignment(replica_assignment)
     absent: list[str] = []
     if prefers_bootstrap():
@@ -207,7 +207,7 @@ def alter(
     """Change overrides of the topic NAME, or add partitions. Brokers need no restart."""
     if not (config or delete_config or partitions):
         raise click.UsageError("Give --config, --delete-config or --partitions.")
-    overrides = parse_overrides(config, "--config")
+    overrides = overrides_of(config)
     dropped = 0
     with AdminClient(zookeeper) as admin:
         if delete_config:
@@ -272,6 +272,12 @@ def delete(
     else:
         click.echo(f"Topic {name} is marked for deletion.")
         click.echo("Note: This will have no impact if delete.topic.enable is not set to true.")
+
+
+def overrides_of(config: tuple[str, ...]) -> dict[str, str]:
+    """The overrides of --config; blanks around key and value do not count, as in kafka-topics."""
+    pairs = parse_overrides(config, "--config")
+    return {name.strip(): value.strip() for name, value in pairs.items()}
 
 
 def broker_admin(bootstrap: str | None) -> BrokerAdmin:

@@ -74,6 +74,15 @@ def test_a_topic_is_its_configuration_and_its_assignment(admin: AdminClient, zk:
     assert admin.list_topics() == ["plain", "tt"]
 
 
+def test_overrides_are_stored_without_blanks(admin: AdminClient, zk: ZkClient) -> None:
+    """A broker of 0.8.2.2 on the JVM cannot parse a number with blanks, and has no log then."""
+    admin.create_topic("tt", config={"retention.ms": " 1000 "})
+    assert {"retention.ms": "1000"} == ClusterStore(zk).topic_config("tt")
+    admin.alter_topic("tt", config={"unclean.leader.election.enable": " false"})
+    stored = {"retention.ms": "1000", "unclean.leader.election.enable": "false"}
+    assert stored == ClusterStore(zk).topic_config("tt")
+
+
 def test_a_manual_assignment_is_taken_as_it_is(admin: AdminClient, zk: ZkClient) -> None:
     """Its brokers need not be there."""
     admin.create_topic("tt", assignment={0: [9], 1: [2]})

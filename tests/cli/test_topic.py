@@ -42,6 +42,13 @@ def test_overrides_are_counted_that_were_there(kafka08: Commands, inspect: Inspe
     assert 'Unknown configuration "retention.msec"' in done.err
 
 
+def test_blanks_around_an_override_do_not_count(kafka08: Commands, inspect: Inspector) -> None:
+    """As in kafka-topics, which stores neither those of the key nor those of the value."""
+    topic = inspect.create_topic("blanks")
+    assert 0 == kafka08.refused("topic", "alter", topic, "--config", "retention.ms = 1000").code
+    assert {"retention.ms": "1000"} == inspect.store.topic_config(topic)
+
+
 def test_replicas_can_be_chosen(kafka08: Commands) -> None:
     """Replicas are given per partition in the form of kafka-topics, also on brokers that are not
     running, with a warning."""
