@@ -1,7 +1,8 @@
 """BrokerAdmin: creates, lists, describes and deletes topics by requests, without ZooKeeper.
 
 Brokers from 0.10.1 on (`api.level` 0.10.2 of ours) serve CreateTopics and DeleteTopics; older ones
-only list and describe. Brokers do not return overrides, or whether a topic is being deleted.
+only list and describe, without dead replicas. Brokers do not return overrides, or whether a topic
+is being deleted.
 A refused operation raises AdminError and has changed nothing.
 """
 
@@ -14,6 +15,7 @@ from kafka08.admin.description import PartitionDescription, TopicDescription
 from kafka08.assignment import check_assignment
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import (
+    NO_ERROR,
     AdminError,
     ApiError,
     NoBrokersAvailable,
@@ -159,7 +161,14 @@ class BrokerAdmin(Closeable):
             TopicDescription(
                 name,
                 tuple(
-                    PartitionDescription(p.partition, p.leader, tuple(p.replicas), tuple(p.isr))
+                    PartitionDescription(
+                        p.partition,
+                        p.leader,
+                        tuple(p.replicas),
+                        tuple(p.isr),
+                        # A dead replica is known by the error alone in version 0.
+                        lists_all=p.error_code == NO_ERROR,
+                    )
                     for p in sorted(found[name].partitions, key=lambda p: p.partition)
                 ),
                 {},

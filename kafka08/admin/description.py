@@ -9,20 +9,28 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition according to ZooKeeper.
+    """One partition according to ZooKeeper or a broker.
 
     leader is None while the controller has not initialised the partition, and -1 (NO_LEADER) if
-    every replica that could lead is down; isr is empty in the first case.
+    every replica that could lead is down; isr is empty in the first case. lists_all is False if
+    replicas and isr may lack dead brokers, as in the metadata of brokers before 0.10.1.
     """
 
     partition: int
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    lists_all: bool = True
 
     @property
     def under_replicated(self) -> bool:
-        return len(self.isr) < len(self.replicas)
+        return len(self.isr) < len(self.replicas) or not self.lists_all
+
+    def as_dict(self) -> dict[str, Any]:
+        """The description for JSON."""
+        fields = asdict(self)
+        del fields["lists_all"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,8 @@ class TopicDescription:
 
     def as_dict(self) -> dict[str, Any]:
         """The description for JSON."""
-        return asdict(self) | {"config": dict(self.config)}
+        partitions = [partition.as_dict() for partition in self.partitions]
+        return asdict(self) | {"partitions": partitions, "config": dict(self.config)}
 
 
 def select(

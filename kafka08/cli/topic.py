@@ -152,7 +152,7 @@ def describe(
     """Describe the topics NAMES, or all: partitions, leader, replicas, ISR, overrides.
 
     With both partition filters it shows partitions that pass either. With --bootstrap alone it
-    shows no overrides.
+    shows no overrides, and no dead replicas if the brokers are older than 0.10.1.
     """
     by_partition = under_replicated_partitions or unavailable_partitions
     if topics_with_overrides and by_partition:

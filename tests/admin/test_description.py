@@ -54,6 +54,17 @@ def test_a_filter_of_partitions_leaves_only_those() -> None:
     assert [("weak", [0, 1])] == chosen(under_replicated=True, unavailable=True)
 
 
+def test_replicas_that_a_broker_leaves_out_are_out_of_sync() -> None:
+    """Brokers before 0.10.1 leave out dead replicas, from the ISR too; the partition is
+    under-replicated all the same. JSON has the same fields of both."""
+    partial = PartitionDescription(0, 1, (1,), (1,), lists_all=False)
+    topic = TopicDescription("t", (partial, PartitionDescription(1, 1, (1,), (1,))), {})
+    [found] = select([topic], under_replicated=True)
+    assert (partial,) == found.partitions
+    fields = {"partition": 0, "leader": 1, "replicas": (1,), "isr": (1,)}
+    assert [fields] == found.as_dict()["partitions"]
+
+
 def test_topics_with_overrides_keep_their_partitions() -> None:
     """For their counts stand in the header line, which is all that is printed of them."""
     assert [WEAK] == select([WHOLE, WEAK], with_overrides=True)

@@ -167,6 +167,18 @@ def test_brokers_of_0_8_list_and_describe_alone() -> None:
                     refused("old")
 
 
+def test_a_dead_replica_of_0_8_is_not_in_sync() -> None:
+    """Without ZooKeeper, too, the partition is under-replicated, although a broker of 0.8 names its
+    live replicas alone."""
+    with EmbeddedCluster(2, level="0.8.2") as cluster:
+        cluster.create_topic("pair", 1, 2)
+        cluster.brokers[1].stop()
+        with BrokerAdmin(parse_bootstrap(cluster.bootstrap)) as admin:
+            until(lambda: admin.describe_topics(["pair"])[0].partitions[0].replicas == (0,))
+            [partition] = admin.describe_topics(["pair"])[0].partitions
+        assert (0, (0,), True) == (partition.leader, partition.isr, partition.under_replicated)
+
+
 def test_no_broker_at_all() -> None:
     """An unreachable broker is reported as by every other command."""
     with BrokerAdmin([("127.0.0.1", 1)]) as admin, pytest.raises(NoBrokersAvailable):
