@@ -139,7 +139,7 @@ def parse_topics(text: str) -> list[str]:
     illegal name."""
     try:
         topics = [str(entry["topic"]) for entry in json.loads(text)["topics"]]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise AdminError(f"this is not JSON: {error}; the form is {TOPICS_FORM}") from error
     except (KeyError, TypeError) as error:
         raise AdminError(f"this is not a list of topics; the form is {TOPICS_FORM}") from error

@@ -38,7 +38,11 @@ def test_a_file_that_is_no_text_is_named(
     assert f"Error: {file} is not UTF-8 text; give the JSON file" in done.err
 
 
-@pytest.mark.parametrize("text", ["[]", '{"a":1}', "{", '{"topics":1,"partitions":[5]}'])
+@pytest.mark.parametrize(
+    "text",
+    ["[]", '{"a":1}', "{", '{"topics":1,"partitions":[5]}', "[" * 100_000],
+    ids=lambda t: t[:9],
+)
 @pytest.mark.parametrize(
     ("arguments", "form"),
     [
