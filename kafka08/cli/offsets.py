@@ -247,7 +247,7 @@ def export(
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text)
+        output.write_text(text, encoding="utf-8")
     count = sum(p.newest is not None for f in facts for p in f.partitions)
     click.echo(
         f"Exported {counted(count, 'partition')} of {counted(len(facts), 'group')}", err=True

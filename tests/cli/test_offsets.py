@@ -188,6 +188,19 @@ def test_an_export_is_whole(kafka08: Commands, inspect: Inspector) -> None:
     assert f"Not exported: {groups[0]}: /consumers/{groups[0]}" in done.err
 
 
+def test_an_export_is_utf_8_in_every_locale(
+    kafka08: Commands, inspect: Inspector, tmp_path: Path
+) -> None:
+    """It has the name of every group, as an import reads it; an earlier export is not cut."""
+    topic = inspect.create_topic("export-in-c")
+    group, file = "grüße-日本", tmp_path / "offsets.txt"
+    GroupStore(inspect.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
+    kafka08.environ |= {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    kafka08.shell(f"kafka08 offsets export --format jvm --output {file}")
+    inspect.zk.delete_recursive(paths.group(group))
+    assert f"/consumers/{group}/offsets/{topic}/0:0\n" in file.read_text(encoding="utf-8")
+
+
 def test_an_offset_that_cannot_be_read_is_shown_and_overwritten(
     kafka08: Commands, inspect: Inspector
 ) -> None:
