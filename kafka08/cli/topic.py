@@ -254,19 +254,21 @@ def delete(
     With --bootstrap alone it waits until the topic is deleted, which needs brokers of level 0.10.2
     or later.
     """
-    is_gone = False
+    is_gone, is_first = False, True
     if prefers_bootstrap():
         with broker_admin(bootstrap) as admin:
             is_gone = admin.delete_topic(name, dry_run=dry_run) and not dry_run
     else:
         with zookeeper_admin(zookeeper) as client:
-            client.delete_topic(name, dry_run=dry_run)
+            is_first = client.delete_topic(name, dry_run=dry_run)
     if as_json:
         marked = not dry_run and not is_gone
         shown = {"topic": name, "marked_for_deletion": marked, "dry_run": dry_run}
         show_json(shown | ({"deleted": True} if is_gone else {}))
     elif is_gone:
         click.echo(f"Deleted topic {name}.")
+    elif not is_first:
+        click.echo(f"Topic {name} is already marked for deletion.")
     elif dry_run:
         click.echo(f"Would mark topic {name} for deletion.")
     else:

@@ -95,6 +95,16 @@ def test_topics_with_overrides_alone(kafka08: Commands, inspect: Inspector) -> N
     assert 2 == kafka08.refused(*arguments, "--unavailable-partitions").code
 
 
+def test_a_second_request_to_delete_is_named(kafka08: Commands, lifeless: ClusterStore) -> None:
+    """In the words of kafka-topics, without the note that the first one has."""
+    lifeless.create_topic("t", {0: [1]}, {})
+    arguments = ("topic", "delete", "t", "--zookeeper", f"{lifeless.zk.hosts}{lifeless.zk.chroot}")
+    assert kafka08.refused(*arguments).out.startswith(b"Topic t is marked for deletion.\nNote: ")
+    for flags in ((), ("--dry-run",)):
+        done = kafka08.refused(*arguments, *flags)
+        assert (0, b"Topic t is already marked for deletion.\n") == (done.code, done.out)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
