@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafka08.cli.lag import warn_of_never_committed
-from kafka08.cli.options import cluster_places
+from kafka08.cli.options import cluster_places, is_number
 from kafka08.cli.stderr_logging import say
 from kafka08.cli.table import as_objects, show_table
 from kafka08.cli.times import no_times, parse_ms
@@ -66,7 +66,7 @@ def parse_position(text: str) -> tuple[Any, int]:
     from kafka08.structs import TopicPartition
 
     match = re.fullmatch(r"([^:=]+):(\d+)=(\d+)", text)
-    if match is None:
+    if match is None or not (is_number(match[2]) and is_number(match[3])):
         raise click.BadParameter(f"{text!r} is not TOPIC:PARTITION=OFFSET")
     return TopicPartition(match[1], int(match[2])), int(match[3])
 
@@ -82,7 +82,7 @@ def read_csv(file: Path, topics: Sequence[str] = ()) -> dict[TopicPartition, int
             for number, row in enumerate(csv.reader(lines), 1):
                 if not row:
                     continue
-                if len(row) != 3 or not (row[1].isdecimal() and row[2].isdecimal()):
+                if len(row) != 3 or not (is_number(row[1]) and is_number(row[2])):
                     raise click.BadParameter(
                         f"{file}, line {number}: {','.join(row)!r} is not topic,partition,offset"
                     )
@@ -104,9 +104,9 @@ def parse_target(text: str) -> tuple[Target, int]:
 
     if text in {"earliest", "latest"}:
         return Target(text), 0
-    if re.fullmatch(r"[+-]\d+", text):
+    if text[:1] in {"+", "-"} and is_number(text[1:]):
         return Target.SHIFT, int(text)
-    if text.isdecimal():
+    if is_number(text):
         return Target.OFFSET, int(text)
     try:
         return Target.TIMESTAMP, parse_ms(text)

@@ -31,6 +31,15 @@ SECONDS_MAX: Final = 10_000_000
 """A third of a year; much longer waits overflow the system's."""
 
 
+DIGITS_MAX: Final = 19
+"""As many as the largest offset, 2^63 - 1, has. Python refuses to read numbers of thousands."""
+
+
+def is_number(text: str) -> bool:
+    """Whether it has digits alone, and no more than DIGITS_MAX."""
+    return text.isdecimal() and len(text) <= DIGITS_MAX
+
+
 class Number(click.FloatRange):
     """A number in a range. That of click takes nan, which is neither below nor above anything."""
 

@@ -26,6 +26,7 @@ from kafka08.cli.commands import Commands
 from kafka08.cli.options import (
     dry_run_option,
     example,
+    is_number,
     json_option,
     legal_topic,
     rack_option,
@@ -226,6 +227,6 @@ def elect(
 
 def topic_partition(text: str) -> TopicPartition:
     topic, _, number = text.rpartition(":")
-    if not topic or not number.isdecimal():
+    if not topic or not is_number(number):
         raise click.BadParameter(f"{text!r} is not of the form TOPIC:NUMBER")
     return TopicPartition(topic, int(number))

@@ -23,9 +23,12 @@ from kafka08.cli.options import (
 from kafka08.cli.table import show_json
 from kafka08.cli.topic_offsets import offsets
 from kafka08.client import parse_bootstrap
-from kafka08.config import parse_overrides
+from kafka08.config import INT_MAX, parse_overrides
 from kafka08.listing import counted
 from kafka08.structs import TopicPartition
+
+SHORT_MAX = 2**15 - 1
+"""The largest replication factor of a CreateTopics request."""
 
 
 @click.group(cls=Commands, epilog=example("kafka08 topic list --zookeeper localhost:2181"))
@@ -37,8 +40,10 @@ def topic() -> None:
     epilog=example("kafka08 topic create words --partitions 4 --config retention.ms=1000")
 )
 @click.argument("name", callback=legal_topic)
-@click.option("--partitions", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--replication-factor", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--partitions", default=1, show_default=True, type=click.IntRange(1, INT_MAX))
+@click.option(
+    "--replication-factor", default=1, show_default=True, type=click.IntRange(1, SHORT_MAX)
+)
 @click.option(
     "--replica-assignment",
     metavar="0:1,1:2",

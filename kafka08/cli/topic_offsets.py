@@ -15,11 +15,13 @@ from kafka08.cli.options import (
     cluster_addresses,
     cluster_options,
     example,
+    is_number,
     json_option,
     legal_topic,
 )
 from kafka08.cli.table import as_objects, show_table
 from kafka08.cli.times import parse_ms
+from kafka08.config import INT_MAX
 from kafka08.errors import KafkaError, UnknownTopicOrPartition
 from kafka08.listing import counted
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, TopicPartition
@@ -58,7 +60,7 @@ def numbers_of(_: click.Context, parameter: click.Parameter, value: str | None) 
     if value is None:
         return None
     texts = value.split(",")
-    if not all(text.strip().isdecimal() for text in texts):
+    if not all(is_number(text.strip()) for text in texts):
         raise click.BadParameter(f"{value!r} is not of the form 0,1,2", param=parameter)
     return sorted(set(map(int, texts)))
 
@@ -76,7 +78,7 @@ def numbers_of(_: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option(
     "--offsets",
     "max_offsets",
-    type=click.IntRange(1),
+    type=click.IntRange(1, INT_MAX),
     default=1,
     show_default=True,
     help="With --time: up to this many, the base offsets of segments before that time.",

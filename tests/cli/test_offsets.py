@@ -237,6 +237,32 @@ def test_an_import_of_nothing_is_misuse(kafka08: Commands, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("offsets", "set", "g", "t:0=NUMBER"), "is not TOPIC:PARTITION=OFFSET"),
+        (("offsets", "set", "g", "t:NUMBER=0"), "is not TOPIC:PARTITION=OFFSET"),
+        (("offsets", "reset", "g", "--to", "NUMBER"), "is not earliest, latest, a time"),
+        (("offsets", "reset", "g", "--to", "-NUMBER"), "is not earliest, latest, a time"),
+        (("group", "reset", "g", "--from-file", "offsets.csv"), "is not topic,partition,offset"),
+        (("partition", "elect", "--partition", "t:NUMBER"), "is not of the form TOPIC:NUMBER"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_number_that_none_can_be_is_misuse(
+    kafka08: Commands,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    said: str,
+) -> None:
+    """Python does not read more than 4,300 digits."""
+    monkeypatch.chdir(tmp_path)
+    Path("offsets.csv").write_text(f"t,0,{'9' * 5000}\n")
+    done = kafka08.refused(*(word.replace("NUMBER", "9" * 5000) for word in words))
+    assert (2, True) == (done.code, said in done.err)
+
+
+@pytest.mark.parametrize(
     "command",
     [
         ("offsets", "reset", "readers", "--topic", "TOPIC", "--to", "2020-01-01T00:00"),

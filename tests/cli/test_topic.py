@@ -117,6 +117,8 @@ def test_a_second_request_to_delete_is_named(kafka08: Commands, lifeless: Cluste
         (("alter", "..", "--partitions", 3), 2, 'cannot be "." or ".."'),
         (("alter", "", "--config", "retention.ms=1"), 2, "can't be empty"),
         (("create", "t", "--partitions", 0), 2, "--partitions"),
+        (("create", "t", "--partitions", 2**31), 2, "2147483648 is not in the range"),
+        (("create", "t", "--replication-factor", 2**15), 2, "32768 is not in the range"),
         (("create", "t", "--replica-assignment", "0:x"), 1, "'0:x' is not of the form 0:1,1:2"),
         (("create", "t", "--replica-assignment", "0", "--partitions", 1), 2, "with the two counts"),
         (("create", "t", "--config", "retention.ms"), 2, "--config 'retention.ms' is not of"),

@@ -104,10 +104,12 @@ def test_all_partitions_of_a_large_topic_are_selected_at_once() -> None:
     [
         (("--time", "soon"), "'soon' is not earliest, latest, a time"),
         (("--partitions", "x"), "'x' is not of the form 0,1,2"),
+        (("--partitions", "9" * 5000), "is not of the form 0,1,2"),
         (("--offsets", 2), "--offsets needs --time"),
+        (("--time", "latest", "--offsets", 2**31), "2147483648 is not in the range"),
         (("--json", "--format", "jvm"), "Give only one of --json and --format jvm."),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
 def test_misuse_is_an_error(kafka08: Commands, arguments: tuple[object, ...], said: str) -> None:
     """Misuse gives exit code 2 before any request."""
