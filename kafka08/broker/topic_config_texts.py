@@ -37,8 +37,9 @@ ORDER: Final = sorted(KEYS, key=bucket)
 LOWEST: Final = {"segment.index.bytes": 0}
 """Where the JVM takes less than kafka08.topic_config."""
 POLICIES: Final = ("compact", "delete")
-WHOLE: Final = re.compile(r"[+-]?\d+")
-FRACTION: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?Infinity")
+WHOLE: Final = re.compile(r"([+-]?)0*(\d{1,19})")
+"""With as many digits as LONG_MAX has: Python refuses to read numbers of thousands."""
+FRACTION: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?Infinity")
 ALL_DIGITS: Final = (1e-3, 1e7)
 """Where Java writes a number without an exponent: from, and below."""
 
@@ -67,20 +68,20 @@ def fault_of(name: str, text: str, key: TopicKey) -> tuple[str, str] | None:
     if name in THROTTLED:
         return fault_of_replicas(name, trimmed)
     if name == CLEANUP_POLICY:
-        words = re.split(r"\s*,\s*", trimmed) if trimmed else []
-        return fault_of_word(words, POLICIES)
+        return fault_of_word(items_of(trimmed) if trimmed else [], POLICIES)
     return fault_of_word([trimmed], CODECS) if name == "compression.type" else None
 
 
 def fault_of_int(name: str, text: str, key: TopicKey) -> tuple[str, str] | None:
     is_long = key.declared.high == LONG_MAX
     low, high = (LONG_MIN, LONG_MAX) if is_long else (INT_MIN, INT_MAX)
-    trimmed = text.strip()
-    if WHOLE.fullmatch(trimmed) is None or not low <= int(trimmed) <= high:
+    found = WHOLE.fullmatch(text.strip())
+    value = None if found is None else int("".join(found.groups()))
+    if value is None or not low <= value <= high:
         return text, f"Not a number of type {'LONG' if is_long else 'INT'}"
     least = LOWEST.get(name, key.declared.low)
-    if least is not None and int(trimmed) < least:
-        return str(int(trimmed)), f"Value must be at least {least}"
+    if least is not None and value < least:
+        return str(value), f"Value must be at least {least}"
     return None
 
 
@@ -107,6 +108,11 @@ def java_double(value: float) -> str:
     return f"{'-' * (value < 0)}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
+def items_of(trimmed: str) -> list[str]:
+    """Of a list, without the blanks around them."""
+    return [item.strip() for item in trimmed.split(",")]
+
+
 def fault_of_word(words: list[str], legal: tuple[str, ...]) -> tuple[str, str] | None:
     for word in words:
         if word not in legal:
@@ -117,6 +123,6 @@ def fault_of_word(words: list[str], legal: tuple[str, ...]) -> tuple[str, str] |
 def fault_of_replicas(name: str, trimmed: str) -> tuple[str, str] | None:
     if REPLICAS.fullmatch(trimmed) is not None:
         return None
-    items = ", ".join(re.split(r"\s*,\s*", trimmed))
+    items = ", ".join(items_of(trimmed))
     formats = "[partitionId],[brokerId]:[partitionId],[brokerId]:[partitionId],[brokerId] etc"
     return f"[{items}]", f"{name}  must match for format {formats}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kafka08.broker.topic_config_texts import java_double, text_of_refusal
@@ -39,6 +41,24 @@ def test_a_text_has_the_value_and_the_reason(name: str, text: str, value: str, r
     """The value as it was read, if it was read, and else as it was sent."""
     expected = f"Invalid value {value} for configuration {name}: {reason}"
     assert expected == text_of_refusal({name: text})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("segment.bytes", "9" * 32_000),
+        ("min.cleanable.dirty.ratio", "1" * 32_000 + "x"),
+        ("cleanup.policy", "a" + " " * 32_000 + "b"),
+        (LEADERS, "a" + " " * 32_000 + "b"),
+    ],
+)
+def test_the_longest_values_have_their_text_at_once(name: str, text: str) -> None:
+    """A broker serves no one else meanwhile."""
+    began = time.process_time()
+    found = text_of_refusal({name: text})
+    assert found is not None
+    assert found.startswith(f"Invalid value {'[' * (name == LEADERS)}{text}")
+    assert time.process_time() - began < 0.5
 
 
 def test_values_that_the_jvm_takes_have_no_text() -> None:
