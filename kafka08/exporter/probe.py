@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
-from kafka08.client.log_offsets import log_ends, log_starts
+from kafka08.client.log_offsets import log_ends, log_starts, offsets_or_errors
 from kafka08.client.retry import retry
 from kafka08.consumer.batch import BatchLimits
 from kafka08.consumer.partition_reader import PartitionReader
@@ -29,7 +29,7 @@ from kafka08.lifecycle import Closeable
 from kafka08.metrics import Family
 from kafka08.producer import KafkaProducer, KafkaProducerConfig, ProducerRecord, RecordMetadata
 from kafka08.runtime import ClientRuntime
-from kafka08.structs import TopicPartition
+from kafka08.structs import LATEST_OFFSET, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ PARTITIONS_MAX: Final = 100
 METADATA_SECONDS: Final = 30.0
 """New partitions are probed within this time."""
 PAUSE_SECONDS: Final = 1.0
-"""Pause after a failed read of a partition."""
+"""Pause after a failed read of a partition, or a failed look at its log's end."""
 READ_WAIT_MS: Final = 500
 RETRIES: Final = 3
 DIGITS_MAX: Final = 18
@@ -67,6 +67,8 @@ class Probe(Closeable):
         self._lock = runtime.lock()
         self._stopping = runtime.event()
         self._read_partitions: set[int] = set()
+        self._unreadable: set[int] = set()
+        """The partitions whose log's end is not known yet."""
         self._looked_at = 0.0
         self._mark = b"kafka08-probe %016x " % runtime.random.getrandbits(64)
         self._cluster = ClusterClient(
@@ -132,9 +134,10 @@ class Probe(Closeable):
             self._stopping.wait(max(0.0, interval_s - (self._runtime.monotonic() - began)))
 
     def round(self) -> None:
-        """Send a message to each partition that is read. Failures are counted, not raised."""
+        """Send a message to each partition. Failures are counted, not raised. So is a message that
+        was not sent because it could not be read back."""
         now = self._runtime.monotonic()
-        if now - self._looked_at > METADATA_SECONDS:
+        if now - self._looked_at > (PAUSE_SECONDS if self._unreadable else METADATA_SECONDS):
             try:
                 self._follow_partitions()
             except KafkaError as error:
@@ -142,6 +145,9 @@ class Probe(Closeable):
         for partition in sorted(self._read_partitions):
             self._send(partition)
         with self._lock:
+            for partition in sorted(self._unreadable):
+                if (number := self._ledger.send(partition, now)) is not None:
+                    self._ledger.fail(number)
             self._ledger.expire(self._runtime.monotonic())
 
     def settle(self) -> None:
@@ -169,8 +175,14 @@ class Probe(Closeable):
             for p in info.partitions
             if p.partition not in self._read_partitions
         ]
-        for tp, end in log_ends(self._cluster, new).items():
-            self._runtime.spawn(self._read, tp, end, name=f"probe reader of {tp}")
+        ends = offsets_or_errors(self._cluster, dict.fromkeys(new, LATEST_OFFSET))
+        for tp, end in ends.items():
+            if isinstance(end, KafkaError):
+                logger.warning("Cannot read %s yet: %s", tp, end)
+                self._unreadable.add(tp.partition)
+                continue
+            self._runtime.spawn(self._read, tp, *end, name=f"probe reader of {tp}")
+            self._unreadable.discard(tp.partition)
             self._read_partitions.add(tp.partition)
 
     def _send(self, partition: int) -> None:

@@ -70,6 +70,21 @@ def test_a_dead_leader_is_seen_and_the_other_partition_measured_on(
         assert 0 == counts(probe, "messages_produced_failed")["1"]
 
 
+def test_a_probe_starts_while_a_partition_has_no_leader(cluster: EmbeddedCluster) -> None:
+    """This is what it is to show: messages of that partition fail until it has a leader, and those
+    of the others are measured."""
+    dead = cluster.leader_of("probe", 0)
+    cluster.kill(dead)
+    with Probe(cluster.bootstrap, "probe", timeout_s=30, runtime=THREADS) as probe:
+        probe.round()
+        probe.settle()
+        assert {"0": 1.0, "1": 0.0} == counts(probe, "messages_produced_failed")
+        assert {"0": 0.0, "1": 1.0} == counts(probe, "messages_received")
+        cluster.restart(dead)
+        THREADS.spawn(probe.run, 0.1, name="probe")
+        until(lambda: counts(probe, "messages_received")["0"] > 0, "it is read")
+
+
 def test_a_topic_that_is_not_there_is_an_error(cluster: EmbeddedCluster) -> None:
     """The probe does not create the topic, although it asks for it several times."""
     with pytest.raises(UnknownTopicOrPartition, match="topic missing does not exist"):
