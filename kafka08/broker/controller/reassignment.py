@@ -37,7 +37,7 @@ from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.broker.controller.topic_deletion import TopicDeletion
 from kafka08.broker.yielding import InTurns
 from kafka08.listing import some_of
-from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.structs import NO_LEADER, LeaderAndIsr, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Reassignments:
     def begin(self, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """Start new moves; refused ones are logged and removed from the znode."""
         context = self._context
-        started, refused, widened = [], [], []
+        started, refused, doubtful = [], [], []
         for tp, replicas in self._in_turns(sorted(wanted.items())):
             if tp in context.reassigning:
                 continue
@@ -104,10 +104,10 @@ class Reassignments:
                     "Reassignment of %s to [%s] is refused: %s", tp, some_of(replicas), refusal
                 )
                 refused.append(tp)
-                if self._may_be_widened(tp, replicas):
-                    widened.append(tp)
-        if widened:
-            self._changes.resend_with_next_epoch({tp: context.assignments[tp] for tp in widened})
+                if self._may_know_another(tp, replicas):
+                    doubtful.append(tp)
+        if doubtful:
+            self._changes.resend_with_next_epoch({tp: context.assignments[tp] for tp in doubtful})
         if refused:
             self._znodes.remove_reassignments(refused)
         if started:
@@ -171,19 +171,18 @@ class Reassignments:
         dead = [broker_id for broker_id in replicas if broker_id not in context.live]
         return f"brokers [{some_of(dead)}] are not alive" if dead else None
 
-    def _may_be_widened(self, tp: TopicPartition, replicas: tuple[int, ...]) -> bool:
-        """Whether an earlier controller may have written step 2 without sending it. The leader
-        would refuse the new replicas for good, since it ignores a wider assignment under an epoch
-        that it knows. 0.8.2.2 leaves them out of the ISR until the next election."""
+    def _may_know_another(self, tp: TopicPartition, replicas: tuple[int, ...]) -> bool:
+        """Whether the leader, alive or not, may know another assignment than the one in ZooKeeper:
+        an earlier controller wrote that of step 2 and did not send it, or sent that of step 5 and
+        did not write it. The leader would refuse replicas for good, since it ignores an assignment
+        under an epoch that it knows. 0.8.2.2 leaves them out of the ISR until the next election."""
         context = self._context
         state = context.leadership.get(tp)
-        return (
-            state is not None
-            and state.leader in context.live
-            and not context.is_queued_for_deletion(tp.topic)
-            and set(replicas) <= set(context.assignments[tp])
-            and not set(replicas) <= set(state.isr)
-        )
+        if state is None or state.leader == NO_LEADER or context.is_queued_for_deletion(tp.topic):
+            return False
+        assignment = context.assignments[tp]
+        is_begun = set(replicas) <= set(assignment)
+        return is_begun and (replicas != assignment or not set(replicas) <= set(state.isr))
 
     def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
         """Take each step for all partitions together: a request may move thousands, and other

@@ -150,6 +150,32 @@ class TestReassignment:
             "the leader to hear of the wider assignment",
         )
 
+    def test_an_assignment_that_was_sent_and_not_written_is_taken_back(
+        self, cluster: Cluster
+    ) -> None:
+        """The first controller sent the final assignment and lost its term before it wrote it. No
+        broker is registered when the second one refuses the move. A third one finds all of them,
+        and elects nobody. The leader gets the assignment of ZooKeeper in an epoch that it does not
+        know; otherwise it would refuse the other replica for good. (Found by one simulated run in
+        8,295; 0.8.2.2 does it.)"""
+        one, two = cluster.broker(1), cluster.broker(2)
+        first = cluster.active_controller(1)
+        cluster.create_topic("t", {0: (2, 1)})
+        cluster.wait_for_state("t", 0, 2, (2, 1))
+        cluster.kill(first)
+        one.leave()
+        two.leave()
+        reassign(cluster, t=(2,))
+        second = cluster.active_controller(2)
+        await_end(cluster)
+        cluster.kill(second)
+        two.take()
+        one.register()
+        two.register()
+        cluster.active_controller(1)
+        heard = until(lambda: told(two), "the leader to hear of its partition")
+        assert [([2, 1], 1)] == [(state.replicas, state.leader_epoch) for state in heard]
+
     def test_many_partitions_move_in_bursts(self, cluster: Cluster) -> None:
         """Each step writes a topic's assignment once and sends one request per broker, not one per
         partition, because other events wait meanwhile."""
