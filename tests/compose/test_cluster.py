@@ -149,7 +149,8 @@ def values_of(lines: str) -> list[str]:
 
 def await_owners(project: ComposeProject, group: str, topic: str, members: int) -> None:
     """Wait until this many members, of one stream each, share all partitions."""
-    with ZkClient(project.zookeeper) as zk:
+    # The machine also starts three members.
+    with ZkClient(project.zookeeper, connection_timeout_ms=30_000) as zk:
         store = ClusterStore(zk)
         [partitions] = map(len, store.assignments([topic]).values())
 
