@@ -109,7 +109,7 @@ def java_double(value: float) -> str:
 
 
 def items_of(trimmed: str) -> list[str]:
-    """Of a list, without the blanks around them."""
+    """The items of a list, without the blanks around them."""
     return [item.strip() for item in trimmed.split(",")]
 
 
