@@ -36,8 +36,9 @@ PARTITIONS_MAX: Final = 100_000
 """The most partitions of a topic. The znode with the replicas of more exceeds 1 MB, which ZooKeeper
 refuses by default; and a mistyped count must not cost the memory of this machine."""
 REPLICAS_MAX: Final = 1000
-"""The most replicas of a partition. Readers refuse the znode of a topic with more: see
-nodes.REPLICAS_MAX."""
+"""The most replicas of a partition, each on a broker of its own. Readers refuse the znode of a
+topic with more: the controller sends each replica the whole list, so a text of a megabyte would
+cost it hours."""
 
 
 class RandomSource(Protocol):

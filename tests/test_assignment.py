@@ -18,7 +18,7 @@ from kafka08.assignment import (
     parse_assignment,
     racks_if_all_known,
 )
-from kafka08.errors import AdminError
+from kafka08.errors import AdminError, ZooKeeperError
 from kafka08.zk import nodes
 
 
@@ -191,7 +191,10 @@ def test_replicas_must_be_on_live_brokers() -> None:
 
 def test_an_assignment_that_no_reader_takes_is_refused() -> None:
     """The bounds are those of the readers of a topic's znode."""
-    assert REPLICAS_MAX == nodes.REPLICAS_MAX
+    most = {0: tuple(range(REPLICAS_MAX))}
+    assert most == nodes.decode_assignment(nodes.encode_assignment(most))
+    with pytest.raises(ZooKeeperError, match="1001 brokers, the limit is 1000"):
+        nodes.decode_assignment(nodes.encode_assignment({0: range(REPLICAS_MAX + 1)}))
     check_assignment({0: range(REPLICAS_MAX)})
     with pytest.raises(AdminError, match="replicas of a partition must be at most 1000, not 1001"):
         check_assignment({0: range(REPLICAS_MAX + 1)})

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from kafka08.assignment import Racks, RandomSource, assign_replicas
+from kafka08.assignment import REPLICAS_MAX, Racks, RandomSource, assign_replicas
 from kafka08.broker.topic_config_texts import text_of_refusal
 from kafka08.errors import (
     ConfigError,
@@ -29,7 +29,6 @@ from kafka08.levels import Level
 from kafka08.protocol.create_topics import NO_COUNT, NewTopic
 from kafka08.topic_config import KEYS_AT, parse_topic_config
 from kafka08.topic_name import LATER_MAX_LENGTH, colliding, fault_of
-from kafka08.zk.nodes import REPLICAS_MAX
 
 LEVEL: Final = Level.V0_10_2
 """The lowest level with this request."""

@@ -122,8 +122,9 @@ def mirror(
     stopping = StopRequest()
     from kafka08.consumer import ConsumerConfig
     from kafka08.mirror import Mirror, MirrorSettings, OnFailure
-    from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_ALWAYS, TARGET_DEFAULTS
+    from kafka08.mirror.settings import SOURCE_DEFAULTS, TARGET_DEFAULTS
     from kafka08.producer import KafkaProducerConfig
+    from kafka08.producer.kafka_producer_config import SERIALIZERS_OF_BYTES
 
     topics = read_filter(whitelist, blacklist)
     source = read_config(
@@ -143,7 +144,7 @@ def mirror(
     require(target, "bootstrap.servers", "--target-bootstrap", "--producer-config")
     made = Mirror(
         ConsumerConfig(source),
-        KafkaProducerConfig({**target, **TARGET_ALWAYS}),
+        KafkaProducerConfig({**target, **SERIALIZERS_OF_BYTES}),
         topics,
         MirrorSettings(streams, producers, OnFailure(on_failure), keep_partitions),
     )

@@ -46,7 +46,6 @@ DETAILED_HEADER: Final = (
 SAMPLED_EVERY: Final = 1000
 """One in this many messages is timed until it is acknowledged."""
 ID_DIGITS: Final = 10
-BYTES_SERIALIZER: Final = "org.apache.kafka.common.serialization.ByteArraySerializer"
 BYTES_ENCODER: Final = "kafka.serializer.DefaultEncoder"
 
 
@@ -250,6 +249,7 @@ class NewSender:
 def properties_of(options: dict[str, Any]) -> dict[str, str]:
     """The producer's configuration; --config and --override override the options. Serializers are
     those of bytes, as in the JVM's tool."""
+    from kafka08.producer.kafka_producer_config import SERIALIZERS_OF_BYTES
     from kafka08.protocol.compression import CODECS
 
     acks, timeout = options["request_num_acks"], str(options["request_timeout_ms"])
@@ -265,7 +265,7 @@ def properties_of(options: dict[str, Any]) -> dict[str, str]:
             "compression.type": CODECS[codec],
         }
         found = read_client_config("bootstrap", "bootstrap.servers", defaults=defaults)
-        return found | dict.fromkeys(("key.serializer", "value.serializer"), BYTES_SERIALIZER)
+        return {**found, **SERIALIZERS_OF_BYTES}
     defaults = {
         "client.id": "perf-test",
         "request.required.acks": acks,

@@ -27,12 +27,6 @@ TARGET_DEFAULTS: Final[Mapping[str, str]] = {
     "max.block.ms": "10000",
 }
 """The producer's keys for which a mirror has other defaults."""
-TARGET_ALWAYS: Final[Mapping[str, str]] = {
-    "key.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
-    "value.serializer": "org.apache.kafka.common.serialization.ByteArraySerializer",
-}
-"""The producer's keys that a mirror sets whatever its configuration says, as MirrorMaker does: it
-copies bytes."""
 
 Address = tuple[str, int]
 

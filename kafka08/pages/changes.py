@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafka08.admin import AdminClient
-from kafka08.assignment import PARTITIONS_MAX
+from kafka08.assignment import PARTITIONS_MAX, REPLICAS_MAX
 from kafka08.errors import AdminError
 from kafka08.listing import counted
 
-REPLICAS_MAX: Final = 1000
 OVERRIDES_MAX: Final = 100
 TEXT_MAX: Final = 10_000
 

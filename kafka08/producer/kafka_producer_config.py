@@ -24,6 +24,11 @@ _SERIALIZERS: Final[dict[str, Callable[[KafkaProducerConfig], Serializer]]] = {
     _SERIALIZATION + "ByteArraySerializer": lambda _: serialize_bytes,
     _SERIALIZATION + "StringSerializer": lambda _: serialize_string,
 }
+SERIALIZERS_OF_BYTES: Final[Mapping[str, str]] = dict.fromkeys(
+    ("key.serializer", "value.serializer"), _SERIALIZATION + "ByteArraySerializer"
+)
+"""The keys of a tool that sends bytes whatever its configuration says, as MirrorMaker and
+ProducerPerformance do."""
 _DEFAULT_PARTITIONERS: Final = (
     "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
     "org.apache.kafka.clients.producer.internals.Partitioner",

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kafka08.assignment import REPLICAS_MAX
 from kafka08.config import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from kafka08.errors import ZooKeeperError
 from kafka08.levels import Level
@@ -27,9 +28,6 @@ STATIC: Final = "static"
 WHITE_LIST: Final = "white_list"
 BLACK_LIST: Final = "black_list"
 
-REPLICAS_MAX: Final = 1000
-"""Most replicas of a partition, each on a broker of its own. The controller sends
-each of them the whole list, so a text of a megabyte would cost it hours."""
 STREAMS_MAX: Final = 1000
 """Most streams of a member for one topic or pattern. Each one is a thread in 0.8.2.2."""
 MEMBER_STREAMS_MAX: Final = 100_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 import pytest
 
@@ -14,7 +14,7 @@ from kafka08.errors import NO_ERROR
 from kafka08.protocol.leader_and_isr import LeaderAndIsrRequest, PartitionError
 from kafka08.protocol.stop_replica import StopReplicaRequest, StopReplicaResponse
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
-from kafka08.structs import LeaderAndIsr, TopicPartition
+from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from tests.broker.controller.conftest import AT_0_10_2, Cluster, led
 from tests.waiting import until
@@ -58,6 +58,25 @@ def test_a_topic_that_vanishes_while_it_is_created(
     assert (1, {"u"}) == (controller.epoch, controller.context and controller.context.topics)
 
 
+def _make_again_around(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
+    """Another program deletes the topic `t` directly before the next call of this method that is
+    about a topic or partition, and makes it again directly after it."""
+    call = getattr(owner, name)
+
+    def between(part: object, wanted: Collection[object]) -> object:
+        if not wanted:
+            return call(part, wanted)
+        monkeypatch.undo()
+        cluster.zk.delete_recursive(paths.topic("t"))
+        found = call(part, wanted)
+        cluster.zk.create(paths.topic("t"), nodes.encode_assignment({0: (1,)}))
+        return found
+
+    monkeypatch.setattr(owner, name, between)
+
+
 def test_a_topic_that_is_made_again_while_it_is_read(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,18 +84,7 @@ def test_a_topic_that_is_made_again_while_it_is_read(
     yet. 0.8.2.2 takes it for known, and elects no leader."""
     cluster.broker(1)
     cluster.active_controller(1)
-    read = Term._read_assignments
-
-    def read_between(term: Term, topics: Iterable[str]) -> object:
-        if not topics:
-            return read(term, topics)
-        monkeypatch.undo()
-        cluster.zk.delete_recursive(paths.topic("t"))
-        found = read(term, topics)
-        cluster.zk.create(paths.topic("t"), nodes.encode_assignment({0: (1,)}))
-        return found
-
-    monkeypatch.setattr(Term, "_read_assignments", read_between)
+    _make_again_around(cluster, monkeypatch, Term, "_read_assignments")
     cluster.create_topic("t", {0: (1,)})
     cluster.wait_for_state("t", 0, 1, (1,))
 
@@ -88,20 +96,7 @@ def test_a_topic_that_is_made_again_while_its_leaders_are_elected(
     it and made it again before the controller looks."""
     cluster.broker(1)
     cluster.active_controller(1)
-    create = Leadership.create
-
-    def create_between(
-        leadership: Leadership, states: Mapping[TopicPartition, LeaderAndIsr]
-    ) -> object:
-        if not states:
-            return create(leadership, states)
-        monkeypatch.undo()
-        cluster.zk.delete_recursive(paths.topic("t"))
-        outcome = create(leadership, states)
-        cluster.zk.create(paths.topic("t"), nodes.encode_assignment({0: (1,)}))
-        return outcome
-
-    monkeypatch.setattr(Leadership, "create", create_between)
+    _make_again_around(cluster, monkeypatch, Leadership, "create")
     cluster.create_topic("t", {0: (1,)})
     cluster.wait_for_state("t", 0, 1, (1,))
 
