@@ -107,7 +107,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     needs=movable,
 )
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reassignments, "_may_be_widened", lambda *_: False)
+    patch.setattr(Reassignments, "_may_know_another", lambda *_: False)
 
 
 @planted(
