@@ -352,8 +352,9 @@ class LogSegment(kernel.SegmentTail):
     def _find_largest(self, indexed: TimestampOffset) -> None:
         """After a truncation: the largest timestamp is the last indexed one, or one in the messages
         from the last index entry but one on. Each index entry is made with one of the time index,
-        but that of the last may belong to a message behind it that was cut: the time index gets
-        another, so that the next truncation finds all before the last entry there, too."""
+        but that of the last may belong to a message behind it that was cut: if there is none now
+        for a message before it, the time index gets one, so that the next truncation finds it.
+        (0.10.2.2 reads from the last entry of the time index, and adds none.)"""
         start = self.index.lookup(self.index.last.offset - 1).position
         with storage_errors("read", self.log_path):
             after = recover_messages(
@@ -364,7 +365,7 @@ class LogSegment(kernel.SegmentTail):
                 start=start,
             )
         self.largest = max(indexed, after.largest, key=lambda one: one.timestamp_ms)
-        if not self._has_full_index():
+        if self.largest.offset < self.index.last.offset and not self._has_full_index():
             self._append_time(self.largest)
             self.is_full = self._has_full_index()
 

@@ -4,6 +4,7 @@ checks."""
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,30 @@ class TestTruncation:
         log.truncate_to(8)
         assert (500, 3) == log.active_segment.largest
         assert (500, 3) == log.offset_at_time(300)
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_any_truncations_keep_the_largest_timestamp(
+        self, open_log: OpenLog, seed: int
+    ) -> None:
+        """The largest timestamp is that of the messages that are left, after truncations inside and
+        between sets, with stops between them."""
+        rng = random.Random(seed)
+        log = later_log(open_log, index_interval_bytes=140)
+        times: list[int] = []
+        for _ in range(400):
+            match rng.randrange(4):
+                case 0:
+                    end = max(len(times) - rng.randrange(4), 0)
+                    log.truncate_to(end)
+                    del times[end:]
+                case 1 if rng.random() < 0.1:
+                    log.close()
+                    log = later_log(open_log, index_interval_bytes=140)
+                case _:
+                    new = [len(times) + rng.randrange(20) for _ in range(rng.choice((1, 3)))]
+                    log.append(a_set(*new))
+                    times += new
+            assert max(times, default=-1) == log.active_segment.largest.timestamp_ms
 
     def test_a_segment_that_was_emptied_counts_from_its_next_message(
         self, open_log: OpenLog
