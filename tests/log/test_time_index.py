@@ -270,9 +270,7 @@ class TestTruncation:
         assert (500, 3) == log.offset_at_time(300)
 
     @pytest.mark.parametrize("seed", range(8))
-    def test_any_truncations_keep_the_largest_timestamp(
-        self, open_log: OpenLog, seed: int
-    ) -> None:
+    def test_any_truncations_keep_the_largest_timestamp(self, open_log: OpenLog, seed: int) -> None:
         """The largest timestamp is that of the messages that are left, after truncations inside and
         between sets, with stops between them."""
         rng = random.Random(seed)
