@@ -7,6 +7,7 @@ from struct import pack
 from kafka08.levels import Level
 from kafka08.protocol.codec import decode_response
 from kafka08.protocol.join_group import JoinGroupRequest, JoinGroupResponse
+from kafka08.protocol.list_groups import ListGroupsRequest
 from tests.interop.differences.frames import (
     LIST_GROUPS,
     NULL_ARRAY,
@@ -259,7 +260,14 @@ def _(talk: Talk) -> None:
 
 @sequence("ListGroups", since=SINCE)
 def _(talk: Talk) -> None:
-    talk.ask(LIST_GROUPS)
+    """Groups of its own alone: members that other sequences left expire while it runs."""
+    one_member(talk, "listed", syncs=False)
+    talk.ask(commit(2, "listed-offsets", ("t", [committed(2, 0)])))
+    response = decode_response(ListGroupsRequest, talk.probe(LIST_GROUPS), 0)[1]
+    own = sorted(
+        (one.group, one.protocol_type) for one in response.groups if one.group.startswith("listed")
+    )
+    talk.note("own groups", f"{response.error_code} {own}")
 
 
 @sequence("JoinGroup without protocols", since=SINCE, departs=(Level.V0_9_0, Level.V0_10_2))
