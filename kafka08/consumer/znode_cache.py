@@ -18,7 +18,7 @@ from kafka08.zk.operations import Get, Node, Watcher
 T = TypeVar("T")
 
 AT_ONCE: Final = 1000
-"""Znodes that one pipeline reads: a hundred thousand take longer than it may wait."""
+"""Znodes that one pipeline reads: a failure costs at most these."""
 
 
 class ZnodeCache(Generic[T]):
@@ -91,8 +91,8 @@ class ZnodeCache(Generic[T]):
             raise failure
 
     def _nodes(self, paths: list[str]) -> Iterator[tuple[str, Any]]:
-        """Each path with its node or error, in portions: a caller that stops at an error does not
-        wait for the rest."""
+        """Each path with its node or error; a caller that stops at an error does not wait for the
+        rest."""
         for start in range(0, len(paths), AT_ONCE):
             portion = paths[start : start + AT_ONCE]
             reads = [Get(path, Watcher(path, self._changed)) for path in portion]

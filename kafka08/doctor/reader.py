@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from kafka08.consumer.znode_cache import AT_ONCE
 from kafka08.deprecation import renamed
 from kafka08.doctor.files import read_file, read_log_directory
 from kafka08.doctor.group_reader import read_groups
@@ -114,11 +113,7 @@ class SnapshotReader(Closeable):
 
     def _all(self, operations: Sequence[Operation], absent: Any = None) -> list[Any]:
         """Results, `absent` for znodes that do not exist; any other error is raised."""
-        found: list[Any] = []
-        for start in range(0, len(operations), AT_ONCE):
-            results = self._zk.pipeline(operations[start : start + AT_ONCE])
-            found += [unless_gone(result, absent) for result in results]
-        return found
+        return [unless_gone(result, absent) for result in self._zk.pipeline(operations)]
 
     def _children(self, path: str) -> list[str]:
         [names] = self._all([Children(path)], [])

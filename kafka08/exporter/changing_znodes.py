@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kafka08.consumer.znode_cache import ZnodeCache
-from kafka08.groups.trees import read_nodes
 from kafka08.runtime import ClientRuntime
 from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Node
+from kafka08.zk.typed_reads import read_all
 
 
 class ChangingZnodes:
@@ -37,7 +37,7 @@ class ChangingZnodes:
             for path, node in found.items()
             if (earlier := before.get(path)) is not None and earlier != node
         }
-        polled = read_nodes(self._zk, [path for path in paths if path in self._unwatched])
+        polled = read_all(self._zk, {path: path for path in paths if path in self._unwatched})
         self._unwatched = {path for path, node in polled.items() if before.get(path) != node}
         self._unwatched |= changed & self._changed
         self._changed = changed

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from kafka08.consumer.znode_cache import AT_ONCE
 from kafka08.errors import ZooKeeperError
 from kafka08.groups.facts import Owner
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.errors import unless_gone
-from kafka08.zk.operations import Children, Get, Node
+from kafka08.zk.operations import Children, Node
+from kafka08.zk.typed_reads import read_all
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def _read(
             else:
                 found[group].strays.append(leaf)
     wanted = [leaf for _, _, leaf in leaves]
-    read = read_nodes(zk, wanted) if read_leaves is None else read_leaves(wanted)
+    read = read_leaves(wanted) if read_leaves else read_all(zk, {leaf: leaf for leaf in wanted})
     for group, tp, leaf in leaves:
         there = read.get(leaf)
         if there is None:
@@ -105,16 +105,4 @@ def _read(
             found[group].values[tp] = decode(there)
         except ZooKeeperError as error:
             found[group].unreadable[tp] = f"{leaf}: {error}"
-    return found
-
-
-def read_nodes(zk: ZkClient, wanted: Sequence[str]) -> dict[str, Node]:
-    """path → its znode, of those that exist. Raises ZooKeeperError."""
-    found: dict[str, Node] = {}
-    for start in range(0, len(wanted), AT_ONCE):
-        portion = wanted[start : start + AT_ONCE]
-        read = zk.pipeline([Get(path) for path in portion])
-        for path, node in zip(portion, read, strict=True):
-            if (there := unless_gone(node, None)) is not None:
-                found[path] = there
     return found

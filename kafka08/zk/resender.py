@@ -1,11 +1,11 @@
 """Sends operations and waits for their replies, across lost connections.
 
-An operation whose reply was lost is sent again, a write only in the same session, for at most the
-timeout (session + connection timeout); then its result is SessionLost. A conflict with our own
-earlier attempt, whose reply was lost, counts as success: a conditional write that finds its own
-data at the next version, a create that finds its own znode, a delete that finds none. If the
-session ended in between, the result of a write is SessionLost: it may have been done, and the
-caller must decide again.
+An operation whose reply was lost is sent again, a write only in the same session, until no response
+has come for the timeout (session + connection timeout); then its result is SessionLost. A conflict
+with our own earlier attempt, whose reply was lost, counts as success: a conditional write that
+finds its own data at the next version, a create that finds its own znode, a delete that finds none.
+If the session ended in between, the result of a write is SessionLost: it may have been done, and
+the caller must decide again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Resender:
 
     server              what to call the server while it is waited for
     connected           set while there is a connection
-    timeout_seconds     longest wait of one call, for all its operations
+    timeout_seconds     how long a call waits since it began, or since the last response to one of
+                        its operations: many take long, and each response renews it
     """
 
     def __init__(
@@ -55,11 +56,11 @@ class Resender:
         or ZooKeeperError."""
         results: dict[int, Any] = {}
         session = self._tracker.sessions_ended
-        deadline = self._clock.monotonic() + self._timeout_seconds
+        patience = _Patience(self._clock, self._timeout_seconds)
         todo, again = list(indices), False
         while todo:
             lost: list[int] = []
-            for index, reply in self._send(operations, todo, window, deadline):
+            for index, reply in self._send(operations, todo, window, patience):
                 operation = operations[index]
                 results[index] = self._settle(operation, reply, again)
                 if isinstance(reply, ConnectionLost) or (
@@ -69,8 +70,8 @@ class Resender:
             if not lost:
                 break
             with waiting_for(self._server):
-                self._connected.wait(self._seconds_until(deadline))
-            if not self._seconds_until(deadline):
+                self._connected.wait(patience.seconds_left())
+            if not patience.seconds_left():
                 break
             same_session = session == self._tracker.sessions_ended
             todo = [index for index in lost if same_session or operations[index].repeatable]
@@ -83,11 +84,15 @@ class Resender:
 
     def run_once(self, operation: Operation) -> Any:
         """Like run_one, but never sends the operation again."""
-        deadline = self._clock.monotonic() + self._timeout_seconds
-        return next(self._send([operation], [0], 1, deadline))[1]
+        patience = _Patience(self._clock, self._timeout_seconds)
+        return next(self._send([operation], [0], 1, patience))[1]
 
     def _send(
-        self, operations: Sequence[Operation], indices: list[int], window: int, deadline: float
+        self,
+        operations: Sequence[Operation],
+        indices: list[int],
+        window: int,
+        patience: _Patience,
     ) -> Iterator[tuple[int, Any]]:
         """(index, result or ZooKeeperError) in order; replies come in the order of requests.
 
@@ -97,37 +102,37 @@ class Resender:
         for index in indices:
             if len(outstanding) >= window:
                 half = len(outstanding) // 2
-                self._wait(outstanding[half][1], deadline)
+                self._wait(outstanding[half][1], patience)
                 for _ in range(half + 1):
-                    yield self._take(operations, outstanding, deadline)
+                    yield self._take(operations, outstanding, patience)
             outstanding.append((index, self._zookeeper.send(operations[index])))
         if outstanding:
-            self._wait(outstanding[-1][1], deadline)
+            self._wait(outstanding[-1][1], patience)
         while outstanding:
-            yield self._take(operations, outstanding, deadline)
+            yield self._take(operations, outstanding, patience)
 
     def _take(
         self,
         operations: Sequence[Operation],
         outstanding: deque[tuple[int, Pending]],
-        deadline: float,
+        patience: _Patience,
     ) -> tuple[int, Any]:
         index, pending = outstanding.popleft()
         if not pending.ready():
-            self._wait(pending, deadline)
+            self._wait(pending, patience)
         if not pending.ready():
             path = operations[index].path
             return index, SessionLost(
                 f"{path}: no reply from ZooKeeper in {self._timeout_seconds:g} s"
             )
-        return index, pending.outcome()
+        reply = pending.outcome()
+        if not isinstance(reply, SessionLost):
+            patience.renew()
+        return index, reply
 
-    def _wait(self, pending: Pending, deadline: float) -> None:
+    def _wait(self, pending: Pending, patience: _Patience) -> None:
         with waiting_for(self._server):
-            pending.wait(self._seconds_until(deadline))
-
-    def _seconds_until(self, deadline: float) -> float:
-        return max(0.0, deadline - self._clock.monotonic())
+            pending.wait(patience.seconds_left())
 
     def _settle(self, operation: Operation, reply: Any, again: bool) -> Any:
         """The result in a reply; `again` if an earlier attempt may have been carried out."""
@@ -150,3 +155,18 @@ class Resender:
             if isinstance(node, Node) and (node.data, node.ephemeral_owner) == ours:
                 return operation.path
         return error
+
+
+class _Patience:
+    """How long a call waits: `seconds` since it began, or since the last response."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        self._deadline = self._clock.monotonic() + self._seconds
+
+    def seconds_left(self) -> float:
+        return max(0.0, self._deadline - self._clock.monotonic())

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from kafka08.consumer.znode_cache import AT_ONCE
 from kafka08.doctor import SnapshotReader, findings_of, reader
 from kafka08.doctor.group_reader import GroupsRead
 from kafka08.doctor.snapshot import BrokerFacts
@@ -19,7 +16,6 @@ from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.model.in_process import InProcessWorld
-from kafka08.zk.operations import Operation
 from kafka08.zk.store import ClusterStore
 
 T0 = TopicPartition("t", 0)
@@ -85,32 +81,6 @@ def test_a_change_while_groups_are_read_is_no_finding(monkeypatch: pytest.Monkey
         zk.create(paths.topic("new"), nodes.encode_assignment({0: (1,)}))
         found = {finding.check for finding in findings_of(doctor.read_snapshot())}
     assert set() == found & {"broker-stale-leaders", "partition-without-state"}
-
-
-def test_many_znodes_are_read_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred thousand partitions take longer than a pipeline may wait, so its wait must not grow
-    with their number."""
-    count = 2 * AT_ONCE + 5
-    sizes: list[int] = []
-    pipeline = ZkClient.pipeline
-
-    def counted(self: ZkClient, operations: Iterable[Operation], **keys: Any) -> list[Any]:
-        wanted = list(operations)
-        sizes.append(len(wanted))
-        return pipeline(self, wanted, **keys)
-
-    monkeypatch.setattr(reader, "read_groups", lambda *_: GroupsRead())
-    runtime = ModelRuntime(InProcessWorld())
-    with connected(runtime) as zk, SnapshotReader("model", runtime=runtime) as doctor:
-        store = ClusterStore(zk)
-        store.create_common_paths()
-        zk.create(paths.topic("t"), nodes.encode_assignment(dict.fromkeys(range(count), (1,))))
-        state = LeaderAndIsr(1, 0, (1,), 0, 1)
-        store.create_leader_and_isr({TopicPartition("t", n): state for n in range(count)})
-        monkeypatch.setattr(ZkClient, "pipeline", counted)
-        partitions = doctor.read_snapshot().topics["t"].partitions
-    assert [1] * count == [p.state.leader for p in partitions.values() if p.state is not None]
-    assert AT_ONCE == max(sizes)
 
 
 def connected(runtime: ClientRuntime) -> ZkClient:

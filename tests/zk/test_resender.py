@@ -3,7 +3,8 @@ done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -35,22 +36,31 @@ class Clock:
         self.now += seconds
 
 
+@dataclass
+class At:
+    """An outcome that comes at this time."""
+
+    time: float
+    outcome: Any
+
+
 class FakeResult:
-    """A Pending that is ready, or with NEVER never will be."""
+    """A Pending that is ready, or will be At a time, or with NEVER never."""
 
     def __init__(self, outcome: Any, clock: Clock) -> None:
-        self._outcome = outcome
+        self._at = outcome if isinstance(outcome, At) else At(0.0, outcome)
+        if outcome is NEVER:
+            self._at.time = math.inf
         self._clock = clock
 
     def ready(self) -> bool:
-        return self._outcome is not NEVER
+        return self._clock.now >= self._at.time
 
     def wait(self, seconds: float) -> None:
-        if not self.ready():
-            self._clock.now += seconds
+        self._clock.now = max(self._clock.now, min(self._clock.now + seconds, self._at.time))
 
     def outcome(self) -> Any:
-        return self._outcome
+        return self._at.outcome
 
 
 @dataclass
@@ -83,6 +93,14 @@ class Connected:
 
 def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any, list[Operation]]:
     """The result of one operation, and the calls that were made for it."""
+    [result], calls = run_all([operation], script, meanwhile)
+    return result, calls
+
+
+def run_all(
+    operations: Sequence[Operation], script: Script, meanwhile: str = "", window: int = 1
+) -> tuple[list[Any], list[Operation]]:
+    """Their results, and the calls that were made for them."""
     clock, tracker = Clock(), SessionTracker()
     tracker.on_connection_state(ConnectionState.CONNECTED)
 
@@ -98,7 +116,8 @@ def run(operation: Operation, script: Script, meanwhile: str = "") -> tuple[Any,
     resender = Resender(
         zookeeper, tracker, connected, server="ZooKeeper at h:1", timeout_seconds=10, clock=clock
     )
-    return resender.run_one(operation), played.calls
+    results = resender.run(operations, range(len(operations)), window)
+    return [results[index] for index in range(len(operations))], played.calls
 
 
 def test_a_read_is_sent_again() -> None:
@@ -140,6 +159,18 @@ def test_the_timeout_ends_it() -> None:
     result, calls = run(Get("/a"), {Get: [ConnectionLost]}, meanwhile="time passes")
     assert isinstance(result, SessionLost)
     assert len(calls) == 1
+
+
+def test_each_response_renews_the_timeout() -> None:
+    """Many operations may take longer than the timeout, as long as ZooKeeper responds to one after
+    the other. When it stops, the rest fail after the timeout."""
+    nodes = [Node("x", number) for number in range(30)]
+    slow = [At(9.0 * (number + 1), node) for number, node in enumerate(nodes)]
+    results, calls = run_all([Get("/a")] * 30, {Get: list(slow)})
+    assert (results, len(calls)) == (nodes, 30)
+    results, calls = run_all([Get("/a")] * 30, {Get: [*slow[:3], *[NEVER] * 27]}, window=2)
+    assert results[:3] == nodes[:3]
+    assert all(isinstance(result, SessionLost) for result in results[3:])
 
 
 @pytest.mark.parametrize(
