@@ -44,8 +44,7 @@ PLAN_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--profile",
     type=click.Choice(PROFILES),
-    default=SAFE,
-    show_default=True,
+    show_default=SAFE,
     help="Profile of the cluster.",
 )
 @click.option(
@@ -91,7 +90,7 @@ def simulate(
     seed: int | None,
     runs: int | None,
     minutes: float | None,
-    profile: str,
+    profile: str | None,
     coordinated: bool,
     faults: list[str] | None,
     replayed: Path | str | None,
@@ -112,11 +111,13 @@ def simulate(
         raise click.UsageError("Give only one of --replay FILE and --plan FILE.")
     plan_file = Path(replayed) if replayed else plan_file
     if plan_file is not None and (
-        coordinated or any(option is not None for option in (seed, runs, minutes, faults))
+        coordinated or any(option is not None for option in (seed, runs, minutes, profile, faults))
     ):
         raise click.UsageError(
-            "the file of a plan has its seed, faults and members: leave out the other options"
+            "the file of a plan has its seed, profile, faults and members: leave out the other "
+            "options"
         )
+    profile = profile or SAFE
     if timeline is not None and not timeline.absolute().parent.is_dir():
         raise click.BadParameter(
             f"the directory {timeline.absolute().parent} does not exist", param_hint="--timeline"

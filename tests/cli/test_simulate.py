@@ -39,7 +39,8 @@ def test_a_plan_is_run_and_shown(tmp_path: Path) -> None:
     again = simulate("--replay", str(plan))
     assert b"topic made" in again.stdout
     assert done.stdout.split()[-1] == again.stdout.split()[-1], "the same hash"
-    assert 2 == simulate(*SEED, "--plan", str(plan)).returncode, "the seed is in the file"
+    for given in (SEED, ("--profile", SAFE)):
+        assert 2 == simulate(*given, "--plan", str(plan)).returncode, "it is in the file"
     plan.write_text("{}")
     done = simulate("--replay", str(plan))
     assert 1 == done.returncode

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from tests.compose.project import ComposeProject
 
+HAS_FAILED: Final = pytest.StashKey[bool]()
+"""The key of a test that has failed."""
 HINT = "no Docker engine answers `docker info`; set one up, or run scripts/ci-setup on Debian"
 
 
@@ -61,6 +63,7 @@ def pytest_runtest_makereport(
     report = yield
     project = getattr(item, "funcargs", {}).get("project")
     if report.failed and project is not None:
+        item.stash[HAS_FAILED] = True
         report.sections.append(("docker-compose logs", project.compose("logs", "--tail=25")))
     return report
 

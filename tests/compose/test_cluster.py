@@ -18,6 +18,7 @@ from kafka08.producer import KeyedMessage, Producer, ProducerConfig
 from kafka08.zk.client import ZkClient
 from kafka08.zk.group_store import GroupStore
 from kafka08.zk.store import ClusterStore
+from tests.compose.conftest import HAS_FAILED
 from tests.compose.project import ROOT
 from tests.waiting import until
 
@@ -30,10 +31,13 @@ REPLICATION_FACTOR = 3
 
 
 @pytest.fixture(autouse=True)
-def whole(project: ComposeProject) -> Iterator[None]:
-    """After each test the cluster is whole again, and containers of tools are gone."""
+def whole(project: ComposeProject, request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test the cluster is whole again, and containers of tools are gone. After a failed
+    one it is a new cluster, so that the test can be repeated."""
     yield
     project.remove_tools()
+    if request.node.stash.get(HAS_FAILED, False):
+        project.down(volumes=True)
     project.up()
 
 
