@@ -204,9 +204,9 @@ def quantiles(values: Iterable[float], shares: Iterable[float]) -> list[float]:
 class Rate:
     """An amount per second, over the last RATE_WINDOWS windows of RATE_WINDOW_SECONDS.
 
-    As in Java, a new rate is spread over all windows but the last, so that one record after a long
-    silence does not look like thousands a second. Source:
-    org.apache.kafka.common.metrics.stats.Rate 0.10.2.2.
+    As in Java, all windows but the last count as full: a rate that has just begun is spread over
+    more time than has passed, so that one record after a long silence does not look like thousands
+    a second. Source: org.apache.kafka.common.metrics.stats.Rate 0.10.2.2.
     """
 
     __slots__ = ("_windows", "total")
@@ -229,7 +229,9 @@ class Rate:
         live = [window for window in list(self._windows) if window[0] > oldest]
         if not live:
             return 0.0
-        seconds = max(now - live[0][0], (RATE_WINDOWS - 1) * RATE_WINDOW_SECONDS)
+        seconds = now - live[0][0]
+        missing = RATE_WINDOWS - 1 - int(seconds / RATE_WINDOW_SECONDS)
+        seconds += max(missing, 0) * RATE_WINDOW_SECONDS
         return sum(amount for _, amount in live) / seconds
 
 
