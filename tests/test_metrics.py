@@ -54,8 +54,8 @@ def test_timings_keep_their_count_and_sum_and_only_the_newest_values() -> None:
 
 
 def test_a_rate_that_has_just_begun_is_spread_over_a_window() -> None:
-    """One record after a long silence is not a thousand a second, as in Java, which adds a window to
-    the time that has passed until the first one is full."""
+    """One record after a long silence is not a thousand a second, as in Java, which adds a window
+    to the time that has passed until the first one is full."""
     rate = Rate()
     rate.add(60.0, now=1000.0)
     for passed, seconds in ((0.0, 30.0), (10.0, 40.0), (29.0, 59.0), (30.0, 30.0), (59.0, 59.0)):

@@ -137,7 +137,7 @@ def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
     with absolute offsets.
 
     # 0.8: messages of a wrapper are written back uncompressed.
-    ValueError for a wrapper that cannot be decompressed.
+    A message with a wrong CRC stays as it is. ValueError for a wrapper that cannot be decompressed.
     """
     if depth > MAX_NESTING:
         raise ValueError(f"more than {MAX_NESTING} levels of compressed messages")
@@ -149,7 +149,7 @@ def plain_entries(entries: memoryview, depth: int = 0) -> Iterator[memoryview]:
         wrapper = next(kernel.entries(part))
         inner = memoryview(message_set.unpack(run.codec, wrapper.value or b""))
         if wrapper.magic:
-            summary = kernel.validate(inner, INT_MAX)
+            summary = kernel.validate(inner, INT_MAX, verify_crc=False)
             if summary.codec:
                 raise ValueError(f"compressed inside the wrapper at offset {wrapper.offset}")
             shift = max(0, wrapper.offset - summary.last_offset)

@@ -147,12 +147,13 @@ def _extend_index(
 def first_inner_offset(wrapper: memoryview) -> int | None:
     """Offset of the first message inside the wrapper at the start of `wrapper`; None if it cannot
     be decompressed that far. For magic 0 this needs little memory, whatever the wrapper contains;
-    the offsets in one of magic 1 are relative to its last message."""
+    the offsets in one of magic 1 are relative to its last message. A wrong CRC of a message inside
+    does not matter: as in Kafka, recovery checks that of the wrapper."""
     try:
         entry = next(kernel.entries(wrapper))
         if entry.magic:
             inner = message_set.unpack(entry.codec, entry.value or b"")
-            summary = kernel.validate(inner, INT_MAX)
+            summary = kernel.validate(inner, INT_MAX, verify_crc=False)
             if not summary.count:
                 return None
             return summary.first_offset + max(0, entry.offset - summary.last_offset)

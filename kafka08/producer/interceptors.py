@@ -50,15 +50,18 @@ class Interceptors:
             return callback
 
         def notify(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            interrupt: KeyboardInterrupt | None = None
             for interceptor in self._chain:
                 try:
                     interceptor.on_acknowledgement(metadata, error)
-                except KeyboardInterrupt:  # Ctrl-C in `send`, which reports its own failures
-                    raise
+                except KeyboardInterrupt as ctrl_c:  # in `send`, which reports its own failures
+                    interrupt = ctrl_c
                 except BaseException:  # the user's code: it must not stop the sender
                     logger.exception("Error executing on_acknowledgement of %r", interceptor)
             if callback is not None:
                 callback(metadata, error)
+            if interrupt is not None:  # once everybody who waits for the record has heard of it
+                raise interrupt
 
         return notify
 

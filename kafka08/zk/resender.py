@@ -97,7 +97,7 @@ class Resender:
         """(index, result or ZooKeeperError) in order; replies come in the order of requests.
 
         Waits for the reply in the middle, so that this thread and the adapter's switch once for
-        half a window and not for each reply."""
+        half a window and not for each reply. Sends no more once the time is over."""
         outstanding: deque[tuple[int, Pending]] = deque()
         for index in indices:
             if len(outstanding) >= window:
@@ -105,7 +105,13 @@ class Resender:
                 self._wait(outstanding[half][1], patience)
                 for _ in range(half + 1):
                     yield self._take(operations, outstanding, patience)
-            outstanding.append((index, self._zookeeper.send(operations[index])))
+            if not patience.seconds_left():
+                while outstanding:
+                    yield self._take(operations, outstanding, patience)
+            if patience.seconds_left():
+                outstanding.append((index, self._zookeeper.send(operations[index])))
+            else:  # none of these responded either
+                yield index, self._no_reply(operations[index])
         if outstanding:
             self._wait(outstanding[-1][1], patience)
         while outstanding:
@@ -121,14 +127,16 @@ class Resender:
         if not pending.ready():
             self._wait(pending, patience)
         if not pending.ready():
-            path = operations[index].path
-            return index, SessionLost(
-                f"{path}: no reply from ZooKeeper in {self._timeout_seconds:g} s"
-            )
+            return index, self._no_reply(operations[index])
         reply = pending.outcome()
         if not isinstance(reply, SessionLost):
             patience.renew()
         return index, reply
+
+    def _no_reply(self, operation: Operation) -> SessionLost:
+        return SessionLost(
+            f"{operation.path}: no reply from ZooKeeper in {self._timeout_seconds:g} s"
+        )
 
     def _wait(self, pending: Pending, patience: _Patience) -> None:
         with waiting_for(self._server):

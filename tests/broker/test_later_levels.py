@@ -18,6 +18,7 @@ from kafka08.broker.handlers.list_offsets import (
     UNPACKED_AT_ONCE_BYTES,
 )
 from kafka08.errors import CorruptLog, ProtocolError
+from kafka08.kernel.types import STRING_BYTES_MAX
 from kafka08.log.time_index import TimestampOffset
 from kafka08.log_limit import LINES_MAX, LineLimit
 from kafka08.protocol import compression, message_set
@@ -547,6 +548,27 @@ class TestTopics:
         request = CreateTopicsRequest([wanted], 0, validate_only=True, version=1)
         (result,) = world.client.call(request).topics
         assert text == result.message
+
+    @pytest.mark.parametrize(
+        ("topics", "begin"),
+        [
+            (
+                [NewTopic("t", 1, 1, [], [TopicConfigEntry("segment.bytes", "é" * 16_350)])],
+                "Invalid value ééé",
+            ),
+            (
+                [NewTopic(f"{n % 200}-{'t' * 240}", 1, 1, [], []) for n in range(400)],
+                "Create topics request from client",
+            ),
+        ],
+        ids=["a long value", "many names"],
+    )
+    def test_a_long_text_is_cut(self, world: World, topics: list[NewTopic], begin: str) -> None:
+        """The other topics of the request may have been created, so it must have a response."""
+        response = world.client.call(CreateTopicsRequest(topics, 0, version=1))
+        text = str(response.topics[0].message)
+        assert text.startswith(begin)
+        assert STRING_BYTES_MAX - 1 <= len(text.encode()) <= STRING_BYTES_MAX
 
     @pytest.mark.parametrize(
         ("racks", "code", "replicas"),

@@ -55,6 +55,20 @@ def time_entries(log: Log, base_offset: int = 0) -> list[tuple[int, int]]:
     return [TIME_ENTRY.unpack_from(data, at) for at in range(0, len(data), 12)]
 
 
+@pytest.mark.usefixtures("broken_logs")
+def test_a_wrong_crc_in_a_wrapper_is_copied_as_it_is(open_log: OpenLog) -> None:
+    """A follower stores what its leader sends. The message stays so, and the log is cleaned."""
+    log = later_log(open_log)
+    plain = keyed([(b"a", b"1"), (b"b", b"2")])
+    plain[-1] ^= 1
+    log.append_as_follower(message_set.pack(plain, GZIP, 1, 1, 11))
+    log.roll()
+    [wrapper, *_] = cleaned(log, keyed([(b"a", b"3")]))
+    inner = bytes(message_set.unpack(GZIP, wrapper.value or b""))
+    half = len(plain) // 2
+    assert inner[12:] == plain[half + 12 :], "but for its offset"
+
+
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
 def test_survivors_are_packed_again(open_log: OpenLog, codec: int) -> None:
     """The new wrapper has the offset of its last survivor and the largest timestamp of the

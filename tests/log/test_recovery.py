@@ -14,7 +14,7 @@ from kafka08.kernel.types import Buffer
 from kafka08.log import recovery
 from kafka08.log.offset_index import IndexEntry
 from kafka08.log.recovery import Recovered, recover_messages
-from kafka08.protocol import compression
+from kafka08.protocol import compression, message_set
 from kafka08.runtime.disk import OpenMode
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from tests.log.conftest import OpenLog, a_set, index_entries
@@ -114,6 +114,21 @@ def test_a_wrapper_that_cannot_be_unpacked_ends_the_log(tmp_path: Path) -> None:
     found = recovered(tmp_path / "log", data, interval=10)
     assert (76, 0, []) == (found.valid_bytes, found.last_offset, found.index_entries)
     assert len(data) == recovered(tmp_path / "log", data).valid_bytes
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_wrong_crc_inside_a_wrapper_ends_nothing(tmp_path: Path, magic: int) -> None:
+    """A follower stores what its leader sends. Recovery, as in Kafka, checks the CRC of the wrapper
+    and indexes it by its first inner offset, so what follows it remains."""
+    offset = 0 if magic else 10
+    times = [5, 6] if magic else None
+    inner = bytearray(message_set.encode([(None, b"a"), (None, b"b")], 0, offset, magic, times))
+    inner[-1] ^= 1
+    wrapper = message_set.pack(inner, compression.GZIP, 11, magic, 6)
+    data = a_set(b"x", base_offset=9) + wrapper + a_set(b"c", base_offset=12)
+    found = recovered(tmp_path / "log", data, interval=0)
+    assert (len(data), 12, None) == (found.valid_bytes, found.last_offset, found.problem)
+    assert [10, 12] == [entry.offset for entry in found.index_entries]
 
 
 @pytest.mark.parametrize("interval", [0, 4096])

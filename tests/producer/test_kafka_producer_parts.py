@@ -10,6 +10,7 @@ import pytest
 from kafka08.client.metadata import PartitionInfo
 from kafka08.errors import (
     MessageTooLarge,
+    RecordTooLarge,
     UnknownTopicOrPartition,
 )
 from kafka08.hashing import murmur2
@@ -124,18 +125,22 @@ def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
 
 
 def test_ctrl_c_in_an_interceptor_reaches_the_caller(cluster: TcpCluster) -> None:
-    """`send` reports its own failures in the caller's thread, where Ctrl-C ends the program."""
+    """`send` reports its own failures in the caller's thread, where Ctrl-C ends the program. The
+    other interceptors and the callback hear of the record first."""
 
     class Interrupted(Interceptor):
         def on_acknowledgement(self, *_: Any) -> None:
             raise KeyboardInterrupt
 
     config = config_on(cluster, max_request_size=100)
+    last, told = Interceptor(), []
     with (
-        KafkaProducer(config, interceptors=[Interrupted()]) as producer,
+        KafkaProducer(config, interceptors=[Interrupted(), last]) as producer,
         pytest.raises(KeyboardInterrupt),
     ):
-        producer.send(ProducerRecord("u", b"x" * 200))
+        producer.send(ProducerRecord("u", b"x" * 200), lambda *both: told.append(both))
+    assert [type(error) for _, error in told] == [RecordTooLarge]
+    assert last.told == told
 
 
 def test_parts_are_named_by_the_configuration(cluster: TcpCluster) -> None:

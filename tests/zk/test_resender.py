@@ -171,6 +171,7 @@ def test_each_response_renews_the_timeout() -> None:
     results, calls = run_all([Get("/a")] * 30, {Get: [*slow[:3], *[NEVER] * 27]}, window=2)
     assert results[:3] == nodes[:3]
     assert all(isinstance(result, SessionLost) for result in results[3:])
+    assert len(calls) == 4, "none is sent that nobody waits for"
 
 
 @pytest.mark.parametrize(

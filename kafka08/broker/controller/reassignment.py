@@ -18,9 +18,9 @@ leader would take it into the ISR a moment before it deletes its log: 0.8.2.2 ma
 loses acknowledged messages.
 
 If the controller dies in between, assignment and request remain, so the next one continues. If the
-next one must refuse the request, because a broker has died, it first sends the assignment that step
-2 may have left to the replicas, with the next leader epoch. Source: onPartitionReassignment of
-kafka.controller.KafkaController 0.8.2.2.
+next one must refuse the request, because a broker has died, it first sends the assignment in
+ZooKeeper to the replicas, with the next leader epoch: step 2 may not have sent it, or step 4 may
+have sent another. Source: onPartitionReassignment of kafka.controller.KafkaController 0.8.2.2.
 """
 
 from __future__ import annotations
@@ -181,8 +181,9 @@ class Reassignments:
         if state is None or state.leader == NO_LEADER or context.is_queued_for_deletion(tp.topic):
             return False
         assignment = context.assignments[tp]
-        is_begun = set(replicas) <= set(assignment)
-        return is_begun and (replicas != assignment or not set(replicas) <= set(state.isr))
+        wanted = set(replicas)
+        is_begun = 0 < len(wanted) == len(replicas) and wanted <= set(assignment)
+        return is_begun and (replicas != assignment or not wanted <= set(state.isr))
 
     def _advance(self, partitions: Collection[TopicPartition], *, widen: bool) -> None:
         """Take each step for all partitions together: a request may move thousands, and other

@@ -28,6 +28,7 @@ from kafka08.errors import (
     TopicAlreadyExists,
     code_of,
 )
+from kafka08.kernel.types import STRING_BYTES_MAX
 from kafka08.profile import topic_overrides
 from kafka08.protocol.create_topics import (
     CreateTopicResult,
@@ -55,7 +56,7 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
     for wanted in request.topics:
         topic = wanted.topic
         if times[topic] > 1:
-            results[topic] = CreateTopicResult(topic, InvalidRequest.code, named_twice(call, times))
+            results[topic] = refused(topic, InvalidRequest.code, named_twice(call, times))
             continue
         try:
             written[topic] = create_one(broker, wanted, validate_only=request.validate_only)
@@ -67,7 +68,7 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
                 extra=call.cause,
             )
             text = error.detail if isinstance(error, ApiError) else str(error)
-            results[topic] = CreateTopicResult(topic, code_of(error), text)
+            results[topic] = refused(topic, code_of(error), text)
         else:
             results[topic] = CreateTopicResult(topic, 0)
     if not request.validate_only:
@@ -90,6 +91,13 @@ def create_one(broker: BrokerContext, wanted: NewTopic, *, validate_only: bool) 
         except NodeExists:
             raise TopicAlreadyExists(f"Topic '{wanted.topic}' already exists.") from None
     return tuple(assignment)
+
+
+def refused(topic: str, code: int, text: str) -> CreateTopicResult:
+    """The result of one topic. The text may contain what was wanted: it ends where it is too long
+    for a response, since the others may have been created."""
+    text = text.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
+    return CreateTopicResult(topic, code, text)
 
 
 def named_twice(call: Call, times: Counter[str]) -> str:

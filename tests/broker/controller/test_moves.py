@@ -116,7 +116,8 @@ class TestReassignment:
     def test_an_impossible_move_is_refused_at_once(
         self, cluster: Cluster, replicas: tuple[int, ...]
     ) -> None:
-        """An impossible request is removed without any other effect. A possible one goes on."""
+        """An impossible request is removed without any other effect, not even another leader epoch.
+        A possible one goes on."""
         cluster.broker(1), cluster.broker(2)
         cluster.active_controller(1)
         cluster.create_topic("t", {0: (1, 2)})
@@ -126,6 +127,7 @@ class TestReassignment:
         await_end(cluster)
         cluster.wait_for_state("u", 0, 2, (2,))
         assert (1, 2) == assignment(cluster)
+        assert 0 == cluster.wait_for_state("t", 0, 1, (1, 2)).leader_epoch
         assert (2,) == assignment(cluster, "u")
 
     def test_a_widened_assignment_is_sent_though_the_move_is_refused(
