@@ -101,10 +101,12 @@ def write_all(descriptor: int, data: bytes, stopping: Event) -> None:
         return
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
-    size = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
+    size = _pipe_bytes(descriptor)
     while rest:
+        was_stopping, unread = stopping.is_set(), unread_bytes(descriptor)
         if not poll.poll(STALLED_MS):
-            if stopping.is_set():
+            # A pipe has room only once a page of it was read.
+            if was_stopping and unread_bytes(descriptor) == unread:
                 raise OutputStalled(
                     "stopped, and the reader of the output reads nothing: the last messages are "
                     "not written completely, and count as not consumed"
@@ -117,6 +119,12 @@ def write_all(descriptor: int, data: bytes, stopping: Event) -> None:
 
 def is_pipe(descriptor: int) -> bool:
     return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+
+
+def _pipe_bytes(descriptor: int) -> int:
+    """How much a pipe holds, as far as the system tells."""
+    get_size = getattr(fcntl, "F_GETPIPE_SZ", None)  # Linux alone
+    return select.PIPE_BUF if get_size is None else fcntl.fcntl(descriptor, get_size)
 
 
 def unread_bytes(descriptor: int) -> int:

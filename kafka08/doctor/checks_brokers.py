@@ -127,7 +127,8 @@ def _local_clock(snapshot: Snapshot) -> Iterator[Found]:
         ],
         default=0,
     )
-    ahead_ms = newest_ms - snapshot.now_ms
+    read_ms = snapshot.now_ms if snapshot.clock_read_ms is None else snapshot.clock_read_ms
+    ahead_ms = newest_ms - read_ms
     if ahead_ms > CLOCK_MS_MAX:
         yield Found(
             "this machine", f"its clock is at least {ahead_ms // 1000} s behind ZooKeeper's"

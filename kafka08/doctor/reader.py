@@ -72,11 +72,13 @@ class SnapshotReader(Closeable):
         # Right behind the topics, with which their responses are compared: groups take longer.
         brokers = self._brokers()
         controller, controller_fault, controller_clocks = self._controller()
+        clock_read_ms = self._runtime.time_ms()
         deletions = self._children(paths.DELETE_TOPICS)
         configured = self._children(paths.TOPIC_CONFIGS)
         groups = read_groups(self._connect, self._runtime)
         return Snapshot(
             now_ms=now_ms,
+            clock_read_ms=clock_read_ms,
             connect=self._connect,
             brokers=brokers,
             controller=controller,

@@ -135,6 +135,7 @@ class Snapshot:
     """The whole state, read within a few seconds: parts may disagree if it changes meanwhile.
 
     now_ms             local wall time before it was read
+    clock_read_ms      local wall time after topics, brokers and controller were read; None: now_ms
     connect            connect string of the cluster
     zookeeper_seconds  the slowest of a few single reads
     controller_epoch   None before the first controller
@@ -151,6 +152,7 @@ class Snapshot:
     """
 
     now_ms: int
+    clock_read_ms: int | None = None
     connect: str = "localhost:2181"
     brokers: Mapping[int, BrokerFacts] = field(default_factory=dict)
     controller: int | None = None

@@ -15,9 +15,9 @@ from typing import Final
 
 from kafka08.exporter.histories import Histories, lag_of
 from kafka08.exporter.verdict import Verdict, worst
-from kafka08.exporter.view import ClusterView, PartitionView
+from kafka08.exporter.view import ClusterView
 from kafka08.metrics import Family, Labels, Sample, gauge
-from kafka08.structs import NO_LEADER, TopicPartition
+from kafka08.structs import TopicPartition
 
 GROUP: Final = "kafka_consumergroup"
 PARTITION: Final = "kafka_topic_partition"
@@ -75,18 +75,13 @@ def _of_partitions(view: ClusterView) -> Iterator[Family]:
         )
         return Family(f"{PARTITION}_{name}", says, samples)
 
-    def leader(partition: PartitionView) -> int:
-        """As brokers tell clients. ZooKeeper may name a broker that failed: a JVM controller that
-        is elected after that leaves the state of a partition without a live replica as it is."""
-        return partition.leader if partition.leader in view.brokers else NO_LEADER
-
     yield row("current_offset", "Where a log ends.", lambda p: p.end)
     yield row("oldest_offset", "Where a log starts.", lambda p: p.start)
-    yield row("leader", "Broker that leads it; -1: no live one.", leader)
+    yield row("leader", "Broker that leads it; -1: no live one.", lambda p: p.leader)
     yield row(
         "leader_is_preferred",
         "1 if its preferred replica leads.",
-        lambda p: int(bool(p.replicas) and leader(p) == p.replicas[0]),
+        lambda p: int(bool(p.replicas) and p.leader == p.replicas[0]),
     )
     yield row("replicas", "Replicas that it is assigned.", lambda p: len(p.replicas))
     yield row("in_sync_replica", "Replicas that are in sync.", lambda p: len(p.isr))

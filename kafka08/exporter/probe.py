@@ -137,7 +137,7 @@ class Probe(Closeable):
         """Send a message to each partition. Failures are counted, not raised. So is a message that
         was not sent because it could not be read back."""
         now = self._runtime.monotonic()
-        if now - self._looked_at > (PAUSE_SECONDS if self._unreadable else METADATA_SECONDS):
+        if self._unreadable or now - self._looked_at > METADATA_SECONDS:
             try:
                 self._follow_partitions()
             except KafkaError as error:

@@ -29,6 +29,8 @@ class Sent:
     at: float
     acknowledged: bool = False
     read: bool = False
+    late: bool = False
+    """Read after the timeout, and not acknowledged yet."""
 
 
 class ProbeLedger:
@@ -70,7 +72,10 @@ class ProbeLedger:
         sent.acknowledged = True
         self._counts["produced"][sent.partition] += 1
         self._produce.setdefault(sent.partition, Histogram()).add(now - sent.at)
-        if sent.read:
+        if sent.late:
+            self._lose(number)
+            self._read_late(number)
+        elif sent.read:
             del self._sent[number]
 
     def fail(self, number: int) -> None:
@@ -89,6 +94,9 @@ class ProbeLedger:
             self._read_late(number)
         elif not sent.read:
             sent.read = True
+            sent.late = self._is_overdue(sent, now)
+            if sent.late:
+                return
             self._counts["received"][sent.partition] += 1
             self._roundtrip.setdefault(sent.partition, Histogram()).add(now - sent.at)
             if sent.acknowledged:
@@ -107,7 +115,10 @@ class ProbeLedger:
             self._lose(number)
 
     def _is_lost(self, sent: Sent, now: float) -> bool:
-        return sent.acknowledged and now - sent.at > self._timeout_s
+        return sent.acknowledged and self._is_overdue(sent, now)
+
+    def _is_overdue(self, sent: Sent, now: float) -> bool:
+        return now - sent.at > self._timeout_s
 
     def _lose(self, number: int) -> None:
         """Nothing if its outcome is known."""

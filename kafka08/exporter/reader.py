@@ -109,7 +109,7 @@ class ClusterReader(Closeable):
         for tp, replicas in partitions.items():
             state = states.get(tp)
             views[tp] = PartitionView(
-                NO_LEADER if state is None else state.leader,
+                NO_LEADER if state is None else leader_of(state, registrations),
                 replicas,
                 () if state is None else state.isr,
                 first.get(tp),
@@ -265,6 +265,12 @@ class ClusterReader(Closeable):
             return {}
         failed.extend(listed.failed_requests)
         return {group.name: len(group.members) for group in listed.groups}
+
+
+def leader_of(state: LeaderAndIsr, registered: Collection[int]) -> int:
+    """As brokers tell clients. ZooKeeper may name a broker that failed: a JVM controller that is
+    elected after that leaves the state of a partition without a live replica as it is. Pure."""
+    return state.leader if state.leader in registered else NO_LEADER
 
 
 def without_coordinator(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,6 +101,37 @@ def test_a_reader_that_reads_gets_everything_after_a_stop(pipe: tuple[int, int])
         with os.fdopen(reader, "rb", closefd=False) as read:
             assert read.read(len(data)) == data
         writing.result(10)
+
+
+def test_a_slow_reader_gets_everything_after_a_stop(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe has room once a page of it was read, which takes a slow reader longer than a reader
+    that reads nothing is waited for."""
+    monkeypatch.setattr(message_output, "STALLED_MS", 50)
+    reader, writer = pipe
+    stopping = threading.Event()
+    stopping.set()
+    data = os.urandom(100_000)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_all, writer, data, stopping)
+        read = bytearray()
+        while len(read) < 5000:
+            read += os.read(reader, 200)
+            time.sleep(0.01)
+        with os.fdopen(reader, "rb", closefd=False) as rest:
+            read += rest.read(len(data) - len(read))
+        writing.result(10)
+    assert read == data
+
+
+def test_a_system_that_does_not_tell_the_size_of_pipes(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only Linux does."""
+    monkeypatch.delattr(fcntl, "F_GETPIPE_SZ")
+    write_all(pipe[1], b"x" * 10_000, threading.Event())
+    assert b"x" * 10_000 == os.read(pipe[0], 20_000)
 
 
 def test_a_file_is_written_at_once(tmp_path: Path) -> None:

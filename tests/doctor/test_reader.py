@@ -9,7 +9,7 @@ import pytest
 
 from kafka08.doctor import SnapshotReader, findings_of, reader
 from kafka08.doctor.group_reader import GroupsRead
-from kafka08.doctor.snapshot import BrokerFacts
+from kafka08.doctor.snapshot import BrokerFacts, TopicFacts
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import ThreadRuntime
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
@@ -81,6 +81,30 @@ def test_a_change_while_groups_are_read_is_no_finding(monkeypatch: pytest.Monkey
         zk.create(paths.topic("new"), nodes.encode_assignment({0: (1,)}))
         found = {finding.check for finding in findings_of(doctor.read_snapshot())}
     assert set() == found & {"broker-stale-leaders", "partition-without-state"}
+
+
+def test_a_broker_that_registers_while_topics_are_read_has_no_later_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Very many topics take long. What brokers did meanwhile is compared with a time after it."""
+    world = InProcessWorld()
+    runtime = ModelRuntime(world)
+    topics = SnapshotReader._topics
+    with connected(runtime) as zk, SnapshotReader("model", runtime=runtime) as doctor:
+        store = ClusterStore(zk)
+        store.create_common_paths()
+
+        def read_slowly(one: SnapshotReader) -> dict[str, TopicFacts]:
+            found = topics(one)
+            world.sleep(180)
+            store.register_broker(Broker(1, "h", 9092), timestamp_ms=0)
+            return found
+
+        monkeypatch.setattr(SnapshotReader, "_topics", read_slowly)
+        monkeypatch.setattr(SnapshotReader, "_ask", lambda _, found: found)
+        monkeypatch.setattr(reader, "read_groups", lambda *_: GroupsRead())
+        found = {finding.check for finding in findings_of(doctor.read_snapshot())}
+    assert "local-clock" not in found
 
 
 def connected(runtime: ClientRuntime) -> ZkClient:

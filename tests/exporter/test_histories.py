@@ -184,15 +184,6 @@ def test_a_lag_that_is_unknown_has_no_sample() -> None:
     assert [] == of_kminion[f"{group_topic}_lag"]
 
 
-def test_a_broker_that_is_not_registered_leads_nothing() -> None:
-    """ZooKeeper may name it for as long as no other replica is alive, so the alert of partitions
-    without a leader counts on -1."""
-    shown = replace(view(0, None), brokers={2: Broker(2, "h", 9092)})
-    found = samples(shown, watched(shown))
-    names = ("leader", "leader_is_preferred")
-    assert [-1, 0] == [found[f"kafka_topic_partition_{name}"][0].value for name in names]
-
-
 def test_a_partition_has_kafka_exporters_names() -> None:
     """A partition has kafka_exporter's metrics, such as under-replicated and led by its preferred
     replica."""

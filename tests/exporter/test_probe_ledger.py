@@ -72,6 +72,20 @@ def test_a_message_that_is_read_after_the_timeout_was_lost() -> None:
     assert 0 == ledger.outstanding
 
 
+def test_a_message_that_is_read_too_late_may_be_acknowledged_later_still() -> None:
+    """The response to a retry may come after the message was read. If it fails, it is not lost."""
+    ledger = ProbeLedger(TIMEOUT)
+    number, other = sent(ledger), sent(ledger)
+    for one in (number, other):
+        ledger.receive(one, TIMEOUT + 0.1)
+    ledger.expire(TIMEOUT + 0.2)
+    assert {"in_flight": 2} == counted(ledger)
+    ledger.acknowledge(number, TIMEOUT + 0.3)
+    ledger.fail(other)
+    assert {"produced": 2, "failed": 1, "produce": 1, "lost": 1, "late": 1} == counted(ledger)
+    assert 0 == ledger.outstanding
+
+
 def test_an_unacknowledged_message_is_failed_and_not_lost() -> None:
     """This holds even if it was stored, and is read after all."""
     ledger = ProbeLedger(TIMEOUT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from threading import Barrier
 
@@ -19,8 +20,8 @@ from kafka08.protocol.fetch import (
     FetchTopicResponse,
 )
 from kafka08.protocol.types import Request, Response
-from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
-from kafka08.zk import paths
+from kafka08.structs import OFFSETS_TOPIC, Broker, LeaderAndIsr, TopicPartition
+from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import BrokerRegistration
 from kafka08.zk.store import ClusterStore
@@ -55,6 +56,23 @@ def test_brokers_that_moved_together_are_found_again(zk_connect: str) -> None:
             [(host, port)] = parse_bootstrap(cluster.servers)
             store.register_broker(Broker(1, host, port), timestamp_ms=0)
             assert () == reader.read_view().failed_requests
+
+
+def test_a_broker_that_is_not_registered_leads_nothing(zk_connect: str) -> None:
+    """ZooKeeper may name it for as long as no other replica is alive, so the alert of partitions
+    without a leader counts on -1. A registered broker without a listener for us leads."""
+    with ZkClient(zk_connect, name="brokers") as zk, ClusterReader(zk_connect) as reader:
+        store = ClusterStore(zk)
+        store.create_common_paths()
+        secure = {"version": 2, "host": None, "port": -1, "jmx_port": -1, "timestamp": "0"}
+        zk.create(paths.broker(1), json.dumps(secure | {"endpoints": ["SSL://h:9093"]}))
+        zk.create(paths.topic("led"), nodes.encode_assignment({0: (1,), 1: (2,)}))
+        store.create_leader_and_isr(
+            {TopicPartition("led", n): LeaderAndIsr(n + 1, 0, (n + 1,), 0, 1) for n in range(2)}
+        )
+        view = reader.read_view()
+    assert {} == view.brokers
+    assert [1, -1] == [view.partitions[TopicPartition("led", n)].leader for n in range(2)]
 
 
 def test_leaders_are_asked_for_timestamps_side_by_side(zk_connect: str) -> None:
