@@ -18,6 +18,9 @@ CLIENT_ROOMS = (
 )
 TRIES = 5
 
+INTERPRETER_S = 0.014
+"""CPU seconds of the interpreter alone where the goals were set."""
+
 
 def run(*arguments: str, bytecode: Path | None = None) -> str:
     """The output of a Python process. `bytecode` is a directory for compiled modules, which later
@@ -54,10 +57,11 @@ def cpu_seconds(*arguments: str, bytecode: Path) -> float:
     ],
 )
 def test_it_starts_quickly(arguments: tuple[str, ...], goal_s: float, tmp_path: Path) -> None:
-    """The time is less than twice the goal without the interpreter's own, because machines
-    differ."""
+    """The time is less than twice the goal without the interpreter's own, because machines differ;
+    on a slower one the interpreter, too, takes longer."""
     bare = cpu_seconds("-c", "", bytecode=tmp_path)
-    assert cpu_seconds(*arguments, bytecode=tmp_path) - bare < 2 * goal_s
+    slower = max(1.0, bare / INTERPRETER_S)
+    assert cpu_seconds(*arguments, bytecode=tmp_path) - bare < 2 * goal_s * slower
 
 
 @pytest.mark.parametrize("module", ["kafka08.cli", "kafka08.consumer", "kafka08.producer"])
