@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.compose.project import ComposeProject
 
 HAS_FAILED: Final = pytest.StashKey[bool]()
-"""The key of a test that has failed."""
+"""Whether the last step of a test has failed."""
 HINT = "no Docker engine answers `docker info`; set one up, or run scripts/ci-setup on Debian"
 
 
@@ -62,8 +62,8 @@ def pytest_runtest_makereport(
     """Show the end of the containers' logs with a failure."""
     report = yield
     project = getattr(item, "funcargs", {}).get("project")
+    item.stash[HAS_FAILED] = report.failed
     if report.failed and project is not None:
-        item.stash[HAS_FAILED] = True
         report.sections.append(("docker-compose logs", project.compose("logs", "--tail=25")))
     return report
 
