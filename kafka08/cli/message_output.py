@@ -112,8 +112,8 @@ def write_all(descriptor: int, data: bytes, stopping: Event) -> None:
                     "not written completely, and count as not consumed"
                 )
             continue
-        # So much fits without waiting, if the pipe is empty, or has room at all.
-        room = select.PIPE_BUF if unread_bytes(descriptor) else size
+        # So much fits without waiting, if the pipe was empty, or has room at all.
+        room = select.PIPE_BUF if unread else size
         rest = rest[os.write(descriptor, rest[:room]) :]
 
 

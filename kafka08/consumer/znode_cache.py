@@ -7,8 +7,8 @@ watch on each znode it costs N.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 from kafka08.errors import KafkaError, NoNode, ZooKeeperError
 from kafka08.runtime import ClientRuntime
@@ -16,9 +16,6 @@ from kafka08.zk.client import ZkClient
 from kafka08.zk.operations import Get, Node, Watcher
 
 T = TypeVar("T")
-
-AT_ONCE: Final = 1000
-"""Znodes that one pipeline reads: a failure costs at most these."""
 
 
 class ZnodeCache(Generic[T]):
@@ -74,7 +71,8 @@ class ZnodeCache(Generic[T]):
     def _read_nodes(self, paths: list[str], absent_too: bool, found: dict[str, T | None]) -> None:
         """Add the existing ones to `found`, and None for missing ones if they are watched."""
         failure: KafkaError | ValueError | None = None
-        for path, node in self._nodes(paths):
+        reads = [Get(path, Watcher(path, self._changed)) for path in paths]
+        for path, node in zip(paths, self._zk.pipeline(reads), strict=True):
             if isinstance(node, NoNode):
                 if not absent_too:
                     continue
@@ -89,14 +87,6 @@ class ZnodeCache(Generic[T]):
                 failure = failure or error  # the others are read nevertheless, and kept
         if failure is not None:
             raise failure
-
-    def _nodes(self, paths: list[str]) -> Iterator[tuple[str, Any]]:
-        """Each path with its node or error; a caller that stops at an error does not wait for the
-        rest."""
-        for start in range(0, len(paths), AT_ONCE):
-            portion = paths[start : start + AT_ONCE]
-            reads = [Get(path, Watcher(path, self._changed)) for path in portion]
-            yield from zip(portion, self._zk.pipeline(reads), strict=True)
 
     def _changed(self, path: str) -> None:
         with self._lock:
