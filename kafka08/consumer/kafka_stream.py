@@ -31,7 +31,7 @@ class KafkaStream(Generic[K, V]):
 
     def __iter__(self) -> Iterator[MessageAndMetadata[K, V]]:
         # Returns another object: through this one a loop would call two methods for each message.
-        return self._stream
+        return iter(self._stream)
 
     def __next__(self) -> MessageAndMetadata[K, V]:
         return next(self._stream)

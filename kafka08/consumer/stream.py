@@ -1,11 +1,9 @@
 """The stream behind a KafkaStream: its fetched sets, and the reader's position in them.
 
-*Fast and exact.* The reader advances the kernel's iterator over a fetched set in its own thread,
-with no lock. Two fields make that safe. The reader sets `_busy` before it looks at `_limit`. A
-thread that revokes first moves `_limit` into the past and then waits until the reader is not busy.
-After that no message of the old sets can come out, and the iterator's position is exact.
-Everything else (a new set, waiting, errors) happens under the condition. No decoder is called
-there: a slow one would delay a thread that revokes or closes.
+*Fast and exact.* The reader's loop runs in the kernel, in its own thread, with no lock
+(StreamIterator): a thread that revokes stops it between two messages. Everything else (a new set,
+waiting, errors) happens under the condition. No decoder is called there: a slow one would delay a
+thread that revokes or closes.
 
 *Finished.* A message is finished when the next one of its stream is requested. Commits store the
 positions of finished messages only; the message that the committing thread is processing counts as
@@ -99,10 +97,7 @@ class MemberStream:
         self._chunks: deque[Chunk] = deque()
         self._chunk: Chunk | None = None
         self._messages = NO_MESSAGES
-        self._ended: kernel.MessageIterator | None = None
-        """The exhausted `_messages` of the fast path."""
-        self._damage: Exception | None = None
-        """Why it cannot continue with the current set."""
+        self._iterator = kernel.StreamIterator(NO_MESSAGES, runtime.monotonic, self._find_message)
         self._damaged: tuple[OwnedPartition, int] | None = None
         """The partition of the last InvalidMessage, and the offset after the message."""
         self._cut: Cut | None = None
@@ -112,35 +107,27 @@ class MemberStream:
         self._closed = False
         self._reader: object = None
         self._stall_seen = 0
-        self._busy = False
-        self._limit = -inf
         self._acknowledged = -1
         """Offset in the current set that the reader declared finished by committing while it
         processed that message; a later commit from another thread must not undo this."""
 
-    def __iter__(self) -> MemberStream:
-        return self
+    def __iter__(self) -> kernel.StreamIterator:
+        return self._iterator
 
     def __next__(self) -> MessageAndMetadata[Any, Any]:
-        give_up_at = None
+        return next(self._iterator)
+
+    def _find_message(self) -> MessageAndMetadata[Any, Any]:
+        """The next message, after the iterator has found none."""
+        give_up_at = self._monotonic() + self._timeout_s
         while True:
-            self._busy = True
-            try:
-                if self._monotonic() < self._limit:
-                    for message in self._messages:
-                        return message
-                    self._ended = self._messages
-            except UNREADABLE as error:
-                self._damage = error
-            finally:
-                self._busy = False
-            now = self._monotonic()
-            if give_up_at is None:
-                give_up_at = now + self._timeout_s
-            elif now >= give_up_at and self._damage is None:
+            self._next_slowly(self._find_messages, give_up_at)
+            message = self._iterator.take()
+            if message is not None:
+                return message
+            if self._monotonic() >= give_up_at and self._iterator.damage is None:
                 # New sets, but without a message to return.
                 raise self._timeout()
-            self._next_slowly(self._find_messages, give_up_at)
 
     def batches(
         self,
@@ -179,19 +166,20 @@ class MemberStream:
         return ConsumerTimeout(f"no message within {self._timeout_ms} ms")
 
     def _open(self) -> bool:
-        """Let the fast path run until the session's deadline; False if that has passed."""
-        self._limit = self._supervisor.deadline()
-        if self._supervisor.deadline() < self._limit:  # the session was suspended meanwhile
-            self._limit = -inf
-        return self._monotonic() < self._limit
+        """Let the iterator run until the session's deadline; False if that has passed."""
+        iterator = self._iterator
+        iterator.limit = self._supervisor.deadline()
+        if self._supervisor.deadline() < iterator.limit:  # the session was suspended meanwhile
+            iterator.limit = -inf
+        return self._monotonic() < iterator.limit
 
     def _find_messages(self) -> bool | None:
         """True if the current set has unread messages, or a new one was begun; None if there is no
-        set. The fast path decodes, which may take long."""
-        damage = self._damage
+        set. The iterator decodes, which may take long."""
+        damage = self._iterator.damage
         if self._chunk is not None and damage is not None:
             raise self._unreadable(damage) from damage
-        if self._chunk is not None and self._messages is not self._ended:
+        if self._chunk is not None and self._messages is not self._iterator.ended:
             return True
         self._finish_chunk()
         if not self._chunks:
@@ -243,7 +231,7 @@ class MemberStream:
         self._cut = self._cut._replace(next_offset=batch.last_offset + 1)
         self._acknowledged = -1
         # A single message that is requested next is the one after the batch.
-        self._messages = self._messages_of(chunk, batch.last_offset + 1)
+        self._read(self._messages_of(chunk, batch.last_offset + 1))
         return batch
 
     def _begin_chunk(self, chunk: Chunk) -> None:
@@ -261,8 +249,11 @@ class MemberStream:
             )
             partition.consumed_offset = chunk.from_offset
         self._chunk = chunk
-        self._messages = self._messages_of(chunk, chunk.from_offset)
-        self._damage = None
+        self._read(self._messages_of(chunk, chunk.from_offset))
+        self._iterator.damage = None
+
+    def _read(self, messages: kernel.MessageIterator) -> None:
+        self._messages = self._iterator.messages = messages
 
     def _messages_of(self, chunk: Chunk, from_offset: int) -> kernel.MessageIterator:
         return kernel.messages(
@@ -282,8 +273,8 @@ class MemberStream:
 
     def _drop_chunk(self) -> None:
         self._chunk = None
-        self._messages = NO_MESSAGES
-        self._damage = None
+        self._read(NO_MESSAGES)
+        self._iterator.damage = None
         self._cut = None
         self._batch = None
         self._acknowledged = -1
@@ -400,7 +391,7 @@ class MemberStream:
             if self._chunk is None:
                 return None
             # A signal handler may run in the reading thread while that takes its next message.
-            if self._is_reader and not self._busy:
+            if self._is_reader and not self._iterator.busy:
                 self._acknowledged = self._offset_after_current() - 1
             return self._chunk.partition, self._unfinished()
 
@@ -415,7 +406,7 @@ class MemberStream:
 
     def pause(self) -> None:
         """Return no message until the supervisor's deadline allows it. Never waits."""
-        self._limit = -inf
+        self._iterator.limit = -inf
 
     def wake(self) -> None:
         """Have a waiting reader check the session and the stall again."""
@@ -468,12 +459,12 @@ class MemberStream:
         return handed_out + 1
 
     def _fence(self) -> None:
-        """Stop the reader's fast path; returns when the reader has left it."""
-        self._limit = -inf
+        """Stop the reader's iterator; returns when the reader has left it."""
+        self._iterator.limit = -inf
         if self._is_reader:
             return
         give_up_at = self._monotonic() + FENCE_TIMEOUT_S
-        while self._busy:
+        while self._iterator.busy:
             if self._monotonic() > give_up_at:
                 logger.error(
                     "A decoder runs for more than %d s. Its partition is released now, and "

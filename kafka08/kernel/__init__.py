@@ -65,6 +65,7 @@ __all__ = [
     "SegmentTail",
     "SetBuilder",
     "SetSummary",
+    "StreamIterator",
     "UnknownCodec",
     "Unpacker",
     "append_fetched",

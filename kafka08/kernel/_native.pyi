@@ -162,6 +162,22 @@ class MessageIterator:
     def __iter__(self) -> MessageIterator: ...
     def __next__(self) -> MessageAndMetadata[Any, Any]: ...
 
+class StreamIterator:
+    messages: MessageIterator
+    ended: MessageIterator | None
+    damage: Exception | None
+    limit: float
+    busy: bool
+    def __init__(
+        self,
+        messages: MessageIterator,
+        clock: Callable[[], float],
+        find_more: Callable[[], MessageAndMetadata[Any, Any]],
+    ) -> None: ...
+    def __iter__(self) -> StreamIterator: ...
+    def __next__(self) -> MessageAndMetadata[Any, Any]: ...
+    def take(self) -> MessageAndMetadata[Any, Any] | None: ...
+
 def messages(
     data: Buffer,
     topic: str,

@@ -6,7 +6,7 @@ _sets.pxi      validation, numbering and recovery of sets, without decompression
 _entries.pxi   reads and builds single entries
 _validation.pxi  a leader's rules for messages from 0.9 on; sets timestamps in place
 _conversion.pxi  converts messages between magic 0 and 1
-_messages.pxi  iterates over the messages of a set, and decompresses wrappers
+_messages.pxi  iterates over the messages of a set or a stream, and decompresses wrappers
 _columns.pxi   converts sets to Arrow buffers and back
 _compaction.pxi  the cleaner: the last offset of each key, and the messages to retain
 _builder.pxi   sets that grow message by message
@@ -41,9 +41,11 @@ from libc.stdint cimport (
     INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t,
 )
 from libc.errno cimport EINTR, errno
+from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
+from time import monotonic
 from types import GenericAlias
 
 cimport cython
@@ -62,10 +64,35 @@ cdef extern from "unistd.h" nogil:
     ssize_t pread(int descriptor, void* data, size_t size, int64_t position)
 
 cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define kafka08_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+    #else
+    #define kafka08_fence() ((void)0)
+    #endif
+
+    #include <time.h>
+    #ifdef __linux__
+    #define KAFKA08_READS_MONOTONIC 1
+    static double kafka08_monotonic(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    }
+    #else
+    #define KAFKA08_READS_MONOTONIC 0
+    #define kafka08_monotonic() 0.0
+    #endif
+    """
+    void kafka08_fence() nogil  # between a store and a load that another thread does in reverse
+    bint KAFKA08_READS_MONOTONIC  # whether the next function is Python's time.monotonic
+    double kafka08_monotonic() nogil
+
+cdef extern from *:
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint unlikely(bint condition) nogil  # Cython's macro for branch prediction
 
-INTERFACE = 26
+INTERFACE = 27
 NAME = "native"
 
 kafka08_crc32_select(NULL)

@@ -3,7 +3,7 @@
 _python_sets      validation, numbering, search and recovery of sets, without decompression; entries
 _python_validation  a leader's rules for messages from 0.9 on; sets timestamps in place
 _python_conversion  converts messages between magic 0 and 1
-_python_messages  iterates over the messages of a set, and decompresses wrappers
+_python_messages  iterates over the messages of a set or a stream, and decompresses wrappers
 _python_columns   converts sets to Arrow buffers and back
 _python_compaction  the cleaner: the last offset of each key, and the messages to retain
 _python_builder   sets that grow message by message
@@ -44,6 +44,7 @@ from kafka08.kernel._python_follow import FollowerState, append_fetched
 from kafka08.kernel._python_messages import (
     MessageAndMetadata,
     MessageIterator,
+    StreamIterator,
     find_timestamp,
     messages,
 )

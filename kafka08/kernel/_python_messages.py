@@ -7,6 +7,8 @@ org.apache.kafka.common.record.RecordsIterator 0.10.2.2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kafka08.kernel._python_sets import (
@@ -32,6 +34,7 @@ from kafka08.kernel.types import (
     CorruptMessage,
     Decoder,
     Decompress,
+    UnknownCodec,
     Unpacker,
 )
 
@@ -336,6 +339,58 @@ class MessageIterator:
             found.timestamp_ms,
             found.timestamp_type,
         )
+
+
+class StreamIterator:
+    """Iterator over the messages of a stream: those of one set after the other, until `limit`.
+
+    messages   the current set; replace it when it is exhausted
+    ended      `messages`, once it is exhausted
+    damage     the CorruptMessage or UnknownCodec that it has raised
+    limit      no message is returned from this time of `clock` on; -inf at first
+    busy       whether the reader is between the comparison with `limit` and its message
+
+    One thread iterates. Another stops it by setting `limit` to -inf and then waiting until it is
+    not busy: after that no message is returned, and the position of `messages` is exact.
+    """
+
+    def __init__(
+        self,
+        messages: MessageIterator,
+        clock: Callable[[], float],
+        find_more: Callable[[], MessageAndMetadata[Any, Any]],
+    ) -> None:
+        """`find_more` is what `__next__` returns instead when `take` returns None."""
+        self.messages = messages
+        self.ended: MessageIterator | None = None
+        self.damage: Exception | None = None
+        self.limit = -inf
+        self.busy = False
+        self._clock = clock
+        self._find_more = find_more
+
+    def __iter__(self) -> StreamIterator:
+        return self
+
+    def __next__(self) -> MessageAndMetadata[Any, Any]:
+        message = self.take()
+        return self._find_more() if message is None else message
+
+    def take(self) -> MessageAndMetadata[Any, Any] | None:
+        """The next message. None if the set is exhausted (then `ended` is set), cannot be read
+        (`damage`), or `limit` has come. Raises what a decoder raises."""
+        self.busy = True
+        try:
+            if self._clock() >= self.limit:
+                return None
+            for message in self.messages:
+                return message
+            self.ended = self.messages
+        except (CorruptMessage, UnknownCodec) as error:
+            self.damage = error
+        finally:
+            self.busy = False
+        return None
 
 
 def decode(data: memoryview | None, decoder: Decoder | None) -> object:

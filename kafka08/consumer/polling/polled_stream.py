@@ -98,7 +98,7 @@ class PolledStream(MemberStream):
                 try:
                     taken.extend(islice(self._messages, wanted))
                 except UNREADABLE as error:
-                    self._damage = error
+                    self._iterator.damage = error
                     if taken:
                         break
                 except Exception as error:  # the user's deserializer
@@ -108,7 +108,7 @@ class PolledStream(MemberStream):
                     raise failed from error
                 else:
                     if len(taken) - before < wanted:
-                        self._ended = self._messages
+                        self._iterator.ended = self._messages
         except KafkaError:
             raise  # the position is where it was
         except BaseException:
@@ -143,11 +143,11 @@ class PolledStream(MemberStream):
                 if self.is_called or not (messages is self._messages is self._iterated):
                     return
         except UNREADABLE as error:
-            self._damage = error
+            self._iterator.damage = error
         except Exception as error:  # the user's deserializer
             raise self._failed(error) from error
         else:
-            self._ended = messages
+            self._iterator.ended = messages
 
     def finish(self) -> None:
         """The user has finished the returned messages."""
@@ -267,7 +267,7 @@ class PolledStream(MemberStream):
         offset = self._messages.next_offset - 1
         chunk.partition.consumed_offset = offset
         self._chunk = chunk._replace(from_offset=offset)
-        self._messages = self._messages_of(chunk, offset)
+        self._read(self._messages_of(chunk, offset))
         self._batch = self._iterated = None
         return DeserializationFailed(
             f"{tp}, offset {offset}: a deserializer raised {error!r}. The position stays there; "

@@ -1,0 +1,124 @@
+"""The iterator over the sets of a stream, which another thread can stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kafka08.kernel.types import CorruptMessage
+from tests.kernel.sets import entry, plain, refuse
+
+TWO = plain([(None, b"a"), (None, b"b")])
+
+
+def no_more() -> Any:
+    raise StopIteration
+
+
+def stream_of(
+    kernel: ModuleType,
+    data: bytes | bytearray,
+    find_more: Callable[[], Any] = no_more,
+    clock: Callable[[], float] = lambda: 0.0,
+    decoder: Callable[[bytes], Any] | None = None,
+) -> Any:
+    """An open iterator over this set."""
+    messages = kernel.messages(data, "t", 0, 0, refuse, value_decoder=decoder)
+    stream = kernel.StreamIterator(messages, clock, find_more)
+    stream.limit = inf
+    return stream
+
+
+def test_it_continues_with_what_is_found(kernel: ModuleType) -> None:
+    """After the last message of a set it returns what `find_more` returns, which may put another
+    set in place; a StopIteration of that ends it."""
+    found = []
+
+    def find_more() -> Any:
+        found.append(stream.ended)
+        if len(found) > 1:
+            raise StopIteration
+        stream.messages = kernel.messages(entry(7, None, b"c"), "t", 0, 7, refuse)
+        return stream.take()
+
+    stream = stream_of(kernel, TWO, find_more)
+    first = stream.messages
+    assert [0, 1, 7] == [message.offset for message in stream]
+    assert found == [first, stream.messages]
+
+
+def test_nothing_is_returned_from_the_limit_on(kernel: ModuleType) -> None:
+    """The clock is read before each message. Once it is at the limit the position stays where it
+    is, and the set is not exhausted; with a later limit it continues. At first nothing is
+    returned at all."""
+    now = [1.0]
+    stream = stream_of(kernel, TWO, clock=lambda: now[0])
+    assert -inf == kernel.StreamIterator(stream.messages, lambda: 0.0, no_more).limit
+    stream.limit = 2.0
+    assert stream.take().value == b"a"
+    now[0] = 2.0
+    assert (stream.take(), list(stream)) == (None, [])
+    assert (stream.messages.position_offset, stream.ended) == (0, None)
+    stream.limit = 3.0
+    assert stream.take().value == b"b"
+
+
+def test_the_systems_clock(kernel: ModuleType) -> None:
+    """`time.monotonic`, which the compiled iterator reads without a call of Python's, counts from
+    the same moment."""
+    stream = stream_of(kernel, TWO, clock=monotonic)
+    stream.limit = monotonic()
+    assert stream.take() is None
+    stream.limit = monotonic() + 60
+    assert stream.take().value == b"a"
+
+
+def test_it_is_busy_from_the_clock_to_the_end_of_the_decoder(kernel: ModuleType) -> None:
+    """A thread that has moved the limit waits while it is busy: the reader may have compared
+    before. It is busy no longer after a message, an error, or the end."""
+    seen = []
+
+    def clock() -> float:
+        seen.append(stream.busy)
+        return 0.0
+
+    def look(value: bytes) -> bytes:
+        seen.append(stream.busy)
+        if value == b"b":
+            raise KeyError(value)
+        return value
+
+    stream = stream_of(kernel, TWO, clock=clock, decoder=look)
+    assert not stream.busy
+    assert next(stream).value == b"a"
+    assert not stream.busy
+    with pytest.raises(KeyError):
+        next(stream)
+    assert not stream.busy
+    assert stream.take() is None
+    assert not stream.busy
+    assert seen == [True] * 5
+
+
+def test_an_unreadable_message_is_kept_as_damage(kernel: ModuleType) -> None:
+    """What is wrong with a message is not raised, since its reader holds a lock to say more of it:
+    `find_more` is called. The messages before it are returned."""
+    data = bytearray(TWO)
+    data[-1] ^= 1
+    stream = stream_of(kernel, data)
+    assert ([0], None) == ([message.offset for message in stream], stream.ended)
+    assert isinstance(stream.damage, CorruptMessage)
+
+
+def test_it_does_not_read_what_is_not_there(kernel: ModuleType) -> None:
+    """Without messages it raises; the compiled one reads no memory that is not theirs."""
+    stream = stream_of(kernel, TWO)
+    stream.messages = None
+    with pytest.raises(TypeError):
+        next(stream)
+    assert not stream.busy
