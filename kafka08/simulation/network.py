@@ -76,6 +76,9 @@ class Network:
         self.listeners: dict[Address, SimListener] = {}
         self.streams: dict[SimStream, None] = {}
         """The open ones, in the order in which they were made."""
+        self.unheard: dict[SimStream, None] = {}
+        """Streams of a host that was off when bytes for them arrived. Their senders send them again
+        until it is on."""
         self._off: set[str] = set()
         self.cuts: dict[tuple[str, str], None] = {}
         """(source, target) of the directions that are cut."""
@@ -137,6 +140,9 @@ class Network:
 
     def switch_on(self, host: str) -> None:
         self._off.discard(host)
+        for stream in [one for one in self.unheard if one.address[0] == host]:
+            del self.unheard[stream]
+            stream.respond_with_reset()
 
     def is_off(self, host: str) -> bool:
         return host in self._off
@@ -208,7 +214,7 @@ class Pipe:
         source: str,
         target: str,
         arrive: Callable[[Any], object],
-        name: Callable[[Any], str] = lambda _: "",
+        name: Callable[[Any], str],
     ) -> None:
         self.source = source
         self.target = target

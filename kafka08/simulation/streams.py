@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import zlib
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from greenlet import GreenletExit
@@ -61,14 +62,16 @@ class SimStream:
 
     def join(self, peer: SimStream) -> None:
         """Connect to the other end; this end notices it after a delay."""
-        from kafka08.simulation.network import Pipe
-
         self._peer, peer._peer = peer, self
-        here, there = self.address[0], peer.address[0]
-        self._pipe = Pipe(self._network, here, there, peer.receive, name_of_request)
-        peer._pipe = Pipe(self._network, there, here, self.receive, name_of_response)
+        self._pipe = self._pipe_to(peer, name_of_request)
+        peer._pipe = peer._pipe_to(self, name_of_response)
         peer.is_connected = True
         peer._pipe.put(b"")
+
+    def _pipe_to(self, peer: SimStream, name: Callable[[Any], str]) -> Pipe:
+        from kafka08.simulation.network import Pipe
+
+        return Pipe(self._network, self.address[0], peer.address[0], peer.receive, name)
 
     def fail(self, error: OSError) -> None:
         """The connection broke, or could not be made."""
@@ -103,10 +106,18 @@ class SimStream:
         self._notify()
 
     def _respond_for_a_closed_one(self, item: bytes) -> None:
-        """Bytes arrived for a closed end: its host sends a reset, if it is on."""
+        """Bytes arrived for a closed end: its host sends a reset, once it is on."""
+        if not item:
+            return
+        if self._network.is_off(self.address[0]):
+            self._network.unheard[self] = None
+        else:
+            self.respond_with_reset()
+
+    def respond_with_reset(self) -> None:
+        """What a host sends for bytes of a connection that it does not know."""
         assert self._pipe is not None
-        if item and not self._network.is_off(self.address[0]):
-            self._pipe.put(RESET)
+        self._pipe.put(RESET)
 
     def reset(self) -> None:
         """Break the connection, as a firewall does that sends resets to both ends."""
@@ -123,7 +134,8 @@ class SimStream:
                 end._pipe.is_broken = True
 
     def vanish(self, *, silently: bool) -> None:
-        """Its process died. Silently: its host lost power, so the peer does not notice."""
+        """Its process died. Silently: its host lost power, so the peer does not notice before it
+        sends something and the host is on again."""
         if self.is_closed:
             return
         if not silently and self._pipe is not None:
@@ -131,7 +143,9 @@ class SimStream:
                 self._pipe.drop_undelivered()
             self._pipe.put(RESET if self._inbox or self._drops_undelivered else END)
         elif self._pipe is not None:
+            assert self._peer is not None, "it has a pipe"
             self._pipe.is_broken = True
+            self._pipe = self._pipe_to(self._peer, lambda _: "")
         self._forget()
 
     # Stream

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
+from greenlet import GreenletExit
+
 from kafka08.simulation.process import Process
 from kafka08.simulation.task import Ticket
 
@@ -67,7 +69,12 @@ class SimLock:
             left = None if deadline is None else deadline - self._process.monotonic()
             if left is not None and left <= 0:
                 return False
-            self._process.wait(self._waiters, left)
+            try:
+                self._process.wait(self._waiters, left)
+            except GreenletExit:
+                if self._holder is None and not self._process.is_dead:
+                    self._wake_next()  # it was woken first, and killed then
+                raise
         return True
 
     def release(self) -> None:
@@ -80,8 +87,11 @@ class SimLock:
         self._depth -= 1
         if not self._depth:
             self._holder = None
-            while self._waiters and not self._waiters.pop(0).wake():
-                pass
+            self._wake_next()
+
+    def _wake_next(self) -> None:
+        while self._waiters and not self._waiters.pop(0).wake():
+            pass
 
     def is_held_here(self) -> bool:
         """Whether the caller holds it; of a plain lock, whether any task does."""

@@ -155,6 +155,31 @@ def test_a_half_open_connection_says_nothing(pair: Pair, run: Run) -> None:
     run(talk)
 
 
+@pytest.mark.parametrize("sent", ["while it is off", "once it is on"])
+def test_a_restarted_host_resets_its_former_connections(pair: Pair, run: Run, sent: str) -> None:
+    """A host that lost power says nothing. What its peers have sent meanwhile, or send later,
+    reaches it once it is on again; it does not know the connection, and resets it."""
+
+    def talk() -> None:
+        ours, theirs = pair.connect()
+        pair.network.switch_off("server")
+        theirs.vanish(silently=True)
+        if sent == "while it is off":
+            ours.send(b"x")
+        ours.settimeout(3.0)
+        with pytest.raises(TimeoutError):
+            ours.recv(9)
+        pair.network.switch_on("server")
+        if sent == "once it is on":
+            with pytest.raises(TimeoutError):
+                ours.recv(9)
+            ours.send(b"x")
+        with pytest.raises(ConnectionResetError):
+            ours.recv(9)
+
+    run(talk)
+
+
 def test_a_reset_ends_both_sides(pair: Pair, run: Run) -> None:
     """After a reset the next read or write of either end raises it."""
 

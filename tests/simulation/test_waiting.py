@@ -50,6 +50,26 @@ def test_a_lock_has_one_holder(process: Process, run: Callable[..., None]) -> No
     assert seen == ["released", "taken"]
 
 
+def test_a_killed_waiter_passes_the_lock_on(process: Process, run: Callable[..., None]) -> None:
+    """A task that is killed after the release has woken it, and before it runs, takes the lock from
+    none of those that wait behind it."""
+    lock, seen = SimLock(process, reentrant=False), list[str]()
+
+    def wait(name: str) -> None:
+        with lock:
+            seen.append(name)
+
+    def hold() -> None:
+        with lock:
+            first = process.spawn(wait, ("first",), "first")
+            process.spawn(wait, ("second",), "second")
+            process.sleep(1.0)
+        first.kill(block=False)
+
+    run(hold)
+    assert seen == ["second"]
+
+
 def test_a_reentrant_lock_is_released_as_often_as_it_was_taken(
     process: Process, run: Callable[..., None]
 ) -> None:
