@@ -7,8 +7,9 @@ Spark is local[2], or with --cluster a standalone master and two workers of one 
 run in one Spark, in turns; the first round of each only warms it up. Each topic has four partitions
 and every read takes all its columns. There are two Sparks, one after the other: in the first, Java
 and Python exchange rows by TCP, as by default; in the second by a Unix socket, as in `kafka08
-spark` (cases "..., Unix"). --ready-made adds a third source, which yields ready-made batches
-without Kafka: no source in Python costs less. Needs Java (a JDK), Maven and PySpark 4.1 or later.
+spark` (cases "..., Unix"). --ready-made adds two sources that yield ready-made batches: one without
+Kafka, and one that fetches the messages and checks their CRCs (spark_ready.py). No source in Python
+costs less. Needs Java (a JDK), Maven and PySpark 4.1 or later.
 """
 
 from __future__ import annotations
@@ -102,11 +103,12 @@ class Side:
         await_leaders(self.broker, topic, PARTITIONS)
         self.fillings[size] = spark_load.fill(self.broker.address, topic, SIZES[size], count)
 
-    def ready_made(self) -> Side:
-        """The same topics, read by the source without Kafka."""
-        side = Side(spark_ready.NAME, spark_ready.NAME, self.broker)
-        side.fillings = self.fillings
-        return side
+    def bounds(self) -> list[Side]:
+        """The same topics, read by the sources that bound it."""
+        sides = [Side(name, name, self.broker) for name in spark_ready.NAMES]
+        for side in sides:
+            side.fillings = self.fillings
+        return sides
 
     def frame(self, spark: SparkSession, topic: str) -> DataFrame:
         """A new data frame for each action: Spark plans ours once for all."""
@@ -128,7 +130,7 @@ def main() -> int:
         "--broker", choices=["ours", "jvm"], default="ours", help="whose 0.8 broker ours reads"
     )
     parser.add_argument("--cluster", action="store_true", help="a master and two workers")
-    parser.add_argument("--ready-made", action="store_true", help="also a source without Kafka")
+    parser.add_argument("--ready-made", action="store_true", help="also what bounds a source")
     parser.add_argument("--conf", action="append", default=[], help="KEY=VALUE of Spark's")
     parser.add_argument("--json", dest="json_file", help="write the medians to this file")
     scratch.add_option(parser)
@@ -140,7 +142,7 @@ def main() -> int:
         for size in dict.fromkeys(case.size for case in cases):
             for side in both:
                 side.fill(size, counts[size])
-        compared = [*both, both[1].ready_made()] if options.ready_made else both
+        compared = [*both, *both[1].bounds()] if options.ready_made else both
         cluster = StandaloneSpark(directory / "standalone") if options.cluster else None
         with cluster or nullcontext():
             for unix in (False, True):
@@ -240,7 +242,7 @@ def case_rows(
     rounds: int,
     directory: Path,
 ) -> list[dict[str, object]]:
-    """A row for each goal of a case; with a third side also the rows about what bounds it."""
+    """A row for each goal of a case; with further sides also the rows about what bounds it."""
     found: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
     for number in range(rounds + 1):
         for side in sides:

@@ -1,12 +1,17 @@
-"""A source that fetches one batch of each range and then yields it again and again, without Kafka:
-what Spark itself costs for rows that come from Python, whatever the source."""
+"""What bounds a source in Python. Both sources here yield the first batch of a range repeatedly:
+
+ready-made   without Kafka: what Spark itself costs for rows that come from Python
+received     one row for each message that it has fetched, and whose CRC it has checked: what any
+             source costs that reads Kafka, before it makes columns of the messages
+"""
 
 from __future__ import annotations
 
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from contextlib import closing
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -14,8 +19,11 @@ from pyspark.sql import SparkSession, datasource
 from pyspark.sql.types import StructType
 
 from kafka08.spark.source import CheckedDataSource
+from kafka08.spark.task_reader import range_reader
 
-NAME: Final = "ready-made"
+READY_MADE: Final = "ready-made"
+RECEIVED: Final = "received"
+NAMES: Final = (READY_MADE, RECEIVED)
 Figures = Mapping[str, Sequence[Mapping[str, float]]]
 """Side → the figures of each round."""
 
@@ -25,34 +33,67 @@ class ReadyMade(CheckedDataSource):
 
     @classmethod
     def name(cls) -> str:
-        return NAME
+        return READY_MADE
 
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
         return Repeated(super().reader(schema))
 
 
+class Received(ReadyMade):
+    @classmethod
+    def name(cls) -> str:
+        return RECEIVED
+
+    def reader(self, schema: StructType) -> datasource.DataSourceReader:
+        return Fetched(CheckedDataSource.reader(self, schema))
+
+
 class Repeated(datasource.DataSourceReader):
     """The first batch of each range of `reader`, again and again for as many rows as offsets."""
 
-    def __init__(self, reader: datasource.DataSourceReader) -> None:
+    def __init__(self, reader: Any) -> None:
         self._reader = reader
 
     def partitions(self) -> Sequence[datasource.InputPartition]:
-        return self._reader.partitions()
+        partitions: Sequence[datasource.InputPartition] = self._reader.partitions()
+        return partitions
 
-    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
-        left = partition.wanted.size  # type: ignore[attr-defined]
-        batch = next(iter(self._reader.read(partition)))
-        while left:
-            part = batch.slice(0, left)
-            yield part
-            left -= len(part)
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        batch = self._first(partition)
+        for rows in self._counts(partition):
+            left = rows
+            while left:
+                part = batch.slice(0, left)
+                yield part
+                left -= len(part)
+
+    def _first(self, partition: Any) -> pa.RecordBatch:
+        with closing(self._reader.read(partition)) as batches:
+            return next(batches)
+
+    def _counts(self, partition: Any) -> Iterator[int]:
+        """How many rows to yield, step by step."""
+        yield partition.wanted.size
+
+
+class Fetched(Repeated):
+    """As many of these rows as have been fetched and checked."""
+
+    def _counts(self, partition: Any) -> Iterator[int]:
+        tasks, wanted = self._reader._tasks, partition.wanted
+        sets = range_reader(tasks.address, tasks.settings, wanted, partition.leader)
+        position = wanted.from_offset
+        for _ in sets:
+            yield sets.position - position  # of the set before this one
+            position = sets.position
+        yield wanted.until_offset - position
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to `spark`, whose workers cannot import this module."""
+    """Make the formats known to `spark`, whose workers cannot import this module."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
-    spark.dataSource.register(ReadyMade)
+    for source in (ReadyMade, Received):
+        spark.dataSource.register(source)
 
 
 def bound_rows(case: str, found: Figures) -> list[dict[str, object]]:
