@@ -23,6 +23,7 @@ from kazoo.retry import KazooRetry
 from kafka08.errors import ZooKeeperError
 from kafka08.zk.kazoo_adapter.failures import is_not_tried, translate
 from kafka08.zk.kazoo_adapter.last_heard import LastHeard
+from kafka08.zk.kazoo_adapter.patience import limit_patience
 from kafka08.zk.operations import (
     Check,
     Children,
@@ -73,6 +74,7 @@ class KazooSession:
         self._hosts = settings.hosts
         self._handler = handler
         self._kazoo = _new_kazoo(settings, handler)
+        limit_patience(self._kazoo)
         self._heard = LastHeard(self._kazoo._connection, settings.clock, settings.timeout_ms)
 
     @property

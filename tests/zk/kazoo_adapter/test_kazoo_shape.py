@@ -50,3 +50,12 @@ def test_the_responses_that_last_heard_reads() -> None:
     assert "time_out" in Connect._fields
     assert WATCH_XID == WATCH_EVENT
     assert max(PING_XID, AUTH_XID) < 0, "heartbeats are not counted as requests"
+
+
+def test_what_limits_its_patience() -> None:
+    """Connections are opened by the handler, with `timeout` by name; the first request of one has
+    the session's id."""
+    assert "timeout=client._session_timeout / 1000.0," in inspect.getsource(ConnectionHandler)
+    assert "self.handler.create_connection(" in inspect.getsource(ConnectionHandler)
+    assert "session_id" in Connect._fields
+    assert KazooClient("127.0.0.1:1", timeout=2.5)._session_timeout == 2500
