@@ -17,12 +17,15 @@ RECEIVE_BYTES = 1 << 20
 LAST_RESPONSES_SECONDS = 60
 ENTRY_OVERHEAD = 26
 """Bytes of an entry beside its value: offset, size, crc, magic, attributes, two lengths."""
+RESPONSE_SECONDS = 600
+"""The longest wait for a response: a JVM broker that gets 10,000 partitions takes more than a
+minute."""
 
 
 def connect(address: str) -> socket.socket:
     """A blocking connection to `host:port`."""
     host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host, int(port)), timeout=60)
+    connection = socket.create_connection((host, int(port)), timeout=RESPONSE_SECONDS)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
