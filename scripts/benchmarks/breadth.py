@@ -1,13 +1,14 @@
 """Breadth: what a broker with very many partitions costs, beside the JVM's.
 
-    .venv/bin/python -m scripts.benchmarks.breadth [--partitions 10000] [--also 2500]
+    .venv/bin/python -m scripts.benchmarks.breadth [--partitions 10000] [--also 2500] [--each 1000]
     .venv/bin/python -m scripts.benchmarks.breadth --replicated    # three brokers, three replicas
 
-Not part of `scripts/bench`: the JVM needs minutes to create 10,000 partitions. Each kind runs
-alone. The same steps are done with fewer partitions too, and the growth of each step's CPU from one
-to the other is printed beside the growth of the partitions: a time of 0.05 s says little about how
-it grows. Each step has its time, the CPU of all brokers together and that of ZooKeeper, and for
-ours the longest turn of a broker's event loop (turns.py).
+Not part of `scripts/bench`: the JVM needs minutes to create 10,000 partitions, and many more in
+topics of 1,000 (--each), since 0.8.2.2 parses a topic's assignment in a time that grows with the
+square of its length. Each kind runs alone. The same steps are done with fewer partitions too, and
+the growth of each step's CPU from one to the other is printed beside the growth of the partitions:
+a time of 0.05 s says little about how it grows. Each step has its time, the CPU of all brokers
+together and that of ZooKeeper, and for ours the longest turn of a broker's event loop (turns.py).
 
     created      until the broker names a leader for each partition
     idle         ten seconds in which nothing comes
@@ -24,7 +25,8 @@ Of the whole run:
     longest      the longest time that a request about a topic of one partition took meanwhile
     memory       resident
     idle         CPU in percent of a core while nothing comes
-    produced     (one broker) requests of 250 partitions each to 1,000 of them, CPU of each request
+    produced     (one broker) requests of up to 250 partitions of a topic to 1,000 of them, CPU of
+                 each request
 """
 
 from __future__ import annotations
@@ -69,7 +71,6 @@ SETTINGS: Final = {
 }
 """A segment preallocates its index, which for 10,000 of them is memory here. Retention is looked at
 as often as by default: other benchmarks do it each second."""
-EACH_TOPIC: Final = 1000
 TIMEOUT_SECONDS: Final = 1800.0
 IDLE_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 5.0
@@ -126,16 +127,29 @@ def asking(address: str, figures: Figures) -> Iterator[None]:
         figures["longest"] = latency.end() * 1e3
 
 
-def topics(partitions: int) -> Mapping[str, int]:
-    """Topic → its partitions."""
-    full, rest = divmod(partitions, EACH_TOPIC)
-    sizes = [EACH_TOPIC] * full + [rest] * bool(rest)
+Topics = Mapping[str, int]
+"""Topic → its partitions."""
+
+
+def topics_of(partitions: int, each: int) -> Topics:
+    """Topics of `each` partitions, the last one of the rest."""
+    full, rest = divmod(partitions, each)
+    sizes = [each] * full + [rest] * bool(rest)
     return {f"wide-{number}": size for number, size in enumerate(sizes)}
 
 
-def one_broker(kind: str, partitions: int, directory: Path, zookeeper: JvmZooKeeper) -> Found:
+def first_of(topics: Topics, partitions: int) -> Topics:
+    """The first topics that have so many partitions, or all."""
+    found: dict[str, int] = {}
+    for topic, size in topics.items():
+        if sum(found.values()) < partitions:
+            found[topic] = size
+    return found
+
+
+def one_broker(kind: str, topics: Topics, directory: Path, zookeeper: JvmZooKeeper) -> Found:
     """All steps of one broker."""
-    home, connect = directory / f"{kind}-{partitions}", chroot(zookeeper, kind, partitions)
+    home, connect = places(directory, zookeeper, kind, topics)
     broker: JvmSubject | OurSubject
     if kind == "jvm":
         broker = JvmSubject(home, connect, SETTINGS)
@@ -149,36 +163,38 @@ def one_broker(kind: str, partitions: int, directory: Path, zookeeper: JvmZooKee
             admin.create_topic("small", 1, 1)
             await_leaders(broker, "small", 1)
             with asking(broker.address, figures), meter.step("created"):
-                create_all(admin, broker, partitions)
+                create_all(admin, broker, topics)
         time.sleep(SETTLE_SECONDS)
         figures["memory"] = resident_megabytes(broker.pid)
         figures["idle"] = idle_percent([broker], meter)
-        figures["produced"] = produce_wide(broker, min(partitions, LED))
+        figures["produced"] = produce_wide(broker, first_of(topics, LED))
         with meter.step("asked"):
             ask_for_all(broker)
         with meter.step("stopped"):
             broker.stop(TIMEOUT_SECONDS)
         with meter.step("started"):
-            start_again(broker, partitions)
+            start_again(broker, topics)
     finally:
         broker.kill()
     return Found(figures, meter.steps)
 
 
-def chroot(zookeeper: JvmZooKeeper, kind: str, partitions: int) -> str:
-    return f"{zookeeper.connect_string}/{kind}-{partitions}"
+def places(directory: Path, zookeeper: JvmZooKeeper, kind: str, topics: Topics) -> tuple[Path, str]:
+    """The directory of these brokers, and their zookeeper.connect."""
+    name = f"{kind}-{sum(topics.values())}"
+    return directory / name, f"{zookeeper.connect_string}/{name}"
 
 
-def create_all(admin: AdminClient, broker: JvmSubject | OurSubject, partitions: int) -> None:
-    for topic, count in topics(partitions).items():
+def create_all(admin: AdminClient, broker: JvmSubject | OurSubject, topics: Topics) -> None:
+    for topic, count in topics.items():
         admin.create_topic(topic, count, 1)
-    for topic, count in topics(partitions).items():
+    for topic, count in topics.items():
         await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
-def start_again(broker: JvmSubject | OurSubject, partitions: int) -> None:
+def start_again(broker: JvmSubject | OurSubject, topics: Topics) -> None:
     broker.start()
-    for topic, count in topics(partitions).items():
+    for topic, count in topics.items():
         await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
@@ -198,14 +214,14 @@ def ask_for_all(broker: JvmSubject | OurSubject) -> None:
             load.exchange(connection, frame)
 
 
-def produce_wide(broker: JvmSubject | OurSubject, count: int) -> float:
+def produce_wide(broker: JvmSubject | OurSubject, topics: Topics) -> float:
     """CPU milliseconds of a request of one message for each of AT_ONCE partitions."""
     data = load.plain_set(100, SET_BYTES)
     frames = [
         load.wide_produce_frame(
             topic, [(number, data) for number in range(first, min(first + AT_ONCE, size))]
         )
-        for topic, size in topics(count).items()
+        for topic, size in topics.items()
         for first in range(0, size, AT_ONCE)
     ]
     with load.connect(broker.address) as connection:
@@ -221,9 +237,9 @@ def produce_wide(broker: JvmSubject | OurSubject, count: int) -> float:
     return (cpu_seconds(broker.pid) - before) / requests * 1000
 
 
-def three_brokers(kind: str, partitions: int, directory: Path, zookeeper: JvmZooKeeper) -> Found:
+def three_brokers(kind: str, topics: Topics, directory: Path, zookeeper: JvmZooKeeper) -> Found:
     """Creation, a leader's death and the controller's, with three replicas of each partition."""
-    home, connect = directory / f"{kind}-{partitions}", chroot(zookeeper, kind, partitions)
+    home, connect = places(directory, zookeeper, kind, topics)
     cluster = Cluster(kind, home, connect, SETTINGS, records_turns=True)
     figures: Figures = {}
     meter = Meter(cluster.brokers, zookeeper)
@@ -231,34 +247,34 @@ def three_brokers(kind: str, partitions: int, directory: Path, zookeeper: JvmZoo
         cluster.start()
         cluster.create_topic("small", 1)
         with asking(cluster.broker(1).address, figures), meter.step("created"):
-            create_replicated(cluster, partitions)
+            create_replicated(cluster, topics)
         time.sleep(SETTLE_SECONDS)
         figures["memory"] = max(resident_megabytes(one.pid) for one in cluster.brokers)
         figures["idle"] = idle_percent(cluster.brokers, meter)
         with meter.step("asked"):
             ask_for_all(cluster.broker(1))
-        victim = killed(cluster, partitions, meter, "elected")
+        victim = killed(cluster, topics, meter, "elected")
         with meter.step("returned"):
-            return_to_isrs(cluster, partitions, victim)
+            return_to_isrs(cluster, topics, victim)
         with meter.step("stopped"):
             cluster.broker(victim).stop(TIMEOUT_SECONDS)
-        return_to_isrs(cluster, partitions, victim)
-        killed(cluster, partitions, meter, "controlled")
+        return_to_isrs(cluster, topics, victim)
+        killed(cluster, topics, meter, "controlled")
     finally:
         cluster.kill()
     return Found(figures, meter.steps)
 
 
-def create_replicated(cluster: Cluster, partitions: int) -> None:
+def create_replicated(cluster: Cluster, topics: Topics) -> None:
     with AdminClient(cluster.zookeeper) as admin:
-        for topic, count in topics(partitions).items():
+        for topic, count in topics.items():
             admin.create_topic(topic, count, len(BROKERS))
     for broker in cluster.brokers:
-        for topic, count in topics(partitions).items():
+        for topic, count in topics.items():
             await_leaders(broker, topic, count, TIMEOUT_SECONDS)
 
 
-def killed(cluster: Cluster, partitions: int, meter: Meter, name: str) -> int:
+def killed(cluster: Cluster, topics: Topics, meter: Meter, name: str) -> int:
     """kill -9 of a broker: from the end of its session until the others name other leaders for all.
     Returns its id. `controlled`: of the controller."""
     with ZkClient(cluster.zookeeper) as zk:
@@ -270,18 +286,18 @@ def killed(cluster: Cluster, partitions: int, meter: Meter, name: str) -> int:
         ended.wait()
         survivors = [cluster.broker(n) for n in BROKERS if n != victim]
         with meter.step(name):
-            for topic in topics(partitions):
+            for topic in topics:
                 await_other_leaders(survivors, topic, victim, TIMEOUT_SECONDS)
     return victim
 
 
-def return_to_isrs(cluster: Cluster, partitions: int, broker_id: int) -> None:
+def return_to_isrs(cluster: Cluster, topics: Topics, broker_id: int) -> None:
     """Start the broker and wait until it is in each ISR; ZooKeeper is asked, topic after topic."""
     cluster.broker(broker_id).start()
     deadline = time.monotonic() + TIMEOUT_SECONDS
     with ZkClient(cluster.zookeeper) as zk:
         store = ClusterStore(zk)
-        for topic, count in topics(partitions).items():
+        for topic, count in topics.items():
             wanted = [TopicPartition(topic, number) for number in range(count)]
             while any(broker_id not in one.isr for one in store.leader_and_isr(wanted).values()):
                 assert time.monotonic() < deadline, f"{broker_id} is not in each ISR of {topic}"
@@ -299,6 +315,7 @@ def main() -> int:
     )
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--also", type=int, default=2500, help="the smaller number, 0: none")
+    parser.add_argument("--each", type=int, default=1000, help="partitions of a topic")
     parser.add_argument("--replicated", action="store_true", help="three brokers, three replicas")
     parser.add_argument("--kinds", default="jvm,ours", help="which brokers (default: jvm,ours)")
     scratch.add_option(parser)
@@ -310,7 +327,8 @@ def main() -> int:
         for count in counts:
             for kind in options.kinds.split(","):
                 print(f"{kind} with {count:,} partitions", flush=True)
-                found[kind, count] = run(kind, count, directory, zookeeper)
+                wide = topics_of(count, options.each)
+                found[kind, count] = run(kind, wide, directory, zookeeper)
                 print(f"{kind} with {count:,} partitions: {found[kind, count].figures}", flush=True)
     show(found, counts)
     return 0
