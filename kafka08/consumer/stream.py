@@ -97,7 +97,7 @@ class MemberStream:
         self._chunks: deque[Chunk] = deque()
         self._chunk: Chunk | None = None
         self._messages = NO_MESSAGES
-        self._iterator = kernel.StreamIterator(NO_MESSAGES, runtime.monotonic, self._find_message)
+        self._iterator = kernel.StreamIterator(NO_MESSAGES, runtime.monotonic, self._find_more)
         self._damaged: tuple[OwnedPartition, int] | None = None
         """The partition of the last InvalidMessage, and the offset after the message."""
         self._cut: Cut | None = None
@@ -117,17 +117,16 @@ class MemberStream:
     def __next__(self) -> MessageAndMetadata[Any, Any]:
         return next(self._iterator)
 
-    def _find_message(self) -> MessageAndMetadata[Any, Any]:
-        """The next message, after the iterator has found none."""
-        give_up_at = self._monotonic() + self._timeout_s
-        while True:
-            self._next_slowly(self._find_messages, give_up_at)
-            message = self._iterator.take()
-            if message is not None:
-                return message
-            if self._monotonic() >= give_up_at and self._iterator.damage is None:
-                # New sets, but without a message to return.
-                raise self._timeout()
+    def _find_more(self, give_up_at: float | None) -> float:
+        """Wait until the iterator can go on. Returns when to give up, see StreamIterator."""
+        now = self._monotonic()
+        if give_up_at is None:
+            give_up_at = now + self._timeout_s
+        elif now >= give_up_at and self._iterator.damage is None:
+            # New sets, but without a message to return.
+            raise self._timeout()
+        self._next_slowly(self._find_messages, give_up_at)
+        return give_up_at
 
     def batches(
         self,
@@ -137,11 +136,17 @@ class MemberStream:
         """The messages in batches, each of one partition, instead of one by one."""
         limits = BatchLimits(max_messages, max_bytes)
         limits.check()
-        return Batches(partial(self._next_batch, limits))
+        # No partial: after the call of one a signal handler may raise, and the batch would be lost.
+        return Batches(lambda: self._next_batch(limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:
         give_up_at = self._monotonic() + self._timeout_s
-        return self._next_slowly(partial(self._take_batch, limits), give_up_at)
+        before = self._batch
+        try:
+            return self._next_slowly(partial(self._take_batch, limits), give_up_at)
+        except BaseException:
+            self._take_back_batch(before)
+            raise
 
     def _next_slowly(self, take: Callable[[], T | None], give_up_at: float) -> T:
         """The result of `take`, as soon as it is not None; ConsumerTimeout after `give_up_at`."""
@@ -184,7 +189,7 @@ class MemberStream:
         self._finish_chunk()
         if not self._chunks:
             return None
-        self._begin_chunk(self._chunks.popleft())
+        self._begin_next_chunk()
         self._on_room()
         return True
 
@@ -193,21 +198,23 @@ class MemberStream:
         while True:
             if self._chunk is not None:
                 try:
-                    columns = self._next_columns(self._chunk, limits)
+                    found = self._next_columns(self._chunk, limits)
                 except UNREADABLE as error:
                     raise self._unreadable(error) from error
-                if columns is not None:
-                    return self._hand_out(self._chunk, columns)
+                if found is not None:
+                    return self._hand_out(self._chunk, *found)
             self._finish_chunk()
             if not self._chunks:
                 return None
-            self._begin_chunk(self._chunks.popleft())
+            self._begin_next_chunk()
             self._on_room()
 
-    def _next_columns(self, chunk: Chunk, limits: BatchLimits) -> Columns | None:
-        """The next rows of the current set, after those that were returned."""
+    def _next_columns(self, chunk: Chunk, limits: BatchLimits) -> tuple[Cut, Columns] | None:
+        """The next rows of the current set, after those that were returned, and where they come
+        from."""
         start = max(self._offset_after_current(), chunk.from_offset)
-        if self._cut is None or self._cut.limits != limits or self._cut.next_offset != start:
+        cut, self._cut = self._cut, None  # which a signal handler that raises leaves behind
+        if cut is None or cut.limits != limits or cut.next_offset != start:
             columns = kernel.column_batches(
                 chunk.data,
                 start,
@@ -218,26 +225,46 @@ class MemberStream:
                 max_bytes=limits.max_bytes,
                 timestamps=self._timestamps,
             )
-            self._cut = Cut(limits, columns, start)
-        for found in self._cut.columns:
+            cut = Cut(limits, columns, start)
+        for found in cut.columns:
             if found.count:
-                return found
+                return cut, found
         return None
 
-    def _hand_out(self, chunk: Chunk, columns: Columns) -> MessageBatch:
-        tp = chunk.partition.topic_partition
-        batch = self._batch = MessageBatch(tp, columns)
-        assert self._cut is not None, "its columns came from the cut"
-        self._cut = self._cut._replace(next_offset=batch.last_offset + 1)
-        self._acknowledged = -1
+    def _hand_out(self, chunk: Chunk, cut: Cut, columns: Columns) -> MessageBatch:
+        batch = MessageBatch(chunk.partition.topic_partition, columns)
+        following = batch.last_offset + 1
+        cut = cut._replace(next_offset=following)
         # A single message that is requested next is the one after the batch.
-        self._read(self._messages_of(chunk, batch.last_offset + 1))
+        messages = self._messages_of(chunk, following)
+        # No call between these: a signal handler sees all or none.
+        self._batch = batch
+        self._cut = cut
+        self._acknowledged = -1
+        self._messages = self._iterator.messages = messages
         return batch
 
-    def _begin_chunk(self, chunk: Chunk) -> None:
+    def _take_back_batch(self, before: MessageBatch | None) -> None:
+        """A signal handler has raised, perhaps after a batch was handed out and before the reader
+        had it: hand it out again. `before`: the batch that the reader had."""
+        with self._condition:
+            chunk, batch = self._chunk, self._batch
+            if chunk is None or batch is None or batch is before:
+                return
+            first = batch.first_offset
+            chunk.partition.consumed_offset = max(chunk.partition.consumed_offset, first)
+            self._chunk = chunk = chunk._replace(from_offset=first)
+            self._read(self._messages_of(chunk, first))
+            self._batch = self._cut = None
+
+    def _begin_next_chunk(self) -> None:
+        """Continue with the first waiting set. It waits until all else is done: a signal handler
+        that raises, at one of the calls, loses no set."""
+        chunk = self._chunks[0]
         partition = chunk.partition
         if chunk.error is not None:
             partition.fetch_again()
+            self._chunks.popleft()
             raise chunk.error
         if chunk.from_offset > partition.consumed_offset:
             logger.warning(
@@ -248,9 +275,11 @@ class MemberStream:
                 chunk.from_offset,
             )
             partition.consumed_offset = chunk.from_offset
-        self._chunk = chunk
-        self._read(self._messages_of(chunk, chunk.from_offset))
+        messages = self._messages_of(chunk, chunk.from_offset)
         self._iterator.damage = None
+        self._messages = self._iterator.messages = messages
+        self._chunk = chunk
+        self._chunks.popleft()
 
     def _read(self, messages: kernel.MessageIterator) -> None:
         self._messages = self._iterator.messages = messages

@@ -357,10 +357,12 @@ cdef class MessageIterator(DeepWalk):
 
 @cython.final
 cdef class StreamIterator:
+    # One thread iterates. The others only set `limit` and read `busy`, in neither of which they
+    # wait for a decoder: so the sections below are as short as they can be.
     cdef public MessageIterator messages
     cdef public MessageIterator ended
     cdef public object damage
-    cdef readonly bint busy
+    cdef bint is_busy
     cdef double latest
     cdef bint reads_monotonic
     cdef object clock
@@ -372,6 +374,12 @@ cdef class StreamIterator:
         self.reads_monotonic = KAFKA08_READS_MONOTONIC and clock is monotonic
         self.find_more = find_more
         self.latest = -INFINITY
+
+    @property
+    def busy(self):
+        cdef bint busy = self.is_busy
+        kafka08_fence()
+        return busy
 
     @property
     def limit(self):
@@ -386,27 +394,34 @@ cdef class StreamIterator:
         return self
 
     def __next__(self):
+        cdef object give_up_at = None
         cdef object message = self.take()
-        return self.find_more() if message is None else message
+        while message is None:
+            give_up_at = self.find_more(give_up_at)
+            message = self.take()
+        return message
 
     cpdef object take(self):
         cdef MessageIterator messages
         cdef object message
-        self.busy = True
+        self.is_busy = True
         kafka08_fence()
         try:
             if self.now() >= self.latest:
                 return None
-            messages = self.messages
+            with cython.critical_section(self):
+                messages = self.messages
             message = next(messages, None)
             if message is None:
-                self.ended = messages
+                with cython.critical_section(self):
+                    self.ended = messages
             return message
         except (CorruptMessage, UnknownCodec) as error:
             self.damage = error
             return None
         finally:
-            self.busy = False
+            kafka08_fence()
+            self.is_busy = False
 
     @cython.final
     cdef inline double now(self) except? -1:

@@ -167,12 +167,13 @@ class StreamIterator:
     ended: MessageIterator | None
     damage: Exception | None
     limit: float
-    busy: bool
+    @property
+    def busy(self) -> bool: ...
     def __init__(
         self,
         messages: MessageIterator,
         clock: Callable[[], float],
-        find_more: Callable[[], MessageAndMetadata[Any, Any]],
+        find_more: Callable[[float | None], float],
     ) -> None: ...
     def __iter__(self) -> StreamIterator: ...
     def __next__(self) -> MessageAndMetadata[Any, Any]: ...

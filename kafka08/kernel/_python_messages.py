@@ -352,34 +352,45 @@ class StreamIterator:
 
     One thread iterates. Another stops it by setting `limit` to -inf and then waiting until it is
     not busy: after that no message is returned, and the position of `messages` is exact.
+
+    A signal handler that raises loses no message: the loop takes the message itself, and the
+    interpreter runs no handler between that and the caller's loop.
     """
 
     def __init__(
         self,
         messages: MessageIterator,
         clock: Callable[[], float],
-        find_more: Callable[[], MessageAndMetadata[Any, Any]],
+        find_more: Callable[[float | None], float],
     ) -> None:
-        """`find_more` is what `__next__` returns instead when `take` returns None."""
+        """`find_more` is called when `take` returns None, and `take` after that again. It waits for
+        another set or a later limit, or raises. It gets its last result for this message, None at
+        first: when to give up, say."""
         self.messages = messages
         self.ended: MessageIterator | None = None
         self.damage: Exception | None = None
         self.limit = -inf
-        self.busy = False
+        self._is_busy = False
         self._clock = clock
         self._find_more = find_more
+
+    @property
+    def busy(self) -> bool:
+        return self._is_busy
 
     def __iter__(self) -> StreamIterator:
         return self
 
     def __next__(self) -> MessageAndMetadata[Any, Any]:
-        message = self.take()
-        return self._find_more() if message is None else message
+        give_up_at = None
+        while (message := self.take()) is None:
+            give_up_at = self._find_more(give_up_at)
+        return message
 
     def take(self) -> MessageAndMetadata[Any, Any] | None:
         """The next message. None if the set is exhausted (then `ended` is set), cannot be read
         (`damage`), or `limit` has come. Raises what a decoder raises."""
-        self.busy = True
+        self._is_busy = True
         try:
             if self._clock() >= self.limit:
                 return None
@@ -389,7 +400,7 @@ class StreamIterator:
         except (CorruptMessage, UnknownCodec) as error:
             self.damage = error
         finally:
-            self.busy = False
+            self._is_busy = False
         return None
 
 

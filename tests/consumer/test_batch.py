@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from kafka08.consumer.batch import MessageBatch
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 from kafka08.protocol import message_set
+from kafka08.runtime import Condition
 from kafka08.runtime.threads import THREADS
 from tests.consumer.streams import (
     AllIsWell,
@@ -196,3 +198,49 @@ def test_a_batch_as_arrow(stream: MemberStream) -> None:
     assert batch.to_arrow().schema.types == [pyarrow.int64(), pyarrow.binary(), pyarrow.binary()]
     assert repr(batch) == "<MessageBatch [t,0]: 3 messages, offsets 0 to 2>"
     assert (batch.topic, batch.partition) == ("t", 0)
+
+
+class InterruptedExit:
+    """A condition at the end of whose block a signal handler raises once."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        self.is_armed = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._condition, name)
+
+    def __enter__(self) -> bool:
+        return self._condition.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._condition.__exit__(*error)
+        if self.is_armed:
+            self.is_armed = False
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_loses_no_batch(stream: MemberStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal handler that raises before the reader has a batch, while it is made or after it was
+    handed out, leaves it to the next request; a commit after that is before it."""
+    partition = partition_of(stream)
+    stream.offer(chunk_of(partition, b"a", b"b", b"c", b"d"))
+    batches = stream.batches(max_messages=1)
+    assert next(batches).values() == [b"a"]
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafka08.consumer.stream.MessageBatch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    monkeypatch.undo()
+    assert position_seen_by_others(stream) == 0
+    assert next(batches).values() == [b"b"]
+    monkeypatch.setattr(stream, "_condition", InterruptedExit(stream._condition))
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    monkeypatch.undo()
+    assert stream.position() == (partition, 2)
+    assert [next(batches).values(), next(batches).values()] == [[b"c"], [b"d"]]
+    assert position_seen_by_others(stream) == 3

@@ -16,14 +16,14 @@ from tests.kernel.sets import entry, plain, refuse
 TWO = plain([(None, b"a"), (None, b"b")])
 
 
-def no_more() -> Any:
+def no_more(_: object) -> float:
     raise StopIteration
 
 
 def stream_of(
     kernel: ModuleType,
     data: bytes | bytearray,
-    find_more: Callable[[], Any] = no_more,
+    find_more: Callable[[Any], Any] = no_more,
     clock: Callable[[], float] = lambda: 0.0,
     decoder: Callable[[bytes], Any] | None = None,
 ) -> Any:
@@ -35,21 +35,21 @@ def stream_of(
 
 
 def test_it_continues_with_what_is_found(kernel: ModuleType) -> None:
-    """After the last message of a set it returns what `find_more` returns, which may put another
-    set in place; a StopIteration of that ends it."""
-    found = []
+    """After the last message of a set it calls `find_more` until there is a message, first with
+    None, and then with its last result for this message. A StopIteration of that ends it."""
+    calls = []
 
-    def find_more() -> Any:
-        found.append(stream.ended)
-        if len(found) > 1:
+    def find_more(last: object) -> int:
+        calls.append((last, stream.ended is stream.messages))
+        if len(calls) == 2:
+            stream.messages = kernel.messages(entry(7, None, b"c"), "t", 0, 7, refuse)
+        if len(calls) == 3:
             raise StopIteration
-        stream.messages = kernel.messages(entry(7, None, b"c"), "t", 0, 7, refuse)
-        return stream.take()
+        return len(calls)
 
     stream = stream_of(kernel, TWO, find_more)
-    first = stream.messages
     assert [0, 1, 7] == [message.offset for message in stream]
-    assert found == [first, stream.messages]
+    assert calls == [(None, True), (1, True), (None, True)]
 
 
 def test_nothing_is_returned_from_the_limit_on(kernel: ModuleType) -> None:
