@@ -77,8 +77,8 @@ class Network:
         self.streams: dict[SimStream, None] = {}
         """The open ones, in the order in which they were made."""
         self.unheard: dict[SimStream, None] = {}
-        """Streams of a host that was off when bytes for them arrived. Their senders send them again
-        until it is on."""
+        """Streams of a host that was off when bytes for them arrived. TCP sends them again until it
+        is on, and here the host responds as soon as that is so."""
         self._off: set[str] = set()
         self.cuts: dict[tuple[str, str], None] = {}
         """(source, target) of the directions that are cut."""
@@ -166,6 +166,10 @@ class Network:
 
     def _dial(self, stream: SimStream, tries: int) -> None:
         self.scheduler.call_later(self.delay(), self._arrive, stream, tries)
+
+    def dial_again(self, stream: SimStream) -> None:
+        """Its host lost power before this end was connected."""
+        self.scheduler.call_later(DIAL_AGAIN_SECONDS[0], self._dial, stream, 1)
 
     def _arrive(self, stream: SimStream, tries: int) -> None:
         """A SYN arrives at its host, or is lost."""

@@ -146,6 +146,8 @@ class SimStream:
             assert self._peer is not None, "it has a pipe"
             self._pipe.is_broken = True
             self._pipe = self._pipe_to(self._peer, lambda _: "")
+            if not self._peer.is_connected:
+                self._network.dial_again(self._peer)
         self._forget()
 
     # Stream

@@ -16,6 +16,12 @@ from kafka08.simulation.task import Ticket
 T = TypeVar("T")
 
 
+def wake_one(waiters: list[Ticket]) -> None:
+    """End the first wait that has not ended."""
+    while waiters and not waiters.pop(0).wake():
+        pass
+
+
 class SimEvent:
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -73,7 +79,7 @@ class SimLock:
                 self._process.wait(self._waiters, left)
             except GreenletExit:
                 if self._holder is None and not self._process.is_dead:
-                    self._wake_next()  # it was woken first, and killed then
+                    wake_one(self._waiters)  # it was woken first, and killed then
                 raise
         return True
 
@@ -87,11 +93,7 @@ class SimLock:
         self._depth -= 1
         if not self._depth:
             self._holder = None
-            self._wake_next()
-
-    def _wake_next(self) -> None:
-        while self._waiters and not self._waiters.pop(0).wake():
-            pass
+            wake_one(self._waiters)
 
     def is_held_here(self) -> bool:
         """Whether the caller holds it; of a plain lock, whether any task does."""
@@ -180,8 +182,7 @@ class SimQueue:
 
     def put(self, item: Any) -> None:
         self._items.append(item)
-        while self._waiters and not self._waiters.pop(0).wake():
-            pass
+        wake_one(self._waiters)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         end = None if timeout is None else self._process.monotonic() + timeout
@@ -189,5 +190,10 @@ class SimQueue:
             left = None if end is None else end - self._process.monotonic()
             if not block or (left is not None and left <= 0):
                 raise queue.Empty
-            self._process.wait(self._waiters, left)
+            try:
+                self._process.wait(self._waiters, left)
+            except GreenletExit:
+                if self._items and not self._process.is_dead:
+                    wake_one(self._waiters)  # it was woken first, and killed then
+                raise
         return self._items.popleft()

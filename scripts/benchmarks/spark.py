@@ -8,8 +8,8 @@ run in one Spark, in turns; the first round of each only warms it up. Each topic
 and every read takes all its columns. There are two Sparks, one after the other: in the first, Java
 and Python exchange rows by TCP, as by default; in the second by a Unix socket, as in `kafka08
 spark` (cases "..., Unix"). --ready-made adds two sources that yield ready-made batches: one without
-Kafka, and one that fetches the messages and checks their CRCs (spark_ready.py). No source in Python
-costs less. Needs Java (a JDK), Maven and PySpark 4.1 or later.
+Kafka, and one that fetches the messages and checks their CRCs (spark_ready.py): what any source in
+Python costs, and any that reads Kafka. Needs Java (a JDK), Maven and PySpark 4.1 or later.
 """
 
 from __future__ import annotations

@@ -18,8 +18,10 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession, datasource
 from pyspark.sql.types import StructType
 
+from kafka08.arrow.batches import BatchBuilder
 from kafka08.spark.source import CheckedDataSource
 from kafka08.spark.task_reader import range_reader
+from kafka08.spark.versions import arrow_schema
 
 READY_MADE: Final = "ready-made"
 RECEIVED: Final = "received"
@@ -59,34 +61,34 @@ class Repeated(datasource.DataSourceReader):
         return partitions
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        batch = self._first(partition)
-        for rows in self._counts(partition):
-            left = rows
-            while left:
-                part = batch.slice(0, left)
-                yield part
-                left -= len(part)
-
-    def _first(self, partition: Any) -> pa.RecordBatch:
         with closing(self._reader.read(partition)) as batches:
-            return next(batches)
-
-    def _counts(self, partition: Any) -> Iterator[int]:
-        """How many rows to yield, step by step."""
-        yield partition.wanted.size
+            batch = next(batches)
+        yield from repeated(batch, partition.wanted.size)
 
 
 class Fetched(Repeated):
-    """As many of these rows as have been fetched and checked."""
+    """As many rows of the first batch as have been fetched and checked."""
 
-    def _counts(self, partition: Any) -> Iterator[int]:
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         tasks, wanted = self._reader._tasks, partition.wanted
         sets = range_reader(tasks.address, tasks.settings, wanted, partition.leader)
-        position = wanted.from_offset
-        for _ in sets:
-            yield sets.position - position  # of the set before this one
+        position, batch = wanted.from_offset, None
+        for fetched in sets:
+            if batch is None:
+                builder = BatchBuilder(arrow_schema(tasks.schema), wanted)
+                batch = next(builder.batches([fetched]))
+            yield from repeated(batch, sets.position - position)  # for the set before this one
             position = sets.position
-        yield wanted.until_offset - position
+        if batch is not None:
+            yield from repeated(batch, wanted.until_offset - position)
+
+
+def repeated(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    """So many rows, all from `batch`."""
+    while rows:
+        part = batch.slice(0, rows)
+        yield part
+        rows -= len(part)
 
 
 def register(spark: SparkSession) -> None:

@@ -180,6 +180,29 @@ def test_a_restarted_host_resets_its_former_connections(pair: Pair, run: Run, se
     run(talk)
 
 
+def test_a_host_that_lost_power_while_one_connects(pair: Pair, run: Run) -> None:
+    """The response to the SYN is lost with the host's power. It is sent again, and reaches the
+    process that listens then."""
+
+    def talk() -> None:
+        ours = pair.network.dial(pair.client, ADDRESS)
+        while not pair.listener.is_readable:
+            pair.client.sleep(1e-5)
+        theirs, _ = pair.listener.accept()
+        pair.network.switch_off("server")
+        theirs.vanish(silently=True)
+        pair.client.sleep(0.5)
+        assert not ours.is_connected
+        pair.network.switch_on("server")
+        ours.await_connection(5.0)
+        again, _ = pair.listener.accept()
+        ours.send(b"x")
+        again.settimeout(5.0)
+        assert again.recv(9) == b"x"
+
+    run(talk)
+
+
 def test_a_reset_ends_both_sides(pair: Pair, run: Run) -> None:
     """After a reset the next read or write of either end raises it."""
 

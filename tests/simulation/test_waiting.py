@@ -70,6 +70,24 @@ def test_a_killed_waiter_passes_the_lock_on(process: Process, run: Callable[...,
     assert seen == ["second"]
 
 
+def test_a_killed_waiter_leaves_the_item(process: Process, run: Callable[..., None]) -> None:
+    """A task that is killed after an item has woken it leaves the item to those behind it."""
+    items, seen = SimQueue(process), list[str]()
+
+    def wait(name: str) -> None:
+        seen.append(f"{name}: {items.get()}")
+
+    def put() -> None:
+        first = process.spawn(wait, ("first",), "first")
+        process.spawn(wait, ("second",), "second")
+        process.sleep(1.0)
+        items.put("item")
+        first.kill(block=False)
+
+    run(put)
+    assert seen == ["second: item"]
+
+
 def test_a_reentrant_lock_is_released_as_often_as_it_was_taken(
     process: Process, run: Callable[..., None]
 ) -> None:

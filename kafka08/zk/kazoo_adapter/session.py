@@ -74,8 +74,8 @@ class KazooSession:
         self._hosts = settings.hosts
         self._handler = handler
         self._kazoo = _new_kazoo(settings, handler)
-        limit_patience(self._kazoo)
         self._heard = LastHeard(self._kazoo._connection, settings.clock, settings.timeout_ms)
+        limit_patience(self._kazoo, lambda: self._heard.timeout_ms)
 
     @property
     def session_id(self) -> int | None:

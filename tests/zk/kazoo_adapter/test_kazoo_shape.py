@@ -57,5 +57,8 @@ def test_what_limits_its_patience() -> None:
     the session's id."""
     assert "timeout=client._session_timeout / 1000.0," in inspect.getsource(ConnectionHandler)
     assert "self.handler.create_connection(" in inspect.getsource(ConnectionHandler)
+    assert "client._session_timeout / 1000.0 / len(client.hosts), connect\n" in inspect.getsource(
+        ConnectionHandler
+    ), "the request has no xid"
     assert "session_id" in Connect._fields
     assert KazooClient("127.0.0.1:1", timeout=2.5)._session_timeout == 2500

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 
 import pytest
+from kazoo.client import KazooClient
 
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.zk.client import ZkClient
+from kafka08.zk.kazoo_adapter.patience import limit_patience
 from kafka08.zk.session import SessionEvent
 
 SESSION_MS = 3000
@@ -36,11 +38,13 @@ class Front:
                 one.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # macOS: it is not connected
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
         self.break_connections()
         for thread in self._threads:
             thread.join()
-        for one in [self._listener, *self.accepted, *self._servers]:
+        for one in [*self.accepted, *self._servers]:
             one.close()
 
     def _accept(self) -> None:
@@ -99,7 +103,7 @@ def test_a_server_that_forgets_a_connection_costs_no_session(server: ZooKeeperSe
         front.break_connections()
         assert client.get("/kept").data == "x"
         assert client.session_id == session
-        assert len(front.accepted) == 3
+        assert len(front.accepted) >= 3, "none was silent"
     assert SessionEvent.EXPIRED not in events
 
 
@@ -111,3 +115,18 @@ def test_a_host_that_is_off_does_not_hold_up_a_start(
     hosts = f"127.0.0.1:{silent_port},{server.connect_string}"
     with ZkClient(hosts, session_timeout_ms=SESSION_MS) as client:
         assert client.exists("/zookeeper")
+
+
+def test_the_share_is_of_the_granted_timeout() -> None:
+    """A server grants less than is asked for (its maximum): the share is of that, since it ends the
+    session then."""
+    granted = [60_000]
+    client = KazooClient("a,b", timeout=60.0)
+    seen: list[float | None] = []
+    client.handler.create_connection = lambda address, timeout: seen.append(timeout)
+    limit_patience(client, lambda: granted[0])
+    client.handler.create_connection("a", timeout=60.0)
+    granted[0] = 6000
+    client.handler.create_connection("a", timeout=60.0)
+    client.handler.create_connection("a")
+    assert seen == [20.0, 2.0, None]
