@@ -4,8 +4,8 @@
     .venv/bin/python -m scripts.benchmarks.breadth --replicated    # three brokers, three replicas
 
 Not part of `scripts/bench`: the JVM needs minutes to create 10,000 partitions, and many more in
-topics of 1,000 (--each), since 0.8.2.2 parses a topic's assignment in a time that grows with the
-square of its length. Each kind runs alone. The same steps are done with fewer partitions too, and
+topics of 1,000 (--each), since 0.8.2.2 parses the text of an assignment in a time that grows much
+faster than its length. Each kind runs alone. The same steps are done with fewer partitions too, and
 the growth of each step's CPU from one to the other is printed beside the growth of the partitions:
 a time of 0.05 s says little about how it grows. Each step has its time, the CPU of all brokers
 together and that of ZooKeeper, and for ours the longest turn of a broker's event loop (turns.py).
