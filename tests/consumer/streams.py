@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import KafkaError
 from kafka08.protocol import message_set
+from kafka08.runtime import Condition
 from kafka08.structs import TopicPartition
 
 T = TypeVar("T")
@@ -54,3 +55,23 @@ def position_seen_by_others(stream: MemberStream) -> int | None:
     """The position that another thread would commit for the partition that is being read."""
     found = elsewhere(stream.position)
     return None if found is None else found[1]
+
+
+class InterruptedExit:
+    """A condition at the end of whose block a signal handler raises once."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        self.is_armed = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._condition, name)
+
+    def __enter__(self) -> bool:
+        return self._condition.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._condition.__exit__(*error)
+        if self.is_armed:
+            self.is_armed = False
+            raise KeyboardInterrupt

@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,10 +15,10 @@ from kafka08.consumer.batch import MessageBatch
 from kafka08.consumer.stream import MemberStream
 from kafka08.errors import ConsumerTimeout, InvalidMessage
 from kafka08.protocol import message_set
-from kafka08.runtime import Condition
 from kafka08.runtime.threads import THREADS
 from tests.consumer.streams import (
     AllIsWell,
+    InterruptedExit,
     chunk_of,
     elsewhere,
     partition_of,
@@ -198,26 +197,6 @@ def test_a_batch_as_arrow(stream: MemberStream) -> None:
     assert batch.to_arrow().schema.types == [pyarrow.int64(), pyarrow.binary(), pyarrow.binary()]
     assert repr(batch) == "<MessageBatch [t,0]: 3 messages, offsets 0 to 2>"
     assert (batch.topic, batch.partition) == ("t", 0)
-
-
-class InterruptedExit:
-    """A condition at the end of whose block a signal handler raises once."""
-
-    def __init__(self, condition: Condition) -> None:
-        self._condition = condition
-        self.is_armed = True
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._condition, name)
-
-    def __enter__(self) -> bool:
-        return self._condition.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._condition.__exit__(*error)
-        if self.is_armed:
-            self.is_armed = False
-            raise KeyboardInterrupt
 
 
 def test_an_interrupt_loses_no_batch(stream: MemberStream, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,20 +109,26 @@ class PolledStream(MemberStream):
                 else:
                     if len(taken) - before < wanted:
                         self._iterator.ended = self._messages
+            for partition, offset in begun.items():
+                self._unfinished_from[partition.topic_partition] = offset
         except KafkaError:
             raise  # the position is where it was
         except BaseException:
             self._take_back(begun)
             raise
-        self._unfinished_from.update((p.topic_partition, offset) for p, offset in begun.items())
         return taken or None
 
     def take_batch(self, limits: BatchLimits, give_up_at: float) -> MessageBatch | None:
         """A batch as MemberStream.batches yields it; None as in `take`."""
         self._iterated = None
-        batch = self._await(partial(self._take_batch, limits), give_up_at)
-        if batch is not None and self._chunk is not None:
-            self._unfinished_from[batch.topic_partition] = batch.first_offset
+        before = self._batch
+        try:
+            batch = self._await(partial(self._take_batch, limits), give_up_at)
+            if batch is not None and self._chunk is not None:
+                self._unfinished_from[batch.topic_partition] = batch.first_offset
+        except BaseException:
+            self._take_back_batch(before)
+            raise
         return batch
 
     def iterate(self, give_up_at: float) -> Iterator[Message] | None:

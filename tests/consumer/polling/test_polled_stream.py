@@ -13,7 +13,7 @@ from kafka08.consumer.polling.polled_stream import Message, PolledStream
 from kafka08.errors import DeserializationFailed, InvalidMessage, MessageTooLarge
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
-from tests.consumer.streams import chunk_of, partition_of
+from tests.consumer.streams import InterruptedExit, chunk_of, partition_of
 
 
 def stream_of(
@@ -284,6 +284,18 @@ def test_an_interrupted_poll_hands_nothing_out_and_loses_nothing() -> None:
     assert stream.positions([first, second]) == {first: 0, second: 0}
     assert (first.fetch_offset, second.fetch_offset) == (0, 0)
     assert stream.unfinished_from == {}
+
+
+def test_an_interrupted_batch_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal handler may raise when the batch is ready: it is not behind the position."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, b"a", b"b")
+    monkeypatch.setattr(stream, "_condition", InterruptedExit(stream._condition))
+    with pytest.raises(KeyboardInterrupt):
+        stream.take_batch(BatchLimits(1), NOW)
+    assert (stream.position_of(partition), stream.unfinished_from) == (0, {})
+    assert values(stream.take(9, NOW)) == [b"a", b"b"]
 
 
 def test_a_damaged_message_is_raised_behind_those_before_it() -> None:
