@@ -115,7 +115,7 @@ class SimStream:
             self.respond_with_reset()
 
     def respond_with_reset(self) -> None:
-        """What a host sends for bytes of a connection that it does not know."""
+        """Send what a host sends for bytes of a connection that it does not know."""
         assert self._pipe is not None
         self._pipe.put(RESET)
 

@@ -1,4 +1,4 @@
-"""What bounds a source in Python. Both sources here yield the first batch of a range repeatedly:
+"""The bounds of a source in Python. Both sources here yield the first batch of a range repeatedly:
 
 ready-made   without Kafka: what Spark itself costs for rows that come from Python
 received     one row for each message that it has fetched, and whose CRC it has checked: what any
