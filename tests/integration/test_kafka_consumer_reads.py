@@ -4,6 +4,9 @@ brokers of ours at each level that has groups."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import pytest
 
 from kafka08.embedded import EmbeddedCluster
 from kafka08.structs import OffsetAndMetadata, TopicPartition
@@ -130,6 +133,38 @@ def test_by_message_and_in_batches(cluster: EmbeddedCluster, topic: str) -> None
             found |= values
         found.update(numbers(read(consumer, 400 - len(found))))
     assert found == set(range(400))
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_an_interrupted_poll_is_read_again(
+    cluster: EmbeddedCluster, topic: str, monkeypatch: pytest.MonkeyPatch, in_batches: bool
+) -> None:
+    """A signal handler may raise when a poll has its messages and its caller has not: the next poll
+    returns them. Those of the poll before are finished."""
+    fill(cluster, topic, 40)
+    tp = TopicPartition(topic, 0)
+    with consumer_of(cluster, max_poll_records=4) as consumer:
+
+        def poll() -> list[int]:
+            if not in_batches:
+                return [message.offset for message in consumer.poll(5.0)]
+            batch = consumer.poll_batch(5.0, max_messages=4)
+            return [] if batch is None else list(batch.offsets)
+
+        ready = consumer._poller.next
+
+        def interrupted(*arguments: Any) -> None:
+            assert ready(*arguments)
+            raise KeyboardInterrupt
+
+        consumer.assign([tp])
+        assert poll() == [0, 1, 2, 3]
+        monkeypatch.setattr(consumer._poller, "next", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            poll()
+        monkeypatch.undo()
+        assert consumer.position(tp) == 4
+        assert poll() == [4, 5, 6, 7]
 
 
 class Interceptor:

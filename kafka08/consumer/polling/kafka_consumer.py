@@ -13,12 +13,12 @@ org.apache.kafka.clients.consumer.KafkaConsumer 0.10.2.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from operator import index
 from os import getpid
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kafka08.client.metadata import PartitionInfo
 from kafka08.consumer.batch import Batches, BatchLimits, MessageBatch
@@ -50,6 +50,7 @@ API_TIMEOUT_S: Final = 60.0
 CLOSE_TIMEOUT_S: Final = 30.0
 WAIT_S: Final = 1.0
 """How often a waiting iteration checks for failures that last."""
+T = TypeVar("T")
 
 
 class KafkaConsumer(Closeable):
@@ -180,10 +181,8 @@ class KafkaConsumer(Closeable):
         until you seek or change the configuration: NoOffsetForPartition, OffsetOutOfRange,
         DeserializationFailed, InvalidMessage, MessageTooLarge, and refusals of the group.
         """
-        with self._use():
-            take = partial(self._stream.take, self.config.max_poll_records)
-            messages = self._poller.next(take, timeout) or []
-            return self._interceptors.on_consume(messages) if messages else messages
+        take = partial(self._stream.take, self.config.max_poll_records)
+        return self._taken(take, timeout, self._interceptors.on_consume) or []
 
     def __iter__(self) -> Iterator[Message]:
         """Yields messages one by one, without end. A message is finished when the next one is
@@ -209,10 +208,10 @@ class KafkaConsumer(Closeable):
         requested, or at `commit`. Raises like `poll`; iterate again after that."""
         limits = BatchLimits(max_messages, max_bytes)
         limits.check()
-        return Batches(partial(self._next_batch, limits))
+        return Batches(lambda: self._next_batch(limits))
 
     def _next_batch(self, limits: BatchLimits) -> MessageBatch:
-        while (batch := self.poll_batch(WAIT_S, *limits)) is None:
+        while (batch := self.poll_batch(WAIT_S, limits.max_messages, limits.max_bytes)) is None:
             pass
         return batch
 
@@ -223,9 +222,27 @@ class KafkaConsumer(Closeable):
         max_bytes: int = BatchLimits().max_bytes,
     ) -> MessageBatch | None:
         """One batch as `batches` yields it; None after `timeout`."""
-        with self._use():
-            limits = BatchLimits(max_messages, max_bytes)
-            return self._poller.next(partial(self._stream.take_batch, limits), timeout)
+        limits = BatchLimits(max_messages, max_bytes)
+        return self._taken(partial(self._stream.take_batch, limits), timeout)
+
+    def _taken(
+        self,
+        take: Callable[[float], T | None],
+        timeout: float,
+        see: Callable[[T], T] | None = None,
+    ) -> T | None:
+        """The result of a poll, which `see` gets first. If a signal handler raises before the
+        caller has it, its messages are read again."""
+        polls = self._stream.polls
+        try:
+            with self._use():
+                found = self._poller.next(take, timeout)
+                return found if found is None or see is None else see(found)
+        except BaseException:
+            if self._stream.polls != polls and not self._poller.is_closed:
+                with self._use():
+                    self._partitions.read_again(self._stream.unfinished_from)
+            raise
 
     @property
     def stall_cause(self) -> KafkaError | None:

@@ -106,6 +106,12 @@ class Partitions:
             state.position = positions[state.topic_partition]
         self._begin(states)
 
+    def read_again(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Go back to these offsets, in partitions that are still assigned."""
+        back = {tp: offset for tp, offset in offsets.items() if tp in self._states}
+        if back:
+            self.seek(back)
+
     def reset(self, partitions: Collection[TopicPartition], start: Start) -> None:
         """Find new positions when they are needed."""
         states = [self._states[tp] for tp in partitions]

@@ -43,6 +43,7 @@ class PolledStream(MemberStream):
     """The reader is the thread that uses the consumer; any thread may `call`.
 
     is_called   the reader shall return to its consumer, which clears this first
+    polls       how often `finish` was called: at the start of each poll
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class PolledStream(MemberStream):
             timestamps=True,
         )
         self.is_called = False
+        self.polls = 0
         self._deserializers = (key_deserializer, value_deserializer)
         self._unfinished_from: dict[TopicPartition, int] = {}
         """The first offset of each partition that a poll or batch has returned."""
@@ -157,6 +159,7 @@ class PolledStream(MemberStream):
 
     def finish(self) -> None:
         """The user has finished the returned messages."""
+        self.polls += 1
         self._unfinished_from.clear()
         if self._iterated is not None:
             self._finished_offset = self._iterated.position_offset
