@@ -233,15 +233,17 @@ class KafkaConsumer(Closeable):
     ) -> T | None:
         """The result of a poll, which `see` gets first. If a signal handler raises before the
         caller has it, its messages are read again."""
-        polls = self._stream.polls
+        polls = None
         try:
             with self._use():
+                polls = self._stream.polls
                 found = self._poller.next(take, timeout)
                 return found if found is None or see is None else see(found)
         except BaseException:
-            if self._stream.polls != polls and not self._poller.is_closed:
+            is_begun = polls is not None and self._stream.polls > polls
+            if is_begun and not self._poller.is_closed and (back := self._stream.unfinished_from):
                 with self._use():
-                    self._partitions.read_again(self._stream.unfinished_from)
+                    self._partitions.read_again(back)
             raise
 
     @property

@@ -111,8 +111,9 @@ class PolledStream(MemberStream):
                 else:
                     if len(taken) - before < wanted:
                         self._iterator.ended = self._messages
-            for partition, offset in begun.items():
-                self._unfinished_from[partition.topic_partition] = offset
+            if taken:  # an exhausted set may have been begun, and nothing taken from it
+                for partition, offset in begun.items():
+                    self._unfinished_from[partition.topic_partition] = offset
         except KafkaError:
             raise  # the position is where it was
         except BaseException:

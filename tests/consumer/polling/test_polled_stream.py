@@ -286,6 +286,18 @@ def test_an_interrupted_poll_hands_nothing_out_and_loses_nothing() -> None:
     assert stream.unfinished_from == {}
 
 
+def test_a_take_without_messages_has_returned_none() -> None:
+    """A set that the poll before has read to its end may be begun once more; nothing of it counts
+    as returned, or an error that is raised next would set the position."""
+    stream = stream_of()
+    partition = partition_of(stream)
+    offer(stream, partition, b"a")
+    assert values(stream.take(1, NOW)) == [b"a"]
+    stream.finish()
+    assert stream.take(1, NOW) is None
+    assert stream.unfinished_from == {}
+
+
 def test_an_interrupted_batch_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal handler may raise when the batch is ready: it is not behind the position."""
     stream = stream_of()
