@@ -254,7 +254,7 @@ class MemberStream:
             first = batch.first_offset
             chunk.partition.consumed_offset = max(chunk.partition.consumed_offset, first)
             self._chunk = chunk = chunk._replace(from_offset=first)
-            self._read(self._messages_of(chunk, first))
+            self._messages = self._iterator.messages = self._messages_of(chunk, first)
             self._batch = self._cut = None
 
     def _begin_next_chunk(self) -> None:
@@ -281,9 +281,6 @@ class MemberStream:
         self._chunk = chunk
         self._chunks.popleft()
 
-    def _read(self, messages: kernel.MessageIterator) -> None:
-        self._messages = self._iterator.messages = messages
-
     def _messages_of(self, chunk: Chunk, from_offset: int) -> kernel.MessageIterator:
         return kernel.messages(
             chunk.data,
@@ -302,7 +299,7 @@ class MemberStream:
 
     def _drop_chunk(self) -> None:
         self._chunk = None
-        self._read(NO_MESSAGES)
+        self._messages = self._iterator.messages = NO_MESSAGES
         self._iterator.damage = None
         self._cut = None
         self._batch = None

@@ -353,8 +353,8 @@ class StreamIterator:
     One thread iterates. Another stops it by setting `limit` to -inf and then waiting until it is
     not busy: after that no message is returned, and the position of `messages` is exact.
 
-    A signal handler that raises loses no message: the loop takes the message itself, and the
-    interpreter runs no handler between that and the caller's loop.
+    In a `for` loop over the compiled one, a signal handler that raises loses no message: it takes
+    the message itself, and the interpreter runs no handler between that and the loop.
     """
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from functools import partial
 from math import inf
@@ -448,26 +447,6 @@ def test_positions_are_exact_however_a_revocation_falls(supervisor: AllIsWell) -
         assert done.wait(60)
         assert list(range(len(seen))) == seen
         assert position in {seen[-1], seen[-1] + 1}
-
-
-def test_an_interrupt_loses_no_message(supervisor: AllIsWell) -> None:
-    """A signal handler that raises while the first message of a set is taken: the reader has the
-    message before it runs. (PyErr_SetInterrupt does what the arrival of SIGINT does.)"""
-    interrupt = ctypes.pythonapi.PyErr_SetInterrupt
-    interrupt.argtypes = [ctypes.py_object]
-    stream = MemberStream(
-        supervisor=supervisor, runtime=THREADS, timeout_ms=0, key_decoder=interrupt
-    )
-    partition = partition_of(stream)
-    stream.offer(chunk_of(partition, b"a"))
-    keyed = message_set.encode([(b"k", b"b"), (None, b"c")], 0, 1)
-    stream.offer(Chunk(partition, keyed, 1, 3))
-    seen = []
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 (a loop has what it tests)
-        for message in stream:
-            seen.append(message.value)
-    assert seen == [b"a", b"b"]
-    assert next(stream).value == b"c"
 
 
 def test_an_interrupt_loses_no_set(stream: MemberStream, monkeypatch: pytest.MonkeyPatch) -> None:

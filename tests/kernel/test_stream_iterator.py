@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from math import inf
 from time import monotonic
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from kafka08.kernel.types import CorruptMessage
+from kafka08.protocol import message_set
+from tests.kernel.conftest import native_or_skip
 from tests.kernel.sets import entry, plain, refuse
 
 TWO = plain([(None, b"a"), (None, b"b")])
@@ -122,3 +125,26 @@ def test_it_does_not_read_what_is_not_there(kernel: ModuleType) -> None:
     with pytest.raises(TypeError):
         next(stream)
     assert not stream.busy
+
+
+def test_an_interrupt_loses_no_message() -> None:
+    """A signal handler that raises while the first message of a set is taken: the compiled loop has
+    the message before it runs. (PyErr_SetInterrupt does what the arrival of SIGINT does. The twin
+    is Python itself, and a handler may run in the middle of a message.)"""
+    kernel = native_or_skip()
+    interrupt = ctypes.pythonapi.PyErr_SetInterrupt
+    interrupt.argtypes = [ctypes.py_object]
+    keyed = message_set.encode([(b"k", b"b"), (None, b"c")], 0, 1)
+    following = kernel.messages(keyed, "t", 0, 1, refuse, key_decoder=interrupt)
+
+    def find_more(_: object) -> float:
+        stream.messages = following
+        return 0.0
+
+    stream = stream_of(kernel, message_set.encode([(None, b"a")], 0, 0), find_more)
+    seen = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 (a loop has what it tests)
+        for message in stream:
+            seen.append(message.value)
+    assert seen == [b"a", b"b"]
+    assert next(stream).value == b"c"

@@ -277,7 +277,7 @@ class PolledStream(MemberStream):
         offset = self._messages.next_offset - 1
         chunk.partition.consumed_offset = offset
         self._chunk = chunk._replace(from_offset=offset)
-        self._read(self._messages_of(chunk, offset))
+        self._messages = self._iterator.messages = self._messages_of(chunk, offset)
         self._batch = self._iterated = None
         return DeserializationFailed(
             f"{tp}, offset {offset}: a deserializer raised {error!r}. The position stays there; "

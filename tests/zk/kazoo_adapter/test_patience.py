@@ -26,11 +26,11 @@ class Front:
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
         self._servers: list[socket.socket] = []
         self.port: int = self._listener.getsockname()[1]
         self.accepted: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
 
     def break_connections(self) -> None:
         for one in [*self.accepted, *self._servers]:
