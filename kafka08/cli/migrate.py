@@ -28,6 +28,7 @@ from kafka08.cli.options import (
     Number,
     RenamedOption,
     admin_bootstrap_option,
+    cluster_places,
     dry_run_option,
     example,
     json_option,
@@ -367,6 +368,7 @@ def mirror(
     To copy topics to another cluster use `kafka08 mirror`.
     """
     from kafka08.migration import OffsetMigration
+    from kafka08.migration.connections import Connections
     from kafka08.migration.mirror import Mirror
     from kafka08.migration.preview import preview_mirror
 
@@ -376,7 +378,10 @@ def mirror(
         did = "Would copy" if dry_run else "Copied"
         click.echo(f"{did} {len(copied)} offsets to Kafka", err=True)
 
-    with OffsetMigration(zookeeper, group, bootstrap) as migration:
+    with (
+        Connections(*cluster_places()) as connections,
+        OffsetMigration(group=group, connections=connections) as migration,
+    ):
         if dry_run:
             show_copied(preview_mirror(migration))
         else:
@@ -411,7 +416,7 @@ def opened(
     from kafka08.migration.fleet import find_groups
     from kafka08.rate_limiter import RateLimiter
 
-    with Connections(zookeeper, bootstrap) as connections:
+    with Connections(*cluster_places()) as connections:
         found = find_groups(connections, groups, every=every)
         yield connections, found, RateLimiter(rate, connections.runtime)
 

@@ -21,7 +21,7 @@ from kafka08.cli.offset_plans import (
     show,
     store_option,
 )
-from kafka08.cli.options import cluster_options, example, json_option
+from kafka08.cli.options import cluster_options, example, json_option, prefers_bootstrap
 from kafka08.cli.stderr_logging import say
 from kafka08.listing import counted, some_of
 
@@ -230,9 +230,10 @@ def export(
     unreadable."""
     from kafka08.migration.offset_files import to_json, to_jvm_lines
 
+    has_zookeeper = not prefers_bootstrap()
     if store is None:
-        store = "zookeeper" if zookeeper else "kafka"
-    elif store == "zookeeper" and not zookeeper:
+        store = "zookeeper" if has_zookeeper else "kafka"
+    elif store == "zookeeper" and not has_zookeeper:
         raise click.UsageError("--store zookeeper needs --zookeeper, the address of ZooKeeper")
     both = form == "json" or store != "zookeeper"
     with connect() as connections:
@@ -240,7 +241,7 @@ def export(
     unknown = {f.group: f.unknown_offsets if both else f.faults for f in found}
     for f in found:
         if groups and f.is_empty:
-            unknown[f.group] = (str(no_such_group(f.group, has_zookeeper=bool(zookeeper))),)
+            unknown[f.group] = (str(no_such_group(f.group, has_zookeeper=has_zookeeper)),)
     facts = [f for f in found if not unknown[f.group]]
     lines = [line + "\n" for line in to_jvm_lines(facts, store)] if form == "jvm" else []
     text = "".join(lines) if form == "jvm" else to_json(facts)

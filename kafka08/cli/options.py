@@ -159,23 +159,32 @@ def cluster_options(function: Function) -> Function:
 
 def cluster_places() -> tuple[str | None, str | None]:
     """--zookeeper and --bootstrap of the running command, at least one of them; UsageError without
-    either."""
-    context = click.get_current_context()
-    zookeeper, bootstrap = context.params["zookeeper"], context.params["bootstrap"]
-    if not zookeeper and not bootstrap:
-        raise click.UsageError(NEITHER, context)
+    either. One on the command line drops the other one of the environment, which may be that of
+    another cluster. (One that the command requires stays: who uses both checks them.)"""
+    zookeeper, bootstrap = _given_places()
+    if zookeeper is None and bootstrap is None:
+        raise click.UsageError(NEITHER, click.get_current_context())
     return zookeeper, bootstrap
+
+
+def _given_places() -> tuple[str | None, str | None]:
+    context = click.get_current_context()
+    places = {name: context.params[name] for name in ("zookeeper", "bootstrap")}
+    typed = [
+        name for name in places if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    required = {option.name for option in context.command.params if option.required}
+    if typed:
+        places = {n: place if n in {*typed, *required} else None for n, place in places.items()}
+    return places["zookeeper"], places["bootstrap"]
 
 
 def prefers_bootstrap() -> bool:
     """Whether the running command, with --bootstrap and --zookeeper, uses the brokers alone: only
     --bootstrap is given, or only that on the command line. UsageError without either.
     """
-    context = click.get_current_context()
-    zookeeper, bootstrap = cluster_places()
-    typed = context.get_parameter_source("bootstrap") is ParameterSource.COMMANDLINE
-    named = context.get_parameter_source("zookeeper") is ParameterSource.COMMANDLINE
-    return bool(bootstrap) and (zookeeper is None or (typed and not named))
+    zookeeper, _ = cluster_places()
+    return zookeeper is None
 
 
 def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
@@ -185,18 +194,12 @@ def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
     ZooKeeperError."""
     from kafka08.client import parse_bootstrap
 
-    context = click.get_current_context()
-    bootstrap, zookeeper = context.params["bootstrap"], context.params["zookeeper"]
-    typed = {
-        name
-        for name in ("bootstrap", "zookeeper")
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
-    if bootstrap is not None and typed != {"zookeeper"}:
+    zookeeper, bootstrap = _given_places()
+    if bootstrap is not None:
         return parse_bootstrap(bootstrap)
     zookeeper = zookeeper or configured_zookeeper
     if not zookeeper:
-        raise click.UsageError(NEITHER, context)
+        raise click.UsageError(NEITHER, click.get_current_context())
     from kafka08.zk.client import ZkClient
     from kafka08.zk.store import ClusterStore
 

@@ -13,12 +13,13 @@ response; groups that have a coordinator need no ZooKeeper.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from kafka08.client import ClusterClient, RetryPolicy, parse_bootstrap
 from kafka08.consumer.offset_store import Offsets
-from kafka08.errors import KafkaError
+from kafka08.consumer.one_cluster import addresses_in_cluster
+from kafka08.errors import KafkaError, NoBrokersAvailable
 from kafka08.groups.commit_times import CommitTimes, KafkaCommit
 from kafka08.groups.coordinated import CoordinatedFacts, CoordinatedGroups
 from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
@@ -34,6 +35,7 @@ from kafka08.groups.trees import read_offsets, read_owners
 from kafka08.lifecycle import Closeable
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
+from kafka08.runtime.transport import Address
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -55,7 +57,8 @@ class GroupReader(Closeable):
     """Connects at once; raises ZooKeeperError. Usable in a `with` statement.
 
     zookeeper   connect string of the cluster; None: ZooKeeper groups cannot be read
-    bootstrap   brokers to ask; None: those registered in ZooKeeper
+    bootstrap   brokers to ask, of the same cluster; None: those registered in ZooKeeper.
+                ConfigError if they are not those of `zookeeper`
     """
 
     def __init__(
@@ -74,6 +77,17 @@ class GroupReader(Closeable):
             zk = ZkClient(zookeeper, adapter=runtime.zookeeper, name="group reader", clock=runtime)
             zk.start()
             self._store = ClusterStore(zk)
+            if self._bootstrap is not None:
+                try:
+                    self._bootstrap = addresses_in_cluster(
+                        self._store, self._bootstrap, self._new_client
+                    )
+                except NoBrokersAvailable as error:
+                    logger.warning("%s", error)  # each read that needs a broker will say so
+                    self._bootstrap = None
+                except BaseException:
+                    zk.close()
+                    raise
 
     def __repr__(self) -> str:
         where = self._bootstrap if self._store is None else self._store.zk.connect
@@ -240,17 +254,20 @@ class GroupReader(Closeable):
         once."""
         if self._cluster is None:
             addresses = self._bootstrap or self._zookeeper.broker_addresses()
-            self._cluster = ClusterClient(
-                addresses,
-                client_id="kafka08-group",
-                timeout_ms=5000,
-                connect_timeout_ms=3000,
-                retry_policy=RETRIES,
-                runtime=self._runtime,
-            )
+            self._cluster = self._new_client(addresses)
         # The usual retries for a coordinator take longer than a user with a dead cluster will wait.
         self._cluster.refresh()
         return self._cluster
+
+    def _new_client(self, addresses: Sequence[Address]) -> ClusterClient:
+        return ClusterClient(
+            addresses,
+            client_id="kafka08-group",
+            timeout_ms=5000,
+            connect_timeout_ms=3000,
+            retry_policy=RETRIES,
+            runtime=self._runtime,
+        )
 
 
 def _offsets(group: str) -> str:

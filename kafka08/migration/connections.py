@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
@@ -10,6 +10,7 @@ from kafka08.client.coordinators import Coordinators
 from kafka08.client.log_offsets import offsets_at
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
+from kafka08.consumer.one_cluster import addresses_in_cluster
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import UnsupportedVersion
 from kafka08.groups.coordinated import CoordinatedGroup
@@ -17,6 +18,7 @@ from kafka08.groups.coordinator_reader import CoordinatorReader, may_coordinate
 from kafka08.lifecycle import Closeable
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
+from kafka08.runtime.transport import Address
 from kafka08.structs import OFFSETS_TOPIC, Broker, TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
@@ -34,7 +36,8 @@ class Connections(Closeable):
 
     zookeeper   connect string of the cluster; None: what `zk` and `store` read is not needed, as
                 for the offsets of groups that have a coordinator
-    bootstrap   brokers to begin with; None: those registered in ZooKeeper
+    bootstrap   brokers to begin with, of the same cluster; None: those registered in ZooKeeper.
+                ConfigError if they are not those of `zookeeper`
     """
 
     def __init__(
@@ -91,7 +94,12 @@ class Connections(Closeable):
             addresses = self.store.broker_addresses()
         else:
             addresses = parse_bootstrap(bootstrap)
+            if self._store is not None:
+                addresses = addresses_in_cluster(self._store, addresses, self._client)
         self._addresses = addresses
+        return self._client(addresses)
+
+    def _client(self, addresses: Sequence[Address]) -> ClusterClient:
         return ClusterClient(addresses, client_id=CLIENT_ID, runtime=self.runtime)
 
     def offsets_at(

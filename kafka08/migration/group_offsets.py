@@ -43,8 +43,7 @@ class GroupOffsets:
         if connections.has_zookeeper and not paths.can_be_group(group):
             raise ConfigError(
                 f"{group!r} cannot be the name of a group in ZooKeeper, where it is one znode. If "
-                "it is one with a coordinator, give --bootstrap, without --zookeeper and "
-                "KAFKA08_ZOOKEEPER"
+                "it is one with a coordinator, give --bootstrap without --zookeeper"
             )
         self.group = group
         self._connections = connections

@@ -134,3 +134,15 @@ def test_a_dry_run_changes_nothing(kafka08: Commands, inspect: Inspector) -> Non
         "group": group,
         "forgotten": "rolled back",
     }
+
+
+def test_an_address_on_the_command_line_drops_the_other_one_of_the_environment(
+    kafka08: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KAFKA08_BOOTSTRAP may be that of another cluster: with --zookeeper it is not used. Here
+    nothing listens there, and it is refused where it is used."""
+    zookeeper = kafka08.environ["KAFKA08_ZOOKEEPER"]
+    monkeypatch.setitem(kafka08.environ, "KAFKA08_BOOTSTRAP", "h")
+    named = kafka08.refused("migrate", "plan", "nobody", "--zookeeper", zookeeper)
+    assert (named.code, "no store has an offset of it" in named.err) == (1, True)
+    assert "'h' is not of the form host:port" in kafka08.refused("migrate", "plan", "nobody").err
