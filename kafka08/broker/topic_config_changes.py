@@ -150,4 +150,4 @@ class TopicConfigChanges:
             if self._runtime.time_ms() - stat.created_ms <= EXPIRATION_MS:
                 return
             logger.debug("Purging config change notification %s", name)
-            self._zk.delete(path, missing_ok=True)
+            self._zk.delete_recursive(path)

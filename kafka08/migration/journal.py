@@ -24,7 +24,7 @@ from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.client import ZkClient
-from kafka08.zk.migration_protocol import OffsetStorage, Order
+from kafka08.zk.migration_protocol import DAMAGE, OffsetStorage, Order
 from kafka08.zk.operations import Create, Delete, Get, Node, Set
 
 VERSION: Final = 1
@@ -163,7 +163,7 @@ def read_journals(zk: ZkClient, groups: Sequence[str]) -> dict[str, Entry | Migr
 def _decoded(group: str, node: Node) -> Entry | MigrationError:
     try:
         return replace(decode(node.data or ""), zk_version=node.version)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGE as error:
         return MigrationError(f"{paths.migration(group)} cannot be read: {error}")
 
 
@@ -268,8 +268,7 @@ def encode(entry: Entry) -> str:
 
 
 def decode(text: str) -> Entry:
-    """Raises ValueError, KeyError, TypeError or AttributeError for text that `encode` does not
-    write."""
+    """Raises one of DAMAGE for text that `encode` does not write."""
     fields = json.loads(text)
     if fields["version"] != VERSION:
         raise ValueError(f"version {fields['version']} is not {VERSION}")

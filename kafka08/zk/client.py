@@ -21,7 +21,7 @@ from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeper
 from kafka08.waiting import waiting_for
 from kafka08.zk import paths
 from kafka08.zk.bulk import write_all
-from kafka08.zk.errors import unless_gone
+from kafka08.zk.errors import NotEmpty, unless_gone
 from kafka08.zk.operations import (
     ANY_VERSION,
     Check,
@@ -49,6 +49,10 @@ logger = logging.getLogger(__name__)
 
 PIPELINE_WINDOW = 200
 """Outstanding calls of a burst: enough to hide the round trip, few enough to keep others served."""
+
+
+DELETE_ROUNDS = 5
+"""How often a recursive deletion looks again for znodes that were created meanwhile."""
 
 
 class ZkClient:
@@ -301,18 +305,35 @@ class ZkClient:
 
     def delete_recursive(self, path: str, condition: Check | None = None) -> None:
         """Delete a znode and everything below it; no error if it does not exist. With a
-        `condition`, its error is raised when it does not hold."""
-        found, level = [], [path]
-        while level:
-            found += level
-            listed = self.pipeline([Children(one) for one in level], make_parents=False)
-            level = [
-                f"{one.rstrip('/')}/{name}"
-                for one, names in zip(level, listed, strict=True)
-                for name in unless_gone(names, [])
-            ]
-        for result in self.write_all([Delete(one) for one in reversed(found)], condition):
+        `condition`, its error is raised when it does not hold. NotEmpty if other clients create
+        znodes below it all the time."""
+        self._delete([path], condition)
+
+    def delete_below(self, path: str, condition: Check | None = None) -> None:
+        """Delete everything below a znode, as `delete_recursive`."""
+        self._delete(self._children_of([path]), condition)
+
+    def _delete(self, wanted: list[str], condition: Check | None) -> None:
+        results: list[Any] = []
+        for _ in range(DELETE_ROUNDS if wanted else 0):
+            found, level = [], wanted
+            while level:
+                found += level
+                level = self._children_of(level)
+            results = self.write_all([Delete(one) for one in reversed(found)], condition)
+            if not any(isinstance(result, NotEmpty) for result in results):
+                break
+        for result in results:
             unless_gone(result, None)
+
+    def _children_of(self, znodes: Sequence[str]) -> list[str]:
+        """The paths of all children; a znode that is gone has none."""
+        listed = self.pipeline([Children(one) for one in znodes], make_parents=False)
+        return [
+            f"{one.rstrip('/')}/{name}"
+            for one, names in zip(znodes, listed, strict=True)
+            for name in unless_gone(names, [])
+        ]
 
     def ensure(self, path: str) -> None:
         """Make the znode and its parents, with null data, where they are missing."""

@@ -57,6 +57,10 @@ SENTENCES: Final[dict[type[ZooKeeperError], str]] = {
 }
 
 
+OF_ONE_ZNODE: Final = (NotEmpty, NoChildrenForEphemerals, NotAllowed, BadArguments)
+"""What another client has made of a znode. Every attempt meets it, and every process."""
+
+
 def failure(kind: type[ZooKeeperError], path: str) -> ZooKeeperError:
     """An error of this class that names the znode."""
     error = kind(f"{path}: {SENTENCES[kind]}")

@@ -12,9 +12,12 @@ import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kafka08.errors import ZooKeeperError
+
+DAMAGE: Final = (*(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError),)
+"""What reading a text raises whose writer was another program."""
 
 
 class OffsetStorage(enum.Enum):
@@ -68,7 +71,7 @@ def decode_order(text: str | None) -> Order | None:
         if fields.get("storage") is None:
             return None
         return Order(int(fields["step"]), OffsetStorage(fields["storage"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGE as error:
         raise ZooKeeperError(f"migration order: cannot be read: {text[:100]!r}") from error
 
 

@@ -32,7 +32,12 @@ STREAMS_MAX: Final = 1000
 """Most streams of a member for one topic or pattern. Each one is a thread in 0.8.2.2."""
 MEMBER_STREAMS_MAX: Final = 100_000
 """Most streams of a member for all its topics together."""
+TEXT_BYTES_MAX: Final = 32_767
+"""Most bytes of any text in a znode: as many as a string of a request has."""
 HOST_BYTES_MAX: Final = 255
+ENDPOINT_BYTES_MAX: Final = 1000
+"""Most bytes of `LISTENER://host:port`."""
+ENDPOINTS_MAX: Final = 100
 PORT_MAX: Final = 65_535
 
 
@@ -179,21 +184,22 @@ def encode_broker(registration: BrokerRegistration, level: Level = Level.V0_8_2)
 def decode_broker(text: str | None) -> BrokerRegistration:
     what = "broker registration"
     fields = _parse_object(text, what)
-    host = fields.get("host")
+    host, rack = fields.get("host"), fields.get("rack")
+    endpoints = _list(fields.get("endpoints", []), what)
+    protocols = _mapping(fields.get("listener_security_protocol_map", {}), what)
+    if max(len(endpoints), len(protocols)) > ENDPOINTS_MAX:
+        raise ZooKeeperError(f"{what}: more than {ENDPOINTS_MAX} listeners")
     return BrokerRegistration(
-        host=_host(str(host), what) if host else None,
+        host=_text(host, f"{what}, host", most=HOST_BYTES_MAX) if host else None,
         port=_int(fields.get("port"), what, least=-1, most=PORT_MAX),
         jmx_port=_int(fields.get("jmx_port", -1), what),
         timestamp_ms=_timestamp(fields),
         version=_int(fields.get("version", 1), what),
-        endpoints=tuple(str(e) for e in _list(fields.get("endpoints", []), what)),
-        rack=None if fields.get("rack") is None else str(fields["rack"]),
-        protocols={
-            name: str(protocol)
-            for name, protocol in _mapping(
-                fields.get("listener_security_protocol_map", {}), what
-            ).items()
-        },
+        endpoints=tuple(
+            _text(endpoint, f"{what}, endpoint", most=ENDPOINT_BYTES_MAX) for endpoint in endpoints
+        ),
+        rack=None if rack is None else _text(rack, f"{what}, rack"),
+        protocols=_texts(protocols, what),
     )
 
 
@@ -282,7 +288,7 @@ def decode_consumer(text: str | None) -> ConsumerRegistration:
     what = "consumer registration"
     fields = _parse_object(text, what)
     subscription = {
-        name: _int(streams, f"{what}, streams", most=STREAMS_MAX)
+        _text(name, what): _int(streams, f"{what}, streams", most=STREAMS_MAX)
         for name, streams in _mapping(fields.get("subscription", {}), what).items()
     }
     if sum(subscription.values()) > MEMBER_STREAMS_MAX:
@@ -290,10 +296,10 @@ def decode_consumer(text: str | None) -> ConsumerRegistration:
     ours = fields.get("kafka08")
     return ConsumerRegistration(
         subscription=subscription,
-        pattern=str(fields.get("pattern", STATIC)),
+        pattern=_text(fields.get("pattern", STATIC), what),
         timestamp_ms=_timestamp(fields),
         version=_int(fields.get("version", 1), what),
-        kafka08=None if ours is None else {k: str(v) for k, v in _mapping(ours, what).items()},
+        kafka08=None if ours is None else _texts(_mapping(ours, what), what),
     )
 
 
@@ -310,8 +316,7 @@ def decode_topic_config(text: str | None) -> dict[str, str]:
     fields = _parse_object(text, what)
     if fields.get("version") != 1:
         raise ZooKeeperError(f"{what}: version {fields.get('version')!r} is not 1")
-    config = _mapping(fields.get("config"), what)
-    return {name: str(value) for name, value in config.items()}
+    return _texts(_mapping(fields.get("config"), what), what)
 
 
 def encode_config_change(change: ConfigChange) -> str:
@@ -331,14 +336,15 @@ def decode_config_change(text: str | None) -> ConfigChange:
     what = "configuration change"
     parsed = _parse(text, what)
     if isinstance(parsed, str):
-        return ConfigChange(parsed)
+        return ConfigChange(_text(parsed, what))
     fields = _mapping(parsed, what)
     if "entity_path" in fields:
-        entity_type, _, name = str(fields["entity_path"]).partition("/")
+        entity_type, _, name = _text(fields["entity_path"], what).partition("/")
         return ConfigChange(name, entity_type)
     if "entity_name" not in fields:
-        raise ZooKeeperError(f"{what}: no entity_name in {text!r}")
-    return ConfigChange(str(fields["entity_name"]), str(fields.get("entity_type", "topics")))
+        raise ZooKeeperError(f"{what}: no entity_name in {_shown(text)}")
+    name = _text(fields["entity_name"], what)
+    return ConfigChange(name, _text(fields.get("entity_type", "topics"), what))
 
 
 def encode_reassignment(replicas: Mapping[TopicPartition, Iterable[int]]) -> str:
@@ -392,8 +398,9 @@ def encode_cluster_id(cluster: ClusterId) -> str:
 
 
 def decode_cluster_id(text: str | None) -> ClusterId:
-    fields = _parse_object(text, "cluster id")
-    return ClusterId(str(fields.get("id", "")), str(fields.get("version", "1")))
+    what = "cluster id"
+    fields = _parse_object(text, what)
+    return ClusterId(_text(fields.get("id", ""), what), _text(fields.get("version", "1"), what))
 
 
 def encode_offset(offset: int) -> str:
@@ -445,10 +452,15 @@ def _object(*pairs: tuple[str, Any]) -> str:
 
 
 def _parse(text: str | None, what: str) -> Any:
+    """Its strings can be encoded as UTF-8."""
     try:
-        return json.loads(text or "")
+        parsed = json.loads(text or "")
+        # Half a surrogate pair, as in "\ud800", fits into no request and no znode.
+        if text and ("\\u" in text or not text.isascii()):
+            json.dumps(parsed, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise ZooKeeperError(f"{what}: cannot be read: {_shown(text)}") from None
+    return parsed
 
 
 def _parse_object(text: str | None, what: str) -> Mapping[str, Any]:
@@ -465,8 +477,8 @@ def _entries(text: str | None, what: str) -> list[Mapping[str, Any]]:
 def _topic_partition(entry: Mapping[str, Any], what: str) -> TopicPartition:
     topic = entry.get("topic")
     if not isinstance(topic, str):
-        raise ZooKeeperError(f"{what}: no topic in {entry!r}")
-    return TopicPartition(topic, _int(entry.get("partition"), what))
+        raise ZooKeeperError(f"{what}: no topic in {_shown(entry)}")
+    return TopicPartition(_text(topic, what), _int(entry.get("partition"), what))
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
@@ -499,14 +511,22 @@ def _broker_ids(value: Any, what: str) -> tuple[int, ...]:
     return ids
 
 
-def _host(text: str, what: str) -> str:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        size = HOST_BYTES_MAX + 1
-    if size > HOST_BYTES_MAX:
-        raise ZooKeeperError(f"{what}: {_shown(text)} is not a host")
+def _text(value: Any, what: str, *, most: int = TEXT_BYTES_MAX) -> str:
+    """A string or number as text of at most `most` bytes."""
+    if not isinstance(value, str | int | float):
+        raise ZooKeeperError(f"{what}: expected text, not {_shown(value)}")
+    text = str(value)
+    if len(text) > most or len(text.encode()) > most:
+        raise ZooKeeperError(
+            f"{what}: {_shown(text)} has {len(text)} characters, the limit is {most} bytes"
+        )
     return text
+
+
+def _texts(values: Mapping[str, Any], what: str) -> dict[str, str]:
+    return {
+        _text(name, what): _text(value, f"{what}, {_shown(name)}") for name, value in values.items()
+    }
 
 
 def _number(text: str, what: str, *, least: int = 0, most: int = INT_MAX) -> int:

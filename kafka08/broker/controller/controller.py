@@ -224,6 +224,12 @@ class Controller:
         self._end_term()
         self._election.resign()
 
+    def _on_znode_change(self, path: str) -> None:
+        """The callback of the watches of all terms: since it is always the same, watching twice is
+        harmless."""
+        if self._term is not None:
+            self._term.znode_changed(path)
+
     # Election
 
     def _refresh(self) -> None:
@@ -249,6 +255,7 @@ class Controller:
             epoch=epoch,
             epoch_zk_version=zk_version,
             post=self._post,
+            on_znode_change=self._on_znode_change,
         )
         self._term = term
         try:

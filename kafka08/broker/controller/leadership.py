@@ -24,6 +24,7 @@ from kafka08.broker.yielding import InTurns
 from kafka08.errors import BadVersion, KafkaError, NodeExists, NoNode, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
+from kafka08.zk.errors import OF_ONE_ZNODE
 from kafka08.zk.operations import Check
 from kafka08.zk.store import ClusterStore
 
@@ -92,10 +93,11 @@ class Leadership:
     def create(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Outcome:
         """Write the first states of new partitions. An existing one is a failure: another
         controller wrote it, or an earlier attempt of ours whose response was lost. So is a topic
-        that is gone; 0.8.2.2 makes an empty one of its name."""
+        that is gone (0.8.2.2 makes an empty one of its name), and a znode that another client does
+        not let us write."""
         outcome = Outcome()
         for tp, result in self._while_controller(self._store.create_leader_and_isr, states).items():
-            if isinstance(result, NodeExists | NoNode):
+            if isinstance(result, (NodeExists, NoNode, *OF_ONE_ZNODE)):
                 outcome.failures[tp] = result
             elif isinstance(result, ZooKeeperError):
                 raise result
@@ -184,6 +186,8 @@ class Leadership:
         ).items():
             if isinstance(result, BadVersion | NoNode):
                 lost[tp] = decided[tp]
+            elif isinstance(result, OF_ONE_ZNODE):
+                outcome.failures[tp] = result
             elif isinstance(result, ZooKeeperError):
                 raise result
             else:

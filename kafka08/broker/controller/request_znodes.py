@@ -3,20 +3,21 @@
 /admin/reassign_partitions and /admin/preferred_replica_election hold one request at a time; the
 controller removes it when it is done. A request that cannot be decoded is logged and removed: it
 cannot be executed, and it would block the next one. All writes are conditional on the controller
-epoch. Source: kafka.controller 0.8.2.2.
+epoch. A removed znode goes with everything below it: any client can create znodes there. Source:
+kafka.controller 0.8.2.2.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kafka08.broker.controller.leadership import MAX_ROUNDS, while_controller
 from kafka08.errors import BadVersion, NoNode, ZooKeeperError
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
-from kafka08.zk.errors import unless_gone
+from kafka08.zk.errors import OF_ONE_ZNODE, NotEmpty, unless_gone
 from kafka08.zk.operations import Check, Delete, Get, Set, WatchCallback, Write
 from kafka08.zk.store import ClusterStore
 from kafka08.zk.typed_reads import read_all
@@ -48,7 +49,7 @@ class RequestZnodes:
         return self._request(paths.PREFERRED_ELECTION, nodes.decode_preferred_election) or ()
 
     def remove_preferred_elections(self) -> None:
-        self._write_one(Delete(paths.PREFERRED_ELECTION))
+        self._remove([paths.PREFERRED_ELECTION])
 
     def _request(self, path: str, decode: Callable[[str | None], T]) -> T | None:
         node = self._zk.watch_data(path, self._changed)
@@ -58,7 +59,7 @@ class RequestZnodes:
             return decode(node.data)
         except ZooKeeperError as error:
             logger.error("Removing %s, which cannot be read: %s", path, error)
-            self._write_one(Delete(path))
+            self._remove([path])
             return None
 
     def isr_changes(self, names: Iterable[str]) -> set[TopicPartition]:
@@ -73,8 +74,7 @@ class RequestZnodes:
 
     def remove_isr_changes(self, names: Iterable[str]) -> None:
         """Remove the notifications of these names."""
-        for result in self._write([Delete(paths.isr_change(name)) for name in names]):
-            unless_gone(result, None)
+        self._remove([paths.isr_change(name) for name in names])
 
     def watch_states(
         self, partitions: Collection[TopicPartition]
@@ -103,15 +103,26 @@ class RequestZnodes:
     def _assignment_writes(
         self, replicas: Mapping[str, Mapping[int, tuple[int, ...]]]
     ) -> dict[str, Write]:
-        """topic → its znode with these replicas; a deleted topic is left out."""
+        """topic → its znode with these replicas; a deleted topic and, with an error in the log, one
+        that cannot be read are left out."""
         found = self._zk.pipeline([Get(paths.topic(topic)) for topic in replicas])
         writes: dict[str, Write] = {}
         for (topic, wanted), reply in zip(replicas.items(), found, strict=True):
             node = unless_gone(reply, None)
-            if node is not None:
+            if node is None:
+                continue
+            try:
                 assignment = {**nodes.decode_assignment(node.data), **wanted}
-                text = nodes.encode_assignment(dict(sorted(assignment.items())))
-                writes[topic] = Set(paths.topic(topic), text, node.version)
+            except ZooKeeperError as error:
+                logger.error(
+                    "%s: %s. New replicas of its partitions are not written: restore its former "
+                    "assignment",
+                    paths.topic(topic),
+                    error,
+                )
+                continue
+            text = nodes.encode_assignment(dict(sorted(assignment.items())))
+            writes[topic] = Set(paths.topic(topic), text, node.version)
         return writes
 
     def remove_reassignments(self, partitions: Collection[TopicPartition]) -> None:
@@ -121,43 +132,60 @@ class RequestZnodes:
             node = self._zk.get_or_none(path)
             if node is None:
                 return
-            requested = nodes.decode_reassignment(node.data)
+            try:
+                requested = nodes.decode_reassignment(node.data)
+            except ZooKeeperError:
+                return  # written meanwhile: its watch has posted an event, which removes it
             left = {tp: replicas for tp, replicas in requested.items() if tp not in removed}
             text = nodes.encode_reassignment(left)
             write = Set(path, text, node.version) if left else Delete(path, node.version)
             [result] = self._write([write])
-            if not isinstance(result, BadVersion):
+            if isinstance(result, NotEmpty):
+                with while_controller():
+                    self._zk.delete_below(path, self._epoch_check)
+            elif not isinstance(result, BadVersion):
                 unless_gone(result, None)
                 return
         raise changed_too_often(path)
 
     def remove_topic(self, topic: str) -> None:
-        """Remove the znodes of a deleted topic. The topic and the request go last, and together: if
+        """Remove the znodes of a deleted topic; NotEmpty if other clients create znodes below it
+        all the time, NotAllowed. The topic and the request go last, and together: if
         this controller dies, the next one continues, or the topic may be created again. If the
         connection is lost then, the second attempt finds no request, and a topic of that name is
         new. 0.8.2.2 removes the topic, its configuration and the request one after the other, so
         that the next controller may leave the configuration, and either may delete a new topic."""
+        request, found = paths.delete_topic(topic), paths.topic(topic)
         with while_controller():
-            for path in (paths.topic_config(topic), paths.partitions(topic)):
-                self._zk.delete_recursive(path, self._epoch_check)
-        last = [Delete(paths.delete_topic(topic)), Delete(paths.topic(topic))]
-        with while_controller():
+            self._zk.delete_recursive(paths.topic_config(topic), self._epoch_check)
+            for path in (found, request):
+                self._zk.delete_below(path, self._epoch_check)
             try:
+                last = [Delete(request), Delete(found)]
                 self._zk.multi([self._epoch_check, *last], again=True)
             except NoNode as error:
-                if error.path == paths.topic(topic):
-                    self._write_one(Delete(paths.delete_topic(topic)))
-                elif error.path != paths.delete_topic(topic):
+                if error.path == found:
+                    self._remove([request])
+                elif error.path != request:
                     raise
 
     def remove_deletion(self, topic: str) -> None:
         """The request to delete a topic."""
-        self._write_one(Delete(paths.delete_topic(topic)))
+        self._remove([paths.delete_topic(topic)])
 
-    def _write_one(self, write: Write) -> None:
-        """A znode that is gone counts as written."""
-        [result] = self._write([write])
-        unless_gone(result, None)
+    def _remove(self, znodes: Sequence[str]) -> None:
+        """Remove these znodes with everything below them. One that is gone counts as removed; one
+        that cannot be removed is logged, and stays."""
+        results = self._write([Delete(path) for path in znodes])
+        for path, result in zip(znodes, results, strict=True):
+            try:
+                if isinstance(result, NotEmpty):
+                    with while_controller():
+                        self._zk.delete_recursive(path, self._epoch_check)
+                else:
+                    unless_gone(result, None)
+            except OF_ONE_ZNODE as error:
+                logger.error("%s. It stays: delete it", error)
 
     def _write(self, writes: Iterable[Write]) -> list[Any]:
         with while_controller():

@@ -36,7 +36,7 @@ from kafka08.runtime import BrokerRuntime, Cancellable
 from kafka08.structs import Broker, TopicPartition
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
-from kafka08.zk.operations import Get, Node, Watcher
+from kafka08.zk.operations import Get, Node, WatchCallback, Watcher
 from kafka08.zk.store import ClusterStore, reachable
 
 logger = logging.getLogger(__name__)
@@ -58,6 +58,8 @@ class Term:
 
     epoch               the controller epoch of this term, written before it began
     post                queues an event for the controller's greenlet
+    on_znode_change     the callback of every watch: it must not refer to this term, since a watch
+                        that never fires stays for as long as the session. It calls `znode_changed`
     ready               whether `begin` has initialized the cluster's state
     """
 
@@ -70,6 +72,7 @@ class Term:
         epoch: int,
         epoch_zk_version: int,
         post: Post,
+        on_znode_change: WatchCallback,
     ) -> None:
         self.context = ControllerContext(
             epoch=epoch, epoch_zk_version=epoch_zk_version, propagation=propagation_of(config)
@@ -78,6 +81,7 @@ class Term:
         self._store = store
         self._zk = store.zk
         self._post = post
+        self._on_znode_change = on_znode_change
         self.ready = False
         self._closed = False
         self._changed_states: set[TopicPartition] = set()
@@ -106,7 +110,7 @@ class Term:
             controller_id=config.broker_id,
             in_turns=self._in_turns,
         )
-        self._requests = RequestZnodes(store, epoch_zk_version, self._changed)
+        self._requests = RequestZnodes(store, epoch_zk_version, on_znode_change)
         self._deletion = TopicDeletion(
             self.context, changes, on_stopped=self._on_stopped, remove=self._requests.remove_topic
         )
@@ -267,7 +271,7 @@ class Term:
     def isrs_changed(self) -> None:
         """Leaders have notified us of ISR changes: read these states and inform all brokers.
         Notifications that were read are removed, also unreadable ones."""
-        names = self._zk.watch_children(paths.ISR_CHANGES, self._changed)
+        names = self._zk.watch_children(paths.ISR_CHANGES, self._on_znode_change)
         if not names:
             return
         changed = self._requests.isr_changes(names)
@@ -306,7 +310,7 @@ class Term:
 
     def _watch_topics(self) -> list[str]:
         """Names in /brokers/topics, without illegal ones."""
-        names = self._zk.watch_children(paths.BROKER_TOPICS, self._changed)
+        names = self._zk.watch_children(paths.BROKER_TOPICS, self._on_znode_change)
         faults = {name: fault for name in names if (fault := fault_of(name))}
         for name, fault in faults.items():
             logger.error(
@@ -317,10 +321,10 @@ class Term:
         return [name for name in names if name not in faults]
 
     def _watch_deletions(self) -> list[str]:
-        return self._zk.watch_children(paths.DELETE_TOPICS, self._changed)
+        return self._zk.watch_children(paths.DELETE_TOPICS, self._on_znode_change)
 
     def _read_registrations(self) -> dict[int, nodes.BrokerRegistration]:
-        names = self._zk.watch_children(paths.BROKER_IDS, self._changed)
+        names = self._zk.watch_children(paths.BROKER_IDS, self._on_znode_change)
         return self._store.registrations(paths.numbers(names))
 
     def _reachable(
@@ -333,7 +337,7 @@ class Term:
         comes back. An unreadable one is logged, and has no partitions: one bad znode must not stop
         the controller."""
         znodes = {topic: paths.topic(topic) for topic in sorted(topics)}
-        reads = [Get(path, Watcher(path, self._changed)) for path in znodes.values()]
+        reads = [Get(path, Watcher(path, self._on_znode_change)) for path in znodes.values()]
         found: dict[str, Assignment] = {}
         for topic, reply in zip(znodes, self._zk.pipeline(reads), strict=True):
             if isinstance(reply, Node):
@@ -342,8 +346,8 @@ class Term:
                 raise reply
         return found
 
-    def _changed(self, path: str) -> None:
-        """The callback of every watch: since it is always the same, watching twice is harmless."""
+    def znode_changed(self, path: str) -> None:
+        """A watched znode has changed, perhaps one that an earlier term watched. Never switches."""
         acts = {
             paths.BROKER_IDS: self.brokers_changed,
             paths.BROKER_TOPICS: self.topics_changed,
@@ -366,8 +370,8 @@ class Term:
     def _post_own(self, name: str, act: Callable[[], None]) -> None:
         """Post an event of this term; it does nothing once the term is over.
 
-        Its name contains the epoch: watches of an earlier term also fire, and such an event, which
-        does nothing, must not block one of this term in the queue.
+        Its name contains the epoch: an event of an earlier term that is still queued, and does
+        nothing, must not block one of this term.
         """
 
         def act_while_controller() -> None:

@@ -25,6 +25,7 @@ from kafka08.broker.controller.replica_state import PartitionReplica, ReplicaSta
 from kafka08.broker.controller.state_changes import StateChanges
 from kafka08.errors import NO_ERROR
 from kafka08.protocol.stop_replica import StopReplicaResponse
+from kafka08.zk.errors import OF_ONE_ZNODE
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ class TopicDeletion:
     """The deletions of one active controller. Every call comes from its greenlet.
 
     on_stopped   called with what `replica_stopped` takes, for each response of a broker
-    remove       deletes the znodes of a topic that all brokers have deleted
+    remove       deletes the znodes of a topic that all brokers have deleted; if it raises one of
+                 OF_ONE_ZNODE, the topic waits
     """
 
     def __init__(
@@ -134,6 +136,11 @@ class TopicDeletion:
         self._changes.replicas_to_nonexistent(replicas)
         self._changes.partitions_to_offline(partitions)
         self._changes.partitions_to_nonexistent(partitions)
-        self._remove(topic)
+        try:
+            self._remove(topic)
+        except OF_ONE_ZNODE as error:
+            logger.error("The znodes of topic %s cannot be removed: %s", topic, error)
+            self._halt({topic})
+            return
         self._context.forget_topics({topic})
         logger.info("Deletion of topic %s successfully completed", topic)

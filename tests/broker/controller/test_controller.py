@@ -99,7 +99,7 @@ class TestElection:
 
         controller._post(None, hold_the_queue)
         for term in (earlier, now, now):
-            term._changed(paths.BROKER_IDS)
+            term.znode_changed(paths.BROKER_IDS)
         waiting = sorted(name for name in controller._waiting if name.startswith(paths.BROKER_IDS))
         gate.set()
         assert waiting == [f"{paths.BROKER_IDS} (epoch 1)", f"{paths.BROKER_IDS} (epoch 2)"]

@@ -132,6 +132,26 @@ def test_a_new_topic_survives_the_end_of_the_deletion_of_the_former(
     assert zk.exists(paths.topic_config("t"))
 
 
+def test_what_others_put_below_a_request_goes_with_it(
+    requests: RequestZnodes, zk: ZkClient
+) -> None:
+    """Any client can create znodes below those of tools and topics. ZooKeeper deletes no znode that
+    has children, so they are deleted before; a controller that failed there would fail again in
+    every term."""
+    removed: dict[str, Callable[[], None]] = {
+        paths.REASSIGN_PARTITIONS: lambda: requests.remove_reassignments([T0, T1]),
+        paths.PREFERRED_ELECTION: requests.remove_preferred_elections,
+        paths.isr_change("isr_change_1"): lambda: requests.remove_isr_changes(["isr_change_1"]),
+        paths.delete_topic("u"): lambda: requests.remove_deletion("u"),
+        paths.topic("t"): lambda: requests.remove_topic("t"),
+    }
+    for path, remove in removed.items():
+        for one in {path, paths.delete_topic("t")}:
+            zk.ensure(f"{one}/other/below")
+        remove()
+        assert not zk.exists(path)
+
+
 WRITES: dict[str, Callable[[RequestZnodes], None]] = {
     "an assignment": lambda requests: requests.write_assignments({T0: (3, 1)}),
     "the end of some moves": lambda requests: requests.remove_reassignments([T0]),
