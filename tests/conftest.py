@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError
 from kafka08.zk.client import ZkClient
 from tests.pages.chromium import Chromium
-from tests.tiers import FAULTS, PAGES
+from tests.tiers import SMOKE, THIRDS, TIERS, Tier, tier_named_by
 
 TESTS = Path(__file__).parent
 SAME_WORKER = {"docs": "cli"}
@@ -32,6 +33,9 @@ SAME_WORKER = {"docs": "cli"}
 LONGEST_FIRST = ("interop", "cli", "integration", "compose", "embedded", "migration")
 """The rooms that take longest, so that neither worker is left with one at the end."""
 MOST_RERUNS = 3
+NEEDS_SPARK = {"spark", "brokers"}
+"""Fixtures of tests/spark that start a Spark session, or clusters to read from one."""
+STARTED = pytest.StashKey[float]()
 _numbers = itertools.count(1)
 
 # A run in a script's background ignores Ctrl-C, one under nohup SIGHUP, and every process it starts
@@ -49,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """In CI a failed test runs once more, since it shares its machine with JVMs and with another
     worker. Its first failure is printed, and is to be looked into: a test that passes only the
     second time shows a race, of the product or of the test. More than a few are a failure."""
+    for tier in TIERS:
+        config.addinivalue_line("markers", f"{tier.name}: {tier.purpose}")
     if os.environ.get("CI") == "true":
         option = config.option
         option.reruns, option.max_suite_reruns, option.rerun_show_tracebacks = 1, MOST_RERUNS, True
@@ -58,20 +64,67 @@ def pytest_configure(config: pytest.Config) -> None:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def place(item: pytest.Item) -> int:
-        if item.nodeid.startswith(FAULTS):
-            return next(n for n, path in enumerate(FAULTS, -len(FAULTS)) if path in item.nodeid)
-        group = group_of(item.nodeid).partition("/")[0]
-        return LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    names = (*(tier.name for tier in TIERS), "smoke")
+    group = parser.getgroup("tiers", "tiers of tests (tests/tiers.py)")
+    group.addoption("--tier", action="append", default=[], choices=names, help="only this tier")
+    group.addoption("--third", type=int, choices=range(THIRDS), help="every third of the tests")
 
-    items.sort(key=place)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted, third = set(config.getoption("tier")), config.getoption("third")
+    items.sort(key=place_of)
+    kept = []
     for item in items:
-        if item.nodeid.startswith(PAGES):
-            item.add_marker(pytest.mark.pages)
-        if item.nodeid.startswith(FAULTS):
-            item.add_marker(pytest.mark.faults)
+        tier = tier_of(item)
+        item.add_marker(tier.name)
+        if not wanted or tier.name in wanted or ("smoke" in wanted and is_smoke(item)):
+            kept.append(item)
+    if third is not None:
+        kept = kept[third::THIRDS]
+    left_out = set(items) - set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = kept
+
+
+def tier_of(item: pytest.Item) -> Tier:
+    """The tier to which a collected test belongs."""
+    if (named := tier_named_by(item.nodeid)) is not None:
+        return named
+    needs_spark = NEEDS_SPARK.intersection(getattr(item, "fixturenames", ()))
+    is_marked = item.get_closest_marker("spark") is not None
+    name = "spark" if needs_spark or is_marked else "test"
+    return next(tier for tier in TIERS if tier.name == name)
+
+
+def is_smoke(item: pytest.Item) -> bool:
+    return item.nodeid.startswith(SMOKE)
+
+
+def place_of(item: pytest.Item) -> int:
+    """The place of a test in the run: what takes longest comes first."""
+    tier = tier_named_by(item.nodeid)
+    if tier is not None:
+        return next(n for n, name in enumerate(tier.tests) if item.nodeid.startswith(name))
+    room = group_of(item.nodeid).partition("/")[0]
+    return LONGEST_FIRST.index(room) if room in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[STARTED] = time.monotonic()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The minutes that the tiers of this run may take and took."""
+    wanted = config.getoption("tier")
+    if not wanted or config.getoption("third") is not None:
+        return
+    allowed = sum(tier.minutes for tier in TIERS if tier.name in wanted)
+    used = (time.monotonic() - config.stash[STARTED]) / 60
+    terminalreporter.write_line(
+        f"{', '.join(wanted)}: {used:.1f} minutes; {allowed:g} on two cores that do nothing else"
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -87,14 +140,14 @@ class Rooms(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
 
 def group_of(nodeid: str) -> str:
-    """The tests that stay together: a room, or a part of one that has a tier of its own."""
+    """The tests that stay together: a room, or a file of a tier other than `test`."""
     room, _, rest = nodeid.removeprefix("tests/").partition("/")
-    if room == "interop" or (room != "cli" and nodeid.startswith(FAULTS)):
-        # Module by module: none needs what another has started.
-        return f"{room}/{rest.partition('::')[0]}"
     if room == "spark":
         # One worker has the brokers of the JVM, the other ours.
         return f"{room}/{'jvm' if '[jvm' in rest else 'ours'}"
+    if room == "interop" or (room != "cli" and tier_named_by(nodeid) is not None):
+        # Module by module: none needs what another has started.
+        return f"{room}/{rest.partition('::')[0]}"
     return SAME_WORKER.get(room, room)
 
 

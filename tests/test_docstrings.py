@@ -7,11 +7,11 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 
-import pytest
-
-from tests.test_layout import ROOT, sources
+from tests.in_turn import in_turn
+from tests.test_layout import ROOT, parsed, sources
 
 LISTED = re.compile(r"\s+([a-z_]\w*(?:, [a-z_]\w*)*) {2,}\S")
 """`    name   what it is`, or `    one, other   what they are`."""
@@ -24,18 +24,19 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def docstrings(path: Path) -> Iterator[tuple[Documented, str]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, Documented) and (text := ast.get_docstring(node)):
             yield node, text
 
 
 def identifiers(node: Documented) -> set[str]:
     """Every name in the code of `node`, its docstring left out."""
-    del node.body[0]
-    return set(re.findall(r"\w+", ast.unparse(node)))
+    code = copy(node)
+    code.body = node.body[1:]
+    return set(re.findall(r"\w+", ast.unparse(code)))
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+@in_turn("path", sources())
 def test_names_in_a_list_are_names_of_the_code(path: Path) -> None:
     """A class or function that lists its fields or arguments lists such as it has; types of Python
     itself may stand for values of theirs."""
@@ -52,7 +53,7 @@ def test_names_in_a_list_are_names_of_the_code(path: Path) -> None:
         assert not unknown, f"{path}:{node.lineno} {node.name} has no {', '.join(sorted(unknown))}"
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+@in_turn("path", sources())
 def test_pages_that_are_cited_exist(path: Path) -> None:
     """A reader can open them."""
     for _, text in docstrings(path):
@@ -72,14 +73,12 @@ def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     assert not headless, "\n".join(headless)
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda p: str(p.relative_to(ROOT))
-)
+@in_turn("path", sorted((ROOT / "tests").rglob("test_*.py")))
 def test_every_test_has_a_docstring(path: Path) -> None:
     """The docstring has the property, which the name alone seldom has completely."""
     without = [
         f"{path}:{node.lineno} {node.name}"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef)
         and node.name.startswith("test_")
         and not ast.get_docstring(node)

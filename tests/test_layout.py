@@ -9,9 +9,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.in_turn import in_turn
 
 ROOT = Path(__file__).parent.parent
 NAME = re.compile(r"`(\w+)`")
@@ -167,12 +170,18 @@ def sources() -> list[Path]:
     )
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file, which several rules read: leave it as it is."""
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path, *, for_types: bool = True) -> Iterator[tuple[int, str]]:
     """(line, absolute dotted name) of every import of a file, inside functions too.
 
     for_types   also those that only a type checker makes
     """
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(parsed(path)))
     unmade = {
         inner
         for node in nodes
@@ -208,7 +217,7 @@ def rooms_imported(path: Path) -> Iterator[tuple[int, str, str]]:
         yield line, name, module if module in MAY_IMPORT.get(room or "", ()) else parts[1]
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+@in_turn("path", sources())
 def test_no_import_crosses_a_wall(path: Path) -> None:
     """A room imports only what its row of MAY_IMPORT allows."""
     room = room_of(path)
@@ -222,7 +231,7 @@ def test_no_import_crosses_a_wall(path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("room", MAY_IMPORT)
+@in_turn("room", MAY_IMPORT)
 def test_no_unused_permission(room: str) -> None:
     """Each import that a row of MAY_IMPORT permits occurs in the room."""
     used = {
@@ -240,7 +249,7 @@ def test_the_page_lists_every_module_for_all() -> None:
     assert COMMON - {"runtime"} == listed
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+@in_turn("path", sources())
 def test_libraries_stay_in_their_homes(path: Path) -> None:
     """gevent, kazoo, click and pyspark are imported only where HOMES says."""
     relative = str(path.relative_to(ROOT))
@@ -251,7 +260,7 @@ def test_libraries_stay_in_their_homes(path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+@in_turn("path", sources())
 def test_the_world_is_met_through_a_runtime(path: Path) -> None:
     """Brokers and clients take time, chance, threads and sockets from their Runtime."""
     relative = str(path.relative_to(ROOT))
@@ -266,7 +275,7 @@ def test_the_world_is_met_through_a_runtime(path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+@in_turn("path", sources())
 def test_files_are_met_through_a_disk(path: Path) -> None:
     """Brokers and logs take files from their Disk: no `open`, no `os`, no method of a Path that
     asks the system."""
@@ -277,7 +286,7 @@ def test_files_are_met_through_a_disk(path: Path) -> None:
         assert name.split(".")[0] not in FILE_MODULES | {"os"}, (
             f"{relative}:{line} imports {name}; use the Disk that you were given"
         )
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Name | ast.Attribute):
             assert not reaches_files(node), (
                 f"{relative}:{node.lineno} uses {ast.unparse(node)}; use the Disk that you were "
@@ -313,9 +322,7 @@ def test_the_ban_on_files_knows_a_path_from_a_disk(code: str, is_found: bool) ->
     assert is_found == reaches_files(node)
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "kafka08/zk/model").glob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
-)
+@in_turn("path", sorted((ROOT / "kafka08/zk/model").glob("*.py")))
 def test_the_model_of_zookeeper_is_pure(path: Path) -> None:
     """It takes time and connections from its World: no clock, chance, thread or socket, and of this
     project only the values of operations, their errors and the interface."""
@@ -323,7 +330,7 @@ def test_the_model_of_zookeeper_is_pure(path: Path) -> None:
         assert name.startswith(MODEL_MAY_IMPORT), f"{path.relative_to(ROOT)}:{line} imports {name}"
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+@in_turn("path", sources())
 def test_lines_stay_readable(path: Path) -> None:
     """Files stay under 650 lines; a longer one hides a second noun."""
     assert len(path.read_text().splitlines()) <= 650, f"{path} is too long: which noun moved in?"

@@ -1,26 +1,141 @@
-"""Which tests have a tier of their own, by path or test. tests/conftest.py marks them."""
+"""The tiers of tests: what each is for, how long it may take, and which tests it has.
+
+A test belongs to the tier whose `tests` name it, by the longest name if several do, else to
+`spark` if it needs a Spark session, else to `test`. tests/conftest.py gives it a mark of that name,
+and prints at the end of a run the minutes that its tiers may take and took. If a tier takes more,
+move a test to another, or make one faster.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-PAGES: Final = ("tests/docs/test_pages.py", "tests/compose/", "tests/demo/test_demo.py")
-"""Tests of what a reader runs: `scripts/test-pages`."""
 
-FAULTS: Final = (
-    "tests/migration/test_live.py",
-    "tests/cli/test_consume_polling.py::test_a_signal_ends_it_although_no_broker_answers",
-    "tests/cli/test_early_signals.py",
-    "tests/embedded/test_faults.py",
-    "tests/integration/test_coordinator_failover.py",
-    "tests/integration/test_group_histories.py",
-    "tests/integration/test_network_cuts.py",
-    "tests/integration/test_producer_faults.py",
-    "tests/integration/test_replication_faults.py",
-    "tests/interop/test_consumer_groups.py",
-    "tests/interop/test_live_migration.py",
-    "tests/interop/test_mixed_clusters.py",
-    "tests/mirror/test_two_clusters.py",
+@dataclass(frozen=True)
+class Tier:
+    """Tests that run together.
+
+    name      what `--tier` and the mark are called
+    purpose   for a reader of the table
+    minutes   at most, on two cores that do nothing else; downloads are not counted
+    in_ci     how much of it `.ci/run` runs: "whole", "third" (another with each commit) or "none"
+    tests     folders, files, or tests of a file (`file::name`), as pytest names them
+    """
+
+    name: str
+    purpose: str
+    minutes: float
+    in_ci: str
+    tests: tuple[str, ...] = ()
+
+
+TIERS: Final = (
+    Tier(
+        "style",
+        "what may import what, docstrings, roots of tasks: scripts/lint",
+        0.5,
+        "whole",
+        ("tests/test_docstrings.py", "tests/test_layout.py", "tests/test_roots.py"),
+    ),
+    Tier("test", "whether a change broke something: scripts/test", 5.5, "whole"),
+    Tier(
+        "differences",
+        "our answers beside a JVM of each level",
+        3,
+        "whole",
+        (
+            "tests/interop/test_cluster_differences_on_jvm.py",
+            "tests/interop/test_differences_on_jvm.py",
+        ),
+    ),
+    Tier(
+        "faults",
+        "killed, paused and cut-off processes, and real timeouts",
+        7,
+        "third",
+        (
+            "tests/migration/test_live.py",  # takes longest
+            "tests/cli/test_consume_polling.py::test_a_signal_ends_it_although_no_broker_answers",
+            "tests/cli/test_early_signals.py",
+            "tests/embedded/test_faults.py",
+            "tests/integration/test_coordinator_failover.py",
+            "tests/integration/test_group_histories.py",
+            "tests/integration/test_network_cuts.py",
+            "tests/integration/test_producer_faults.py",
+            "tests/integration/test_replication_faults.py",
+            "tests/interop/test_consumer_groups.py",
+            "tests/interop/test_live_migration.py",
+            "tests/interop/test_mixed_clusters.py",
+            "tests/mirror/test_two_clusters.py",
+        ),
+    ),
+    Tier(
+        "releases",
+        "brokers and clients of Kafka 0.9 to 3.9 (Maven Central, npm, PyPI)",
+        15,
+        "third",
+        (
+            "tests/interop/test_configurations_on_jvm.py",
+            "tests/interop/test_deleted_directories_on_jvm.py",
+            "tests/interop/test_down_conversion.py",
+            "tests/interop/test_foreign_clients.py",
+            "tests/interop/test_group_assignors_on_jvm.py",
+            "tests/interop/test_group_histories_on_jvm.py",
+            "tests/interop/test_group_tools.py",
+            "tests/interop/test_kafka_consumer_on_jvm.py",
+            "tests/interop/test_layouts_on_jvm.py",
+            "tests/interop/test_leader_again_on_jvm.py",
+            "tests/interop/test_levels_on_jvm.py",
+            "tests/interop/test_log_directories_0_10.py",
+            "tests/interop/test_logs_on_jvm.py",
+            "tests/interop/test_migration_path.py",
+            "tests/interop/test_moves.py",
+            "tests/interop/test_notifications_on_jvm.py",
+            "tests/interop/test_rolling_changes.py",
+            "tests/interop/test_scan_on_jvm.py",
+            "tests/interop/test_served_on_jvm.py",
+            "tests/spark/test_sink_on_jvm.py",
+        ),
+    ),
+    Tier("spark", "what needs a Spark session (its fixture, or the mark)", 8, "third"),
+    Tier(
+        "pages",
+        "what a reader runs: the documentation's commands, containers, the demo",
+        9,
+        "none",
+        (
+            "tests/compose/",
+            "tests/demo/test_demo.py",
+            "tests/docs/test_pages.py::test_the_page_runs",
+            "tests/spark/test_exactly_once.py",
+        ),
+    ),
+    Tier(
+        "long",
+        "matrices, planted defects, requests of 10,000 partitions",
+        15,
+        "none",
+        (
+            "tests/broker/test_hub_holds.py",
+            "tests/simulation/test_rules.py::test_a_planted_defect_is_found",
+        ),
+    ),
 )
-"""Tests that kill, pause or cut off processes, and wait for real timeouts: `scripts/test-faults`.
-They take seconds each, most of them without work. The first one takes longest."""
+
+
+SMOKE: Final = (
+    "tests/compose/test_cluster.py::test_one_address_serves_host_and_containers",
+    "tests/docs/test_pages.py::test_the_page_runs[docs/quickstart.md]",
+    "tests/spark/test_batch.py::test_exact_ranges",
+)
+"""What `.ci/run` runs each time of Spark, pages and containers: `--tier smoke`."""
+
+THIRDS: Final = 3
+"""`--third N` runs every third test, from the N-th on: three commits in a row run them all."""
+
+
+def tier_named_by(nodeid: str) -> Tier | None:
+    """The tier that names a test; None if no tier does."""
+    named = [(len(name), tier) for tier in TIERS for name in tier.tests if nodeid.startswith(name)]
+    return max(named, key=lambda pair: pair[0])[1] if named else None

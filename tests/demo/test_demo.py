@@ -97,7 +97,6 @@ def start(text: Path, tmp_path: Path) -> Iterator[Callable[..., Demo]]:
         yield begin
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_it_verifies_every_stage(start: Callable[..., Demo], tmp_path: Path) -> None:
     """Exit code 0, a row for each stage on stdout, each of them ok, the numbers those of the text,
@@ -131,7 +130,6 @@ def test_interrupted_it_leaves_nothing_running(
     until(lambda: not demo.remains())
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_in_spark_it_leaves_nothing_running(

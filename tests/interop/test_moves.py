@@ -19,9 +19,7 @@ POM_OF = {"0.8.2": POM, "0.10.2": POM_0_10_2}
 """By the level of our brokers."""
 
 
-@pytest.fixture(
-    scope="module", params=["0.8.2", pytest.param("0.10.2", marks=pytest.mark.releases)]
-)
+@pytest.fixture(scope="module", params=["0.8.2", "0.10.2"])
 def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

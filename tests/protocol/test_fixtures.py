@@ -15,6 +15,7 @@ from kafka08.protocol.frame import SIZE, FrameReader
 from kafka08.protocol.served import SERVED
 from kafka08.protocol.types import Buffer, Request
 from kafka08.protocol.update_metadata import LiveBroker, LiveBrokerV0
+from tests.in_turn import in_turn
 from tests.protocol.captures import (
     CLOSED,
     NO_RESPONSE,
@@ -159,7 +160,7 @@ def test_the_recordings_are_all_here() -> None:
     assert len(ANSWERED) > 230
 
 
-@pytest.mark.parametrize("exchange", ACCEPTED, ids=str)
+@in_turn("exchange", ACCEPTED)
 def test_request_decodes_as_recorded_and_encodes_back(exchange: Exchange) -> None:
     """A captured request decodes to its stated header and body and re-encodes to its own bytes,
     with the version it was parsed as."""
@@ -176,7 +177,7 @@ def test_request_decodes_as_recorded_and_encodes_back(exchange: Exchange) -> Non
     assert len(encoded) - SIZE.size == SIZE.unpack_from(encoded)[0]
 
 
-@pytest.mark.parametrize("exchange", ANSWERED, ids=str)
+@in_turn("exchange", ANSWERED)
 def test_response_decodes_as_recorded_and_encodes_back(exchange: Exchange) -> None:
     """A captured response decodes to its stated body and re-encodes to its own bytes."""
     assert exchange.response is not None
@@ -188,7 +189,7 @@ def test_response_decodes_as_recorded_and_encodes_back(exchange: Exchange) -> No
     assert exchange.response == codec.encode_response(response, correlation_id, version)
 
 
-@pytest.mark.parametrize("exchange", refused_exchanges(), ids=str)
+@in_turn("exchange", refused_exchanges())
 def test_requests_that_closed_the_connection_are_a_protocol_error(exchange: Exchange) -> None:
     """The recorded broker closed the connection on these bytes (0.9.0.1: sent no response); we
     refuse them too, by frame size, API key, version or body."""
@@ -197,7 +198,7 @@ def test_requests_that_closed_the_connection_are_a_protocol_error(exchange: Exch
         [decode_request(exchange, p) for p in FrameReader(REQUEST_MAX_BYTES).feed(exchange.request)]
 
 
-@pytest.mark.parametrize("exchange", ACCEPTED, ids=str)
+@in_turn("exchange", ACCEPTED)
 def test_a_request_cut_anywhere_is_a_protocol_error(exchange: Exchange) -> None:
     """Each byte of a request is needed: every shorter payload is refused, by ProtocolError."""
     end = len(exchange.request) - trailing(exchange)
@@ -207,7 +208,7 @@ def test_a_request_cut_anywhere_is_a_protocol_error(exchange: Exchange) -> None:
             decode_request(exchange, payload[:end])
 
 
-@pytest.mark.parametrize("exchange", ANSWERED, ids=str)
+@in_turn("exchange", ANSWERED)
 def test_a_response_cut_anywhere_is_a_protocol_error(exchange: Exchange) -> None:
     """Each byte of a response is needed: every shorter payload is refused, by ProtocolError."""
     assert exchange.response is not None

@@ -1,6 +1,6 @@
 """One Spark session for all tests here, and clusters to read: ours and a real 0.8.2.2.
 
-What needs a session or a cluster carries the marker `spark`. Without PySpark, pyarrow or Java these
+What needs a session or a cluster is in the tier `spark`. Without PySpark, pyarrow or Java these
 tests are left out, with CI=true they fail.
 """
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MISSING = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
-NEEDS_SESSION = {"spark", "brokers"}
 
 if MISSING and os.environ.get("CI") != "true":
     collect_ignore_glob = ["test_*.py"]
@@ -34,12 +33,6 @@ if MISSING and os.environ.get("CI") != "true":
 def pytest_report_header() -> str:
     missing = ", ".join(MISSING)
     return f"tests/spark: no {missing}, see scripts/install spark" if missing else ""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if NEEDS_SESSION.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,6 @@ def executors(of: int) -> list[int]:
     ]
 
 
-@pytest.mark.pages
 @pytest.mark.timeout(900)
 def test_results_hold_every_message_once(topics: Topics, tmp_path: Path) -> None:
     """An executor dies by SIGKILL while rows are written, and slow tasks run twice; then the query

@@ -16,8 +16,6 @@ from kafka08.spark.write_options import parse_write_options
 from tests.interop.jvm import POM_0_10_2, JvmBroker, JvmKafka, require_jvm
 from tests.mock_clock import MockClock
 
-pytestmark = pytest.mark.releases
-
 START_MS = 1_700_000_000_123
 
 
