@@ -16,34 +16,41 @@ SHOWN = 10
 def in_turn(
     names: str | tuple[str, ...], cases: Iterable[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """As `pytest.mark.parametrize(names, cases)`, but one item: calls the test with each case and
-    fails after the last, with a group of the failures, each of which names its case.
+    """As `pytest.mark.parametrize(names, cases)`, but one item that checks each case.
 
     Fixtures are those of the item: all cases share them.
     """
     several = (names,) if isinstance(names, str) else names
-    values = list(cases)
+    values = [(case,) if isinstance(names, str) else tuple(case) for case in cases]
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
 
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
-            failures: list[BaseException] = []
-            for value in values:
-                arguments = (value,) if isinstance(names, str) else value
-                try:
-                    test(**dict(zip(several, arguments, strict=True)), **fixtures)
-                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  # all are raised below
-                    error.add_note(f"with {', '.join(map(str, arguments))}")
-                    failures.append(error)
-            if failures:
-                said = f"{len(failures)} of {len(values)} cases of {test.__name__} failed"
-                raise BaseExceptionGroup(said, failures[:SHOWN])
-            assert values, "no case"
+            def check(*arguments: Any) -> None:
+                test(**dict(zip(several, arguments, strict=True)), **fixtures)
+
+            check_each(check, values)
 
         left = [p for name, p in signature.parameters.items() if name not in several]
         run.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
         return run
 
     return decorate
+
+
+def check_each(check: Callable[..., None], cases: Iterable[tuple[Any, ...]]) -> None:
+    """Calls `check` with each case and fails after the last, with a group of the failures; each of
+    them names its case."""
+    failures: list[BaseException] = []
+    count = 0
+    for count, case in enumerate(cases, 1):  # noqa: B007  # the count of all
+        try:
+            check(*case)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  # raised below
+            error.add_note(f"with {', '.join(map(str, case))}")
+            failures.append(error)
+    if failures:
+        raise BaseExceptionGroup(f"{len(failures)} of {count} cases failed", failures[:SHOWN])
+    assert count, "no case"

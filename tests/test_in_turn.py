@@ -28,7 +28,7 @@ def test_all_failures_are_reported() -> None:
     def check(number: int) -> None:
         assert number == 2, "odd"
 
-    with pytest.raises(BaseExceptionGroup, match="2 of 3 cases of check failed") as caught:
+    with pytest.raises(BaseExceptionGroup, match="2 of 3 cases failed") as caught:
         check()
     assert [["with 1"], ["with 3"]] == [error.__notes__ for error in caught.value.exceptions]
 
