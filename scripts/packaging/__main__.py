@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kafka08 import __version__
+from scripts.change_notes import NOTES, notes_of
 from scripts.packaging.build import Builder
 from scripts.packaging.checks import Source, problems, sdist_problems, wheel_problems
 from scripts.packaging.smoke import Smoke, try_wheel
@@ -81,6 +82,7 @@ def source() -> Source:
         changelog=(ROOT / "CHANGELOG.md").read_text(),
         compose=(ROOT / "docker-compose.yml").read_text(),
         spark_image=(ROOT / "image" / "spark.Dockerfile").read_text(),
+        notes=tuple(path.name for path in notes_of(NOTES)),
     )
 
 

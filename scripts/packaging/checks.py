@@ -23,6 +23,7 @@ class Source:
     tags        those of the commit that is checked out
     changelog, compose, spark_image   the texts of CHANGELOG.md, docker-compose.yml and
                 image/spark.Dockerfile
+    notes       names of the change notes that wait in changes/
     """
 
     version: str
@@ -31,6 +32,7 @@ class Source:
     changelog: str
     compose: str
     spark_image: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def problems(source: Source) -> Iterator[str]:
@@ -43,6 +45,8 @@ def problems(source: Source) -> Iterator[str]:
     sections = dict(_SECTION.findall(source.changelog))
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", sections.get(source.version, "")):
         yield f"CHANGELOG.md has no section '## {source.version} (YYYY-MM-DD)': date it"
+    if source.notes:
+        yield f"change notes wait ({some_of(source.notes)}): scripts/changes moves them"
     for file, text in (
         ("docker-compose.yml", source.compose),
         ("image/spark.Dockerfile", source.spark_image),

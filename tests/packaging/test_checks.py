@@ -40,6 +40,7 @@ def test_a_ready_source_has_no_problem() -> None:
         ({"changelog": "## 1.2.0 (unreleased)\n"}, r"no section '## 1.2.0 \(YYYY-MM-DD\)'"),
         ({"changelog": "## 1.1.0 (2026-10-01)\n"}, "no section"),
         ({"compose": "    image: kafka08:1.1.0\n"}, "kafka08:1.1.0: set 1.2.0"),
+        ({"notes": ("brokers.x.md",)}, r"wait \(brokers.x.md\): scripts/changes moves them"),
     ],
 )
 def test_each_problem_is_named(change: dict[str, Any], problem: str) -> None:

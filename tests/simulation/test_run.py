@@ -14,32 +14,14 @@ from kafka08.cli.simulate import LEVELS
 from kafka08.profile import CLASSIC, SAFE
 from kafka08.simulation import run as run_module
 from kafka08.simulation.cluster import LOG_DIRECTORY
-from kafka08.simulation.network import NetworkSettings
 from kafka08.simulation.plan import Fault, draw_plan, with_faults
 from kafka08.simulation.run import Run, Violation, simulate
 from kafka08.simulation.trace import Trace
 from kafka08.simulation.workload import TOPIC
 
-SEEDS = [1, 5, 9, 13, 17, 18, 2080]
-FOUND = [
-    (110, SAFE),  # A partition that refuses a follower does not hold up the others
-    (144, SAFE),  # A delete that a disk error interrupts leaves no log without its first messages
-    (3000237, SAFE),  # The last read waits for the HW of a new leader
-    (3000436, SAFE),  # A log may be extended during the last reads
-    (9600646, SAFE),  # One log was extended while another was read for the last time
-    (4000651, SAFE),  # A request of the controller over a connection that it has given up
-    (4000025, SAFE),  # A member without a position commits nothing, so not offset 0 either
-    (8350240, SAFE),  # A leader lost its last messages, and was back before anybody noticed
-    (8600362, SAFE),  # A leader was replaced and elected again, and its follower heard of neither
-    (8700095, CLASSIC),  # A broker heard of its successor while two leaderships waited
-    (9002018, SAFE),  # A commit arrived after those of the next owner, when the network was back
-    (31412, SAFE),  # A follower truncated for a leader that had been replaced long before
-    (8910647, SAFE),  # A former leader, which was suspended, reset a group's position
-    (11100215, SAFE),  # A former coordinator, without a session, told a member an old offset
-    (8001174, SAFE),  # A request for a controlled shutdown does not outlive its broker's process
-    (8001079, CLASSIC),  # A fault at a write in the moment of the repair does not happen
-    (3000453, SAFE),  # A commit that was not acknowledged may be read later, and then be overtaken
-]
+SEEDS = [1, 5]
+"""Any change of the code changes all runs, so a seed that once found a defect repeats nothing: what
+a run found is a scripted history in this folder. `scripts/simulate` draws new seeds."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -48,46 +30,10 @@ def test_a_run_breaks_no_rule(seed: int) -> None:
     assert simulate(seed).verdict is None
 
 
-@pytest.mark.parametrize("seed", [5, 13])
+@pytest.mark.parametrize("seed", [13])
 def test_a_run_under_the_classic_profile_comes_right(seed: int) -> None:
     """A cluster under the classic profile may lose messages, but recovers after its faults."""
     assert simulate(seed, profile=CLASSIC).verdict is None
-
-
-@pytest.mark.parametrize(("seed", "profile"), FOUND, ids=str)
-def test_seeds_that_found_defects_pass(seed: int, profile: str) -> None:
-    """A seed that found a defect of this project breaks no rule since the defect was mended."""
-    assert simulate(seed, profile=profile).verdict is None
-
-
-FOUND_BY_TOPICS = [
-    (10101153, SAFE, ""),  # A topic was deleted while a broker's session was over
-    (10101083, CLASSIC, ""),  # The same, elsewhere
-    (210, SAFE, "topic,kill,cut,late,session"),  # A kill forgot that a truncation was not synced
-    (113, SAFE, "topic,kill,expire"),  # A power failure brought a deleted log back
-    (122, SAFE, "topic,kill,expire"),  # A controller ended between the znodes of a deleted topic
-    (15185, SAFE, ""),  # A controlled shutdown made a replica lead that was already deleted
-    (13104693, CLASSIC, ""),  # The last write of a deletion, sent again, deleted a new topic
-    # A response to a deletion, from before the broker's failure, counted for the next start
-    (2636, CLASSIC, "topic,kill,expire,cut,ensemble,isr"),
-]
-
-
-@pytest.mark.parametrize(("seed", "profile", "kinds"), FOUND_BY_TOPICS, ids=str)
-def test_seeds_with_changes_of_topics_pass(seed: int, profile: str, kinds: str) -> None:
-    """So does one that found a defect while topics were created, extended and deleted."""
-    plan = draw_plan(seed, profile)
-    if kinds:
-        plan = with_faults(plan, seed, [Fault[kind.upper()] for kind in kinds.split(",")])
-    assert simulate(seed, profile=profile, plan=plan).verdict is None
-
-
-def test_brokers_stop_when_late_requests_are_appended() -> None:
-    """The run stops its brokers only when their logs have stopped growing: an async producer with
-    acks 0 fills the buffers of a broker that syncs each message, and a follower that stopped before
-    their end would have a shorter log."""
-    plan = with_faults(draw_plan(112, SAFE), 112, [Fault.SUSPEND, Fault.ELECT, Fault.KILL])
-    assert simulate(112, plan=replace(plan, replication_factor=2)).verdict is None
 
 
 @pytest.mark.parametrize(
@@ -152,28 +98,7 @@ def test_a_run_leaves_no_objects() -> None:
     assert output_of(program) == "0"
 
 
-def test_a_replica_that_was_only_stopped_follows_again() -> None:
-    """A replica that was stopped but not deleted follows again when a move brings it back: the
-    controller died between the two StopReplica requests of the move before."""
-    plan = replace(
-        draw_plan(31, SAFE),
-        brokers=3,
-        replication_factor=2,
-        partitions=4,
-        members=0,
-        new_producers=1,
-        old_producers=0,
-        async_producers=0,
-        network=NetworkSettings(),
-        disorder=0.1,
-        native_seconds=0.001,
-        pause_seconds=0.2,
-        faults_seconds=20.0,
-    )
-    assert simulate(31, plan=with_faults(plan, 31, [Fault.MOVE, Fault.LATE])).verdict is None
-
-
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
+@pytest.mark.parametrize("hash_seed", ["1"])
 def test_a_seed_means_one_run(hash_seed: str) -> None:
     """A run has the same hash in another process whose hashes of texts differ."""
     seed = SEEDS[0]
@@ -181,7 +106,7 @@ def test_a_seed_means_one_run(hash_seed: str) -> None:
     assert simulate(seed).digest == output_of(program, hash_seed)
 
 
-@pytest.mark.parametrize("seed", [12104335, 13000010])
+@pytest.mark.parametrize("seed", [12104335])
 def test_a_seed_means_one_run_of_consumers_with_a_coordinator(seed: int) -> None:
     """So has a run whose members are KafkaConsumers. The order of paused partitions, and the
     addresses of sets of messages, made two of it."""
