@@ -1,13 +1,72 @@
-"""Context managers for objects with `close`, or with `start` and `stop`. ConsumerConnector, with
-`shutdown`, and ZkClient, with `start` and `close`, have their own."""
+"""How objects that hold threads, connections or processes begin and end.
+
+`Closeable` and `Startable` are their context managers, for objects with `close`, or with `start`
+and `stop`; ConsumerConnector, with `shutdown`, and ZkClient, with `start` and `close`, have their
+own. `ProcessBound` is the base of all of them: such an object belongs to the process that made it.
+"""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, Never, Self
+from weakref import WeakSet
+
+ENDINGS: Final = frozenset({"close", "shutdown", "stop"})
+"""Methods that end an object."""
 
 
-class Closeable(ABC):
+def _at_home(end: Callable[..., Any]) -> Callable[..., Any]:
+    """`end`, a method that ends an object; it does nothing in a forked process."""
+
+    @wraps(end)
+    def guarded(self: ProcessBound, *args: Any, **keywords: Any) -> Any:
+        return None if self._is_inherited else end(self, *args, **keywords)
+
+    return guarded
+
+
+class ProcessBound:
+    """An object that holds threads, connections or processes.
+
+    A process that is forked from its own has none of its threads, and shares its sockets: a request
+    there would get another one's response. So each use there raises RuntimeError, and ending it
+    (`close`, `shutdown`, `stop`, a `with` block) does nothing. It cannot be copied or pickled.
+    """
+
+    _is_inherited = False
+    """Whether it came to this process by a fork."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for name in ENDINGS.intersection(vars(cls)):
+            # Also for one that was looked up before the fork: atexit.register(consumer.close).
+            setattr(cls, name, _at_home(getattr(cls, name)))
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        _bound.add(made)
+        return made
+
+    def _abandon(self) -> None:
+        """Called in a forked process, before it becomes unusable there: end what is reached without
+        its methods, such as an iterator. Must take no lock, which a thread of the parent may have
+        held."""
+
+    def _check_process(self) -> None:
+        """RuntimeError in a process that was forked from its own. For what runs without a call of a
+        public method, such as a generator."""
+
+    def __reduce_ex__(self, _: object) -> Never:
+        raise TypeError(
+            f"a {type(self).__name__} holds threads or connections of this process, and cannot be "
+            "copied or pickled: pass its configuration, and make one where it is used"
+        )
+
+
+class Closeable(ProcessBound, ABC):
     """Usable from its construction on; closed at the end of a `with` block."""
 
     @abstractmethod
@@ -21,7 +80,7 @@ class Closeable(ABC):
         self.close()
 
 
-class Startable(ABC):
+class Startable(ProcessBound, ABC):
     """Started by a `with` block and stopped at its end; a failed start leaves nothing running."""
 
     @abstractmethod
@@ -42,3 +101,73 @@ class Startable(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+# ----------------------------------------------------------------------------- after a fork
+
+_bound: Final[WeakSet[ProcessBound]] = WeakSet()
+"""The objects of this process."""
+
+
+class _Unusable:
+    """The methods of an object of the process from which this one was forked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_") and name not in ENDINGS:
+            _refuse(self)
+        return object.__getattribute__(self, name)
+
+    def _check_process(self) -> None:
+        _refuse(self)
+
+    def __enter__(self) -> Never:
+        _refuse(self)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __iter__(self) -> Never:
+        _refuse(self)
+
+    def __next__(self) -> Never:
+        _refuse(self)
+
+    def __del__(self) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of the process that forked this one>"
+
+
+def _refuse(one: object) -> Never:
+    kind = type(one).__name__
+    raise RuntimeError(
+        f"the threads and connections of this {kind} belong to the process that made it, from "
+        f"which this one was forked: make a {kind} in each process, after the fork"
+    )
+
+
+def unusable(kind: Any) -> Any:
+    """The class that objects of `kind` get in a forked process: a check in each method would cost
+    their hot paths time, and one could be forgotten."""
+    # The only base is `kind`: with another one the memory of both would differ for Python.
+    methods = {name: method for name, method in vars(_Unusable).items() if callable(method)}
+    return type(kind)(kind.__name__, (kind,), {"__slots__": (), "_is_inherited": True, **methods})
+
+
+def _give_up_all() -> None:
+    """In a forked process."""
+    inherited = list(_bound)
+    _bound.clear()
+    kinds = {type(one): unusable(type(one)) for one in inherited}
+    for one in inherited:
+        one._abandon()
+        one.__class__ = kinds[type(one)]
+
+
+def in_forked_processes(call: Callable[[], object]) -> None:
+    """Call it in each process that is forked from this one. It must take no lock."""
+    os.register_at_fork(after_in_child=call)
+
+
+in_forked_processes(_give_up_all)

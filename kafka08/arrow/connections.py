@@ -19,6 +19,7 @@ from kafka08.client.requests import offsets_request
 from kafka08.client.retry import retry
 from kafka08.clock import SYSTEM_CLOCK
 from kafka08.errors import ClientError, NoBrokersAvailable, ProtocolError
+from kafka08.lifecycle import in_forked_processes
 from kafka08.network.connection import MAX_RESPONSE_BYTES, Connection
 from kafka08.structs import Broker
 
@@ -28,11 +29,27 @@ RESPONSE_OVERHEAD: Final = 64 << 10
 """Bytes of a Fetch response of one partition without its messages, at most."""
 ZOOKEEPER_TIMEOUT_MS: Final = 10_000
 
-_lock: Final = threading.Lock()
-_clusters: Final[dict[tuple[ClusterAddress, ReadSettings], ClusterClient]] = {}
 lost_leaders: Final[set[Broker]] = set()
 """Leaders at which reads of this process have failed: see RangeReader."""
-_pools: Final[dict[tuple[bool | None, ReadSettings], ConnectionPool]] = {}
+
+
+class _Connections:
+    """The connections of one process, by what they are for."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.clusters: dict[tuple[ClusterAddress, ReadSettings], ClusterClient] = {}
+        self.pools: dict[tuple[bool | None, ReadSettings], ConnectionPool] = {}
+
+
+_open = _Connections()
+
+
+@in_forked_processes
+def _begin() -> None:
+    """A forked process opens its own connections."""
+    global _open
+    _open = _Connections()
 
 
 def resolved(address: ClusterAddress, settings: ReadSettings) -> ClusterAddress:
@@ -106,19 +123,19 @@ def _responds(host: str, port: int, settings: ReadSettings, *, negotiates: bool)
 
 def cluster_at(address: ClusterAddress, settings: ReadSettings) -> ClusterClient:
     """This process's client of the cluster at `address`, which must be resolved."""
-    with _lock:
-        cluster = _clusters.get((address, settings))
+    with _open.lock:
+        cluster = _open.clusters.get((address, settings))
         if cluster is None:
-            cluster = _clusters[address, settings] = new_cluster(address, settings)
+            cluster = _open.clusters[address, settings] = new_cluster(address, settings)
         return cluster
 
 
 def fetch_pool(address: ClusterAddress, settings: ReadSettings) -> ConnectionPool:
     """This process's connections for fetches from a cluster, see `new_fetch_pool`."""
-    with _lock:
-        pool = _pools.get((address.negotiates, settings))
+    with _open.lock:
+        pool = _open.pools.get((address.negotiates, settings))
         if pool is None:
-            pool = _pools[address.negotiates, settings] = new_fetch_pool(address, settings)
+            pool = _open.pools[address.negotiates, settings] = new_fetch_pool(address, settings)
         return pool
 
 
@@ -154,10 +171,10 @@ def new_fetch_pool(address: ClusterAddress, settings: ReadSettings) -> Connectio
 @atexit.register
 def close_all() -> None:
     """Close this process's connections; the next use opens them again."""
-    with _lock:
-        for cluster in _clusters.values():
+    with _open.lock:
+        for cluster in _open.clusters.values():
             cluster.close()
-        for pool in _pools.values():
+        for pool in _open.pools.values():
             pool.close()
-        _clusters.clear()
-        _pools.clear()
+        _open.clusters.clear()
+        _open.pools.clear()

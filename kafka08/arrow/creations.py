@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kafka08.lifecycle import ProcessBound
+
 if TYPE_CHECKING:
     from kafka08.zk.client import ZkClient
 
 SESSION_TIMEOUT_MS: Final = 10_000
 
 
-class TopicCreations:
+class TopicCreations(ProcessBound):
     """A session at `zookeeper`, a connect string, from the first request until `close`. Without a
     connect string nothing is known, and nothing is asked."""
 

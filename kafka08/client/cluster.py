@@ -43,6 +43,7 @@ from kafka08.errors import (
     ProtocolError,
     RequestTimedOut,
 )
+from kafka08.lifecycle import ProcessBound
 from kafka08.network.connection import DEFAULT_TIMEOUT_MS, Connection
 from kafka08.protocol.consumer_metadata import ConsumerMetadataRequest
 from kafka08.protocol.metadata import MetadataRequest, MetadataResponse
@@ -75,7 +76,7 @@ WARN_SECONDS: Final = 10.0
 """Between two warnings with the same text."""
 
 
-class ClusterClient:
+class ClusterClient(ProcessBound):
     """Metadata, leaders, coordinators and pooled connections of one cluster. Thread-safe.
 
     bootstrap           addresses of at least one broker; after the first metadata also the brokers

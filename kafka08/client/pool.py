@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kafka08.errors import Closed, ConnectionFailed
+from kafka08.lifecycle import ProcessBound
 from kafka08.network.connection import Connection
 from kafka08.runtime import Runtime
 from kafka08.runtime.threads import THREADS
@@ -14,7 +15,7 @@ IDLE_PER_BROKER = 2
 """Idle connections of one broker beyond this number are closed."""
 
 
-class ConnectionPool:
+class ConnectionPool(ProcessBound):
     """Lends each connection to one thread at a time, so its users need no lock of their own.
 
     `make(host, port)` returns a connection that is not open yet. Thread-safe.

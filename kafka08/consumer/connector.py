@@ -50,6 +50,7 @@ from kafka08.errors import (
     KafkaError,
     MessageStreamsExist,
 )
+from kafka08.lifecycle import ProcessBound
 from kafka08.network.connection import Connection
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
@@ -71,7 +72,7 @@ JOIN_TIMEOUT_S: Final = 5.0
 """How long a shutdown waits for the rebalancer, and then for the fetchers."""
 
 
-class ConsumerConnector:
+class ConsumerConnector(ProcessBound):
     """One member of the group `group.id`. Connects to ZooKeeper at once, joins the group when its
     streams are created, leaves it in `shutdown`. Thread-safe. Raises ZooKeeperError.
 

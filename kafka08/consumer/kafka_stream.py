@@ -8,13 +8,14 @@ from typing import Generic, TypeVar
 from kafka08.consumer.batch import Batches, BatchLimits
 from kafka08.consumer.stream import MemberStream
 from kafka08.kernel import MessageAndMetadata
+from kafka08.lifecycle import ProcessBound
 from kafka08.structs import TopicPartition
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class KafkaStream(Generic[K, V]):
+class KafkaStream(ProcessBound, Generic[K, V]):
     """Iterator of MessageAndMetadata[K, V]: key and value are the results of the decoders, or bytes
     without a decoder. One thread at a time reads it. It ends when its connector is shut down.
 

@@ -26,6 +26,7 @@ from kafka08.consumer.fetched import offset_behind
 from kafka08.consumer.owned_partition import Chunk, OwnedPartition
 from kafka08.errors import ConsumerTimeout, InvalidMessage, KafkaError
 from kafka08.kernel import Columns, MessageAndMetadata
+from kafka08.lifecycle import ProcessBound
 from kafka08.protocol.message_set import fetched_unpacker
 from kafka08.runtime import ClientRuntime
 from kafka08.structs import TopicPartition
@@ -61,7 +62,7 @@ class Supervisor(Protocol):
         """The number of the latest stall and its cause; None while there is none."""
 
 
-class MemberStream:
+class MemberStream(ProcessBound):
     """A member's side of a stream. Its reader, one thread at a time, iterates it and its `batches`;
     the fetchers offer sets, the rebalancer revokes partitions, the connector closes it.
     KafkaStream describes what the reader sees.
@@ -117,6 +118,10 @@ class MemberStream:
     def __next__(self) -> MessageAndMetadata[Any, Any]:
         return next(self._iterator)
 
+    def _abandon(self) -> None:
+        self._condition = self._runtime.condition()
+        self._iterator.limit = -inf
+
     def _find_more(self, give_up_at: float | None) -> float:
         """Wait until the iterator can go on. Returns when to give up, see StreamIterator."""
         now = self._monotonic()
@@ -150,6 +155,7 @@ class MemberStream:
 
     def _next_slowly(self, take: Callable[[], T | None], give_up_at: float) -> T:
         """The result of `take`, as soon as it is not None; ConsumerTimeout after `give_up_at`."""
+        self._check_process()
         with self._condition:
             self._reader = self._runtime.current_task()
             while True:

@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 from kafka08.embedded.identity import started_at
+from kafka08.lifecycle import ProcessBound
 
 _SCRIPT = """
 started() {
@@ -44,7 +45,7 @@ done
 """
 
 
-class Guard:
+class Guard(ProcessBound):
     """Processes that must not outlive this one, and at most one temporary directory."""
 
     def __init__(self, temporary: Path | None = None) -> None:
@@ -58,6 +59,11 @@ class Guard:
             text=True,
             bufsize=1,
         )
+
+    def _abandon(self) -> None:
+        # The guard acts when this pipe has no writer left: a forked process must not be one.
+        assert self._shell.stdin is not None
+        self._shell.stdin.close()
 
     def add(self, pid: int) -> None:
         """Kill this process when we end; no effect if it has ended already."""

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kafka08.embedded.guard import Guard
+from kafka08.lifecycle import ProcessBound
 
 EXCERPT_LINES = 25
 STOP_SECONDS = 20.0
 
 
-class ManagedProcess:
+class ManagedProcess(ProcessBound):
     """A process in a session of its own, so that Ctrl-C in the terminal reaches only its parent.
 
     Its output is appended to `log`. It can be started again after it has ended.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka08.errors import KafkaError
+from kafka08.lifecycle import ProcessBound
 
 _PROGRAM = Path(__file__).with_name("relay_process.py")
 
@@ -23,7 +24,7 @@ class LinkSpec(NamedTuple):
     target: int
 
 
-class Relay:
+class Relay(ProcessBound):
     """A relay process with its links. It ends when we end, because its stdin closes."""
 
     def __init__(self, links: Iterable[LinkSpec]) -> None:

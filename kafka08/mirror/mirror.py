@@ -32,6 +32,7 @@ from kafka08.consumer.connector import ConsumerConnector
 from kafka08.consumer.kafka_stream import KafkaStream
 from kafka08.consumer.subscription import TopicFilter
 from kafka08.errors import FailedToSend, KafkaError
+from kafka08.lifecycle import ProcessBound
 from kafka08.mirror.copying import Interrupted, StreamCopier
 from kafka08.mirror.outcome import MirrorFailed
 from kafka08.mirror.settings import Address, MirrorSettings, check_apart, check_configs
@@ -51,7 +52,7 @@ STOP_TIMEOUT_S: Final = 10.0
 """How long a stop waits for outstanding acknowledgements and commits."""
 
 
-class Mirror:
+class Mirror(ProcessBound):
     """Copies the topics that `topics` allows from `source` to `target`. Raises ConfigError for
     configurations that would break a guarantee (settings.check_configs)."""
 

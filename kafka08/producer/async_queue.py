@@ -117,6 +117,14 @@ class AsyncQueue:
         if self._runtime.current_task() is not self._task:
             self._task.join()
 
+    def abandon(self) -> None:
+        """In a process forked from its own: a `put` that was looked up before raises
+        ProducerClosed."""
+        self._lock = self._runtime.lock()  # the other one may be held by a thread of the parent
+        self._room = self._changed = self._runtime.condition(self._lock)
+        self._closed = True
+        self._filling.room = 0
+
     def _put_with_hooks(self, message: KeyedMessage, hooks: CallbackHandler) -> None:
         message = checked(hooks.before_enqueue(message))
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from os import getpid
 from typing import Any
 
 from kafka08 import kernel
@@ -53,6 +54,7 @@ class RecordBatch:
         "_is_packed",
         "_late_callbacks",
         "_lock",
+        "_process",
         "_timestamps",
         "_waiters",
         "alone",
@@ -108,6 +110,7 @@ class RecordBatch:
         self._timestamps = timestamps
         self.runtime = runtime
         self._lock = runtime.lock()
+        self._process = getpid()
         self._waiters: list[Lock] = []
         """A lock for each waiting thread, which cannot take it again until the batch is done. An
         Event costs ten calls more: its own lock, condition and queue."""
@@ -229,6 +232,7 @@ class RecordBatch:
     def when_done(self, call: Callable[[], Any]) -> None:
         """Call `call()`, the user's code, once it is done, in the sender's thread; at once if it is
         done."""
+        self._check_process()
         with self._lock:
             if not self.is_done:
                 self._late_callbacks.append(call)
@@ -239,7 +243,9 @@ class RecordBatch:
             self._log_callback()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is done; False after `timeout` seconds."""
+        """Wait until it is done; False after `timeout` seconds. RuntimeError in a process that was
+        forked before it was done."""
+        self._check_process()
         waiter = self.runtime.lock()
         waiter.acquire()
         with self._lock:
@@ -253,6 +259,13 @@ class RecordBatch:
         with self._lock:
             self._waiters.remove(waiter)
             return self.is_done
+
+    def _check_process(self) -> None:
+        if not self.is_done and self._process != getpid():
+            raise RuntimeError(
+                f"{self.tp}: the process that sent this record, from which this one was forked, "
+                "alone gets its result"
+            )
 
     def metadata(self, index: int) -> RecordMetadata:
         """The metadata of record `index` of a batch that is done; raises its error."""

@@ -288,9 +288,13 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
     # ------------------------------------------------------------------------------ its parts
 
+    def _abandon(self) -> None:
+        self._routes.by_topic.clear()  # the kernel's `send` then leaves each record to ours
+
     def _send_converted(self, record: ProducerRecord, callback: Callback | None) -> RecordFuture:
         """`send` for the first record of a topic, for a key that is no `bytes`, and for a producer
         with serializers, interceptors or a partitioner of the user's."""
+        self._check_process()
         record = self._interceptors.on_send(record)
         callback = self._interceptors.around(callback)
         topic, value, key, _, timestamp = record

@@ -134,6 +134,10 @@ class Producer(Closeable):
         config = self.config
         return f"<Producer to {config.metadata_broker_list}, {config.producer_type}{ended}>"
 
+    def _abandon(self) -> None:
+        if self._queue is not None:
+            self._queue.abandon()
+
     def close(self) -> None:
         """Close, after the current send is done and the queue is empty. May be called again."""
         if self._queue is not None:

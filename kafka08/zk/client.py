@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from kafka08.clock import SYSTEM_CLOCK, Clock
 from kafka08.errors import Closed, NodeExists, NoNode, ZooKeeperError, ZooKeeperUnreachable
+from kafka08.lifecycle import ProcessBound
 from kafka08.waiting import waiting_for
 from kafka08.zk import paths
 from kafka08.zk.bulk import write_all
@@ -55,7 +56,7 @@ DELETE_ROUNDS = 5
 """How often a recursive deletion looks again for znodes that were created meanwhile."""
 
 
-class ZkClient:
+class ZkClient(ProcessBound):
     """One session. `connect` is `host:port,host:port/chroot`; all paths are below the chroot.
 
     connect       ConfigError if it is not of that form; the default port is 2181

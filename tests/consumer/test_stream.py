@@ -28,6 +28,7 @@ from tests.consumer.streams import (
     partition_of,
     position_seen_by_others,
 )
+from tests.forking import in_child
 from tests.mock_clock import MockClock
 
 
@@ -464,3 +465,14 @@ def test_an_interrupt_loses_no_set(stream: MemberStream, monkeypatch: pytest.Mon
 
 def raise_interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_forked_process_gets_no_message_of_its_parent(stream: MemberStream) -> None:
+    """Neither of the fetched ones, nor by an iterator that was made before: the parent returns
+    them too."""
+    stream.offer(chunk_of(partition_of(stream), b"a", b"b", b"c"))
+    messages, batches = iter(stream), stream.batches()
+    assert next(messages).value == b"a"
+    for call in (lambda: next(messages), lambda: next(batches), lambda: next(stream)):
+        assert in_child(call).startswith("RuntimeError: the threads and connections of this")
+    assert next(messages).value == b"b"

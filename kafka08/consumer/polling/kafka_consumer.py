@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import partial
 from operator import index
-from os import getpid
 from typing import Any, Final, TypeVar
 
 from kafka08.client.metadata import PartitionInfo
@@ -55,8 +54,7 @@ T = TypeVar("T")
 
 class KafkaConsumer(Closeable):
     """A consumer for brokers from 0.9 on. Not thread-safe: two threads at a time cause a
-    RuntimeError. Any thread, and a signal handler, may call `wakeup`. Not for a process forked from
-    the one that created it.
+    RuntimeError. Any thread, and a signal handler, may call `wakeup`.
 
     `assignors`, `interceptors` and deserializers given as arguments replace the configured ones.
     Timeouts are in seconds. Every call that waits for brokers raises WokenUp after `wakeup`.
@@ -101,7 +99,6 @@ class KafkaConsumer(Closeable):
         self._stream = self._poller.stream
         self._partitions = self._poller.partitions
         self._queries = BrokerQueries(self._poller, config.group_id, runtime)
-        self._process = getpid()
         self._lock = runtime.lock()
         self._user: object = None
         """The task that uses the consumer now."""
@@ -410,9 +407,8 @@ class KafkaConsumer(Closeable):
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Commit the finished messages if enable.auto.commit is set, leave the group and end all
         threads, within `timeout`. The messages returned last count as finished only if a `commit`
-        followed, or a `with` block ended without an exception. Calls no callback of `subscribe`.
-        Does nothing in a process forked from the consumer's."""
-        if self._poller.is_closed or getpid() != self._process:
+        followed, or a `with` block ended without an exception. Calls no callback of `subscribe`."""
+        if self._poller.is_closed:
             return
         with self._use():
             self._poller.close(timeout)
@@ -428,11 +424,7 @@ class KafkaConsumer(Closeable):
     def _use(self, *partitions: TopicPartition) -> Iterator[None]:
         """Guards a public call. RuntimeError if another thread is in one, or after a fork; Closed;
         ValueError if one of `partitions` is not assigned."""
-        if getpid() != self._process:
-            raise RuntimeError(
-                "the threads of this KafkaConsumer run in the process that created it: create a "
-                "consumer in each process, after the fork"
-            )
+        self._check_process()
         user = self._runtime.current_task()
         is_nested = self._user is user
         if not is_nested:

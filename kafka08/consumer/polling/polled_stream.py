@@ -154,6 +154,7 @@ class PolledStream(MemberStream):
         except UNREADABLE as error:
             self._iterator.damage = error
         except Exception as error:  # the user's deserializer
+            self._check_process()
             raise self._failed(error) from error
         else:
             self._iterator.ended = messages

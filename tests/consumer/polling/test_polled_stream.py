@@ -14,6 +14,7 @@ from kafka08.errors import DeserializationFailed, InvalidMessage, MessageTooLarg
 from kafka08.runtime.threads import THREADS
 from kafka08.structs import TopicPartition
 from tests.consumer.streams import InterruptedExit, chunk_of, partition_of
+from tests.forking import in_child
 
 
 def stream_of(
@@ -350,3 +351,11 @@ def test_a_batch_is_unfinished_from_its_first_offset() -> None:
     assert stream.position_of(partition) == 2
     stream.finish()
     assert values(stream.take(9, NOW)) == [b"c"]
+
+
+def test_an_iteration_ends_in_a_forked_process() -> None:
+    """Its parent goes on with the set."""
+    _, _, messages = iteration(b"a", b"b")
+    assert next(messages).value == b"a"
+    assert in_child(lambda: next(messages)).startswith("RuntimeError: the threads")
+    assert next(messages).value == b"b"
