@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_type_hints
 from kafka08.errors import ConfigError
 from kafka08.levels import Level
 from kafka08.nearest import did_you_mean, nearest
+from kafka08.safety import ALLOW, Safety, allowed_keys, refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +102,8 @@ class Config:
     ALIASES: ClassVar[dict[str, str]] = {}
     """Other names of a key, read if the key itself is not set: {"log.dir": "log.dirs"}."""
     IGNORED_PREFIXES: ClassVar[tuple[str, ...]] = ("external",)
+    SAFETY: ClassVar[Mapping[str, Safety]] = {}
+    """Keys, known or not, some of whose values ask for safety that there is not: ConfigError."""
 
     unknown: dict[str, str]
     given: frozenset[str]
@@ -151,6 +154,7 @@ class Config:
         spelled = {*(properties or {}), *(name.replace("_", ".") for name in keywords)}
         values["given"] = frozenset(self.ALIASES.get(name, name) for name in spelled)
         self.__dict__.update(values)
+        self._less_safe  # noqa: B018 - raises
         self.validate()
 
     @classmethod
@@ -201,6 +205,24 @@ class Config:
         return type(self)(values)
 
     @property
+    def _less_safe(self) -> dict[str, str]:
+        """The keys that ask for safety that there is not, and are allowed to, with their values.
+        ConfigError for one that is not allowed to."""
+        found = {}
+        allowed = allowed_keys(str(getattr(self, ALLOW.replace(".", "_"), "")))
+        keys = self.keys
+        for name, safety in self.SAFETY.items():
+            if name in keys and not keys[name].exists:
+                continue  # Kafka at this level ignores it
+            value = self.unknown.get(name, getattr(self, name.replace(".", "_"), ""))
+            value = str(value).lower() if isinstance(value, bool) else str(value)
+            if name in self.given and safety.asks(value):
+                if name not in allowed:
+                    raise refusal(name, value, safety)
+                found[name] = value
+        return found
+
+    @property
     def without_effect(self) -> list[str]:
         """The keys that were set but have no effect here, sorted."""
         keys = self.keys
@@ -208,7 +230,14 @@ class Config:
 
     def log_notes(self) -> None:
         """Log unknown keys and keys without effect. The owner calls it once at start."""
+        for name, value in self._less_safe.items():
+            logger.warning(
+                "%s=%s has no effect, as %s allows: %s",
+                *(name, value, ALLOW, self.SAFETY[name].instead),
+            )
         for name in self.unknown:
+            if name in self.SAFETY and name not in self.keys:
+                continue  # it asks for no more than there is, or was allowed to
             # A file that is no .properties file may have any bytes, and a terminal obeys some.
             shown = name if name.isprintable() and name else repr(name)
             logger.warning("Property %s is not valid%s", shown, self._hint(name))

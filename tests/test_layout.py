@@ -40,6 +40,7 @@ COMMON = {
     "profile",
     "protocol_version",
     "runtime",
+    "safety",
     "topic_config",
     "topic_name",
     "waiting",

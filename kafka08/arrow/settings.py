@@ -16,6 +16,7 @@ from kafka08.client.requests import StorageName
 from kafka08.client.retry import RetryPolicy
 from kafka08.config import INT_MAX, Config, key
 from kafka08.errors import ConfigError
+from kafka08.safety import ALLOW_DOC, OF_CONSUMERS
 
 FETCH_BYTES: Final = 4 << 20
 """0.8 scans from an index entry at every fetch, so few large fetches cost the broker less."""
@@ -42,6 +43,8 @@ REFUSED_KEYS: Final[Mapping[str, str]] = {
 class ReaderKeys(Config):
     """The `kafka.*` options of a read, with 0.8's names and defaults."""
 
+    SAFETY = OF_CONSUMERS
+
     bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
     zookeeper_connect: str = key(
         "", doc="Alternative: the ZooKeeper where the brokers are registered."
@@ -60,6 +63,13 @@ class ReaderKeys(Config):
         True,
         doc="Ask brokers for the versions that they serve. With false messages have no timestamps.",
     )
+
+    isolation_level: str = key(
+        "read_uncommitted",
+        choices=("read_uncommitted", "read_committed"),
+        doc="read_committed is refused: transactions came with 0.11.",
+    )
+    kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
 
     ALIASES = {"max.partition.fetch.bytes": "fetch.message.max.bytes"}
 

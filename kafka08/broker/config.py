@@ -22,6 +22,7 @@ from kafka08.log.cleaner_plan import MAX_CHUNK_BYTES, CleanerConfig
 from kafka08.log.config import LogConfig
 from kafka08.protocol import compression
 from kafka08.protocol_version import ProtocolVersion, parse_protocol_version
+from kafka08.safety import OF_BROKERS
 from kafka08.structs import PLAINTEXT, Endpoint
 from kafka08.topic_config import POLICIES
 
@@ -43,6 +44,8 @@ class BrokerConfig(BrokerKeys):
     `flush_interval_ms`, `connection_limits`, `offsets_codec`, `level`, `protocol_version`,
     `message_format`, `listening`, `advertised`, `inter_broker_listener`.
     """
+
+    SAFETY = OF_BROKERS
 
     def __init__(
         self,

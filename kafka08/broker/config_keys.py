@@ -13,6 +13,7 @@ from kafka08 import profile
 from kafka08.broker.later_keys import V0_9_0, V0_10_2, LaterKeys
 from kafka08.config import INT_MAX, LONG_MAX, PORT_MAX, key
 from kafka08.kernel.types import MIN_MESSAGE_BYTES
+from kafka08.safety import ALLOW_DOC
 
 DOUBLE_MAX: Final = 1.7976931348623157e308
 NO_BROKER_ID: Final = -1
@@ -189,6 +190,7 @@ class BrokerKeys(LaterKeys):
         later={V0_9_0: {"effect": True}},
         doc="In-sync replicas that acks=-1 needs; at 0.8.2 only under kafka08.profile=safe.",
     )
+    kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
     kafka08_profile: str = key(
         profile.CLASSIC,
         choices=profile.PROFILES,

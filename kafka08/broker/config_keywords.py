@@ -124,6 +124,7 @@ class BrokerConfigKeywords(TypedDict, total=False):
     log_segment_delete_delay_ms: int
     num_recovery_threads_per_data_dir: int
     min_insync_replicas: int
+    kafka08_allow_less_safety: str
     kafka08_profile: str
     unclean_leader_election_enable: bool
     replica_lag_time_max_ms: int

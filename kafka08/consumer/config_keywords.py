@@ -70,6 +70,7 @@ class KafkaConsumerConfigKeywords(TypedDict, total=False):
     send_buffer_bytes: int
     interceptor_classes: str
     isolation_level: str
+    kafka08_allow_less_safety: str
     metric_reporters: str
     metrics_num_samples: int
     metrics_sample_window_ms: int

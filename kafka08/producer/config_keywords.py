@@ -35,6 +35,7 @@ class KafkaProducerConfigKeywords(TypedDict, total=False):
     value_serializer: str
     partitioner_class: str
     interceptor_classes: str
+    kafka08_allow_less_safety: str
     metric_reporters: str
     metrics_num_samples: int
     metrics_sample_window_ms: int

@@ -15,6 +15,7 @@ from kafka08.config import LONG_MAX, Config, key
 from kafka08.producer.partitioners import RecordPartitioner
 from kafka08.producer.serializers import Serializer, serialize_bytes, serialize_string
 from kafka08.protocol import compression
+from kafka08.safety import ALLOW_DOC, OF_PRODUCERS
 
 if TYPE_CHECKING:
     from kafka08.producer.config_keywords import KafkaProducerConfigKeywords
@@ -40,6 +41,8 @@ class KafkaProducerConfig(Config):
 
     Serializers, partitioner and interceptors take names of Java classes or `module:callable`.
     """
+
+    SAFETY = OF_PRODUCERS
 
     bootstrap_servers: str = key(doc="host:port,host:port of brokers to learn the others from.")
     acks: str = key(
@@ -105,6 +108,7 @@ class KafkaProducerConfig(Config):
         _DEFAULT_PARTITIONERS[0], doc="Chooses the partition of a record that names none."
     )
     interceptor_classes: str = key("", doc="Comma list of module:callable that make interceptors.")
+    kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
     metric_reporters: str = key("", effect=False, doc="Java classes that report metrics.")
     metrics_num_samples: int = key(2, low=1, effect=False, doc="Samples of Java's metrics.")
     metrics_sample_window_ms: int = key(

@@ -16,6 +16,7 @@ from kafka08.arrow.settings import (
 from kafka08.config import Config, key
 from kafka08.errors import ConfigError
 from kafka08.protocol import compression
+from kafka08.safety import ALLOW_DOC, OF_PRODUCERS
 from kafka08.topic_name import fault_of
 
 BATCH_BYTES: Final = 256 << 10
@@ -38,6 +39,8 @@ REFUSED_KEYS: Final = {
 
 class WriterKeys(Config):
     """The `kafka.*` options of a write, with the new producer's names."""
+
+    SAFETY = OF_PRODUCERS
 
     bootstrap_servers: str = key("", doc="host:port,host:port of some brokers.")
     zookeeper_connect: str = key(
@@ -66,6 +69,8 @@ class WriterKeys(Config):
         choices=tuple(PARTITIONERS),
         doc="How a key is hashed.",
     )
+
+    kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
 
     ALIASES = {
         "request.required.acks": "acks",

@@ -20,6 +20,7 @@ from kafka08.consumer.polling.deserializers import (
 )
 from kafka08.consumer.polling.sticky import StickyAssignor
 from kafka08.errors import ConfigError
+from kafka08.safety import ALLOW_DOC, OF_CONSUMERS
 
 if TYPE_CHECKING:
     from kafka08.consumer.config_keywords import KafkaConsumerConfigKeywords
@@ -44,6 +45,8 @@ class KafkaConsumerConfig(Config):
 
     Assignors, deserializers and interceptors take Java's names or `module:callable`.
     """
+
+    SAFETY = OF_CONSUMERS
 
     bootstrap_servers: str = key(doc="host:port,host:port of a few brokers of the cluster.")
     group_id: str = key("", doc="The consumer group, for subscribe and for commits.")
@@ -85,7 +88,7 @@ class KafkaConsumerConfig(Config):
     max_partition_fetch_bytes: int = key(
         1 << 20, low=0, doc="Maximum bytes of a partition in a fetch; one message may be larger."
     )
-    check_crcs: bool = key(True, doc="Whether to check the CRC of each message.")
+    check_crcs: bool = key(True, doc="false has no effect: the CRC of each message is checked.")
 
     metadata_max_age_ms: int = key(
         300_000, low=0, high=LONG_MAX, doc="Age at which metadata is refreshed."
@@ -108,9 +111,9 @@ class KafkaConsumerConfig(Config):
     isolation_level: str = key(
         "read_uncommitted",
         choices=("read_uncommitted", "read_committed"),
-        effect=False,
-        doc="Transactions came with 0.11.",
+        doc="read_committed is refused: transactions came with 0.11.",
     )
+    kafka08_allow_less_safety: str = key("", doc=ALLOW_DOC)
     metric_reporters: str = key("", effect=False, doc="Java classes that report metrics.")
     metrics_num_samples: int = key(2, low=1, effect=False, doc="Samples of Java's metrics.")
     metrics_sample_window_ms: int = key(
@@ -143,6 +146,12 @@ class KafkaConsumerConfig(Config):
                 raise ConfigError(
                     f"request.timeout.ms: {self.request_timeout_ms} is not above {name} ({limit})"
                 )
+
+    @property
+    def without_effect(self) -> list[str]:
+        """Also check.crcs=false: the CRC of each message is always checked."""
+        unchecked = set() if self.check_crcs else {"check.crcs"}
+        return sorted({*super().without_effect, *unchecked})
 
     @property
     def bootstrap(self) -> list[tuple[str, int]]:

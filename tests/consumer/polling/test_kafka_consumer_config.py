@@ -90,9 +90,10 @@ def test_deserializers_by_name() -> None:
 
 
 def test_a_key_without_effect_is_named_at_start() -> None:
-    """isolation.level is one of these keys, since transactions came with 0.11."""
-    chosen = config(isolation_level="read_committed", metrics_num_samples=3)
-    assert chosen.without_effect == ["isolation.level", "metrics.num.samples"]
+    """So is check.crcs=false: CRCs are checked."""
+    chosen = config(check_crcs=False, metrics_num_samples=3)
+    assert chosen.without_effect == ["check.crcs", "metrics.num.samples"]
+    assert not config(check_crcs=True).without_effect
 
 
 def test_a_configuration_or_keywords() -> None:
