@@ -250,12 +250,10 @@ class ReplicaManager:
 
     def refuse_former_controllers(self) -> None:
         """Refuse from now on the requests of controllers that have a successor in ZooKeeper: one
-        that was suspended, or cut off, may still send what it had decided. Switches.
-        ZooKeeperError.
-
+        that was suspended, or cut off, may still send what it had decided. Switches. Raises
+        ZooKeeperError."""
         # 0.8: a broker knows only the epochs of the requests it got, so one that has just started
-        obeys any controller.
-        """
+        # obeys any controller.
         self._store.catch_up(again=True)
         found = self._store.controller_epoch()
         if found is not None:

@@ -52,7 +52,7 @@ class Pending(Protocol):
     def ready(self) -> bool: ...
 
     def wait(self, seconds: float, /) -> object:
-        """Wait until it is ready, at most `timeout` seconds."""
+        """Wait until it is ready, at most `seconds`."""
 
     def outcome(self) -> Any:
         """The operation's result, or the ZooKeeperError it met (given, not raised). Only when
