@@ -22,8 +22,7 @@ def notes_of(folder: Path) -> dict[Path, str]:
 
 
 def anchor(heading: str) -> str:
-    """What a link to a heading of CHANGELOG.md says, and the name of its change notes before the
-    first dot."""
+    """The section as a link to its heading says it, and as the names of its notes begin."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
