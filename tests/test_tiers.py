@@ -17,7 +17,7 @@ def test_what_a_tier_names_exists(prefix: str) -> None:
     """A file or test that is renamed does not leave its tier."""
     path, _, name = prefix.partition("[")[0].partition("::")
     assert (ROOT / path).exists()
-    assert not name or f"def {name}(" in (ROOT / path).read_text()
+    assert not name or f"def {name}" in (ROOT / path).read_text()
 
 
 def test_a_test_is_named_once() -> None:
@@ -58,6 +58,7 @@ def test_smoke_is_of_tiers_that_ci_does_not_run_whole() -> None:
 
 
 def test_ci_needs_25_minutes() -> None:
-    """The sum of what .ci/run runs leaves a few minutes for the documentation and set-up."""
+    """The sum of what .ci/run runs leaves a few minutes for the documentation, set-up, and a
+    minute of simulated clusters."""
     share = {"whole": 1, "third": 1 / 3, "none": 0}
-    assert sum(tier.minutes * share[tier.in_ci] for tier in TIERS) <= 20
+    assert sum(tier.minutes * share[tier.in_ci] for tier in TIERS) <= 22

@@ -278,7 +278,7 @@ def test_the_command_serves_its_metrics(cluster: EmbeddedCluster) -> None:
             served = response.read().decode()
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert 0 == process.returncode
     assert set(parsed(shown)) == set(parsed(served))
 
