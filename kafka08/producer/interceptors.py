@@ -20,7 +20,8 @@ class ProducerInterceptor(Protocol):
     """Its errors are logged, and the record continues as if it had not been called."""
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """The record to send in its place, before serialization. In the thread that calls send."""
+        """The record to send in its place, before serialization. In the thread that calls send,
+        which raises TypeError if it gets anything but a ProducerRecord."""
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         """The record was stored or failed: one of the two arguments is None. In the sender's
@@ -37,11 +38,17 @@ class Interceptors:
         self._chain = chain
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """What the chain returns for it; TypeError for a result that is no ProducerRecord."""
         for interceptor in self._chain:
             try:
                 record = interceptor.on_send(record)
             except Exception:  # the user's code: it must not stop the record
                 logger.exception("Error executing interceptor on_send of %r", interceptor)
+            if not isinstance(record, ProducerRecord):
+                raise TypeError(
+                    f"on_send of {interceptor!r} returned {record!r}, not a ProducerRecord: let it "
+                    "return the record to send"
+                )
         return record
 
     def around(self, callback: Callback | None) -> Callback | None:

@@ -322,6 +322,11 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             partition = self._partitioner(
                 topic, key, key_bytes, value, value_bytes, route.partitions
             )
+            if partition is None:
+                raise TypeError(
+                    f"the partitioner {self._partitioner!r} returned None: let it return a "
+                    "partition number"
+                )
         if partition is not None:
             return self._routes.find_queue(route, topic, partition)
         if key_bytes is None:

@@ -124,6 +124,28 @@ def test_interceptors_see_every_record(cluster: TcpCluster) -> None:
     assert interceptor.closed == 1
 
 
+def test_a_hook_without_return_is_an_error(cluster: TcpCluster) -> None:
+    """on_send and the partitioner: without a result nothing of the user's would be sent, or
+    elsewhere."""
+
+    class Forgetful(Interceptor):
+        def on_send(self, record: ProducerRecord) -> Any:
+            """Lacks its return."""
+
+    record = ProducerRecord("t", b"v")
+    with (
+        KafkaProducer(config_on(cluster), interceptors=[Forgetful()]) as producer,
+        pytest.raises(TypeError, match="returned None, not a ProducerRecord"),
+    ):
+        producer.send(record)
+    partitioner: Any = lambda *_: None  # noqa: E731
+    with (
+        KafkaProducer(config_on(cluster), partitioner=partitioner) as producer,
+        pytest.raises(TypeError, match="returned None: let it return a partition number"),
+    ):
+        producer.send(record)
+
+
 def test_ctrl_c_in_an_interceptor_reaches_the_caller(cluster: TcpCluster) -> None:
     """`send` reports its own failures in the caller's thread, where Ctrl-C ends the program. The
     other interceptors and the callback hear of the record first."""

@@ -22,7 +22,9 @@ class ConsumerInterceptor(Protocol):
     methods run in the thread that uses the consumer."""
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
-        """Returns the messages that `poll` returns, or an iteration yields, instead of these."""
+        """Returns the messages that `poll` returns, or an iteration yields, instead of these. If it
+        returns anything but a list or a tuple, the poll raises TypeError, and its messages are read
+        again: without its `return` it would drop, and commit, every message."""
 
     def on_commit(self, offsets: Offsets) -> None:
         """Called after these offsets were committed."""
@@ -41,11 +43,17 @@ class Interceptors:
         return bool(self._chain)
 
     def on_consume(self, messages: list[Message]) -> list[Message]:
+        """What the chain returns for them; TypeError for a result that is no list or tuple."""
         for interceptor in self._chain:
             try:
                 messages = interceptor.on_consume(messages)
             except Exception:  # the user's code: it must not stop the messages
                 logger.exception("Error executing interceptor on_consume of %r", interceptor)
+            if not isinstance(messages, list | tuple):
+                raise TypeError(
+                    f"on_consume of {interceptor!r} returned {messages!r}, not a list of messages: "
+                    "let it return the messages to deliver"
+                )
         return messages
 
     def on_commit(self, offsets: Offsets) -> None:

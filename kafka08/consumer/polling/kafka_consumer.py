@@ -49,12 +49,15 @@ API_TIMEOUT_S: Final = 60.0
 CLOSE_TIMEOUT_S: Final = 30.0
 WAIT_S: Final = 1.0
 """How often a waiting iteration checks for failures that last."""
+CALL: Final = "call"
+ITERATION: Final = "iteration"
 T = TypeVar("T")
 
 
 class KafkaConsumer(Closeable):
     """A consumer for brokers from 0.9 on. Not thread-safe: two threads at a time cause a
-    RuntimeError. Any thread, and a signal handler, may call `wakeup`.
+    RuntimeError, also while one of them processes a message of an iteration. Any thread, and a
+    signal handler, may call `wakeup`.
 
     `assignors`, `interceptors` and deserializers given as arguments replace the configured ones.
     Timeouts are in seconds. Every call that waits for brokers raises WokenUp after `wakeup`.
@@ -99,9 +102,10 @@ class KafkaConsumer(Closeable):
         self._stream = self._poller.stream
         self._partitions = self._poller.partitions
         self._queries = BrokerQueries(self._poller, config.group_id, runtime)
-        self._lock = runtime.lock()
-        self._user: object = None
-        """The task that uses the consumer now."""
+        self._users: dict[str, object] = {}
+        """CALL: the task that is in a method now. ITERATION: the one that has the message of an
+        iteration. Claimed and released in one step each, for a signal handler may raise between
+        two."""
 
     def __repr__(self) -> str:
         of_group = f" in group {self.config.group_id}" if self.config.group_id else ""
@@ -187,13 +191,23 @@ class KafkaConsumer(Closeable):
         while True:
             with self._use():
                 found = self._poller.next(self._stream.iterate, WAIT_S) or iter(())
-            if self._interceptors:
-                # One by one: messages that they got beyond the current one would count as
-                # consumed, and be skipped where the iteration ends.
-                for message in found:
-                    yield from self._interceptors.on_consume([message])
-            else:
-                yield from found
+                self._users[ITERATION] = user = self._runtime.current_task()
+            try:
+                yield from self._seen(found) if self._interceptors else found
+            finally:
+                if self._users.get(ITERATION) is user:
+                    del self._users[ITERATION]
+
+    def _seen(self, found: Iterator[Message]) -> Iterator[Message]:
+        """What the interceptors return. They get the messages one by one: those beyond the current
+        one would count as consumed, and be skipped where the iteration ends."""
+        for message in found:
+            try:
+                seen = self._interceptors.on_consume([message])
+            except BaseException:
+                self._read_again()
+                raise
+            yield from seen
 
     def batches(
         self,
@@ -237,11 +251,15 @@ class KafkaConsumer(Closeable):
                 found = self._poller.next(take, timeout)
                 return found if found is None or see is None else see(found)
         except BaseException:
-            is_begun = polls is not None and self._stream.polls > polls
-            if is_begun and not self._poller.is_closed and (back := self._stream.unfinished_from):
-                with self._use():
-                    self._partitions.read_again(back)
+            if polls is not None and self._stream.polls > polls:
+                self._read_again()
             raise
+
+    def _read_again(self) -> None:
+        """Go back to the first message that was returned and is not finished."""
+        if not self._poller.is_closed and (back := self._stream.unfinished_from):
+            with self._use():
+                self._partitions.read_again(back)
 
     @property
     def stall_cause(self) -> KafkaError | None:
@@ -276,14 +294,16 @@ class KafkaConsumer(Closeable):
             return self._stream.skip_damaged()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Continue at the start of the log, which the next poll looks up. No arguments: all."""
+        """Continue at the start of the log, which the next poll looks up. No arguments: all that
+        are assigned. ValueError if none is."""
         with self._use(*partitions):
-            self._poller.reset(partitions or list(self._partitions), Start.EARLIEST)
+            self._poller.reset(partitions or self._all_assigned(), Start.EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Continue at the end of the log, which the next poll looks up. No arguments: all."""
+        """Continue at the end of the log, which the next poll looks up. No arguments: all that are
+        assigned. ValueError if none is."""
         with self._use(*partitions):
-            self._poller.reset(partitions or list(self._partitions), Start.LATEST)
+            self._poller.reset(partitions or self._all_assigned(), Start.LATEST)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no messages of these until `resume`. A rebalance ends the pause."""
@@ -414,32 +434,34 @@ class KafkaConsumer(Closeable):
             self._poller.close(timeout)
 
     def __exit__(self, *failure: object) -> None:
-        if not any(failure):
-            self._stream.finish()
+        if not any(failure) and not self._poller.is_closed:
+            with self._use():
+                self._stream.finish()
         self.close()
 
     # ----------------------------------------------------------------------------------- its parts
 
     @contextmanager
     def _use(self, *partitions: TopicPartition) -> Iterator[None]:
-        """Guards a public call. RuntimeError if another thread is in one, or after a fork; Closed;
-        ValueError if one of `partitions` is not assigned."""
+        """Guards a public call. RuntimeError if another thread is in one, or iterates, or after a
+        fork; Closed; ValueError if one of `partitions` is not assigned."""
         self._check_process()
         user = self._runtime.current_task()
-        is_nested = self._user is user
-        if not is_nested:
-            if not self._lock.acquire(blocking=False):
-                raise RuntimeError("a KafkaConsumer may be used by only one thread at a time")
-            self._user = user
+        is_nested = self._users.get(CALL) is user
         try:
+            owners = (self._users.setdefault(CALL, user), self._users.get(ITERATION, user))
+            if any(owner is not user and is_alive(owner) for owner in owners):
+                raise RuntimeError(
+                    "a KafkaConsumer may be used by only one thread at a time: another one is in a "
+                    "call, or has a message of an iteration. `wakeup` is for any thread"
+                )
             if self._poller.is_closed:
                 raise Closed("the consumer is closed")
             check_partitions(self._partitions, partitions)
             yield
         finally:
-            if not is_nested:
-                self._user = None
-                self._lock.release()
+            if not is_nested and self._users.get(CALL) is user:
+                del self._users[CALL]
 
     def _check_kind(self, kind: type[Topics | Pattern | Chosen]) -> None:
         now = self._poller.subscription
@@ -449,9 +471,23 @@ class KafkaConsumer(Closeable):
                 "unsubscribe first"
             )
 
+    def _all_assigned(self) -> list[TopicPartition]:
+        if not self._partitions:
+            raise ValueError(
+                "no partitions are assigned yet: poll until `assignment` has some, or seek in the "
+                "`on_assigned` of `subscribe`"
+            )
+        return list(self._partitions)
+
     def _check_group(self) -> None:
         if not self.config.group_id:
             raise ConfigError("group.id: needed to commit, and to read committed offsets")
+
+
+def is_alive(task: Any) -> bool:
+    """Whether it can go on: a thread that has ended has left an iteration for good."""
+    found: bool = getattr(task, "is_alive", lambda: True)()
+    return found
 
 
 def check_partitions(partitions: Partitions, wanted: Collection[TopicPartition]) -> None:

@@ -66,7 +66,7 @@ class PendingCommits:
             timeout_ms=timeout_ms,
             runtime=runtime,
         )
-        self._in_flight: deque[Commit] = deque()
+        self._in_flight: dict[Commit, None] = {}
         """Commits that were submitted and have not ended, the oldest first."""
         self._done: deque[Commit] = deque()
         """Commits whose callbacks have not been called yet."""
@@ -97,8 +97,12 @@ class PendingCommits:
             commit.is_done, commit.error = True, fenced(self._group)
             self._done.append(commit)
         else:
-            self._in_flight.append(commit)
-            self._committer.submit(commit)
+            try:
+                self._in_flight[commit] = None
+                self._committer.submit(commit)
+            except BaseException:  # a signal handler's, also between the two
+                self._in_flight.pop(commit, None)
+                raise
         return commit
 
     def submit_automatic(self, offsets: Offsets) -> None:
@@ -144,9 +148,9 @@ class PendingCommits:
         self.run_callbacks()
 
     def _ended(self, commit: Commit) -> None:
-        """The oldest commit has ended. Runs in the committer's thread."""
+        """A commit has ended. Runs in the committer's thread."""
         self._done.append(commit)
-        self._in_flight.popleft()
+        self._in_flight.pop(commit, None)
         self._on_change()
 
     def _committed_by_itself(self, _: Offsets, error: KafkaError | None) -> None:

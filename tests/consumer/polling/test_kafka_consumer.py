@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from kafka08.consumer import KafkaConsumer
 from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
+from tests.consumer.streams import chunk_of, elsewhere
 from tests.forking import in_child
 
 NOWHERE = "127.0.0.1:1"
@@ -68,3 +70,101 @@ def test_a_forked_process_cannot_use_the_consumer_of_its_parent() -> None:
         assert "make a KafkaConsumer in each" in in_child(lambda: next(messages))
         assert in_child(consumer.close) == "None"
         consumer.poll(0.1)
+
+
+@contextmanager
+def reading(*values: bytes, **arguments: Any) -> Iterator[Any]:
+    """A consumer with these fetched messages of TP, whose brokers do not respond."""
+    with KafkaConsumer(bootstrap_servers=NOWHERE, group_id="g", **arguments) as consumer:
+        consumer.assign([TP])
+        consumer.seek(TP, 0)
+        [partition] = consumer._partitions.owned
+        assert consumer._stream.offer(chunk_of(partition, *values))
+        yield consumer
+        consumer.close(0.0)
+
+
+class Forgetful:
+    """An interceptor whose on_consume lacks its `return`, until it is mended."""
+
+    is_mended = False
+
+    def on_consume(self, messages: list[Any]) -> Any:
+        return messages if self.is_mended else None
+
+    def on_commit(self, offsets: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("take", [lambda c: c.poll(1.0), lambda c: [next(iter(c))]])
+def test_on_consume_without_return_loses_no_message(take: Callable[[Any], Any]) -> None:
+    """It is a TypeError, and the message is not finished: it would be committed unread."""
+    forgetful = Forgetful()
+    with reading(b"a", interceptors=[forgetful]) as consumer:
+        with pytest.raises(TypeError, match="returned None, not a list of messages"):
+            take(consumer)
+        assert consumer.position(TP) == 0
+        forgetful.is_mended = True
+        [partition] = consumer._partitions.owned
+        assert consumer._stream.offer(chunk_of(partition, b"a"))
+        assert [message.value for message in take(consumer)] == [b"a"]
+
+
+def test_a_second_thread_cannot_iterate_meanwhile() -> None:
+    """Nor poll, commit or close: the message that the first one processes would count as
+    finished."""
+    with reading(b"a", b"b") as consumer:
+        messages = iter(consumer)
+        assert next(messages).offset == 0
+        calls: tuple[Callable[[], object], ...] = (
+            lambda: next(iter(consumer)),
+            lambda: consumer.poll(0.0),
+            consumer.commit_async,
+            lambda: consumer.__exit__(None, None, None),
+        )
+        for call in calls:
+            with pytest.raises(RuntimeError, match="only one thread at a time"):
+                elsewhere(call)
+        assert consumer._partitions.finished() == {TP: 0}
+        assert next(messages).offset == 1
+        del messages  # as a `break` out of a loop does
+        assert elsewhere(lambda: consumer.position(TP)) == 2
+
+
+def test_an_iteration_ends_with_its_thread() -> None:
+    """Another thread may then use the consumer."""
+    with reading(b"a", b"b") as consumer:
+        messages = iter(consumer)
+        assert elsewhere(lambda: next(messages)).offset == 0
+        assert consumer.position(TP) == 1
+
+
+def test_a_signal_handler_that_raises_leaves_the_consumer_usable() -> None:
+    """Also between the claim of the consumer and the call that it is for."""
+    with reading(b"a") as consumer:
+        is_armed = True
+
+        class Users(dict[str, object]):
+            def setdefault(self, *pair: Any) -> Any:
+                claimed = super().setdefault(*pair)
+                if is_armed:
+                    raise KeyboardInterrupt
+                return claimed
+
+        consumer._users = Users()
+        with pytest.raises(KeyboardInterrupt):
+            consumer.position(TP)
+        is_armed = False
+        assert elsewhere(lambda: consumer.position(TP)) == 0
+
+
+@pytest.mark.parametrize("seek", ["seek_to_beginning", "seek_to_end"])
+def test_nothing_to_seek_in_is_an_error(consumer: Any, seek: str) -> None:
+    """After `subscribe` nothing is assigned before polls have joined the group: doing nothing would
+    leave the messages before the end unread."""
+    consumer.subscribe(["t"])
+    with pytest.raises(ValueError, match="no partitions are assigned yet"):
+        getattr(consumer, seek)()
