@@ -1,4 +1,4 @@
-"""Fixtures that several rooms use: one real ZooKeeper for the run, a chroot for each test.
+"""Fixtures that several rooms use: one ZooKeeper for the run, a chroot for each test.
 
 `scripts/test` runs two workers of pytest-xdist. The tests of a room stay together on one of them,
 because they share what is slow to start, a cluster for instance. So do rooms that take the same
@@ -21,6 +21,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.errors import ConfigError
 from kafka08.zk.client import ZkClient
@@ -192,8 +193,16 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.fixture(scope="session")
-def zookeeper() -> Iterator[ZooKeeperServer]:
-    """One real ZooKeeper server for the whole run. Skipped without Java or jars, unless CI=true."""
+def zookeeper() -> Iterator[EmbeddedZooKeeper]:
+    """One ZooKeeper server of ours for the whole run."""
+    with EmbeddedZooKeeper() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def apache_zookeeper() -> Iterator[ZooKeeperServer]:
+    """One ZooKeeper server of Apache's for the whole run, for tests of ZooKeeper itself. Skipped
+    without Java or jars, unless CI=true."""
     try:
         with ZooKeeperServer() as server:
             yield server
@@ -204,7 +213,7 @@ def zookeeper() -> Iterator[ZooKeeperServer]:
 
 
 @pytest.fixture
-def zk_connect(zookeeper: ZooKeeperServer) -> str:
+def zk_connect(zookeeper: EmbeddedZooKeeper) -> str:
     """A connect string whose chroot exists and belongs to this test alone."""
     connect = f"{zookeeper.connect_string}/test-{os.getpid()}-{next(_numbers)}"
     with ZkClient(connect, make_chroot=True):

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from kafka08.admin.client import AdminClient
 from kafka08.client.cluster import ClusterClient
@@ -28,11 +28,13 @@ from kafka08.client.metadata import ClusterMetadata
 from kafka08.embedded.broker import ALL_INTERFACES, LISTENER_KEYS, PROPERTIES, EmbeddedBroker
 from kafka08.embedded.damage import corrupt_tail
 from kafka08.embedded.elections import ended_elections, held_elections
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.ports import free_ports, is_free, written_port
 from kafka08.embedded.process import ManagedProcess
 from kafka08.embedded.relay import LinkSpec, Relay
 from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.levels import LEVELS, NEWEST
 from kafka08.lifecycle import Startable
@@ -48,6 +50,8 @@ START_SECONDS = 60.0
 TOPIC_SECONDS = 20.0
 PORT_ATTEMPTS = 4
 _POLL_SECONDS = 0.02
+
+ZooKeeperKind: TypeAlias = Literal["embedded", "java"]
 
 DEFAULTS: dict[str, str] = {
     # On a slow machine a broker may be up long before ZooKeeper is.
@@ -75,6 +79,10 @@ class EmbeddedCluster(Startable):
     data_dir    a directory to keep, which a later cluster may use again, at the same addresses if
                 they are free; None: a temporary one, removed at stop. ConfigError for a path with a
                 comma, which separates log.dirs, or that is not UTF-8
+    zookeeper   "embedded": our own ZooKeeper server (`EmbeddedZooKeeper`), which needs no Java and
+                never syncs to disk; "java": Apache's (`ZooKeeperServer`), for data that must last.
+                None: that whose data is in `data_dir`; where there is none, "java" in a given
+                `data_dir`, else "embedded". ConfigError for a directory with the other one's data
     ports       preferred ports of ZooKeeper and then of each broker; where one is taken or missing
                 in the list, a free one is chosen
     cuttable    put a relay in front of every broker and of ZooKeeper, so that `cut` works. It costs
@@ -89,6 +97,7 @@ class EmbeddedCluster(Startable):
         data_dir: Path | str | None = None,
         *,
         level: str | None = None,
+        zookeeper: ZooKeeperKind | None = None,
         ports: Sequence[int] = (),
         cuttable: bool = False,
     ) -> None:
@@ -101,17 +110,24 @@ class EmbeddedCluster(Startable):
         self._config["api.level"] = level
         self._guard = Guard(self.data_dir if self._temporary else None)
         self._ports = list(ports)
-        self.zookeeper = ZooKeeperServer(
-            self.data_dir / "zookeeper",
-            preferred_port=self._ports[0] if self._ports else 0,
-            durable=not self._temporary,
-            guard=self._guard,
-        )
+        self.zookeeper = self._make_zookeeper(zookeeper)
         self.brokers: list[EmbeddedBroker] = []
         self._cuttable = cuttable
         self._relay: Relay | None = None
         self._cut: set[int] = set()
         self._session_ended = False
+
+    def _make_zookeeper(self, kind: ZooKeeperKind | None) -> ZooKeeperProcess:
+        directory = self.data_dir / "zookeeper"
+        port = self._ports[0] if self._ports else 0
+        if kind is None:
+            lasting = not self._temporary and not EmbeddedZooKeeper.has_data_in(directory)
+            kind = "java" if lasting else "embedded"
+        if kind == "embedded":
+            return EmbeddedZooKeeper(directory, preferred_port=port, guard=self._guard)
+        return ZooKeeperServer(
+            directory, preferred_port=port, durable=not self._temporary, guard=self._guard
+        )
 
     @property
     def guard(self) -> Guard:

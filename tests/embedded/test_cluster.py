@@ -17,7 +17,8 @@ import pytest
 
 from kafka08.admin import AdminClient
 from kafka08.consumer import KafkaConsumer
-from kafka08.embedded import EmbeddedBroker, EmbeddedCluster
+from kafka08.embedded import EmbeddedBroker, EmbeddedCluster, EmbeddedZooKeeper
+from kafka08.embedded.cluster import ZooKeeperKind
 from kafka08.embedded.ports import is_free
 from kafka08.errors import ConfigError, KafkaError
 from kafka08.network.connection import Connection
@@ -58,7 +59,7 @@ def test_start_returns_a_usable_cluster(cluster: EmbeddedCluster) -> None:
 def test_any_directory_without_a_comma_will_do(tmp_path: Path) -> None:
     """The name of data_dir may have any characters but a comma, which separates log.dirs."""
     data_dir = tmp_path / "ü\U0001f600 \\u"
-    with EmbeddedCluster(1, data_dir=data_dir) as cluster:
+    with EmbeddedCluster(1, data_dir=data_dir, zookeeper="embedded") as cluster:
         cluster.create_topic("t")
         log_dir = cluster.brokers[0].partition_directory("t", 0)
     assert data_dir in log_dir.parents
@@ -153,22 +154,27 @@ def test_a_paused_broker_sends_no_response(cluster: EmbeddedCluster) -> None:
 
 def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
     """An invalid configuration ends start() with the broker's own error, and no process remains."""
-    cluster = EmbeddedCluster(brokers=1, config={"num.partitions": "0"}, data_dir=tmp_path)
+    cluster = EmbeddedCluster(
+        brokers=1, config={"num.partitions": "0"}, data_dir=tmp_path, zookeeper="embedded"
+    )
     with pytest.raises(KafkaError, match=r"(?s)broker 0 ended with exit code 1.*num\.partitions"):
         cluster.__enter__()
     assert not cluster.zookeeper.process.running
     assert (tmp_path / "broker-0" / "server.log").exists()
 
 
-def test_a_directory_that_was_given_is_used_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["embedded", "java"])
+def test_a_directory_that_was_given_is_used_again(tmp_path: Path, kind: ZooKeeperKind) -> None:
     """Topics and addresses outlive the cluster in a given directory; a temporary directory is
-    removed."""
-    with EmbeddedCluster(brokers=1, data_dir=tmp_path) as cluster:
+    removed. The data says which ZooKeeper it is of; Apache's is for data that must last."""
+    first: ZooKeeperKind | None = "embedded" if kind == "embedded" else None
+    with EmbeddedCluster(brokers=1, data_dir=tmp_path, zookeeper=first) as cluster:
         addresses = cluster.zookeeper.connect_string, cluster.bootstrap
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             admin.create_topic("kept")
             admin.await_leaders("kept")
     with EmbeddedCluster(brokers=1, data_dir=tmp_path) as cluster:
+        assert isinstance(cluster.zookeeper, EmbeddedZooKeeper) == (kind == "embedded")
         assert (cluster.zookeeper.connect_string, cluster.bootstrap) == addresses
         with AdminClient(cluster.zookeeper.connect_string) as admin:
             admin.await_leaders("kept")
@@ -182,7 +188,7 @@ def test_a_killed_cluster_starts_again_at_other_addresses(tmp_path: Path) -> Non
     """All its processes were killed, and other programs have its ports by now. ZooKeeper still has
     the broker's session, and gives it its whole timeout with each start: the broker would find its
     id taken at every attempt."""
-    killed = EmbeddedCluster(brokers=1, data_dir=tmp_path)
+    killed = EmbeddedCluster(brokers=1, data_dir=tmp_path, zookeeper="embedded")
     killed.start()
     ports = [killed.zookeeper.port, killed.brokers[0].port]
     for process in killed.processes:
@@ -190,7 +196,7 @@ def test_a_killed_cluster_starts_again_at_other_addresses(tmp_path: Path) -> Non
     killed.stop()
     taken = [socket.create_server(("127.0.0.1", port)) for port in ports]
     try:
-        with EmbeddedCluster(brokers=1, data_dir=tmp_path) as cluster:
+        with EmbeddedCluster(brokers=1, data_dir=tmp_path, zookeeper="embedded") as cluster:
             assert registered(cluster) == [0]
     finally:
         for other in taken:
@@ -203,7 +209,7 @@ def test_a_cluster_that_starts_again_loses_no_message(
 ) -> None:
     """Only the broker that starts last has the message. With Kafka's defaults the first broker to
     register became the controller and elected itself, and the message was truncated."""
-    cluster = EmbeddedCluster(brokers=2, data_dir=tmp_path)
+    cluster = EmbeddedCluster(brokers=2, data_dir=tmp_path, zookeeper="embedded")
     start = EmbeddedBroker.start
 
     def start_late(broker: EmbeddedBroker) -> None:
@@ -226,7 +232,7 @@ def test_a_cluster_that_starts_again_loses_no_message(
             cluster.kill(1)
             cluster.heal()
             assert stored(cluster) == 1
-    cluster = EmbeddedCluster(brokers=2, data_dir=tmp_path)
+    cluster = EmbeddedCluster(brokers=2, data_dir=tmp_path, zookeeper="embedded")
     with cluster:
         assert stored(cluster) == 1
 
@@ -234,10 +240,10 @@ def test_a_cluster_that_starts_again_loses_no_message(
 def test_a_stop_of_all_brokers_elects_no_leader(tmp_path: Path) -> None:
     """Leaders, their epochs and ISRs are those of before. The controller moved leaders to brokers
     that stopped as well; with Kafka's defaults the last ones could go to a broker out of sync."""
-    with EmbeddedCluster(brokers=2, data_dir=tmp_path) as cluster:
+    with EmbeddedCluster(brokers=2, data_dir=tmp_path, zookeeper="embedded") as cluster:
         cluster.create_topic("t", partitions=20, replication_factor=2)
         before = states(cluster)
-    with EmbeddedCluster(brokers=2, data_dir=tmp_path) as cluster:
+    with EmbeddedCluster(brokers=2, data_dir=tmp_path, zookeeper="embedded") as cluster:
         assert before == states(cluster)
 
 

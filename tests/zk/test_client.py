@@ -16,7 +16,7 @@ import pytest
 from kazoo.protocol.states import KeeperState
 
 from kafka08.clock import SYSTEM_CLOCK
-from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.errors import (
     BadVersion,
     Closed,
@@ -296,7 +296,7 @@ def test_a_restarted_server_keeps_the_session() -> None:
     events: queue.Queue[SessionEvent] = queue.Queue()
     # On a busy machine a restart takes longer than the default session timeout.
     with (
-        ZooKeeperServer() as server,
+        EmbeddedZooKeeper() as server,
         ZkClient(server.connect_string, session_timeout_ms=60_000) as client,
     ):
         client.add_session_listener(events.put)
@@ -313,7 +313,7 @@ def test_a_restarted_server_keeps_the_session() -> None:
 
 def test_a_server_that_stays_away_raises_session_lost() -> None:
     """A call fails after the session and the connection timeout; it never hangs."""
-    with ZooKeeperServer() as server:
+    with EmbeddedZooKeeper() as server:
         client = ZkClient(server.connect_string, session_timeout_ms=1000, connection_timeout_ms=500)
         client.start()
         client.create("/x")
@@ -325,7 +325,7 @@ def test_a_server_that_stays_away_raises_session_lost() -> None:
         client.close()
 
 
-def suspended(server: ZooKeeperServer, session_timeout_ms: int) -> ZkClient:
+def suspended(server: EmbeddedZooKeeper, session_timeout_ms: int) -> ZkClient:
     """A client whose server has just stopped."""
     client = ZkClient(server.connect_string, session_timeout_ms=session_timeout_ms)
     client.start()
@@ -339,7 +339,7 @@ def suspended(server: ZooKeeperServer, session_timeout_ms: int) -> ZkClient:
 def test_a_transaction_on_a_suspended_session_raises_session_lost() -> None:
     """A transaction gives up as every other call does. (It used to wait until the server came
     back.)"""
-    with ZooKeeperServer() as server:
+    with EmbeddedZooKeeper() as server:
         client = suspended(server, 1000)
         with pytest.raises(SessionLost, match="/y: no reply from ZooKeeper in 2 s"):
             client.multi([Create("/y")])

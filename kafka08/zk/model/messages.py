@@ -1,7 +1,6 @@
 """The messages of a connection to ZooKeeper, as values: requests, replies, watch events.
 
-One class for each record of ZooKeeper's protocol that Kafka's clients use; access lists are left
-out (everything is open to all).
+One class for each record of ZooKeeper's protocol that clients of Kafka's age use.
 
 Source: zookeeper.jute and org.apache.zookeeper.KeeperException.Code 3.9.
 """
@@ -23,12 +22,24 @@ _MULTI_HEADER_BYTES: Final = 9
 class Code(enum.IntEnum):
     OK = 0
     RUNTIME_INCONSISTENCY = -2
+    UNIMPLEMENTED = -6
     BAD_ARGUMENTS = -8
     NO_NODE = -101
+    NO_AUTH = -102
     BAD_VERSION = -103
     NO_CHILDREN_FOR_EPHEMERALS = -108
     NODE_EXISTS = -110
     NOT_EMPTY = -111
+    INVALID_ACL = -114
+    AUTH_FAILED = -115
+
+
+class Refused(Exception):
+    """The request was not applied; `code` is the reason."""
+
+    def __init__(self, code: Code) -> None:
+        super().__init__(code.name)
+        self.code = code
 
 
 class EventType(enum.IntEnum):
@@ -55,6 +66,25 @@ class ZnodeStat(NamedTuple):
     pzxid: int
 
 
+class Identity(NamedTuple):
+    """Whom a connection speaks for: ("world", "anyone"), ("digest", "user:hash"), ("ip", …)."""
+
+    scheme: str
+    id: str
+
+
+class Acl(NamedTuple):
+    """One entry of an access list: permissions (access.py) of an identity."""
+
+    perms: int
+    scheme: str
+    id: str
+
+
+OPEN_ACL: Final = (Acl(31, "world", "anyone"),)
+"""All permissions for anyone: the access list of every znode that names no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class GetDataRequest:
     """Reply: (data, ZnodeStat)."""
@@ -73,20 +103,37 @@ class ExistsRequest:
 
 @dataclass(frozen=True, slots=True)
 class GetChildrenRequest:
-    """Reply: the names, sorted (a real server: in no order)."""
+    """Reply: the names, sorted (a real server: in no order); with_stat: (names, ZnodeStat)."""
 
     path: str
     watch: bool = False
+    with_stat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GetAclRequest:
+    """Reply: (access list, ZnodeStat)."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRequest:
+    """Reply: the path. Every read here sees the newest write anyway."""
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """Reply: the created path."""
+    """Reply: the created path; with_stat: (path, ZnodeStat)."""
 
     path: str
     data: bytes | None
     ephemeral: bool = False
     sequence: bool = False
+    acl: tuple[Acl, ...] = OPEN_ACL
+    with_stat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +150,15 @@ class DeleteRequest:
     """Reply: None."""
 
     path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SetAclRequest:
+    """version: of the access list. Not in a multi. Reply: ZnodeStat."""
+
+    path: str
+    acl: tuple[Acl, ...]
     version: int = -1
 
 
@@ -137,6 +193,24 @@ class SetWatchesRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class AddIdentityRequest:
+    """The connection speaks for `identity` too; None: it cannot, since its scheme is unknown.
+    Reply: None; AUTH_FAILED closes the connection."""
+
+    identity: Identity | None
+
+
+@dataclass(frozen=True, slots=True)
+class WhoAmIRequest:
+    """Reply: the connection's identities."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRequest:
+    """One that the server does not implement. Reply: UNIMPLEMENTED."""
+
+
+@dataclass(frozen=True, slots=True)
 class PingRequest:
     """A heartbeat. Reply: None, always with PING_XID."""
 
@@ -146,20 +220,33 @@ class CloseSessionRequest:
     """Reply: None; then the server closes the connection."""
 
 
-WriteRequest: TypeAlias = CreateRequest | SetDataRequest | DeleteRequest | MultiRequest
+SingleWrite: TypeAlias = CreateRequest | SetDataRequest | DeleteRequest | SetAclRequest
+WriteRequest: TypeAlias = SingleWrite | MultiRequest
+ReadRequest: TypeAlias = GetDataRequest | ExistsRequest | GetChildrenRequest | GetAclRequest
 Request: TypeAlias = (
-    GetDataRequest
-    | ExistsRequest
-    | GetChildrenRequest
+    ReadRequest
     | WriteRequest
+    | SyncRequest
     | SetWatchesRequest
+    | AddIdentityRequest
+    | WhoAmIRequest
+    | UnknownRequest
     | PingRequest
     | CloseSessionRequest
 )
 
-StepResult: TypeAlias = ZnodeStat | str | Code | None
+StepResult: TypeAlias = ZnodeStat | str | tuple[str, ZnodeStat] | Code | None
 Result: TypeAlias = (
-    tuple[bytes | None, ZnodeStat] | ZnodeStat | list[str] | list[StepResult] | str | None
+    tuple[bytes | None, ZnodeStat]
+    | tuple[str, ZnodeStat]
+    | tuple[list[str], ZnodeStat]
+    | tuple[tuple[Acl, ...], ZnodeStat]
+    | tuple[Identity, ...]
+    | ZnodeStat
+    | list[str]
+    | list[StepResult]
+    | str
+    | None
 )
 
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias, assert_never
+from typing import Final, NamedTuple, Protocol, TypeAlias, assert_never
 
+from kafka08.zk.model.access import NO_IDENTITIES, READ, check_access, readable_acl
 from kafka08.zk.model.messages import (
     MAX_BUFFER_BYTES,
     PING_XID,
+    AddIdentityRequest,
     CloseSessionRequest,
     Code,
     ConnectReply,
@@ -29,21 +31,29 @@ from kafka08.zk.model.messages import (
     EventType,
     ExistsRequest,
     FromServer,
+    GetAclRequest,
     GetChildrenRequest,
     GetDataRequest,
+    Identity,
     MultiRequest,
     PingRequest,
+    ReadRequest,
+    Refused,
     Reply,
     Request,
     Result,
+    SetAclRequest,
     SetDataRequest,
     SetWatchesRequest,
+    SyncRequest,
+    UnknownRequest,
     WatchEvent,
+    WhoAmIRequest,
     WriteRequest,
     wire_size,
 )
 from kafka08.zk.model.sessions import Session, Sessions, password_of
-from kafka08.zk.model.tree import Change, Refused, Transaction, Tree, Znode
+from kafka08.zk.model.tree import Change, Transaction, Tree, Znode
 from kafka08.zk.model.watches import Watches
 
 NO_ZXID: Final = -1
@@ -72,15 +82,31 @@ class Close:
 
 Output: TypeAlias = Send | Close
 
+_WRITES: Final = (CreateRequest, SetDataRequest, DeleteRequest, SetAclRequest, MultiRequest)
+_READS: Final = (GetDataRequest, ExistsRequest, GetChildrenRequest, GetAclRequest)
+
+
+class Recorder(Protocol):
+    """Told of each change as soon as it is made, before its reply: for a server that stores its
+    state."""
+
+    def session_changed(self, session_id: int) -> None:
+        """A session has begun, got another timeout, or ended."""
+
+    def znodes_changed(self, paths: Iterable[str]) -> None:
+        """One transaction has changed, created or deleted them."""
+
 
 @dataclass(slots=True)
 class _Connection:
     session_id: int
     member: int
+    identities: frozenset[Identity] = NO_IDENTITIES
 
 
 class Server:
-    """tick_ms, min_session_ms, max_session_ms: as in zoo.cfg (None: 2 and 20 ticks)."""
+    """tick_ms, min_session_ms, max_session_ms: as in zoo.cfg (None: 2 and 20 ticks). Set `recorder`
+    to store the state."""
 
     def __init__(
         self,
@@ -92,6 +118,7 @@ class Server:
         zxid: int = 0,
     ) -> None:
         self.zxid = zxid
+        self.recorder: Recorder | None = None
         self._tree = Tree()
         self._watches = Watches()
         self._sessions = Sessions(
@@ -104,15 +131,23 @@ class Server:
         self._outputs: list[Output] = []
 
     def connect(
-        self, connection: int, request: ConnectRequest, now: Instant, member: int = 0
+        self,
+        connection: int,
+        request: ConnectRequest,
+        now: Instant,
+        member: int = 0,
+        identities: frozenset[Identity] = NO_IDENTITIES,
     ) -> list[Output]:
-        """The first message of a connection, whose number is `connection` from now on."""
+        """The first message of a connection, whose number is `connection` from now on; it speaks
+        for `identities`."""
         if request.last_zxid_seen > self.zxid:
             self._outputs.append(Close(connection))  # the client has seen a newer server
         elif request.session_id == 0:
             self._begin_session(connection, request, now, member)
         else:
             self._take_over_session(connection, request, now, member)
+        if connection in self._connections:
+            self._connections[connection].identities = identities
         return self._taken_outputs()
 
     def receive(self, connection: int, xid: int, request: Request, now: Instant) -> list[Output]:
@@ -149,10 +184,16 @@ class Server:
     def end_session(self, connection: int, now: Instant) -> list[Output]:
         """Expire the session of a connection before its timeout, and close the connection."""
         here = self._connections.get(connection)
-        session = self._sessions.find(here.session_id) if here else None
+        return self.expire_session(here.session_id, now) if here else []
+
+    def expire_session(self, session_id: int, now: Instant) -> list[Output]:
+        """Expire a session before its timeout, if there is such a one, and close its
+        connection."""
+        session = self._sessions.find(session_id)
         if session is not None:
             self._end_session(session, now)
-            self._close(connection)
+            if session.connection is not None:
+                self._close(session.connection)
         return self._taken_outputs()
 
     def restart(self, now: Instant) -> None:
@@ -166,6 +207,29 @@ class Server:
         """A znode as it is now, for observers, which must not change it."""
         return self._tree.find(path)
 
+    def paths(self) -> list[str]:
+        """Those of all znodes; a parent before its children."""
+        return self._tree.paths()
+
+    def find_session(self, session_id: int) -> Session | None:
+        """A session as it is now, for observers."""
+        return self._sessions.find(session_id)
+
+    def sessions(self) -> list[Session]:
+        """All of them, ascending by id."""
+        return self._sessions.all()
+
+    def watch_count(self) -> int:
+        return self._watches.count()
+
+    def load(self, path: str, znode: Znode) -> None:
+        """Put a stored znode in its place, before the first connection; its parent is there."""
+        self._tree.load(path, znode)
+
+    def load_session(self, session_id: int, timeout_ms: int, now: Instant) -> None:
+        """Continue a stored session, before the first connection: its timeout begins again."""
+        self._sessions.load(session_id, timeout_ms, now.elapsed_ms)
+
     def next_deadline_ms(self) -> int | None:
         """The time at which the next session expires, in elapsed milliseconds; None without
         sessions."""
@@ -177,6 +241,7 @@ class Server:
         self.zxid += 1
         session = self._sessions.open(request.timeout_ms, connection, now.elapsed_ms)
         self._connections[connection] = _Connection(session.id, member)
+        self._record_session(session)
         self._accept(connection, session)
 
     def _take_over_session(
@@ -193,7 +258,10 @@ class Server:
             ]
             return
         session.connection = connection
-        session.timeout_ms = self._sessions.granted(request.timeout_ms)
+        granted_ms = self._sessions.granted(request.timeout_ms)
+        if session.timeout_ms != granted_ms:
+            session.timeout_ms = granted_ms
+            self._record_session(session)
         self._sessions.touch(session, now.elapsed_ms)
         self._connections[connection] = _Connection(session.id, member)
         self._accept(connection, session)
@@ -218,30 +286,27 @@ class Server:
         if isinstance(request, PingRequest):
             xid = PING_XID
         self._outputs.append(Send(connection, Reply(xid, self.zxid, code, result)))
-        if isinstance(request, CloseSessionRequest):
+        if isinstance(request, CloseSessionRequest) or code is Code.AUTH_FAILED:
             self._close(connection)
 
     def _carry_out(
         self, connection: int, session: Session, request: Request, now: Instant
     ) -> Result:
-        if isinstance(request, CreateRequest | SetDataRequest | DeleteRequest | MultiRequest):
-            return self._write(session, request, now)
-        if isinstance(request, GetDataRequest):
-            znode = self._existing(request.path)
-            if request.watch:
-                self._watches.add_data_watch(request.path, connection)
-            return znode.data, znode.stat()
-        if isinstance(request, ExistsRequest):
-            if "\0" in request.path:
-                raise Refused(Code.BAD_ARGUMENTS)
-            if request.watch:
-                self._watches.add_data_watch(request.path, connection)
-            return self._existing(request.path).stat()
-        if isinstance(request, GetChildrenRequest):
-            znode = self._existing(request.path)
-            if request.watch:
-                self._watches.add_child_watch(request.path, connection)
-            return sorted(znode.children)
+        if isinstance(request, _WRITES):
+            return self._write(connection, session, request, now)
+        if isinstance(request, _READS):
+            return self._read(connection, request)
+        if isinstance(request, SyncRequest):
+            return request.path
+        if isinstance(request, AddIdentityRequest):
+            if request.identity is None:
+                raise Refused(Code.AUTH_FAILED)
+            self._connections[connection].identities |= {request.identity}
+            return None
+        if isinstance(request, WhoAmIRequest):
+            return tuple(sorted(self._connections[connection].identities))
+        if isinstance(request, UnknownRequest):
+            raise Refused(Code.UNIMPLEMENTED)
         if isinstance(request, SetWatchesRequest):
             self._set_watches(connection, request)
             return None
@@ -252,9 +317,34 @@ class Server:
             return None
         assert_never(request)
 
-    def _write(self, session: Session, request: WriteRequest, now: Instant) -> Result:
+    def _read(self, connection: int, request: ReadRequest) -> Result:
+        path = request.path
+        if isinstance(request, ExistsRequest):
+            if "\0" in path:
+                raise Refused(Code.BAD_ARGUMENTS)
+            if request.watch:
+                self._watches.add_data_watch(path, connection)
+            return self._existing(path).stat()
+        znode = self._existing(path)
+        identities = self._connections[connection].identities
+        if isinstance(request, GetAclRequest):
+            return readable_acl(znode.acl, identities), znode.stat()
+        check_access(znode.acl, READ, identities)
+        if isinstance(request, GetDataRequest):
+            if request.watch:
+                self._watches.add_data_watch(path, connection)
+            return znode.data, znode.stat()
+        if request.watch:
+            self._watches.add_child_watch(path, connection)
+        children = sorted(znode.children)
+        return (children, znode.stat()) if request.with_stat else children
+
+    def _write(
+        self, connection: int, session: Session, request: WriteRequest, now: Instant
+    ) -> Result:
         self.zxid += 1  # a refused write has a zxid too
-        transaction = Transaction(self.zxid, now.wall_ms, session.id)
+        identities = self._connections[connection].identities
+        transaction = Transaction(self.zxid, now.wall_ms, session.id, identities)
         if isinstance(request, MultiRequest):
             results, changes = self._tree.write_all(request.steps, transaction)
             self._notify_watchers(changes)
@@ -273,14 +363,22 @@ class Server:
     def _end_session(self, session: Session, now: Instant) -> None:
         self.zxid += 1
         self._sessions.end(session)
+        self._record_session(session)
         self._notify_watchers(
             self._tree.end_session(Transaction(self.zxid, now.wall_ms, session.id))
         )
 
-    def _notify_watchers(self, changes: Iterable[Change]) -> None:
+    def _record_session(self, session: Session) -> None:
+        if self.recorder is not None:
+            self.recorder.session_changed(session.id)
+
+    def _notify_watchers(self, changes: list[Change]) -> None:
+        if self.recorder is not None and changes:
+            self.recorder.znodes_changed(dict.fromkeys(change.path for change in changes))
         for change in changes:
-            event = WatchEvent(change.type, change.path, self.zxid)
-            self._outputs += [Send(hearer, event) for hearer in self._watches.take(change)]
+            if change.type is not None:
+                event = WatchEvent(change.type, change.path, self.zxid)
+                self._outputs += [Send(hearer, event) for hearer in self._watches.take(change)]
 
     def _set_watches(self, connection: int, request: SetWatchesRequest) -> None:
         seen = request.relative_zxid

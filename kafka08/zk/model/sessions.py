@@ -42,6 +42,15 @@ class Sessions:
         self.touch(session, now_ms)
         return session
 
+    def load(self, session_id: int, timeout_ms: int, now_ms: int) -> None:
+        """Continue a stored session."""
+        session = self._live[session_id] = Session(session_id, timeout_ms, 0, None)
+        self._next_id = max(self._next_id, session_id + 1)
+        self.touch(session, now_ms)
+
+    def all(self) -> list[Session]:
+        return [self._live[session_id] for session_id in sorted(self._live)]
+
     def granted(self, timeout_ms: int) -> int:
         return min(max(timeout_ms, self._min_ms), self._max_ms)
 

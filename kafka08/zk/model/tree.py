@@ -13,13 +13,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from kafka08.zk.model.access import (
+    ADMIN,
+    CREATE,
+    DELETE,
+    NO_IDENTITIES,
+    READ,
+    WRITE,
+    check_access,
+    fix_acl,
+)
 from kafka08.zk.model.messages import (
+    OPEN_ACL,
+    Acl,
     CheckVersionRequest,
     Code,
     CreateRequest,
     DeleteRequest,
     EventType,
+    Identity,
+    Refused,
+    SetAclRequest,
     SetDataRequest,
+    SingleWrite,
     StepRequest,
     StepResult,
     ZnodeStat,
@@ -33,28 +49,22 @@ _INVALID: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]
 """Java writes a character above \\uffff as two surrogates, so ZooKeeper takes none of these."""
 
 
-class Refused(Exception):
-    """The write was not applied; `code` is the reason."""
-
-    def __init__(self, code: Code) -> None:
-        super().__init__(code.name)
-        self.code = code
-
-
 class Change(NamedTuple):
-    """A change by a write, which may trigger watches."""
+    """A change by a write, which may trigger watches; type None: none, since it is of an access
+    list."""
 
-    type: EventType
+    type: EventType | None
     path: str
 
 
 class Transaction(NamedTuple):
     """The transaction of a write: its zxid, its wall-clock time, and the session that requested
-    it."""
+    it, with the identities of its connection."""
 
     zxid: int
     time_ms: int
     session_id: int
+    identities: frozenset[Identity] = NO_IDENTITIES
 
 
 @dataclass(slots=True)
@@ -71,6 +81,8 @@ class Znode:
     version: int = 0
     created_children: int = 0
     ephemeral_owner: int = 0
+    acl: tuple[Acl, ...] = OPEN_ACL
+    aversion: int = 0
     children: set[str] = field(default_factory=set)
 
     def stat(self) -> ZnodeStat:
@@ -81,7 +93,7 @@ class Znode:
             mtime=self.mtime,
             version=self.version,
             cversion=2 * self.created_children - len(self.children),
-            aversion=0,
+            aversion=self.aversion,
             ephemeral_owner=self.ephemeral_owner,
             data_length=len(self.data or b""),
             num_children=len(self.children),
@@ -106,7 +118,19 @@ class Tree:
         """Paths of the session's znodes, sorted."""
         return sorted(self._ephemerals.get(session_id, ()))
 
-    def write(self, step: StepRequest, transaction: Transaction) -> tuple[StepResult, list[Change]]:
+    def paths(self) -> list[str]:
+        """All of them; a parent before its children."""
+        return sorted(self._znodes)
+
+    def load(self, path: str, znode: Znode) -> None:
+        """Put a stored znode in its place; its parent is there already."""
+        if path in self._znodes:
+            znode.children = self._znodes[path].children
+            self._znodes[path] = znode
+        else:
+            self._add(path, znode)
+
+    def write(self, step: SingleWrite, transaction: Transaction) -> tuple[StepResult, list[Change]]:
         """Its result, and the changes in the order in which they trigger watches. Raises
         Refused."""
         results, changes = self.write_all((step,), transaction)
@@ -116,7 +140,7 @@ class Tree:
         return result, changes
 
     def write_all(
-        self, steps: tuple[StepRequest, ...], transaction: Transaction
+        self, steps: tuple[StepRequest | SetAclRequest, ...], transaction: Transaction
     ) -> tuple[list[StepResult], list[Change]]:
         """Apply all steps or none. If one is refused: a Code for each (see MultiRequest), and no
         change."""
@@ -139,28 +163,37 @@ class Tree:
         changes: list[Change] = []
         self._undo.clear()
         for path in self.ephemerals(transaction.session_id):
-            self._delete(DeleteRequest(path), transaction, changes)
+            self._take_out(path, self._existing(path), transaction, changes)
         self._ephemerals.pop(transaction.session_id, None)
         return changes
 
-    def _do(self, step: StepRequest, transaction: Transaction, changes: list[Change]) -> StepResult:
+    def _do(
+        self,
+        step: StepRequest | SetAclRequest,
+        transaction: Transaction,
+        changes: list[Change],
+    ) -> StepResult:
         if isinstance(step, CreateRequest):
             return self._create(step, transaction, changes)
         if isinstance(step, SetDataRequest):
             return self._set_data(step, transaction, changes)
+        if isinstance(step, SetAclRequest):
+            return self._set_acl(step, transaction, changes)
         if isinstance(step, DeleteRequest):
             self._delete(step, transaction, changes)
         else:
-            self._check(step)
+            self._check(step, transaction)
         return None
 
     def _create(
         self, request: CreateRequest, transaction: Transaction, changes: list[Change]
-    ) -> str:
+    ) -> str | tuple[str, ZnodeStat]:
         if "/" not in request.path or "\0" in request.path:
             raise Refused(Code.BAD_ARGUMENTS)
+        acl = fix_acl(request.acl, transaction.identities)
         above = parent(request.path)
         directory = self._existing(above)
+        check_access(directory.acl, CREATE, transaction.identities)
         path = request.path
         if request.sequence:
             path += f"{directory.created_children:010d}"
@@ -171,8 +204,10 @@ class Tree:
         if directory.ephemeral_owner:
             raise Refused(Code.NO_CHILDREN_FOR_EPHEMERALS)
         owner = transaction.session_id if request.ephemeral else 0
-        zxid, now_ms, _ = transaction
-        znode = Znode(request.data, zxid, zxid, zxid, now_ms, now_ms, ephemeral_owner=owner)
+        zxid, now_ms = transaction.zxid, transaction.time_ms
+        znode = Znode(
+            request.data, zxid, zxid, zxid, now_ms, now_ms, ephemeral_owner=owner, acl=acl
+        )
         before = directory.pzxid
         self._add(path, znode)
         directory.created_children += 1
@@ -185,7 +220,7 @@ class Tree:
 
         self._undo.append(undo)
         changes += [Change(EventType.CREATED, path), Change(EventType.CHILDREN_CHANGED, above)]
-        return path
+        return (path, znode.stat()) if request.with_stat else path
 
     def _set_data(
         self, request: SetDataRequest, transaction: Transaction, changes: list[Change]
@@ -193,7 +228,8 @@ class Tree:
         if not is_valid(request.path):
             raise Refused(Code.BAD_ARGUMENTS)
         znode = self._existing(request.path)
-        _check_version(znode, request.version)
+        check_access(znode.acl, WRITE, transaction.identities)
+        _check_version(znode.version, request.version)
         before = znode.data, znode.version, znode.mzxid, znode.mtime
 
         def undo() -> None:
@@ -202,8 +238,22 @@ class Tree:
         self._undo.append(undo)
         znode.data = request.data
         znode.version += 1
-        znode.mzxid, znode.mtime, _ = transaction
+        znode.mzxid, znode.mtime = transaction.zxid, transaction.time_ms
         changes.append(Change(EventType.DATA_CHANGED, request.path))
+        return znode.stat()
+
+    def _set_acl(
+        self, request: SetAclRequest, transaction: Transaction, changes: list[Change]
+    ) -> ZnodeStat:
+        if not is_valid(request.path):
+            raise Refused(Code.BAD_ARGUMENTS)
+        acl = fix_acl(request.acl, transaction.identities)
+        znode = self._existing(request.path)
+        check_access(znode.acl, ADMIN, transaction.identities)
+        _check_version(znode.aversion, request.version)
+        znode.acl = acl
+        znode.aversion += 1
+        changes.append(Change(None, request.path))
         return znode.stat()
 
     def _delete(
@@ -212,12 +262,19 @@ class Tree:
         path = request.path
         if "/" not in path or "\0" in path or path in SPECIAL:
             raise Refused(Code.BAD_ARGUMENTS)
-        above = parent(path)
-        directory = self._existing(above)
+        directory = self._existing(parent(path))
         znode = self._existing(path)
-        _check_version(znode, request.version)
+        check_access(directory.acl, DELETE, transaction.identities)
+        _check_version(znode.version, request.version)
         if znode.children:
             raise Refused(Code.NOT_EMPTY)
+        self._take_out(path, znode, transaction, changes)
+
+    def _take_out(
+        self, path: str, znode: Znode, transaction: Transaction, changes: list[Change]
+    ) -> None:
+        above = parent(path)
+        directory = self._existing(above)
         before = directory.pzxid
         self._remove(path)
         directory.pzxid = transaction.zxid
@@ -229,10 +286,12 @@ class Tree:
         self._undo.append(undo)
         changes += [Change(EventType.DELETED, path), Change(EventType.CHILDREN_CHANGED, above)]
 
-    def _check(self, request: CheckVersionRequest) -> None:
+    def _check(self, request: CheckVersionRequest, transaction: Transaction) -> None:
         if not is_valid(request.path):
             raise Refused(Code.BAD_ARGUMENTS)
-        _check_version(self._existing(request.path), request.version)
+        znode = self._existing(request.path)
+        check_access(znode.acl, READ, transaction.identities)
+        _check_version(znode.version, request.version)
 
     def _existing(self, path: str) -> Znode:
         znode = self._znodes.get(path)
@@ -266,6 +325,6 @@ def is_valid(path: str) -> bool:
     return not {"", ".", ".."}.intersection(path.split("/")[1:])
 
 
-def _check_version(znode: Znode, wanted: int) -> None:
-    if wanted not in {ANY_VERSION, znode.version}:
+def _check_version(version: int, wanted: int) -> None:
+    if wanted not in {ANY_VERSION, version}:
         raise Refused(Code.BAD_VERSION)

@@ -31,6 +31,10 @@ class Watches:
         self._data.drop(connection)
         self._children.drop(connection)
 
+    def count(self) -> int:
+        """Pairs of a path and a connection that watches it, in one way or the other."""
+        return self._data.count() + self._children.count()
+
     def take(self, change: Change) -> Iterator[int]:
         """Remove and return the connections that the change triggers, ascending."""
         if change.type is EventType.CHILDREN_CHANGED:
@@ -52,6 +56,9 @@ class _Table:
     def add(self, path: str, connection: int) -> None:
         self._connections.setdefault(path, set()).add(connection)
         self._paths.setdefault(connection, set()).add(path)
+
+    def count(self) -> int:
+        return sum(map(len, self._paths.values()))
 
     def take(self, path: str) -> set[int]:
         connections = self._connections.pop(path, set())

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 from kazoo.client import KazooClient
 
-from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.zk.client import ZkClient
 from kafka08.zk.kazoo_adapter.patience import limit_patience
 from kafka08.zk.session import SessionEvent
@@ -71,8 +71,8 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ZooKeeperServer]:
-    with ZooKeeperServer() as running:
+def server() -> Iterator[EmbeddedZooKeeper]:
+    with EmbeddedZooKeeper() as running:
         yield running
 
 
@@ -89,7 +89,7 @@ def silent_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_a_server_that_forgets_a_connection_costs_no_session(server: ZooKeeperServer) -> None:
+def test_a_server_that_forgets_a_connection_costs_no_session(server: EmbeddedZooKeeper) -> None:
     """A server that has accepted the connection and does not respond is asked again in time to keep
     the session. (A ZooKeeper 3.8 that starts may do that: closing the connection fails.)"""
     events: list[SessionEvent] = []
@@ -108,7 +108,7 @@ def test_a_server_that_forgets_a_connection_costs_no_session(server: ZooKeeperSe
 
 
 def test_a_host_that_is_off_does_not_hold_up_a_start(
-    server: ZooKeeperServer, silent_port: int, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddedZooKeeper, silent_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that does not answer at all leaves time for the next one of the list."""
     monkeypatch.setattr(random, "shuffle", lambda hosts: None)

@@ -47,13 +47,14 @@ from kafka08.zk.model.messages import (
     EventType,
     ExistsRequest,
     GetDataRequest,
+    Refused,
     Reply,
     SetWatchesRequest,
     ZnodeStat,
 )
 from kafka08.zk.model.server import Send, Server
 from kafka08.zk.model.sessions import Session, Sessions, password_of
-from kafka08.zk.model.tree import Change, Refused, Tree, Znode
+from kafka08.zk.model.tree import Change, Tree, Znode
 from kafka08.zk.model.watches import Watches
 
 Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
@@ -80,7 +81,7 @@ def cversion_counts_created_children_alone(patch: pytest.MonkeyPatch) -> None:
 def a_sequence_is_numbered_by_the_children_that_are_there(patch: pytest.MonkeyPatch) -> None:
     create = Tree._create
 
-    def numbered(self: Tree, request: CreateRequest, *rest: Any) -> str:
+    def numbered(self: Tree, request: CreateRequest, *rest: Any) -> Any:
         above = self.find(tree.parent(request.path))
         if request.sequence and above is not None:
             number = f"{len(above.children):010d}"
@@ -117,7 +118,7 @@ def ephemerals_stay_after_their_session(patch: pytest.MonkeyPatch) -> None:
 def ephemerals_may_have_children(patch: pytest.MonkeyPatch) -> None:
     create = Tree._create
 
-    def lenient(self: Tree, request: CreateRequest, *rest: Any) -> str:
+    def lenient(self: Tree, request: CreateRequest, *rest: Any) -> Any:
         above = self.find(tree.parent(request.path))
         owner = above.ephemeral_owner if above else 0
         if above:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from kafka08.embedded.zookeeper import MAX_SESSION_MS, TICK_MS
+from kafka08.embedded.zookeeper_process import MAX_SESSION_MS, TICK_MS
 from kafka08.zk.model.messages import (
     CheckVersionRequest,
     CloseSessionRequest,

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterable
 from contextlib import closing
 
 import pytest
 
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.embedded.zookeeper_process import ZooKeeperProcess
 from tests.zk.model.defects import DEFECTS
 from tests.zk.model.histories import (
     Author,
@@ -52,22 +55,28 @@ class Recording:
         return ModelZooKeeper(self.first_session_id, self.first_zxid)
 
 
-@pytest.fixture(scope="module")
-def recording(zookeeper: ZooKeeperServer) -> Recording:
-    """A recording on a server without other clients. The fixture `zookeeper` skips where no server
-    can run."""
-    new = [random.SystemRandom().getrandbits(32) for _ in range(NEW_SEEDS)]
-    sys.stdout.write(f"new seeds: {new}\n")
-    with (
-        ZooKeeperServer() as server,
-        closing(RealZooKeeper(server.host, server.port)) as real,
-    ):
+def record(server: ZooKeeperProcess, seeds: Iterable[int]) -> Recording:
+    """server   one without other clients"""
+    with closing(RealZooKeeper(server.host, server.port)) as real:
         recording = Recording(real.first_session_id, real.first_zxid)
         author = Author(real.first_session_id + 1)
-        for seed in (*FIXED_SEEDS, *new):
+        for seed in seeds:
             history = author.history(seed, LENGTH, EXPIRIES.get(seed, 0))
             recording.traces[seed] = [real.run(step) for step in history]
     return recording
+
+
+def new_seeds() -> list[int]:
+    new = [random.SystemRandom().getrandbits(32) for _ in range(NEW_SEEDS)]
+    sys.stdout.write(f"new seeds: {new}\n")
+    return new
+
+
+@pytest.fixture(scope="module")
+def recording(apache_zookeeper: ZooKeeperServer) -> Recording:
+    """Of Apache's server. The fixture `apache_zookeeper` skips where none can run."""
+    with ZooKeeperServer() as server:
+        return record(server, (*FIXED_SEEDS, *new_seeds()))
 
 
 def test_results_and_events_are_those_of_a_real_server(recording: Recording) -> None:
@@ -77,6 +86,15 @@ def test_results_and_events_are_those_of_a_real_server(recording: Recording) -> 
     sys.stdout.write(f"{compared.requests} requests, {compared.events} events\n")
     assert compared.requests > 5000
     assert compared.events > 500
+
+
+def test_our_server_sends_what_the_model_says() -> None:
+    """Behind the wire protocol the model is the same: so our server does what a real one does."""
+    with EmbeddedZooKeeper() as server:
+        recording = record(server, (FIXED_SEEDS[0], *new_seeds()))
+    compared = recording.replay(recording.model())
+    assert compared.requests > 2000
+    assert compared.events > 200
 
 
 @pytest.mark.parametrize("name", DEFECTS)

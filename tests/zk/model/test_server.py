@@ -92,7 +92,7 @@ def test_the_size_of_a_write_is_that_on_the_wire(request_: Request) -> None:
     assert wire_size(request_) == len(encode(1, request_))
 
 
-def test_a_request_that_is_too_long_ends_the_connection(zookeeper: ZooKeeperServer) -> None:
+def test_a_request_that_is_too_long_ends_the_connection(apache_zookeeper: ZooKeeperServer) -> None:
     """A request that is too long closes the connection, as on a real server. One byte less is
     accepted."""
     longest = CreateRequest("/longest", b"")
@@ -103,7 +103,7 @@ def test_a_request_that_is_too_long_ends_the_connection(zookeeper: ZooKeeperServ
         server.connect(1, ConnectRequest(), NOW)
         ours = server.receive(1, 1, request, NOW)
         assert (Close(1) not in ours) is is_done
-        real = WireClient((zookeeper.host, zookeeper.port), ConnectRequest())
+        real = WireClient((apache_zookeeper.host, apache_zookeeper.port), ConnectRequest())
         real.send(1, request)
         real.receive_all()
         assert real.closed is not is_done
@@ -114,7 +114,7 @@ def test_a_request_that_is_too_long_ends_the_connection(zookeeper: ZooKeeperServ
 
 
 def test_odd_characters_of_a_path_are_refused_as_by_a_real_server(
-    zookeeper: ZooKeeperServer,
+    apache_zookeeper: ZooKeeperServer,
 ) -> None:
     """A real server sees a path as Java does: in UTF-16, where a character above U+FFFF has two
     surrogates, which no path may have."""
@@ -132,7 +132,7 @@ def test_odd_characters_of_a_path_are_refused_as_by_a_real_server(
     ]
     server = Server()
     server.connect(1, ConnectRequest(), NOW)
-    real = WireClient((zookeeper.host, zookeeper.port), ConnectRequest())
+    real = WireClient((apache_zookeeper.host, apache_zookeeper.port), ConnectRequest())
     ours = []
     for xid, request in enumerate(requests, 1):
         (output,) = server.receive(1, xid, request, NOW)
