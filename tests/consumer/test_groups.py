@@ -14,7 +14,7 @@ import pytest
 from kafka08.consumer import Blacklist, ConsumerState, Whitelist
 from kafka08.consumer.assignors import range_assign, round_robin_assign
 from kafka08.consumer.subscription import thread_ids
-from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.errors import (
     Closed,
     ConfigError,
@@ -400,7 +400,7 @@ def test_a_group_with_members_is_not_deleted(cluster: PaperCluster, member: Make
 
 def test_shutdown_is_bounded_when_zookeeper_is_gone() -> None:
     """Without ZooKeeper a shutdown ends in time, and no message is returned or committed."""
-    with ZooKeeperServer() as server:
+    with EmbeddedZooKeeper() as server:
         with ZkClient(server.connect_string) as zk:
             cluster = PaperCluster(zk, server.connect_string)
             cluster.create_topic("tt", 1)

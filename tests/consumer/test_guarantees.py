@@ -18,7 +18,7 @@ import pytest
 from kafka08.client import ClusterClient
 from kafka08.consumer import ConsumerConnector, ConsumerState
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets, ZooKeeperOffsetStore
-from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.errors import ConsumerRebalanceFailed, ConsumerTimeout, KafkaError
 from kafka08.network.connection import Connection
 from kafka08.structs import TopicPartition
@@ -197,7 +197,7 @@ def test_guarantee_6_shutdown_in_a_signal_handler(
 def test_guarantee_6_shutdown_is_bounded_from_any_state() -> None:
     """shutdown() ends within its bound, and with it a thread that iterates: for a new member, a
     settled one, one in a rebalance that cannot end, and one without ZooKeeper."""
-    with ZooKeeperServer() as server:
+    with EmbeddedZooKeeper() as server:
         connect = server.connect_string
         with ZkClient(connect) as zk:
             cluster = PaperCluster(zk, connect)

@@ -34,8 +34,8 @@ class Silent:
 
 
 @pytest.fixture
-def text(tmp_path: Path, zookeeper: ZooKeeperServer) -> Path:
-    """A file of LINES lines. (The fixture `zookeeper` skips where there is no Java.)"""
+def text(tmp_path: Path, apache_zookeeper: ZooKeeperServer) -> Path:
+    """A file of LINES lines. (The fixture `apache_zookeeper` skips where there is no Java.)"""
     path = tmp_path / "text"
     path.write_text("".join(f"line {n}\n" for n in range(LINES)))
     return path

@@ -19,7 +19,7 @@ from typing import Final
 
 from kafka08.embedded.broker import EmbeddedBroker
 from kafka08.embedded.cluster import EmbeddedCluster
-from kafka08.embedded.zookeeper import ZooKeeperServer
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.lifecycle import Closeable
 
 BROKER_PORT: Final = 9092
@@ -107,8 +107,8 @@ class HostsCluster(EmbeddedCluster):
     def __init__(self, hosts: Hosts, brokers: int, config: Mapping[str, str]) -> None:
         super().__init__(brokers, config)
         self._hosts = hosts
-        self.zookeeper = ZooKeeperServer(
-            self.data_dir / "zookeeper", host=hosts.zookeeper, durable=False, guard=self.guard
+        self.zookeeper = EmbeddedZooKeeper(
+            self.data_dir / "zookeeper", host=hosts.zookeeper, guard=self.guard
         )
 
     def _start_brokers(self) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.ports import free_ports
-from kafka08.embedded.zookeeper import ZooKeeperServer
 from kafka08.network.connection import Connection
 from kafka08.protocol import message_set
 from kafka08.protocol.codec import encode_request
@@ -75,7 +75,7 @@ class Process:
 
 
 @pytest.fixture
-def connect(zookeeper: ZooKeeperServer, tmp_path: Path) -> str:
+def connect(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> str:
     """A chroot for each test, which the broker must create."""
     return f"{zookeeper.connect_string}/{tmp_path.name}/kafka"
 

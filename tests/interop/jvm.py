@@ -26,6 +26,7 @@ from typing import NamedTuple, Self
 
 import pytest
 
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.guard import Guard
 from kafka08.embedded.java import find_java
 from kafka08.embedded.ports import free_ports
@@ -259,6 +260,11 @@ def metadata_of(broker: JvmBroker, *topics: str) -> MetadataResponse:
     return response
 
 
+def new_zookeeper(directory: Path) -> EmbeddedZooKeeper:
+    """A ZooKeeper server of ours, to be started, with its port."""
+    return EmbeddedZooKeeper(directory / "zookeeper", free_ports(1)[0], guard=guard())
+
+
 class JvmZooKeeper(JvmProcess):
     """ZooKeeper 3.4.6, the one 0.8.2.2 ships, or that of `pom`. `connect_string` is its address."""
 
@@ -363,7 +369,7 @@ class JvmKafka(Startable):
         zookeeper: str | None = None,
         pom: Path = POM,
     ) -> None:
-        self._own_zookeeper = None if zookeeper else JvmZooKeeper(directory)
+        self._own_zookeeper = None if zookeeper else new_zookeeper(directory)
         self.zookeeper = zookeeper or (
             self._own_zookeeper.connect_string if self._own_zookeeper else ""
         )
@@ -388,7 +394,7 @@ class JvmKafka(Startable):
         for broker in self.brokers:
             broker.kill()
         if self._own_zookeeper:
-            self._own_zookeeper.kill()
+            self._own_zookeeper.stop()
 
     def tool(
         self, main_class: str, *args: str, stdin: str = "", timeout_s: float = 60.0

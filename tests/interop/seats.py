@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from kafka08.admin import AdminClient
 from kafka08.embedded.broker import EmbeddedBroker
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.ports import free_ports
 from kafka08.log.check import check_log
 from kafka08.zk.client import ZkClient
 from kafka08.zk.store import ClusterStore
-from tests.interop.jvm import POM, JvmBroker, JvmZooKeeper, guard
+from tests.interop.jvm import POM, JvmBroker, JvmZooKeeper, guard, new_zookeeper
 from tests.waiting import until
 
 HOST = "127.0.0.1"
@@ -127,9 +128,15 @@ class Seat:
 class MixedCluster:
     """A ZooKeeper and some seats, ids from 1 on."""
 
-    def __init__(self, directory: Path, seats: int, release: Release, zookeeper: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        seats: int,
+        release: Release,
+        zookeeper: EmbeddedZooKeeper | JvmZooKeeper,
+    ) -> None:
         self.release = release
-        self.zookeeper = JvmZooKeeper(directory, pom=zookeeper)
+        self.zookeeper = zookeeper
         self.zookeeper.start()
         self._zk = ZkClient(self.zookeeper.connect_string, connection_timeout_ms=30_000)
         self._zk.start()
@@ -169,15 +176,19 @@ class MixedCluster:
         for seat in self.seats:
             seat.end()
         self._zk.close()
-        self.zookeeper.kill()
+        self.zookeeper.stop()
 
 
 @contextmanager
 def mixed_cluster(
-    directory: Path, seats: int, release: Release = OF_0_8_2, *, zookeeper: Path = POM
+    directory: Path,
+    seats: int,
+    release: Release = OF_0_8_2,
+    *,
+    zookeeper: JvmZooKeeper | None = None,
 ) -> Iterator[MixedCluster]:
-    """zookeeper   the jars of the ZooKeeper server"""
-    cluster = MixedCluster(directory, seats, release, zookeeper)
+    """zookeeper   None: one of ours"""
+    cluster = MixedCluster(directory, seats, release, zookeeper or new_zookeeper(directory))
     try:
         yield cluster
     finally:

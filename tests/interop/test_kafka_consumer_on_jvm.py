@@ -29,11 +29,11 @@ from tests.interop.jvm import (
     TOOL_FLAGS,
     JvmBroker,
     JvmMissing,
-    JvmZooKeeper,
     classpath,
     command,
     guard,
     knows_brokers,
+    new_zookeeper,
     run_tool,
 )
 from tests.waiting import until
@@ -71,7 +71,7 @@ def broker(
         "transaction.state.log.num.partitions": "1",
         "log.retention.ms": "-1",  # some messages are of 2017
     }
-    with JvmZooKeeper(directory, pom=request.param) as zookeeper:
+    with new_zookeeper(directory) as zookeeper:
         where = zookeeper.connect_string
         with JvmBroker(directory, 1, where, properties, pom=request.param) as running:
             until(lambda: knows_brokers(running), "the broker to know itself")

@@ -11,6 +11,7 @@ from kafka08.protocol import message_set
 from kafka08.protocol.produce import ProduceResponse
 from kafka08.structs import TopicPartition
 from tests.histories.workload import Workload
+from tests.interop.jvm import JvmZooKeeper
 from tests.interop.seats import HOST, Seat, mixed_cluster
 from tests.waiting import until
 
@@ -28,7 +29,7 @@ def test_a_jvm_broker_and_ours_replace_each_other(tmp_path: Path) -> None:
     returns. In the end both logs are equal, byte for byte. With two in-sync replicas required, the
     broker that is left refuses: after the append while it waits for the dead one, later before
     it."""
-    with mixed_cluster(tmp_path, 2) as cluster:
+    with mixed_cluster(tmp_path, 2, zookeeper=JvmZooKeeper(tmp_path)) as cluster:
         jvm, ours = cluster.seats
         jvm.start_jvm()
         ours.start_ours()

@@ -252,6 +252,6 @@ def test_our_brokers_are_replaced_by_apache_kafka_3_9(tmp_path: Path, level: str
     then with its own defaults. In that last round replicas differ in their bytes, since pinned
     brokers still fetch the others' new messages in the old format."""
     pinned = of("", pin, pin, POM_3_9)
-    with mixed_cluster(tmp_path, SEATS, zookeeper=POM_3_9) as cluster:
+    with mixed_cluster(tmp_path, SEATS) as cluster:
         unpinned = of("", pom=POM_3_9)
         change(cluster, ours(of(level)), jvm(pinned), jvm(unpinned), compares=False)

@@ -25,7 +25,7 @@ from tests.interop.differences.frames import commit, committed, coordinator
 from tests.interop.differences.pair import KEYS, KEYS_OF_GROUPS, POMS, Transcripts
 from tests.interop.differences.sequence import Sequence, Stage
 from tests.interop.differences.talk import Talk, Talks
-from tests.interop.jvm import JvmBroker, JvmZooKeeper, guard
+from tests.interop.jvm import JvmBroker, guard, new_zookeeper
 from tests.waiting import until
 
 T = TypeVar("T")
@@ -205,8 +205,8 @@ def group_on(partition: int) -> str:
 @contextmanager
 def cluster_pair_of(directory: Path, level: Level) -> Iterator[ClusterPair]:
     with ExitStack() as stack:
-        zookeeper = JvmZooKeeper(directory)
-        stack.callback(zookeeper.kill)
+        zookeeper = new_zookeeper(directory)
+        stack.callback(zookeeper.stop)
         zookeeper.start()
         pair = ClusterPair(directory, level, zookeeper.connect_string)
         stack.callback(pair.stop)

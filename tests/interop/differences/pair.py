@@ -10,6 +10,7 @@ from struct import pack, unpack_from
 from typing import Any, NamedTuple, TypeVar
 
 from kafka08.embedded.broker import EmbeddedBroker
+from kafka08.embedded.embedded_zookeeper import EmbeddedZooKeeper
 from kafka08.embedded.ports import free_ports
 from kafka08.levels import Level
 from kafka08.network.connection import Connection
@@ -29,7 +30,7 @@ from tests.interop.differences.frames import (
 )
 from tests.interop.differences.sequence import Sequence
 from tests.interop.differences.talk import Talk
-from tests.interop.jvm import POM, POM_0_9_0, POM_0_10_2, JvmBroker, JvmZooKeeper, guard
+from tests.interop.jvm import POM, POM_0_9_0, POM_0_10_2, JvmBroker, guard, new_zookeeper
 from tests.waiting import until
 
 POMS = {Level.V0_8_2: POM, Level.V0_9_0: POM_0_9_0, Level.V0_10_2: POM_0_10_2}
@@ -84,7 +85,7 @@ class Pair:
     """Both brokers of one level. They have id 1 and its topics, with the same numbers of
     partitions: three of "t", one of each other topic."""
 
-    def __init__(self, directory: Path, level: Level, zookeeper: JvmZooKeeper) -> None:
+    def __init__(self, directory: Path, level: Level, zookeeper: EmbeddedZooKeeper) -> None:
         keys = KEYS | (KEYS_OF_GROUPS if level >= Level.V0_9_0 else {})
         connect = zookeeper.connect_string
         self.level = level
@@ -212,7 +213,7 @@ def one_at_a_time(
 
 @contextmanager
 def pair_of(directory: Path, level: Level) -> Iterator[Pair]:
-    zookeeper = JvmZooKeeper(directory)
+    zookeeper = new_zookeeper(directory)
     zookeeper.start()
     pair = Pair(directory, level, zookeeper)
     try:
@@ -220,4 +221,4 @@ def pair_of(directory: Path, level: Level) -> Iterator[Pair]:
         yield pair
     finally:
         pair.stop()
-        zookeeper.kill()
+        zookeeper.stop()
