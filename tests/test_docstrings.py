@@ -63,7 +63,11 @@ def test_pages_that_are_cited_exist(path: Path) -> None:
 
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     """A reader need not guess what a docstring is about."""
-    others = (path for room in ("scripts", "examples") for path in (ROOT / room).rglob("*.py"))
+    others = (
+        path
+        for room in ("benchmarks", "scripts", "examples")
+        for path in (ROOT / room).rglob("*.py")
+    )
     headless = [
         f"{path}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}"
         for path in (*sources(), *others)

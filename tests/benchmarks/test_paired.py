@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scripts.benchmarks.paired import Difference, difference, order, over_cases, ratio
+from benchmarks.paired import Difference, difference, order, over_cases, ratio
 
 SIDES = ("plain", "scraped", "control")
 OTHERS = ("plain", "control")

@@ -9,7 +9,7 @@ import sys
 
 PROGRAM = """
 import sys
-from scripts.benchmarks.soak import Outcome, announced, soak, soak_parser
+from benchmarks.soak import Outcome, announced, soak, soak_parser
 
 options = soak_parser("soak-test", None).parse_args()
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from scripts.benchmarks.report import Goal
-from scripts.benchmarks.warm import ROUNDS_MIN, WARM_SECONDS_MAX, WarmUp, fair_rounds
+from benchmarks.report import Goal
+from benchmarks.warm import ROUNDS_MIN, WARM_SECONDS_MAX, WarmUp, fair_rounds
 
 RATE = Goal("rate", "MB/s", 2, True)
 P50 = Goal("p50", "µs", 1, False)
