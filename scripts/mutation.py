@@ -25,7 +25,15 @@ MAX_TESTS: Final = 40
 TIMEOUT_S: Final = 300
 SKIPPED: Final = ("cli", "demo", "embedded", "simulation", "spark")
 """Packages that tests run as processes, or that only tests use."""
-COPIED: Final = ("kafka08", "tests", "scripts", "docs", "setup.cfg", "pyspark_kafka08")
+COPIED: Final = (
+    "kafka08",
+    "tests",
+    "benchmarks",
+    "scripts",
+    "docs",
+    "setup.cfg",
+    "pyspark_kafka08",
+)
 COVERAGE: Final = """\
 [run]
 source = kafka08

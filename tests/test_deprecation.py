@@ -58,7 +58,9 @@ def test_the_package_itself_uses_the_new_names() -> None:
     """The alias goes in the next release, and what calls it would break then."""
     assert ["r.read("] == former_reads("with Watch(a, b=None) as r:\n    r.read()")
     files = [
-        path for room in ("kafka08", "scripts", "examples") for path in (ROOT / room).rglob("*.py")
+        path
+        for room in ("kafka08", "benchmarks", "scripts", "examples")
+        for path in (ROOT / room).rglob("*.py")
     ]
     assert {} == {str(path): found for path in files if (found := former_reads(path.read_text()))}
 
