@@ -44,7 +44,7 @@ org.apache.kafka.common.protocol.Errors 0.10.2.2.
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from kafka08.levels import Level
 from kafka08.structs import TopicPartition
@@ -418,6 +418,24 @@ def code_of(error: Exception | None) -> int:
     if error is None:
         return NO_ERROR
     return error.code if isinstance(error, ApiError) else UnknownError.code
+
+
+class Refusal(NamedTuple):
+    """An error that is kept: its code, and its text for a log line.
+
+    An exception ends where it is caught. Stored, it would keep every frame of its traceback, and
+    with them the request and its bytes; and what stores it is usually in one of these frames, a
+    cycle that only the garbage collector ends."""
+
+    code: int
+    text: str
+
+    @classmethod
+    def of(cls, error: Exception) -> Refusal:
+        return cls(code_of(error), str(error))
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def check(code: int, detail: str = "") -> None:

@@ -10,6 +10,7 @@ Source: kafka.server.ReplicaManager.appendMessages 0.8.2.2.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,7 +27,13 @@ from kafka08.broker.delayed_produce import (
 from kafka08.broker.halt import halt_on
 from kafka08.broker.inline_appends import InlineAppends
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
-from kafka08.errors import ApiError, InvalidTopic, NotLeaderForPartition, StorageError
+from kafka08.errors import (
+    ApiError,
+    InvalidTopic,
+    NotLeaderForPartition,
+    Refusal,
+    StorageError,
+)
 from kafka08.kernel.types import Messages
 from kafka08.protocol.message_set import encode
 from kafka08.protocol.types import Buffer
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
     from kafka08.broker.call import Call
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import AppendInfo
+
+logger = logging.getLogger(__name__)
 
 
 class Appender:
@@ -186,8 +195,10 @@ class Appender:
 
         def appended(info: AppendInfo | None, error: Exception | None) -> None:
             if error is not None:
-                self._count_refused(topic_partition, error, size)
-            result = self._result(info, error)
+                result = self._refused(topic_partition, error, size)
+            else:
+                assert info is not None
+                result = result_of(info)
             # Also after an error: its fsync may have held the HW of the next leadership.
             self._purgatories.wake(topic_partition)
             note(topic_partition, result)
@@ -201,15 +212,23 @@ class Appender:
                 append_queue = partition.append_queue or AppendQueue(partition, self._runtime)
                 append_queue.submit(bytearray(message_set), required_acks, appended)
                 return None
-            return self._result(info, None)
+            return result_of(info)
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
-            self._count_refused(topic_partition, error, size)
-            return self._result(None, error)
+            return self._refused(topic_partition, error, size)
 
-    def _count_refused(self, topic_partition: TopicPartition, error: Exception, size: int) -> None:
+    def _refused(
+        self, topic_partition: TopicPartition, error: Exception, size: int
+    ) -> AppendResult:
+        """Count a set that was not appended. A storage error halts the broker; a bug is logged
+        here, where its traceback ends."""
+        if isinstance(error, StorageError):
+            halt_on(error, self._runtime)
+        if not isinstance(error, ApiError):
+            logger.error("Cannot append to partition %s", topic_partition, exc_info=error)
         partition = self._replica_manager.find(topic_partition)
         if partition is not None:
             partition.count_refused(error, size)
+        return AppendResult(NO_OFFSET, NO_OFFSET, Refusal.of(error))
 
     def _is_settled(self, topic_partition: TopicPartition, offset: int, acks: int) -> bool:
         """Whether no wait is needed: enough replicas have everything before `offset`."""
@@ -219,17 +238,6 @@ class Appender:
             return self._replica_manager.partition(topic_partition).acknowledged(offset, acks)
         except ApiError:
             return False  # DelayedProduce finds the same error and reports it
-
-    def _result(self, info: AppendInfo | None, error: Exception | None) -> AppendResult:
-        if isinstance(error, StorageError):
-            halt_on(error, self._runtime)
-        if info is None:
-            return AppendResult(NO_OFFSET, NO_OFFSET, error)
-        # 0.8: -1 and -1 for an empty set, so that offset 0 acknowledges it; a wrapper without
-        # messages has the LEO and the offset before it.
-        return AppendResult(
-            info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
-        )
 
     def _led_until(self, topic_partition: TopicPartition) -> int:
         """Partition.led_until, which identifies the leadership; -1 without a partition."""
@@ -249,7 +257,7 @@ class Appender:
         others may have taken so long that the HW is of another leadership, in which it tells
         nothing about the append."""
         changed: AppendErrors = {
-            tp: NotLeaderForPartition(f"leadership of {tp} changed after the append")
+            tp: Refusal.of(NotLeaderForPartition(f"leadership of {tp} changed after the append"))
             for tp, result in results.items()
             if result.error is None and self._led_until(tp) != led_until[tp]
         }
@@ -280,3 +288,11 @@ class Appender:
         waits = self._purgatories.for_produce(required_acks)
         if not waits.add(wait, keys, timeout_ms) and call is not None:
             call.when_closed(lambda: waits.abandon(wait))
+
+
+def result_of(info: AppendInfo) -> AppendResult:
+    # 0.8: -1 and -1 for an empty set, so that offset 0 acknowledges it; a wrapper without messages
+    # has the LEO and the offset before it.
+    return AppendResult(
+        info.first_offset, info.last_offset + 1, log_append_time_ms=info.log_append_time_ms
+    )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafka08.broker.purgatory import DelayedOperation
-from kafka08.errors import ApiError, RequestTimedOut
+from kafka08.errors import NO_ERROR, ApiError, Refusal, RequestTimedOut
 from kafka08.kernel.types import NO_TIMESTAMP
 from kafka08.structs import TopicPartition
 
@@ -30,18 +30,22 @@ class AppendResult:
     base_offset   offset of its first message; NO_OFFSET if the set was empty or not appended
     next_offset   the offset after its last message, which replicas must reach; NO_OFFSET if the
                   wait for them is over
-    error         why it was not appended, or an error after the append; None: success
+    error         why it was not appended, or what followed the append; None: success
     log_append_time_ms    this broker's timestamp (LogAppendTime); -1 if there is none
     """
 
     base_offset: int
     next_offset: int
-    error: Exception | None = None
+    error: Refusal | None = None
     log_append_time_ms: int = NO_TIMESTAMP
+
+    @property
+    def error_code(self) -> int:
+        return NO_ERROR if self.error is None else self.error.code
 
 
 AppendResults = dict[TopicPartition, AppendResult]
-AppendErrors = dict[TopicPartition, ApiError]
+AppendErrors = dict[TopicPartition, Refusal]
 """Errors of partitions after the append."""
 
 
@@ -88,11 +92,12 @@ class DelayedProduce(DelayedOperation):
                 if not partition.acknowledged(required, self._required_acks):
                     return False
             except ApiError as error:
-                self._errors[key] = error
+                self._errors[key] = Refusal.of(error)
             del pending[key]
         return not pending
 
     def complete(self) -> None:
         for tp in self._pending:
-            self._errors[tp] = RequestTimedOut(f"{tp} within the request's timeout")
+            timed_out = RequestTimedOut(f"{tp} within the request's timeout")
+            self._errors[tp] = Refusal.of(timed_out)
         self._done(self._errors)

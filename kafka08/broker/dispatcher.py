@@ -230,7 +230,9 @@ class Dispatcher:
         try:
             header, request = decode_request(payload, self._served)
         except (UnknownApi, UnservedVersion) as error:
-            return self._unsupported(link, error)
+            if self._served.closes_on_unsupported:
+                raise
+            return ignored(link, error)
         return self._respond(header, request, link)
 
     def _decoded(
@@ -244,26 +246,22 @@ class Dispatcher:
             return
         response: ResponseFrame | None
         try:
-            if isinstance(error, UnknownApi | UnservedVersion):
-                response = self._unsupported(link, error)
-            elif decoded is None:
-                raise error or AssertionError("neither a request nor an error")
-            else:
+            if decoded is not None:
                 response = self._respond(*decoded, link)
+            elif (
+                isinstance(error, UnknownApi | UnservedVersion)
+                and not self._served.closes_on_unsupported
+            ):
+                response = ignored(link, error)
+            else:
+                assert isinstance(error, Exception)
+                link.fail(error)
+                return
         except Exception as failure:  # noqa: BLE001 - root of a callback: ends this connection alone
             link.fail(failure)
             return
         if response is not None:
             link.send_response(response)
-
-    def _unsupported(
-        self, link: RequestConnection, error: UnknownApi | UnservedVersion
-    ) -> ResponseFrame:
-        if self._served.closes_on_unsupported:
-            raise error
-        cause = caused_by(link.peer.rpartition(":")[0])
-        logger.error("A request from %s gets no response: %s", link.peer, error, extra=cause)
-        return b""
 
     def _respond(
         self,
@@ -286,3 +284,10 @@ class Dispatcher:
         if isinstance(outcome, NoResponse):
             return None if outcome is NoResponse.PARKED else b""
         return outcome
+
+
+def ignored(link: RequestConnection, error: UnknownApi | UnservedVersion) -> ResponseFrame:
+    """The response to an unsupported request that keeps its connection: none."""
+    cause = caused_by(link.peer.rpartition(":")[0])
+    logger.error("A request from %s gets no response: %s", link.peer, error, extra=cause)
+    return b""

@@ -80,7 +80,7 @@ class FollowerTruncation:
                     try:
                         self._compare(tp, followed, responses, cuts)
                     except CorruptLog as error:
-                        problems[tp] = error
+                        problems[tp] = error.with_traceback(None)
             if cuts:
                 problems |= self._cut(cuts, wanted)
         except StorageError as error:

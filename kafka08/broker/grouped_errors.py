@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafka08.errors import ApiError, Refusal
 from kafka08.structs import TopicPartition
 
 
 class GroupedErrors:
-    """Errors of one request by class. Iterates over (`partition [t,0] and 9 more`, error)."""
+    """Errors of one request by code. Iterates over (`partition [t,0] and 9 more`, text)."""
 
     def __init__(self) -> None:
-        self._first: dict[type[Exception], tuple[TopicPartition, Exception]] = {}
-        self._counts: dict[type[Exception], int] = {}
+        self._first: dict[int, tuple[TopicPartition, str]] = {}
+        self._counts: dict[int, int] = {}
 
-    def add(self, topic_partition: TopicPartition, error: Exception) -> None:
-        """Add an error; the first of each class is kept, the others are counted."""
-        kind = type(error)
-        self._first.setdefault(kind, (topic_partition, error))
-        self._counts[kind] = self._counts.get(kind, 0) + 1
+    def add(self, topic_partition: TopicPartition, error: ApiError | Refusal) -> None:
+        """Add an error; the text of the first of each code is kept, the others are counted."""
+        code = error.code
+        if code not in self._first:
+            self._first[code] = topic_partition, str(error)
+        self._counts[code] = self._counts.get(code, 0) + 1
 
-    def __iter__(self) -> Iterator[tuple[str, Exception]]:
-        for kind, (topic_partition, error) in self._first.items():
-            more = self._counts[kind] - 1
-            yield f"partition {topic_partition}" + (f" and {more} more" if more else ""), error
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for code, (topic_partition, text) in self._first.items():
+            more = self._counts[code] - 1
+            yield f"partition {topic_partition}" + (f" and {more} more" if more else ""), text

@@ -41,6 +41,7 @@ from kafka08.errors import (
     KafkaError,
     OffsetOutOfRange,
     ProtocolError,
+    Refusal,
     StorageError,
     check,
 )
@@ -260,7 +261,7 @@ class ReplicaFetcher:
             if isinstance(problem, CorruptLog):
                 logger.error("[%s], The log of %s cannot be read: %s", self.name, tp, problem)
             else:
-                refused.add(tp, problem)
+                refused.add(tp, Refusal.of(problem))
             self._pause(wanted[tp], TRUNCATION_BACKOFF_SECONDS)
         for tp, data in responses.items():
             if wanted[tp].is_followed:

@@ -377,7 +377,7 @@ class LogManager:
                     found.truncate_to(offset)
                     truncated.append(found)
                 except CorruptLog as error:
-                    refused[topic_partition] = error
+                    refused[topic_partition] = error.with_traceback(None)
         self.checkpoint_recovery_points()
         self._flush_later(iter(truncated))
         return refused

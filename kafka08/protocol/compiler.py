@@ -112,6 +112,10 @@ def wrong_count(items: int, left: int) -> struct.error:
     return struct.error(f"a count of {items}, but only {left} bytes left")
 
 
+def too_many(items_max: int) -> struct.error:
+    return struct.error(f"more than {items_max} items in one request")
+
+
 def wrong_flag(value: object) -> struct.error:
     return struct.error(f"{value!r} is not 0 or 1")
 
@@ -136,7 +140,14 @@ class _Source:
         self.layout = layout
         self.namespace: dict[str, Any] = {
             name: globals()[name]
-            for name in ("wrong_length", "wrong_count", "wrong_flag", "too_long", "as_bytes")
+            for name in (
+                "wrong_length",
+                "wrong_count",
+                "too_many",
+                "wrong_flag",
+                "too_long",
+                "as_bytes",
+            )
         }
         self.lines: list[str] = []
         self.fields: list[str] = []
@@ -183,6 +194,9 @@ class _DecoderSource(_Source):
         self.emit("def decode(view, position):")
         self.indent = 1
         self.emit("limit = len(view)")
+        self.items_max: int | None = getattr(layout.cls, "ITEMS_MAX", None)
+        if self.items_max is not None:
+            self.emit(f"room = {self.items_max}")
         result = self.value(layout)
         self.flush()
         self.emit(f"return {result}, position")
@@ -258,6 +272,9 @@ class _DecoderSource(_Source):
             f"if not 0 <= {items} * {item.size_min} <= limit - position: "
             f"raise wrong_count({items}, limit - position)"
         )
+        if self.items_max is not None:
+            self.emit(f"room -= {items}")
+            self.emit(f"if room < 0: raise too_many({self.items_max})")
         if isinstance(item, Integer):
             unpack = self.constant("unpack_from", struct.unpack_from)
             self.emit(f'{values} = list({unpack}(f">{{{items}}}{item.code}", view, position))')

@@ -49,6 +49,8 @@ class LeaderAndIsrResponse(Response):
 
 @dataclass(slots=True)
 class LeaderAndIsrRequest(Request):
+    ITEMS_MAX = None
+
     controller_id: Int32
     controller_epoch: Int32
     partition_states: list[PartitionStateInfo]

@@ -67,6 +67,9 @@ class ProduceResponse(Response):
 
 @dataclass(slots=True)
 class ProduceRequest(Request):
+    ITEMS_MAX = 40_000
+    """Each costs a result and a place in the response; a producer has a batch for some hundred."""
+
     required_acks: Int16
     timeout_ms: Int32
     """How long to wait for `required_acks` other than 0 and 1; then error 7, although appended."""

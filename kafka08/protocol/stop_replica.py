@@ -33,6 +33,8 @@ class StopReplicaResponse(Response):
 
 @dataclass(slots=True)
 class StopReplicaRequest(Request):
+    ITEMS_MAX = None
+
     controller_id: Int32
     controller_epoch: Int32
     delete_partitions: Flag

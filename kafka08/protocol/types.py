@@ -74,7 +74,13 @@ class Request:
 
     `version` is the version with which a request is encoded, or was decoded. It is in the header,
     not in the body, and decides the layouts of the body and of the response.
+
+    `ITEMS_MAX` is the largest number of items in all arrays of a request together: one of 4 bytes
+    costs a broker some hundred, and its response. A request with more is a ProtocolError before
+    they are decoded. None: its sender is trusted to have a use for each.
     """
+
+    ITEMS_MAX: ClassVar[int | None] = 100_000
 
     version: int = field(default=0, kw_only=True)
 

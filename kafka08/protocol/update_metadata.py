@@ -79,6 +79,8 @@ class UpdateMetadataResponse(Response):
 class UpdateMetadataRequest(Request):
     """Version 3, of 0.10.2: each listener has a name."""
 
+    ITEMS_MAX = None
+
     controller_id: Int32
     controller_epoch: Int32
     partition_states: list[PartitionStateInfo]

@@ -104,7 +104,7 @@ def test_a_set_that_cannot_be_unpacked_fails_alone(tmp_path: Path) -> None:
     append(world, broken, results)
     append(world, small(b"a"), results)
     world.runtime.run_native_jobs()
-    assert isinstance(results[0][TP].error, InvalidMessage)
+    assert InvalidMessage.code == results[0][TP].error_code
     assert 0 == results[1][TP].base_offset
 
 
@@ -160,7 +160,7 @@ def test_leadership_lost_during_a_job_appends_nothing(tmp_path: Path) -> None:
     append(world, small(b"a"), results)
     world.lead("t", leader=2, isr=(2,), replicas=(1, 2))
     world.runtime.run_native_jobs()
-    assert [NotLeaderForPartition] * 2 == [type(result[TP].error) for result in results]
+    assert [NotLeaderForPartition.code] * 2 == [result[TP].error_code for result in results]
     assert 0 == world.partition("t").log.log_end_offset
 
 
@@ -176,8 +176,8 @@ def test_a_leadership_that_ends_during_the_job_of_another_partition(tmp_path: Pa
     copy(world, "t", small(b"of the other leader"), 0, high_watermark=1)
     world.lead("t", replicas=(1, 2))
     world.runtime.run_native_jobs()
-    errors = {tp.topic: type(result.error) for tp, result in results[0].items()}
-    assert {"t": NotLeaderForPartition, "large": type(None)} == errors
+    errors = {tp.topic: result.error_code for tp, result in results[0].items()}
+    assert {"t": NotLeaderForPartition.code, "large": 0} == errors
 
 
 def test_a_job_that_comes_back_after_the_end_appends_nothing(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_job_that_comes_back_after_the_end_appends_nothing(tmp_path: Path) -> 
     world.replica_manager.shutdown()
     world.log_manager.shutdown()
     world.runtime.run_native_jobs()
-    assert isinstance(results[0][TP].error, NotLeaderForPartition)
+    assert NotLeaderForPartition.code == results[0][TP].error_code
 
 
 def test_a_new_epoch_during_a_job_appends_nothing(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_new_epoch_during_a_job_appends_nothing(tmp_path: Path) -> None:
     append(world, large(), results)
     world.lead("t", replicas=(1, 2))
     world.runtime.run_native_jobs()
-    assert isinstance(results[0][TP].error, NotLeaderForPartition)
+    assert NotLeaderForPartition.code == results[0][TP].error_code
 
 
 class TestFlushMessages:
@@ -313,7 +313,7 @@ class TestFlushMessages:
         copy(world, "t", small(b"of the other leader"), 0, high_watermark=1)
         world.lead("t", replicas=(1, 2))
         world.runtime.run_native_jobs()
-        assert [NotLeaderForPartition] * 2 == [type(result[TP].error) for result in results]
+        assert [NotLeaderForPartition.code] * 2 == [result[TP].error_code for result in results]
         partition = world.partition("t")
         assert (1, 1) == (partition.log.log_end_offset, partition.high_watermark)
 

@@ -17,4 +17,6 @@ def test_the_first_of_each_kind_is_named_and_the_others_counted() -> None:
     refused.add(TopicPartition("t", 1), other)
     for number in range(2, 5):
         refused.add(TopicPartition("t", number), NotLeaderForPartition("again"))
-    assert [("partition [t,0] and 3 more", first), ("partition [t,1]", other)] == list(refused)
+    assert [("partition [t,0] and 3 more", str(first)), ("partition [t,1]", str(other))] == list(
+        refused
+    )

@@ -305,10 +305,27 @@ def test_list_offsets(leading: Hub, time_ms: int) -> None:
 
 
 def test_list_offsets_of_repeated_partitions(converting: Hub) -> None:
-    """ListOffsets 1 of almost 4 MB: partitions that this broker does not have, each named twice."""
-    asked = [OffsetsTopic("unknown", [OffsetsPartition(n // 2, -1, 1) for n in range(340_000)])]
+    """ListOffsets 1 of partitions that this broker does not have, each named twice."""
+    asked = [OffsetsTopic("unknown", [OffsetsPartition(n // 2, -1, 1) for n in range(99_000)])]
     response = converting.best_response(OffsetsRequest(-1, asked, version=1))
-    assert {42: 170_000} == codes(response)
+    assert {42: 49_500} == codes(response)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ProduceRequest(
+            1, 0, [ProduceTopic("no", [ProducePartition(n, b"") for n in range(39_000)])]
+        ),
+        FetchRequest(
+            -1, 0, 1, [FetchTopic("no", [FetchPartition(n, 0, 1) for n in range(99_000)])]
+        ),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+def test_unknown_partitions(leading: Hub, request_: Request) -> None:
+    """As many partitions as a request may name, none of which this broker has."""
+    assert {3} == set(codes(leading.best_response(request_)))
 
 
 def test_list_offsets_unpacks_in_threads(converting: Hub) -> None:

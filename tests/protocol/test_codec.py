@@ -328,6 +328,31 @@ def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
         tracemalloc.stop()
 
 
+def test_the_items_of_all_lists_are_counted_before_they_are_decoded() -> None:
+    """Many small lists are bounded together, as one large one is."""
+    wanted = ProduceRequest.ITEMS_MAX
+    assert wanted is not None
+    topics = [ProduceTopic(f"t{n}", [ProducePartition(0, b"")]) for n in range(wanted // 2)]
+    fits = codec.encode_request(ProduceRequest(1, 0, topics), 1, "c")[4:]
+    assert len(topics) == len(codec.decode_request(fits)[1].topics)
+    one = ProduceTopic("more", [ProducePartition(0, b"")])
+    too_many = codec.encode_request(ProduceRequest(1, 0, [*topics, one]), 1, "c")[4:]
+    with pytest.raises(ProtocolError, match=r"partitions: more than 40000 items in one request"):
+        codec.decode_request(too_many)
+
+
+def test_a_million_items_cost_no_memory() -> None:
+    """8 MB of partitions are refused by their count."""
+    head = struct.pack(">hhihhiihi", 0, 0, 1, -1, 1, 0, 1, 0, 1_000_000)
+    data = head + bytes(8_000_000)
+    tracemalloc.start()
+    with pytest.raises(ProtocolError, match="partitions: more than 40000 items"):
+        codec.decode_request(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
+
+
 def test_a_set_larger_than_the_response_is_refused() -> None:
     """The size of a set is compared with the remaining bytes of the response."""
     payload = struct.pack(">iihsiihqi", 1, 1, 1, b"t", 1, 0, 0, 5, INT32_MAX) + b"abc"

@@ -37,8 +37,8 @@ from kafka08.errors import (
     NotLeaderForPartition,
     OffsetMetadataTooLarge,
     OffsetsLoadInProgress,
+    Refusal,
     RequestTimedOut,
-    code_of,
 )
 from kafka08.hashing import group_partition
 from kafka08.kernel.types import Messages
@@ -180,7 +180,7 @@ class OffsetManager:
         }
 
         def appended(result: AppendResult) -> None:
-            code = code_of_commit(code_of(result.error), self._level)
+            code = code_of_commit(result.error_code, self._level)
             codes.update({key.topic_partition: code for key in stored})
             done(codes)
 
@@ -228,10 +228,10 @@ class OffsetManager:
         self, target: TopicPartition, records: Messages, done: Callable[[AppendResult], object]
     ) -> None:
         def appended(result: AppendResult) -> None:
-            if isinstance(result.error, RequestTimedOut) and self._may_have_successor(target):
+            if result.error_code == RequestTimedOut.code and self._may_have_successor(target):
                 # The replicas may follow it. 0.8.2.2 sends 7, and a member stays here.
                 error = NotLeaderForPartition(f"another broker may lead {target}: {result.error}")
-                result = replace(result, error=error)
+                result = replace(result, error=Refusal.of(error))
             done(result)
 
         self._replica_manager.appender.append_internal(
@@ -255,8 +255,8 @@ class OffsetManager:
         for a SyncGroup, maybe before this returns."""
 
         def acknowledged(result: AppendResult) -> None:
-            error = result.error
-            done(NO_ERROR if error is None else code_of_group_record(code_of(error), self._level))
+            code = result.error_code
+            done(code if code == NO_ERROR else code_of_group_record(code, self._level))
 
         value = encode_group(record, self._group_record_version)
         self._append(_target(partition), [(_group_key(name), value)], acknowledged)

@@ -150,11 +150,11 @@ def record_positions(
             partition.check_connection(call.connection)
         except UnknownError as error:
             report(error, topic_partition, offset, call)
-            reads[topic_partition] = without_set(topic_partition, error)
+            reads[topic_partition] = without_set(topic_partition, error.code)
             continue
         except (NotLeaderForPartition, UnknownTopicOrPartition) as error:
             refused.add(topic_partition, error)
-            reads[topic_partition] = without_set(topic_partition, error)
+            reads[topic_partition] = without_set(topic_partition, error.code)
             continue
         if data.message_set is not None:
             replicas.append(partition)
@@ -249,14 +249,8 @@ def read_all(
             halt_on(error, broker.runtime)
             raise
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
-            failure = certain(error, topic_partition, broker, request)
-            if isinstance(failure, NotLeaderForPartition | UnknownTopicOrPartition):
-                refused.add(topic_partition, failure)
-            else:
-                report(failure, topic_partition, partition.offset, call)
-            if (known := broker.replica_manager.find(topic_partition)) is not None:
-                known.count_unread(failure)
-            reads[topic_partition] = without_set(topic_partition, failure)
+            code = refuse_read(error, topic_partition, partition, broker, request, call, refused)
+            reads[topic_partition] = without_set(topic_partition, code)
         else:
             reads[topic_partition] = PartitionData(
                 topic_partition.partition, 0, high_watermark, found
@@ -265,8 +259,28 @@ def read_all(
     return reads
 
 
-def without_set(topic_partition: TopicPartition, error: Exception) -> PartitionData[LogSlice]:
-    return PartitionData(topic_partition.partition, code_of(error), NO_HIGH_WATERMARK, None)
+def refuse_read(
+    error: Exception,
+    topic_partition: TopicPartition,
+    wanted: FetchPartition,
+    broker: BrokerContext,
+    request: FetchRequest,
+    call: Call,
+    refused: GroupedErrors,
+) -> int:
+    """Count and log an error of one partition, or put it into `refused`; returns its code."""
+    failure = certain(error, topic_partition, broker, request)
+    if isinstance(failure, NotLeaderForPartition | UnknownTopicOrPartition):
+        refused.add(topic_partition, failure)
+    else:
+        report(failure, topic_partition, wanted.offset, call)
+    if (known := broker.replica_manager.find(topic_partition)) is not None:
+        known.count_unread(failure)
+    return code_of(failure)
+
+
+def without_set(topic_partition: TopicPartition, error_code: int) -> PartitionData[LogSlice]:
+    return PartitionData(topic_partition.partition, error_code, NO_HIGH_WATERMARK, None)
 
 
 def log_refused(refused: GroupedErrors, call: Call) -> None:

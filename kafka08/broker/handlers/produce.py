@@ -21,7 +21,7 @@ from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResult, AppendResults
 from kafka08.broker.grouped_errors import GroupedErrors
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE
-from kafka08.errors import ApiError, InvalidRequiredAcks, UnknownTopicOrPartition, code_of
+from kafka08.errors import InvalidRequiredAcks, Refusal, UnknownTopicOrPartition
 from kafka08.levels import Level
 from kafka08.protocol.grouping import by_partition
 from kafka08.protocol.produce import (
@@ -105,9 +105,11 @@ def handle_legal_acks(
             tp: AppendResult(
                 NO_OFFSET,
                 NO_OFFSET,
-                UnknownTopicOrPartition(str(tp))
-                if names_unknown and tp.topic not in broker.metadata_cache
-                else InvalidRequiredAcks(str(request.required_acks)),
+                Refusal.of(
+                    UnknownTopicOrPartition(str(tp))
+                    if names_unknown and tp.topic not in broker.metadata_cache
+                    else InvalidRequiredAcks(str(request.required_acks))
+                ),
             )
             for tp in by_partition(request.topics)
         }
@@ -140,28 +142,20 @@ def finish(request: ProduceRequest, results: AppendResults, call: Call) -> None:
 
 
 def report(results: AppendResults, call: Call) -> None:
-    """Log errors: one line for each kind of error that a client causes, a traceback for a bug."""
+    """Log one line for each kind of error."""
     refused = GroupedErrors()
     for topic_partition, result in results.items():
-        if isinstance(result.error, ApiError):
+        if result.error is not None:
             refused.add(topic_partition, result.error)
-        elif result.error is not None:
-            log_failure(logging.ERROR, f"partition {topic_partition}", result.error, call)
     for partitions, error in refused:
-        log_failure(logging.INFO, partitions, error, call)
-
-
-def log_failure(level: int, partitions: str, error: Exception, call: Call) -> None:
-    logger.log(
-        level,
-        "Produce request with correlation id %d from client %s on %s failed due to %s",
-        call.header.correlation_id,
-        call.header.client_id,
-        partitions,
-        error,
-        exc_info=None if isinstance(error, ApiError) else error,
-        extra=call.cause,
-    )
+        logger.info(
+            "Produce request with correlation id %d from client %s on %s failed due to %s",
+            call.header.correlation_id,
+            call.header.client_id,
+            partitions,
+            error,
+            extra=call.cause,
+        )
 
 
 def response(results: AppendResults) -> ProduceResponse:
@@ -170,7 +164,7 @@ def response(results: AppendResults) -> ProduceResponse:
         topics.setdefault(topic_partition.topic, []).append(
             ProducePartitionResponse(
                 topic_partition.partition,
-                code_of(result.error),
+                result.error_code,
                 result.base_offset,
                 result.log_append_time_ms,
             )
