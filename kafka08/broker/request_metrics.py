@@ -150,17 +150,20 @@ class RequestMetrics:
         times.queue.add(queued * 1000)
         times.local.add((handled - start) * 1000)
         if response is None and timed.responded_at is None:
-            timed.on_response = lambda at: self._await_sent(
-                times, timed, start - queued, handled, at
-            )
+            timed.on_response = partial(self._await_sent, times, start - queued, handled)
         elif response is not None and not response:
             times.total.add((handled - start + queued) * 1000)  # acks 0: there is no response
         else:
-            self._await_sent(times, timed, start - queued, handled, handled)
+            self._await_sent(times, start - queued, handled, link, handled)
         return response
 
     def _await_sent(
-        self, times: RequestTimes, link: TimedConnection, began: float, handled: float, at: float
+        self,
+        times: RequestTimes,
+        began: float,
+        handled: float,
+        link: RequestConnection,
+        at: float,
     ) -> None:
         """Record the remote time; the rest once the response is sent."""
         times.remote.add(max(0.0, at - handled) * 1000)
@@ -220,14 +223,15 @@ class TimedConnection:
     """The RequestConnection of a timed request: it records when the response came.
 
     responded_at   the time of the response; None: not yet
-    on_response     called with that time, once the handler has returned without a response
+    on_response     called with the connection and that time, once the handler has returned without
+                    a response; it holds neither, or they would hold each other
     """
 
     def __init__(self, link: RequestConnection, monotonic: Callable[[], float]) -> None:
         self._link = link
         self._monotonic = monotonic
         self.responded_at: float | None = None
-        self.on_response: Callable[[float], object] | None = None
+        self.on_response: Callable[[RequestConnection, float], object] | None = None
 
     @property
     def peer(self) -> str:
@@ -253,7 +257,7 @@ class TimedConnection:
         """As ServerConnection.send_response."""
         self.responded_at = self._monotonic()
         if self.on_response is not None:
-            self.on_response(self.responded_at)
+            self.on_response(self._link, self.responded_at)
         self._link.send_response(response)
 
     def when_sent(self, call: Callable[[], object]) -> None:

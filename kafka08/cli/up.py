@@ -160,8 +160,8 @@ def status(data_dir: Path | None, as_json: bool, as_env: bool) -> None:
         click.echo(json.dumps(asdict(state)))
     elif as_env:
         state = await_ready(directory)
-        click.echo(f"export KAFKA08_ZOOKEEPER={state.zookeeper}")
-        click.echo(f"export KAFKA08_BOOTSTRAP={state.bootstrap}")
+        click.echo(f"export KAFKA08_ZOOKEEPER={quote(state.zookeeper)}")
+        click.echo(f"export KAFKA08_BOOTSTRAP={quote(state.bootstrap)}")
     elif not state.is_ready:
         click.echo(f"starting   process {state.pid} in {state.directory}")
     else:
@@ -278,7 +278,11 @@ def run(
 ) -> None:
     """Run the cluster in this process. A signal during its start takes effect after the start."""
     from kafka08.embedded import EmbeddedCluster
-    from kafka08.embedded.detached import ClusterDirectory, remember_foreground
+    from kafka08.embedded.detached import (
+        ClusterDirectory,
+        forget_foreground,
+        remember_foreground,
+    )
 
     if stopping.is_set():
         return
@@ -306,6 +310,7 @@ def run(
         fail(error)  # before the directory is free: `up` then reads the reason
     finally:
         directory.release()
+        forget_foreground(directory.path)
 
 
 def supervise(cluster: EmbeddedCluster, directory: ClusterDirectory, stopping: Event) -> None:
@@ -336,11 +341,10 @@ def start_detached(
         say_running(directory)
         return await_ready(directory)
     count = broker_count(brokers, directory)
-    command = [sys.executable, "-m", "kafka08.cli", "up", f"--brokers={count}"]
+    command = [sys.executable, "-P", "-m", "kafka08.cli", "up", f"--brokers={count}"]
     command.append(f"--data-dir={directory.path}")
     command += [f"--override={key}={value}" for key, value in config.items()]
-    directory.log.write_text("")
-    with directory.log.open("a") as output:  # another `up` on the directory may write to it as well
+    with directory.open_log() as output:
         owner = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -383,7 +387,8 @@ def show(state: ClusterState) -> None:
     click.echo(f"brokers    {state.bootstrap}")
     click.echo(f"data       {state.directory}")
     click.echo(
-        f"shell      export KAFKA08_ZOOKEEPER={state.zookeeper} KAFKA08_BOOTSTRAP={state.bootstrap}"
+        f"shell      export KAFKA08_ZOOKEEPER={quote(state.zookeeper)} "
+        f"KAFKA08_BOOTSTRAP={quote(state.bootstrap)}"
     )
     click.echo(
         'python     ConsumerConnector(ConsumerConfig(group_id="readers", '

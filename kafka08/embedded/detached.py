@@ -2,8 +2,8 @@
 
 At most one process runs a cluster in a directory. It holds an exclusive lock on the file `lock`,
 which the system releases when the process ends, and writes `cluster.json`. Other processes briefly
-take a shared lock: if they get it, no cluster runs and `cluster.json` is stale. For `kafka08 up`,
-`status` and `down`.
+take a shared lock: if they get it, no cluster runs and `cluster.json` is stale. Files of another
+user are not believed. For `kafka08 up`, `status` and `down`.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from kafka08.embedded.broker_state import BrokerState
 from kafka08.embedded.directories import make_directory
 from kafka08.embedded.identity import ProcessIdentity
+from kafka08.embedded.own_files import check_owner, lock_holders, open_own
 from kafka08.errors import ConfigError, KafkaError
 
 STOP_SECONDS = 90.0
 CLAIM_SECONDS = 10.0
 STATE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
+_ADDRESSES: Final = re.compile(r"[\w.:,%\[\]/-]*", re.ASCII)
+"""Addresses of servers, for a shell line: `status --env` is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class ClusterState:
         written."""
         fields = json.loads(text)
         fields["brokers"] = tuple(BrokerState(**broker) for broker in fields["brokers"])
+        for name in ("zookeeper", "bootstrap"):
+            if not _ADDRESSES.fullmatch(fields[name]):
+                raise ValueError(f"{name} {fields[name]!r} is not an address")
         return cls(**fields)
 
 
@@ -75,7 +82,8 @@ class ClusterDirectory:
         """Claim the directory for this process, until it ends or calls `release`. False if another
         process has claimed it. Removes the state of a process that was killed."""
         make_directory(self.path)
-        lock_file = self._lock.open("a")
+        check_owner(self.path)
+        lock_file = open_own(self._lock, os.O_WRONLY | os.O_CREAT)
         deadline = time.monotonic() + CLAIM_SECONDS
         try:
             while True:
@@ -119,11 +127,13 @@ class ClusterDirectory:
 
     def running(self) -> ClusterState | None:
         """The cluster that runs or starts here; None if there is none. KafkaError for an unreadable
-        `cluster.json`."""
+        `cluster.json`, and for a directory or file of another user."""
+        check_owner(self.path)
         deadline = time.monotonic() + STATE_SECONDS
         while self._is_taken():
             try:
-                return ClusterState.from_json(self._state.read_text())
+                with open_own(self._state) as state:
+                    return ClusterState.from_json(state.read())
             except FileNotFoundError:
                 # Between claim and first state, or between the removal of the state and the end.
                 if time.monotonic() > deadline:
@@ -146,6 +156,12 @@ class ClusterDirectory:
         except (OSError, ValueError, KeyError, TypeError):
             return ""
         return f": {pid}" if isinstance(pid, int) else ""
+
+    def open_log(self) -> IO[str]:
+        """`log`, emptied, for the output of the process that runs the cluster. Another `up` on the
+        directory may write to it as well."""
+        check_owner(self.path)
+        return open_own(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
 
     def last_error(self) -> str | None:
         """The last line of `log` with an error and, after it, the last line of the file, which
@@ -170,7 +186,9 @@ class ClusterDirectory:
         found = self.running()
         if found is None:
             return None
-        sent = found.owner.send(signal.SIGTERM)
+        holders = lock_holders(self._lock)
+        is_holder = holders is None or found.pid in holders
+        sent = is_holder and found.owner.send(signal.SIGTERM)
         deadline = time.monotonic() + timeout
         while (taken := self._is_taken()) or found.owner.is_alive:
             if taken and not sent:
@@ -188,7 +206,7 @@ class ClusterDirectory:
     def _is_taken(self) -> bool:
         """Whether a process runs a cluster here. Any number of processes may call it at once."""
         try:
-            with self._lock.open() as lock_file:
+            with open_own(self._lock) as lock_file:
                 return not _try_lock(lock_file, fcntl.LOCK_SH)
         except FileNotFoundError:
             return False
@@ -202,7 +220,8 @@ class ClusterDirectory:
     def _write(self, state: ClusterState) -> None:
         # Readers see the old text or the new one, never a part.
         part = self._state.with_suffix(".part")
-        part.write_text(json.dumps(asdict(state)) + "\n")
+        with open_own(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
+            file.write(json.dumps(asdict(state)) + "\n")
         part.replace(self._state)
 
 
@@ -221,11 +240,20 @@ def remember_foreground(path: Path) -> None:
         note.write_text(f"{path}\n")
 
 
+def forget_foreground(path: Path) -> None:
+    """Remove the note of that cluster: its directory's name is free for others now."""
+    with suppress(OSError, ConfigError):
+        note = _foreground_note()
+        if note.read_text().rstrip("\n") == str(path):
+            note.unlink()
+
+
 def find_directory() -> ClusterDirectory:
     """The directory for a command without --data-dir: the default one, or that of the cluster
     started last in the foreground if only that one has a running cluster."""
     default = ClusterDirectory(default_directory())
-    with suppress(OSError):
+    # A cluster that was killed leaves its note, and someone else may have made the directory again.
+    with suppress(OSError, KafkaError):
         foreground = ClusterDirectory(Path(_foreground_note().read_text().rstrip("\n")))
         if default.running() is None and foreground.running() is not None:
             return foreground

@@ -145,9 +145,16 @@ def python_here(executable: str) -> dict[str, str]:
         return worker_probe.describe()
     text = f"{inspect.getsource(worker_probe)}\nimport json\nprint(json.dumps(describe()))"
     described = {"host": socket.gethostname(), "executable": found or executable}
+    # As -P, which another Python may not know: the current directory's modules are not ours.
+    environ = {**os.environ, "PYTHONSAFEPATH": "1"}
     try:
         done = subprocess.run(
-            [executable, "-c", text], capture_output=True, text=True, timeout=SECONDS, check=False
+            [executable, "-c", text],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            env=environ,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return described | {"problem": str(error)}

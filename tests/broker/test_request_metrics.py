@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -138,6 +139,17 @@ def test_the_parts_of_a_parked_request() -> None:
     served.runtime.advance(4.0)
     served.flush()
     assert [9000, 0, 2000, 3000, 4000] == served.totals("Heartbeat")
+
+
+def test_a_timed_request_ends_with_its_response() -> None:
+    """What notes the time of a late response lives no longer than that: with its connection and the
+    request's bytes it stayed until the garbage collector came."""
+    served = Served()
+    served.parks = True
+    served.request(HEARTBEAT)
+    note = weakref.ref(served.links[0])
+    served.links.pop().send_response(b"late")
+    assert note() is None
 
 
 def test_a_request_without_a_response_takes_no_time_to_send() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,8 +20,10 @@ from kafka08.embedded.detached import (
     ClusterDirectory,
     ClusterState,
     find_directory,
+    forget_foreground,
     remember_foreground,
 )
+from kafka08.embedded.identity import started_at
 from kafka08.errors import ConfigError, KafkaError
 
 BROKER = BrokerState(0, "h:1", "running", 7, None, 1.0, "/log")
@@ -183,3 +187,99 @@ def test_a_user_without_a_home_must_give_a_directory(monkeypatch: pytest.MonkeyP
     with pytest.raises(ConfigError, match="give --data-dir"):
         find_directory()
     remember_foreground(Path("/nowhere"))
+
+
+class TestAnotherUser:
+    """Whoever else can write in a directory names no process, address or file to a command."""
+
+    def test_its_directory_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Neither claimed nor read nor stopped."""
+        directory = ClusterDirectory(tmp_path)
+        directory.claim()
+        monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+        other = ClusterDirectory(tmp_path)
+        for use in (other.claim, other.running, other.stop, other.open_log):
+            with pytest.raises(KafkaError, match="belongs to user"):
+                use()
+        directory.release()
+
+    def test_its_directory_is_not_found(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The note of a killed cluster may name a directory below /tmp that another user made
+        again."""
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        foreground = ClusterDirectory(tmp_path / "foreground")
+        foreground.claim()
+        remember_foreground(foreground.path)
+        assert foreground.path == find_directory().path
+        monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+        assert tmp_path / "state" / "kafka08" / "cluster" == find_directory().path
+        foreground.release()
+
+    @pytest.mark.parametrize(
+        ("name", "use"),
+        [
+            ("lock", ClusterDirectory.claim),
+            ("cluster.part", ClusterDirectory.claim),
+            ("up.log", ClusterDirectory.open_log),
+        ],
+    )
+    def test_a_link_is_not_followed(
+        self, tmp_path: Path, name: str, use: Callable[[ClusterDirectory], object]
+    ) -> None:
+        """A link in place of a file of the directory is an error, and its target stays."""
+        target = tmp_path / "precious"
+        target.write_text("kept")
+        directory = ClusterDirectory(tmp_path / "cluster")
+        directory.path.mkdir()
+        (directory.path / name).symlink_to(target)
+        with pytest.raises(KafkaError, match=f"cannot open .*{name}"):
+            use(directory)
+        directory.release()
+        assert "kept" == target.read_text()
+
+    @pytest.mark.parametrize("address", ["$(touch /tmp/x):1", "h:1;id", "`id`", "h:1 x", "h:1\nx"])
+    def test_an_address_is_no_command(self, tmp_path: Path, address: str) -> None:
+        """`status --env` prints what a shell evaluates."""
+        directory = ClusterDirectory(tmp_path)
+        directory.claim()
+        directory.announce(address, "h:1", ())
+        with pytest.raises(KafkaError, match="cannot be read"):
+            directory.running()
+        directory.release()
+
+    def test_only_the_holder_of_the_lock_is_stopped(self, tmp_path: Path) -> None:
+        """A state that names another process of ours sends it no signal."""
+        bystander = subprocess.Popen(["sleep", "60"])
+        directory = ClusterDirectory(tmp_path)
+        directory.claim()
+        try:
+            text = (tmp_path / "cluster.json").read_text()
+            state = json.loads(text) | {
+                "pid": bystander.pid,
+                "started": started_at(bystander.pid),
+            }
+            (tmp_path / "cluster.json").write_text(json.dumps(state))
+            with pytest.raises(KafkaError, match="which is another one"):
+                ClusterDirectory(tmp_path).stop(timeout=5)
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+            bystander.wait()
+            directory.release()
+
+
+def test_the_note_of_a_foreground_cluster_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its own note: another cluster may have been started since."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    note = tmp_path / "kafka08" / "foreground"
+    remember_foreground(tmp_path / "second")
+    forget_foreground(tmp_path / "first")
+    assert note.exists()
+    forget_foreground(tmp_path / "second")
+    assert not note.exists()
