@@ -6,7 +6,6 @@ same; docs/spark.md lists all. Source: KafkaSourceProvider of Spark 4.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -25,6 +24,7 @@ from kafka08.arrow.ranges import OffsetRange, ranges_from_json
 from kafka08.arrow.settings import ClusterAddress, ReadSettings, take_settings
 from kafka08.client.requests import StorageName
 from kafka08.consumer.java_pattern import compile_java_pattern
+from kafka08.consumer.pattern_matcher import Matcher
 from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 
@@ -53,7 +53,7 @@ class TopicPattern:
 
     text: str
 
-    def compiled(self) -> re.Pattern[str]:
+    def compiled(self) -> Matcher:
         return compile_java_pattern(self.text)
 
 

@@ -17,6 +17,7 @@ from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_produce import AppendResults
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.fast_path import API_NUMBER, FastPath
+from kafka08.broker.former_controller import decode_former
 from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
     api_versions,
@@ -143,8 +144,10 @@ REQUEST_BYTES_MAX: Final = 4 << 20
 """The largest size of any other request: 80,000 topics in a Metadata request, or 1,000 offsets with
 4 KB of metadata each. A larger one can only be an error, and would block the hub for seconds."""
 DECODED_AT_ONCE_BYTES: Final = 256 << 10
-"""A larger request is decoded in a native thread: 4 MB of partitions take 0.3 s. Those of the
-controller are not: 10,000 partitions take 0.03 s, and a thread would halve the loop's speed."""
+"""A larger request is decoded in a native thread: 4 MB of partitions take 0.3 s."""
+CONTROLLERS_AT_ONCE_BYTES: Final = 1 << 20
+"""The same for the controller's: 10,000 partitions take 0.03 s, and a thread would halve the loop's
+speed."""
 KEY: Final = Struct(">h")
 
 
@@ -222,7 +225,14 @@ class Dispatcher:
 
     def _decode(self, payload: memoryview, link: RequestConnection) -> ResponseFrame | None:
         """Decode the whole request and call its handler."""
-        if len(payload) > DECODED_AT_ONCE_BYTES and key_of(payload) not in CONTROLLER_KEYS:
+        at_once_bytes = DECODED_AT_ONCE_BYTES
+        if len(payload) > at_once_bytes and key_of(payload) in CONTROLLER_KEYS:
+            at_once_bytes = CONTROLLERS_AT_ONCE_BYTES
+            known_epoch = self._broker.replica_manager.controller_epoch
+            former = decode_former(payload, self._served, known_epoch)
+            if former is not None:
+                return self._respond(*former, link)
+        if len(payload) > at_once_bytes:
             own = bytearray(payload)
             done = partial(self._decoded, link)
             self._broker.runtime.run_native_later(done, decode_request, own, self._served)

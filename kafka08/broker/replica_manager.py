@@ -35,6 +35,7 @@ from kafka08.broker.traffic import Traffic, traffic_of
 from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     Closed,
+    InvalidTopic,
     ReplicaNotAvailable,
     StaleControllerEpoch,
     UnknownTopicOrPartition,
@@ -59,6 +60,7 @@ from kafka08.structs import (
     LeaderAndIsr,
     TopicPartition,
 )
+from kafka08.topic_name import fault_of
 
 if TYPE_CHECKING:
     from kafka08.log.slices import LogSlice
@@ -274,11 +276,17 @@ class ReplicaManager:
     def _change_states(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         if self._is_stale(request.controller_epoch, request.controller_id, "LeaderAndIsr"):
             return LeaderAndIsrResponse(StaleControllerEpoch.code, [])
-        self._ensure_logs(request.partition_states)
         errors: dict[TopicPartition, int] = {}
+        legal = [
+            state
+            for states in self._turns(request.partition_states)
+            for state in states
+            if self._may_have_log(state, errors)
+        ]
+        self._ensure_logs(legal)
         accepted = [
             (self._partitions[tp], state)
-            for states in self._turns(request.partition_states)
+            for states in self._turns(legal)
             for state in states
             if self._accepts(tp := TopicPartition(state.topic, state.partition), state, errors)
         ]
@@ -292,6 +300,22 @@ class ReplicaManager:
         return LeaderAndIsrResponse(
             0, [PartitionError(tp.topic, tp.partition, code) for tp, code in errors.items()]
         )
+
+    def _may_have_log(self, state: PartitionStateInfo, errors: dict[TopicPartition, int]) -> bool:
+        """Whether a partition has a name that its directory may have. Anybody can send this
+        request, and the next start would fail at the directory."""
+        fault = fault_of(state.topic)
+        if fault is None and state.partition >= 0:
+            return True
+        topic_partition = TopicPartition(state.topic, state.partition)
+        state_change_log.error(
+            "Broker %d ignoring LeaderAndIsr request for partition %r: %s",
+            self.broker_id,
+            tuple(topic_partition),
+            fault or "a negative number",
+        )
+        errors[topic_partition] = InvalidTopic.code
+        return False
 
     def _turns(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """`yielding_batches`; Closed if the broker stops meanwhile: it must not lead again then."""
@@ -450,11 +474,16 @@ class ReplicaManager:
         with self._state_change_lock:
             if self._is_stale(request.controller_epoch, request.controller_id, "StopReplica"):
                 return StopReplicaResponse(StaleControllerEpoch.code, [])
-            self._followers.stop_following(
-                {TopicPartition(item.topic, item.partition) for item in request.partitions}
-            )
-            for item in request.partitions:
-                topic_partition = TopicPartition(item.topic, item.partition)
+            stopped = [
+                topic_partition
+                for turn in yielding_batches(request.partitions, self._runtime)
+                for item in turn
+                if (topic_partition := TopicPartition(item.topic, item.partition))
+                in self._partitions
+                or topic_partition in self.log_manager.logs
+            ]
+            self._followers.stop_following(set(stopped))
+            for topic_partition in stopped:
                 if request.delete_partitions:
                     self._delete(topic_partition)
                     self._runtime.sleep(0)

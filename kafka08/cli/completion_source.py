@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Collection
 from contextlib import closing
@@ -24,6 +25,9 @@ a busy machine the imports take longer than that."""
 
 TIMEOUT_S: Final = 1.5
 """A shell waits for the values: those of a cluster that takes longer are not offered."""
+PLAIN: Final = re.compile(r"[\w.:=@%+/][\w.:=@%+/-]*", re.ASCII)
+"""What a shell reads as one word as it stands, and no command as an option. The shell gets a value
+raw, and anybody can make a group: others are not offered."""
 NEW_NAMES: Final = {"kafka08 topic create"}
 """Commands whose argument is a new name."""
 
@@ -58,11 +62,15 @@ def source_of(parameter: click.Parameter) -> Source | None:
 
 
 def complete(source: Source, context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """The values that begin with `incomplete`; in a list such as `1,2` its last part counts. Empty
-    if the cluster does not respond within TIMEOUT_S."""
+    """The plain values that begin with `incomplete`; in a list such as `1,2` its last part counts.
+    Empty if the cluster does not respond within TIMEOUT_S."""
     head, comma, last = incomplete.rpartition(",")
     values = within(TIMEOUT_S, partial(source, context))
-    return [CompletionItem(f"{head}{comma}{v}") for v in sorted(values) if v.startswith(last)]
+    return [
+        CompletionItem(f"{head}{comma}{value}")
+        for value in sorted(values)
+        if value.startswith(last) and PLAIN.fullmatch(value)
+    ]
 
 
 def within(seconds: float, prepare: Callable[[], Callable[[], Values]]) -> Values:

@@ -1,4 +1,4 @@
-"""Java regular expressions, as far as topic patterns use them, translated to Python's `re`.
+"""Java regular expressions, as far as topic patterns use them; see pattern_matcher.py.
 
 Supported: literals, `.`, escapes of punctuation, `\\d \\w \\s` and their opposites (ASCII, as in
 Java), classes `[a-z]` and `[^...]`, `|`, groups `(...)` and `(?:...)`, look-ahead `(?=...)` and
@@ -10,13 +10,30 @@ pattern differently would claim each other's partitions. Syntax: java.util.regex
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
+from kafka08.consumer.pattern_matcher import (
+    STATES_MAX,
+    Anchor,
+    At,
+    Char,
+    Choice,
+    LookAhead,
+    Matcher,
+    Node,
+    PatternTooLarge,
+    Repeat,
+)
 from kafka08.errors import ConfigError
 
 _SHORTHANDS: Final = frozenset("dDwWsS")
-_ANCHORS: Final = {"b": r"\b", "B": r"\B", "A": r"\A", "z": r"\Z"}
+_ANCHORS: Final[dict[str, Anchor]] = {
+    "b": "b", "B": "B", "A": "A", "z": "z", "^": "^", "$": "$"
+}  # fmt: skip
 _GROUPS: Final = ("?:", "?=", "?!")
+_NESTED_MAX: Final = 100
+_TIMES: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _REFUSED_ESCAPES: Final = {
     "Q": "quoting \\Q...\\E",
@@ -41,69 +58,89 @@ _REFUSED_ESCAPES: Final = {
 _REPEAT: Final = re.compile(r"\{(\d+)(,(\d*))?\}")
 
 
-def compile_java_pattern(pattern: str) -> re.Pattern[str]:
-    """A compiled `re` pattern that matches the same topic names (use `fullmatch`).
+def compile_java_pattern(pattern: str) -> Matcher:
+    """A matcher of the same topic names (use `fullmatch`).
 
     ConfigError names the pattern, the construct and its position when it is not understood.
     """
-    translated = _Translator(pattern).translate()
     try:
-        return re.compile(translated, re.ASCII)
-    except RecursionError:
-        raise ConfigError(f"topic pattern {pattern!r}: groups are nested too deeply") from None
-    except (OverflowError, re.error) as error:
+        return Matcher(_Parser(pattern).parse())
+    except PatternTooLarge as error:
         raise ConfigError(f"topic pattern {pattern!r}: {error}") from None
 
 
-class _Translator:
-    """One pass from left to right; `_out` holds the translated pieces."""
+class _Group:
+    """An open group: its alternatives so far, and the characters that opened it."""
+
+    def __init__(self, opening: str) -> None:
+        self.opening = opening
+        self.sequences: list[list[Node]] = [[]]
+
+    def node(self) -> Node:
+        choice = Choice(self.sequences)
+        if self.opening in {"(?=", "(?!"}:
+            return LookAhead(choice, negated=self.opening == "(?!")
+        return choice
+
+
+class _Parser:
+    """One pass from left to right; `_open` has the pattern and the groups that are open."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
-        self._out: list[str] = []
-        self._depth = 0
+        self._open = [_Group("")]
         self._quantifiable = False
         """Whether a quantifier may follow at this position."""
 
-    def translate(self) -> str:
+    def parse(self) -> Choice:
         while self._at < len(self._pattern):
             self._step(self._pattern[self._at])
-        if self._depth:
+        if len(self._open) > 1:
             raise self._refuse("an unclosed group")
-        return "".join(self._out)
+        return Choice(self._open[0].sequences)
 
     def _step(self, char: str) -> None:
         if char == "\\":
             self._escape()
         elif char == "[":
-            self._emit(self._character_class(), quantifiable=True)
+            self._emit(Char(self._character_class()), quantifiable=True)
         elif char == "(":
             self._open_group()
         elif char == ")":
-            if not self._depth:
+            if len(self._open) == 1:
                 raise self._refuse("an unmatched ')'")
-            self._depth -= 1
-            self._take(1, ")", quantifiable=True)
+            self._at += 1
+            self._emit(self._open.pop().node(), quantifiable=True)
         elif char in "*+?{":
-            self._quantifier(char)
-        elif char in "|^$":
-            self._take(1, char, quantifiable=False)
+            self._quantify(char)
+        elif char == "|":
+            self._at += 1
+            self._open[-1].sequences.append([])
+            self._quantifiable = False
+        elif char in "^$":
+            self._at += 1
+            self._emit(At(_ANCHORS[char]), quantifiable=False)
         elif char == ".":
-            self._take(1, ".", quantifiable=True)
+            self._at += 1
+            self._emit(Char("\n".__ne__), quantifiable=True)
         else:
-            self._take(1, re.escape(char), quantifiable=True)
+            self._at += 1
+            self._emit(Char(char.__eq__), quantifiable=True)
 
     def _open_group(self) -> None:
         inner = self._pattern[self._at + 1 : self._at + 3]
         if inner.startswith("?") and inner not in _GROUPS:
             kind = {"?<": "look-behind or a named group", "?>": "an atomic group"}
             raise self._refuse(kind.get(inner, "an inline flag or special group"))
+        if len(self._open) > _NESTED_MAX:
+            raise self._refuse("a group that is nested too deeply")
         opening = f"({inner}" if inner in _GROUPS else "("
-        self._depth += 1
-        self._take(len(opening), opening, quantifiable=False)
+        self._open.append(_Group(opening))
+        self._at += len(opening)
+        self._quantifiable = False
 
-    def _quantifier(self, char: str) -> None:
+    def _quantify(self, char: str) -> None:
         text = char
         if char == "{":
             repeat = _REPEAT.match(self._pattern, self._at)
@@ -111,25 +148,43 @@ class _Translator:
                 # 0.8: the commas of a subscription become '|', so {2,3} cannot be written there.
                 raise self._refuse("a '{' that does not open {n} or {n,m}")
             text = repeat[0]
+            least, most = self._bounds(repeat)
+        else:
+            least, most = _TIMES[char]
         if not self._quantifiable:
             raise self._refuse(f"a dangling {text}")
         after = self._pattern[self._at + len(text) : self._at + len(text) + 1]
         if after == "+":
             raise self._refuse(f"a possessive quantifier {text}+")
-        if after == "?":
-            text += "?"
-        self._take(len(text), text, quantifiable=False)
+        # A reluctant quantifier changes what is tried first, not whether a whole name matches.
+        self._at += len(text) + (after == "?")
+        sequence = self._open[-1].sequences[-1]
+        sequence[-1] = Repeat(sequence[-1], least, most)
+        self._quantifiable = False
+
+    def _bounds(self, repeat: re.Match[str]) -> tuple[int, int | None]:
+        """Of `{n}`, `{n,}` or `{n,m}`."""
+        if max(len(repeat[1]), len(repeat[3] or "")) > len(str(STATES_MAX)):
+            raise self._refuse("a count that is too large")
+        least = int(repeat[1])
+        if repeat[2] is None:
+            return least, least
+        most = int(repeat[3]) if repeat[3] else None
+        if most is not None and most < least:
+            raise self._refuse(f"{repeat[0]}: min repeat greater than max repeat")
+        return least, most
 
     def _escape(self) -> None:
         char = self._escaped()
         if char in _ANCHORS:
-            self._take(2, _ANCHORS[char], quantifiable=False)
+            self._at += 2
+            self._emit(At(_ANCHORS[char]), quantifiable=False)
         elif char.isdigit() and char != "0":
             raise self._refuse(f"a back reference \\{char}")
         else:
-            self._emit(self._literal(char), quantifiable=True)
+            self._emit(Char(one_of(self._literal(char))), quantifiable=True)
 
-    def _character_class(self) -> str:
+    def _character_class(self) -> Callable[[str], object]:
         out = ["["]
         self._at += 1
         if self._peek() == "^":
@@ -152,10 +207,9 @@ class _Translator:
         self._at += 1
         text = f"{''.join(out)}]"
         try:
-            re.compile(text)
+            return one_of(text)
         except re.error:
             raise self._refuse(f"a class that is not one: {text}") from None
-        return text
 
     def _literal(self, char: str) -> str:
         """Consume an escape of one character (or a shorthand class)."""
@@ -181,15 +235,16 @@ class _Translator:
     def _peek(self) -> str:
         return self._pattern[self._at : self._at + 1]
 
-    def _take(self, size: int, text: str, *, quantifiable: bool) -> None:
-        self._at += size
-        self._emit(text, quantifiable=quantifiable)
-
-    def _emit(self, text: str, *, quantifiable: bool) -> None:
-        self._out.append(text)
+    def _emit(self, node: Node, *, quantifiable: bool) -> None:
+        self._open[-1].sequences[-1].append(node)
         self._quantifiable = quantifiable
 
     def _refuse(self, construct: str) -> ConfigError:
         return ConfigError(
             f"topic pattern {self._pattern!r}: {construct} at position {self._at} is not supported"
         )
+
+
+def one_of(text: str) -> Callable[[str], object]:
+    """Whether a character is one of a class in the syntax of `re`."""
+    return re.compile(text, re.ASCII).fullmatch

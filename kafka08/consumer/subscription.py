@@ -32,7 +32,7 @@ class TopicFilter:
         self._compiled = compile_java_pattern(self.regex)
 
     def matches(self, topic: str) -> bool:
-        return self._compiled.fullmatch(topic) is not None
+        return self._compiled.fullmatch(topic)
 
     def allows(self, topic: str, *, exclude_internal_topics: bool = True) -> bool:
         """Whether `topic` is read under this filter."""

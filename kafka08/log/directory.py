@@ -44,6 +44,11 @@ class LogDirectory:
             sync_directory(disk, one.parent)
         if not disk.is_accessible(path):
             raise StorageError(f"{path} is not a readable log directory.")
+        if not disk.is_own(path):
+            raise StorageError(
+                f"{path} belongs to another user, who could have this broker delete or write files "
+                "elsewhere. Give it to the broker's user (chown)"
+            )
         self._lock = DirectoryLock(path, disk)
         self._marker = path / CLEAN_SHUTDOWN_FILE
         self.was_clean = exists(disk, self._marker)

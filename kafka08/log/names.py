@@ -21,7 +21,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kafka08.config import INT_MAX
+from kafka08.config import INT_MAX, LONG_MAX
 from kafka08.errors import CorruptLog
 from kafka08.structs import TopicPartition
 
@@ -70,9 +70,10 @@ def segment_files(directory: Path, base_offset: int) -> tuple[Path, ...]:
 
 
 def base_offset_of(path: Path) -> int:
-    """The base offset in a segment file's name; CorruptLog if the name has none."""
+    """The base offset in a segment file's name; CorruptLog if the name has none, or one that no
+    message can have."""
     stem = path.name.split(".", maxsplit=1)[0]
-    if _BASE_OFFSET.fullmatch(stem) is None:
+    if _BASE_OFFSET.fullmatch(stem) is None or int(stem) > LONG_MAX:
         raise CorruptLog(f"{path} is not named after the base offset of a segment")
     return int(stem)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.types import (
+    CONTROLLER_ITEMS_MAX,
     Int16,
     Int32,
     Request,
@@ -49,7 +50,7 @@ class LeaderAndIsrResponse(Response):
 
 @dataclass(slots=True)
 class LeaderAndIsrRequest(Request):
-    ITEMS_MAX = None
+    ITEMS_MAX = CONTROLLER_ITEMS_MAX
 
     controller_id: Int32
     controller_epoch: Int32

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.leader_and_isr import PartitionError
 from kafka08.protocol.types import (
+    CONTROLLER_ITEMS_MAX,
     Flag,
     Int16,
     Int32,
@@ -33,7 +34,7 @@ class StopReplicaResponse(Response):
 
 @dataclass(slots=True)
 class StopReplicaRequest(Request):
-    ITEMS_MAX = None
+    ITEMS_MAX = CONTROLLER_ITEMS_MAX
 
     controller_id: Int32
     controller_epoch: Int32

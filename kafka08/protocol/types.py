@@ -68,6 +68,11 @@ class NullName(str):
 NULL_NAME: Final = NullName("null")
 
 
+CONTROLLER_ITEMS_MAX: Final = 2_000_000
+"""`Request.ITEMS_MAX` of a controller's requests: 200,000 partitions, each with its replicas and
+its ISR."""
+
+
 @dataclass(slots=True)
 class Request:
     """Base class of request bodies.
@@ -77,10 +82,10 @@ class Request:
 
     `ITEMS_MAX` is the largest number of items in all arrays of a request together: one of 4 bytes
     costs a broker some hundred, and its response. A request with more is a ProtocolError before
-    they are decoded. None: its sender is trusted to have a use for each.
+    they are decoded.
     """
 
-    ITEMS_MAX: ClassVar[int | None] = 100_000
+    ITEMS_MAX: ClassVar[int] = 100_000
 
     version: int = field(default=0, kw_only=True)
 

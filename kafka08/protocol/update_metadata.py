@@ -16,6 +16,7 @@ from kafka08.protocol.api import Api, ApiVersion
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.protocol.metadata import BrokerEndpoint
 from kafka08.protocol.types import (
+    CONTROLLER_ITEMS_MAX,
     Int16,
     Int32,
     NullableString,
@@ -79,7 +80,7 @@ class UpdateMetadataResponse(Response):
 class UpdateMetadataRequest(Request):
     """Version 3, of 0.10.2: each listener has a name."""
 
-    ITEMS_MAX = None
+    ITEMS_MAX = CONTROLLER_ITEMS_MAX
 
     controller_id: Int32
     controller_epoch: Int32

@@ -131,6 +131,10 @@ class Disk(Protocol):
     def is_accessible(self, directory: Path) -> bool:
         """Whether this process may list, read and write in it."""
 
+    def is_own(self, directory: Path) -> bool:
+        """Whether it belongs to this process's user or to root, so that no other may replace what
+        is in it by links. Root accepts any."""
+
     def real_path(self, path: Path) -> Path:
         """The absolute path without symbolic links."""
 
@@ -138,8 +142,8 @@ class Disk(Protocol):
         """Make a directory, and those above it, if they are missing."""
 
     def remove_tree(self, directory: Path) -> None:
-        """Delete a directory and everything in it. What is missing, or is removed meanwhile, is no
-        error."""
+        """Delete a directory and everything in it. Of a symbolic link, here and inside, the link
+        alone is deleted. What is missing, or is removed meanwhile, is no error."""
 
     def lock(self, path: Path) -> DiskLock:
         """Lock a file, which is created if it is missing. BlockingIOError if this process or

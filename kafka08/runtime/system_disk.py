@@ -166,6 +166,10 @@ class SystemDisk:
     def is_accessible(self, directory: Path) -> bool:
         return os.access(directory, os.R_OK | os.W_OK | os.X_OK)
 
+    def is_own(self, directory: Path) -> bool:
+        owner, user = os.stat(directory).st_uid, os.geteuid()
+        return owner in {user, 0} or user == 0
+
     def real_path(self, path: Path) -> Path:
         return path.resolve()
 
@@ -174,8 +178,11 @@ class SystemDisk:
 
     def remove_tree(self, directory: Path) -> None:
         with suppress(FileNotFoundError):
+            if directory.is_symlink():
+                directory.unlink()
+                return
             for path in list(directory.iterdir()):
-                if path.is_dir() and not path.is_symlink():
+                if path.is_dir():
                     self.remove_tree(path)
                 else:
                     self.remove(path)

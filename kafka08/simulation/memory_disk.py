@@ -251,6 +251,10 @@ class MemoryDisk:
     def is_accessible(self, directory: Path) -> bool:
         return self.is_directory(directory)
 
+    def is_own(self, directory: Path) -> bool:
+        self._directory(directory)
+        return True
+
     def real_path(self, path: Path) -> Path:
         return Path(os.path.normpath(path))
 

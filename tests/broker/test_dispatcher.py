@@ -23,6 +23,7 @@ from kafka08.protocol.metadata import MetadataRequest
 from kafka08.protocol.offsets import OffsetsPartition, OffsetsRequest, OffsetsTopic
 from kafka08.protocol.produce import ProducePartition, ProduceRequest, ProduceTopic
 from kafka08.protocol.served import SERVED
+from kafka08.protocol.stop_replica import StopReplicaPartition, StopReplicaRequest
 from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
@@ -102,6 +103,34 @@ class TestLargeRequests:
         response = decode_response(OffsetsRequest, frame)[1]
         assert {3} == {topic.partitions[0].error_code for topic in response.topics}
         assert 20_000 == len(response.topics)
+
+    @pytest.mark.parametrize("level", Level)
+    @pytest.mark.parametrize("key", [4, 5, 6])
+    def test_of_a_former_controller(self, tmp_path: Path, level: Level, key: int) -> None:
+        """It is refused by its epoch, whatever follows that: 100 MB took 12.8 s to decode."""
+        world = self.world_of(tmp_path, level)
+        world.lead("t")
+        world.runtime.run_native_jobs()
+        client = Client(world)
+        head = struct.pack(">hhihii", key, 0, 7, -1, 9, CONTROLLER_EPOCH - 1)
+        client.send(SIZE.pack(len(head) + (2 << 20)) + head + b"\xff" * (2 << 20))
+        (frame,) = client.frames()
+        code = -1 if key == 6 and level == Level.V0_8_2 else 11
+        assert struct.pack(">ih", 7, code) == frame[:6]
+        assert not world.runtime.native_jobs
+
+    def test_of_the_controller(self, tmp_path: Path) -> None:
+        """More partitions than decode at once are decoded in a thread, too, and bounded."""
+        world = self.world_of(tmp_path)
+        client = Client(world)
+        request = StopReplicaRequest(
+            9, CONTROLLER_EPOCH, 0, [StopReplicaPartition("topic", n) for n in range(100_000)]
+        )
+        client.send(encode_request(request, 7, "c"))
+        assert [] == client.frames()
+        world.runtime.run_native_jobs()
+        (frame,) = client.frames()
+        assert 100_000 == len(decode_response(StopReplicaRequest, frame)[1].partitions)
 
     def test_malformed_bytes_close_the_connection(self, tmp_path: Path) -> None:
         """The same as for a small one."""

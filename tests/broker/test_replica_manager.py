@@ -14,6 +14,7 @@ from kafka08.broker.log_cleaner import CleanerWorkers
 from kafka08.broker.yielding import PARTITIONS_PER_BATCH
 from kafka08.errors import (
     Closed,
+    InvalidTopic,
     NotLeaderForPartition,
     ReplicaNotAvailable,
     SessionLost,
@@ -89,6 +90,23 @@ def test_a_stale_controller_is_refused(tmp_path: Path) -> None:
     stop = StopReplicaRequest(9, CONTROLLER_EPOCH - 1, 1, [StopReplicaPartition("t", 0)])
     assert 11 == world.client.call(stop).error_code
     assert world.partition("t").is_leader
+
+
+@pytest.mark.parametrize(
+    ("topic", "number"),
+    [("a/b", 0), ("..", 0), ("", 0), ("t\n", 0), ("x" * 256, 0), ("t", -1), ("../t", 0)],
+)
+def test_a_partition_that_no_directory_may_have(tmp_path: Path, topic: str, number: int) -> None:
+    """It gets an error, the others their logs, and the next start finds no directory of it."""
+    world = World(tmp_path / "logs")
+    bad = replace(state(1, partition=number), topic=topic)
+    code, errors = obey(world, bad, state(1))
+    assert 0 == code
+    expected = [PartitionError(topic, number, InvalidTopic.code), PartitionError("t", 0, 0)]
+    assert expected == errors
+    assert ["logs", "logs/t-0"] == sorted(
+        str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir()
+    )
 
 
 def test_only_a_higher_leader_epoch_is_obeyed(tmp_path: Path) -> None:

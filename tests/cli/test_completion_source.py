@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import click
 import pytest
 
 from kafka08.cli import completion_source
-from kafka08.cli.completion_source import keys_of, source_of, within
+from kafka08.cli.completion_source import complete, keys_of, source_of, within
 from kafka08.embedded.broker_state import BrokerState
 from kafka08.embedded.detached import ClusterDirectory
 from kafka08.structs import TopicPartition
@@ -181,3 +182,28 @@ def test_each_command_has_its_own_keys(path: str, key: str) -> None:
 def test_a_count_is_not_a_broker() -> None:
     """The value of `up --brokers` is a number, so no broker ids are offered."""
     assert source_of(click.Option(["--brokers"], type=int)) is None
+
+
+def test_only_plain_names_are_offered() -> None:
+    """Anybody can make a group with a name that a shell executes."""
+    plain = ["group-1", "a.b_c", "KEY=", "1"]
+    hostile = [
+        "a$(id)",
+        "a`id`",
+        "a;id",
+        "a b",
+        "a*",
+        "--delete",
+        "a\nb",
+        "~",
+        "a'",
+        "a|b",
+        "a&b",
+        "ä",
+    ]
+
+    def source(_: click.Context) -> Callable[[], list[str]]:
+        return lambda: plain + hostile
+
+    context = click.Context(click.Command("c"))
+    assert sorted(plain) == [item.value for item in complete(source, context, "")]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
 from contextlib import suppress
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from kafka08.consumer.java_pattern import compile_java_pattern
 from kafka08.errors import ConfigError
+from tests.cpu_speed import slowdown
 
 MATCHES = [
     ("tt|uu", "tt uu", "t ttuu"),
@@ -94,3 +97,55 @@ def test_escaped_text_matches_itself(name: str) -> None:
     compiled = compile_java_pattern(name.replace(".", "\\."))
     assert compiled.fullmatch(name)
     assert not compiled.fullmatch(name + "x")
+
+
+ATOMS = st.sampled_from(
+    ["a", "b", ".", "[ab]", "[^a]", r"\w", r"\d", "-", r"\b", r"\B", "^", "$", r"\A"]
+)
+PATTERNS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map("".join),
+        st.lists(inner, min_size=1, max_size=3).map(lambda some: f"({'|'.join(some)})"),
+        st.builds(
+            "(?:{}){}".format,
+            inner,
+            st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{0,1}", "{1,}", "*?", "{2,3}?"]),
+        ),
+        st.builds("(?{}{})".format, st.sampled_from("=!"), inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(PATTERNS, st.lists(st.text("ab-1\n", max_size=6), min_size=1, max_size=4))
+def test_matches_what_re_matches(pattern: str, names: list[str]) -> None:
+    """In the syntax that both have alike, on names short enough for `re`. One matcher reads several
+    names, and uses its steps again."""
+    compiled = compile_java_pattern(pattern)
+    expected = re.compile(pattern, re.ASCII)
+    for name in [*names, *names]:
+        if name or r"\B" not in pattern:  # Java's and ours is at the end of an empty name, too
+            assert compiled.fullmatch(name) == (expected.fullmatch(name) is not None), name
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a|a)*b", "(a*)*b", "(a+)+b", "((a?){30}){30}b", "(a|aa)+b", "(?!(a|a)*b)(a*)*c", "(.*)*.*x"],
+)
+def test_no_pattern_takes_long(pattern: str) -> None:
+    """Those for which `re` takes 2^n steps, against the longest topic name."""
+    compiled = compile_java_pattern(pattern)
+    began = time.process_time()
+    assert not compiled.fullmatch("a" * 249)
+    assert time.process_time() - began < 2 * slowdown()
+
+
+def test_the_automaton_is_bounded() -> None:
+    """Its states, however counts are nested, and what it keeps of all names that it has seen."""
+    for pattern in ("((a{100}){100}){100}", "a{20001}", "(a|b){9999}"):
+        with pytest.raises(ConfigError, match="too large"):
+            compile_java_pattern(pattern)
+    compiled = compile_java_pattern("(a|b)*a(a|b){9}")
+    names = ["".join(random.Random(seed).choices("ab", k=200)) for seed in range(200)]
+    assert [compiled.fullmatch(name) for name in names] == [name[-10] == "a" for name in names]

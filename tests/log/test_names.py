@@ -45,7 +45,9 @@ def test_segment_files_carry_twenty_digits() -> None:
     assert 42 == names.base_offset_of(names.log_file(Path("/d"), 42))
 
 
-def test_a_log_file_without_a_number_is_named() -> None:
-    """A .log file whose name is no number stops the load with its path."""
-    with pytest.raises(CorruptLog, match=r"/d/notes\.log"):
-        names.base_offset_of(Path("/d/notes.log"))
+@pytest.mark.parametrize("name", ["notes.log", "99999999999999999999.log", f"{2**63:020d}.log"])
+def test_a_log_file_without_an_offset_is_named(name: str) -> None:
+    """A .log file whose name is no number, or none that an offset can be, stops the load with its
+    path."""
+    with pytest.raises(CorruptLog, match=rf"/d/{name}"):
+        names.base_offset_of(Path("/d") / name)

@@ -331,7 +331,6 @@ def test_counts_and_lengths_allocate_nothing_before_they_are_checked() -> None:
 def test_the_items_of_all_lists_are_counted_before_they_are_decoded() -> None:
     """Many small lists are bounded together, as one large one is."""
     wanted = ProduceRequest.ITEMS_MAX
-    assert wanted is not None
     topics = [ProduceTopic(f"t{n}", [ProducePartition(0, b"")]) for n in range(wanted // 2)]
     fits = codec.encode_request(ProduceRequest(1, 0, topics), 1, "c")[4:]
     assert len(topics) == len(codec.decode_request(fits)[1].topics)

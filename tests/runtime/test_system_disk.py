@@ -58,6 +58,7 @@ def a_step(random: Random, directory: Path) -> Callable[[Disk], object]:
         lambda disk: list(disk.directories_in(folder)),
         lambda disk: disk.is_directory(folder),
         lambda disk: disk.is_accessible(folder),
+        lambda disk: disk.is_own(folder),
         lambda disk: disk.exists(folder / "f"),
         lambda disk: disk.open_directory(folder).sync(),
         lambda disk: disk.remove(folder / "f"),
@@ -216,3 +217,35 @@ def test_a_directory_is_renamed_with_its_files(disk: Disk, tmp_path: Path) -> No
     assert (disk.is_directory(old), disk.size(new / "a")) == (False, 1)
     with pytest.raises(OSError):
         disk.rename(old, new)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_deletion_follows_no_link(tmp_path: Path, depth: int) -> None:
+    """Neither a link in a directory that is deleted, nor one in its place: what is behind stays."""
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "file").write_bytes(b"kept")
+    deleted = tmp_path / "t-0"
+    if depth:
+        deleted.mkdir()
+        (deleted / "link").symlink_to(foreign)
+        (deleted / "file-link").symlink_to(foreign / "file")
+    else:
+        deleted.symlink_to(foreign)
+    SYSTEM_DISK.remove_tree(deleted)
+    assert not deleted.is_symlink()
+    assert not deleted.exists()
+    assert b"kept" == (foreign / "file").read_bytes()
+
+
+def test_a_directory_of_another_user_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of our own is, and one of root, as container volumes are."""
+    owner = tmp_path.stat().st_uid
+    assert SYSTEM_DISK.is_own(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert SYSTEM_DISK.is_own(tmp_path) == (owner == 0)
+    assert SYSTEM_DISK.is_own(Path("/"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert SYSTEM_DISK.is_own(tmp_path)
