@@ -50,5 +50,10 @@ def deletion_fault_of(name: str) -> str | None:
 def colliding(name: str, existing: Iterable[str]) -> list[str]:
     """The existing topics whose names differ from `name` only in `.` and `_`: metrics have one name
     for both, so that brokers from 0.9 on do not create the second one."""
-    metric = name.replace(".", "_")
-    return [other for other in existing if other.replace(".", "_") == metric]
+    metric = metric_name(name)
+    return [other for other in existing if metric_name(other) == metric]
+
+
+def metric_name(topic: str) -> str:
+    """The name of a topic in the names of metrics."""
+    return topic.replace(".", "_")

@@ -5,13 +5,17 @@ Source: kafka.server.DelayedCreateTopics, DelayedDeleteTopics 0.10.2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kafka08.broker.metadata_cache import MetadataCache
 from kafka08.broker.purgatory import DelayedOperation, KeyedPurgatory
 from kafka08.broker.timer import Timer
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka08.broker.call import Call
 
 IsDone = Callable[[str], bool]
 
@@ -46,9 +50,11 @@ class TopicWaits:
         if topic in self._waits:
             self._waits.check_and_complete(topic)
 
-    def await_leaders(self, partitions: Mapping[str, Sequence[int]], timeout_ms: int) -> set[str]:
-        """Wait until each of these partitions has a live leader; returns the topics without one
-        after `timeout_ms`. Switches."""
+    def await_leaders(
+        self, partitions: Mapping[str, Collection[int]], timeout_ms: int, call: Call
+    ) -> set[str]:
+        """Wait until each of these partitions has a live leader, or the client of `call` is gone;
+        returns the topics without one after `timeout_ms`. Switches."""
 
         def has_leaders(topic: str) -> bool:
             return all(
@@ -57,16 +63,21 @@ class TopicWaits:
                 for number in partitions[topic]
             )
 
-        return self._await(list(partitions), has_leaders, timeout_ms)
+        return self._await(list(partitions), has_leaders, timeout_ms, call)
 
-    def await_absence(self, topics: Sequence[str], timeout_ms: int) -> set[str]:
-        """Wait until the controller has removed them from the metadata; returns those that still
-        exist after `timeout_ms`. Switches."""
-        return self._await(topics, lambda topic: topic not in self._cache, timeout_ms)
+    def await_absence(self, topics: Sequence[str], timeout_ms: int, call: Call) -> set[str]:
+        """Wait until the controller has removed them from the metadata, or the client of `call` is
+        gone; returns those that still exist after `timeout_ms`. Switches."""
+        return self._await(topics, lambda topic: topic not in self._cache, timeout_ms, call)
 
-    def _await(self, topics: Sequence[str], is_done: IsDone, timeout_ms: int) -> set[str]:
+    def _await(
+        self, topics: Sequence[str], is_done: IsDone, timeout_ms: int, call: Call
+    ) -> set[str]:
         if topics and timeout_ms > 0:
             over = self._runtime.event()
-            self._waits.add(TopicWait(topics, is_done, over.set), topics, timeout_ms)
+            wait = TopicWait(topics, is_done, over.set)
+            if not self._waits.add(wait, topics, timeout_ms):
+                call.when_closed(over.set)
             over.wait()
+            self._waits.abandon(wait)
         return {topic for topic in topics if timeout_ms <= 0 or not is_done(topic)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,7 @@ from kafka08.log.time_index import TimestampOffset
 from kafka08.log_limit import LINES_MAX, LineLimit
 from kafka08.protocol import compression, message_set
 from kafka08.protocol.api_versions import ApiVersionsRequest
+from kafka08.protocol.codec import encode_request
 from kafka08.protocol.create_topics import (
     NO_COUNT,
     CreateTopicsRequest,
@@ -50,7 +52,8 @@ from kafka08.protocol.update_metadata import (
 )
 from kafka08.structs import OFFSETS_TOPIC
 from kafka08.zk import nodes, paths
-from tests.broker.world import CONTROLLER_EPOCH, World
+from tests.broker.world import CONTROLLER_EPOCH, Client, World
+from tests.cpu_speed import slowdown
 
 SET = message_set.encode([(None, b"v" * 100)], magic=1)
 
@@ -598,6 +601,37 @@ class TestTopics:
         assert {"t": 42, "u": 7} == {r.topic: r.error_code for r in response.topics}
         assert 1 == world.store.created_partitions("u")
         assert paths.topic("t") not in world.store.znodes
+
+    @pytest.mark.parametrize("validate_only", [True, False])
+    def test_the_topics_of_one_request_are_bounded_together(
+        self, world: World, validate_only: bool
+    ) -> None:
+        """1.9 KB named 2,000,000 partitions, whose replicas were all chosen and listed."""
+        topics = [NewTopic(f"large-{n}", 20_000, 1, [], []) for n in range(8)]
+        request = CreateTopicsRequest(topics, 0, validate_only=validate_only, version=1)
+        began = time.process_time()
+        codes = [result.error_code for result in world.client.call(request).topics]
+        assert [0 if validate_only else 7] * 5 + [37] * 3 == codes
+        if validate_only:
+            assert time.process_time() - began < 0.1 * slowdown()
+
+    def test_a_client_that_leaves_ends_its_request(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is not done of it is left."""
+        monkeypatch.setattr(Client, "is_abandoned", lambda self: "t" in world.store.topics())
+        topics = [NewTopic(name, 1, 1, [], []) for name in ("t", "u", "v")]
+        world.client.call(CreateTopicsRequest(topics, 0, version=1))
+        assert paths.topic("t") in world.store.znodes
+        assert paths.topic("u") not in world.store.znodes
+
+    def test_the_texts_of_a_response_are_bounded_together(self, world: World) -> None:
+        """Each of 10,000 topics that are named twice had the names of all: 300 MB for 300 KB."""
+        topics = [NewTopic(f"topic-{n % 10_000}", 1, 1, [], []) for n in range(20_000)]
+        world.client.send(encode_request(CreateTopicsRequest(topics, 0, version=1), 7, "test"))
+        world.runtime.run_native_jobs()
+        (frame,) = world.client.frames()
+        assert len(frame) < 20 << 20
 
     def test_another_broker_is_asked_in_vain(self, world: World) -> None:
         """A broker that is not the controller answers 41 for each topic, in both requests."""

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Collection
+from typing import Final
 
 from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.topic_requests import (
+    KnownTopics,
+    PartitionBudget,
     assignment_of,
     check_assignment,
     check_name,
     overrides_of,
 )
+from kafka08.broker.yielding import yielding_batches
 from kafka08.errors import (
     ApiError,
     InvalidRequest,
@@ -39,6 +44,9 @@ from kafka08.protocol.create_topics import (
 
 logger = logging.getLogger(__name__)
 
+TEXTS_BYTES_MAX: Final = 16 << 20
+"""The most bytes of all texts of a response: each of many topics may have the names of all."""
+
 
 def handle(
     broker: BrokerContext, request: CreateTopicsRequest, call: Call
@@ -49,17 +57,25 @@ def handle(
 
 
 def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
-    """Create the legal topics, and wait for their leaders. Switches."""
+    """Create the legal topics, and wait for their leaders. Switches, and ends early if the client
+    has left."""
     times = Counter(wanted.topic for wanted in request.topics)
+    twice = named_twice(call, times)
     results: dict[str, CreateTopicResult] = {}
-    written: dict[str, tuple[int, ...]] = {}
-    for wanted in request.topics:
+    written: dict[str, Collection[int]] = {}
+    existing = KnownTopics(broker.store.topics())
+    budget = PartitionBudget()
+    text_bytes = min(STRING_BYTES_MAX, TEXTS_BYTES_MAX // max(1, len(times)))
+    for (wanted,) in yielding_batches(request.topics, broker.runtime, 1):
+        if call.is_abandoned():
+            break
         topic = wanted.topic
         if times[topic] > 1:
-            results[topic] = refused(topic, InvalidRequest.code, named_twice(call, times))
+            results[topic] = refused(topic, InvalidRequest.code, twice, text_bytes)
             continue
         try:
-            written[topic] = create_one(broker, wanted, validate_only=request.validate_only)
+            budget.take(wanted)
+            partitions = create_one(broker, wanted, existing, validate_only=request.validate_only)
         except KafkaError as error:
             logger.info(
                 "Error processing create topic request for topic %s: %s",
@@ -68,20 +84,25 @@ def create(broker: BrokerContext, request: CreateTopicsRequest, call: Call) -> C
                 extra=call.cause,
             )
             text = error.detail if isinstance(error, ApiError) else str(error)
-            results[topic] = refused(topic, code_of(error), text)
+            results[topic] = refused(topic, code_of(error), text, text_bytes)
         else:
             results[topic] = CreateTopicResult(topic, 0)
-    if not request.validate_only:
-        for topic in broker.topic_waits.await_leaders(written, request.timeout_ms):
-            results[topic] = CreateTopicResult(topic, RequestTimedOut.code)
+            if not request.validate_only:
+                written[topic] = partitions
+                existing.add(topic)
+    for topic in broker.topic_waits.await_leaders(written, request.timeout_ms, call):
+        results[topic] = CreateTopicResult(topic, RequestTimedOut.code)
     return CreateTopicsResponse([*results.values()])
 
 
-def create_one(broker: BrokerContext, wanted: NewTopic, *, validate_only: bool) -> tuple[int, ...]:
+def create_one(
+    broker: BrokerContext, wanted: NewTopic, existing: KnownTopics, *, validate_only: bool
+) -> Collection[int]:
     """Check and create one topic; returns its partitions. Switches. ApiError."""
     overrides = overrides_of(wanted)
-    assignment = assignment_of(wanted, broker.metadata_cache.racks, broker.runtime.random)
-    check_name(wanted.topic, broker.store.topics())
+    racks, rng = broker.metadata_cache.racks, broker.runtime.random
+    assignment = assignment_of(wanted, racks, rng, validate_only=validate_only)
+    check_name(wanted.topic, existing)
     check_assignment(assignment)
     if not validate_only:
         replicas = len(next(iter(assignment.values())))
@@ -90,13 +111,13 @@ def create_one(broker: BrokerContext, wanted: NewTopic, *, validate_only: bool) 
             broker.store.create_topic(wanted.topic, assignment, {**profile, **overrides})
         except NodeExists:
             raise TopicAlreadyExists(f"Topic '{wanted.topic}' already exists.") from None
-    return tuple(assignment)
+    return tuple(assignment) if wanted.assignment else range(len(assignment))
 
 
-def refused(topic: str, code: int, text: str) -> CreateTopicResult:
+def refused(topic: str, code: int, text: str, text_bytes: int) -> CreateTopicResult:
     """The result of one topic. The text may contain what was wanted: it ends where it is too long
     for a response, since the others may have been created."""
-    text = text.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
+    text = text.encode()[:text_bytes].decode(errors="ignore")
     return CreateTopicResult(topic, code, text)
 
 

@@ -32,14 +32,14 @@ def handle(
 ) -> DeleteTopicsResponse | NoResponse:
     if not broker.controller.is_active:
         return refuse(request, NotController.code)
-    return call.run_in_greenlet("DeleteTopics", lambda: delete(broker, request))
+    return call.run_in_greenlet("DeleteTopics", lambda: delete(broker, request, call))
 
 
-def delete(broker: BrokerContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def delete(broker: BrokerContext, request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     """Request the deletion of each topic, and wait for it. Switches."""
     codes = {topic: delete_one(broker, topic) for topic in dict.fromkeys(request.topics)}
     asked = [topic for topic, code in codes.items() if code == NO_ERROR]
-    for topic in broker.topic_waits.await_absence(asked, request.timeout_ms):
+    for topic in broker.topic_waits.await_absence(asked, request.timeout_ms, call):
         codes[topic] = RequestTimedOut.code
     return DeleteTopicsResponse([DeleteTopicResult(*item) for item in codes.items()])
 
