@@ -31,6 +31,8 @@ JOIN: Final = HEADER + form_of(JoinGroupRequest)
 SYNC: Final = HEADER + form_of(SyncGroupRequest)
 HEARTBEAT: Final = HEADER + form_of(HeartbeatRequest)
 JOINED: Final = b"i" + form_of(JoinGroupResponse)
+AT_ONCE_BYTES: Final = 256 << 10
+"""A larger request is decoded with its bounds, in a thread."""
 SIZE_BYTES: Final = 4
 SYNC_RESPONSE: Final = Struct(">iihi")
 """Size of the frame, correlation id, error code, size of the assignment, which follows."""
@@ -46,6 +48,8 @@ class FastGroups:
 
     def join(self, payload: memoryview, link: RequestConnection) -> Fallback | None:
         """JoinGroup of a member. Its response follows, maybe at once."""
+        if len(payload) > AT_ONCE_BYTES:
+            return FALL_BACK
         fields = unpack_fields(payload, JOIN, CORRELATION_ID)
         if fields is None:
             return FALL_BACK
@@ -59,6 +63,8 @@ class FastGroups:
             protocol_type,
             protocols,
         ) = fields
+        if len(protocols) > JoinGroupRequest.ITEMS_MAX:
+            return FALL_BACK  # which refuses it
         coordinator = self._coordinator
         found = coordinator.loaded(name)
         if (
@@ -85,6 +91,8 @@ class FastGroups:
 
     def sync(self, payload: memoryview, link: RequestConnection) -> Fallback | None:
         """SyncGroup. Its response follows, maybe at once."""
+        if len(payload) > AT_ONCE_BYTES:
+            return FALL_BACK
         fields = unpack_fields(payload, SYNC, CORRELATION_ID)
         if fields is None:
             return FALL_BACK

@@ -132,6 +132,10 @@ class MetadataCache:
         """The state of a partition; None if the controller has not sent it."""
         return self._topics.get(topic_partition.topic, {}).get(topic_partition.partition)
 
+    def partition_count(self, topic: str) -> int:
+        """The known partitions of a topic; 0 if it is not known."""
+        return len(self._topics.get(topic, ()))
+
     def topic_metadata(
         self, topic: str, *, listener: str = PLAINTEXT, lists_dead: bool = False
     ) -> TopicMetadata:

@@ -163,7 +163,7 @@ class _Parser:
         self._quantifiable = False
 
     def _bounds(self, repeat: re.Match[str]) -> tuple[int, int | None]:
-        """Of `{n}`, `{n,}` or `{n,m}`."""
+        """The counts of `{n}`, `{n,}` or `{n,m}`."""
         if max(len(repeat[1]), len(repeat[3] or "")) > len(str(STATES_MAX)):
             raise self._refuse("a count that is too large")
         least = int(repeat[1])

@@ -160,7 +160,7 @@ class Matcher:
         return self._start in here.states
 
     def _set_of(self, states: frozenset[int]) -> _Set:
-        """That of these states, which is kept."""
+        """The set of these states, which is kept."""
         found = self._sets.get(states)
         if found is None:
             self._kept += 1 + len(states)

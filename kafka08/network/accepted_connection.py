@@ -98,10 +98,10 @@ class AcceptedConnection(ServerConnection):
     def _hold_reading(self) -> None:
         """Bytes, or the end of the stream, arrived while a request waits for its response: leave
         them in the socket until then. A client that has closed its side may still wait for the
-        response; one that has reset the connection does not."""
+        response, but not for long; one that has reset the connection does not."""
         try:
-            if self.parked:
-                self._stream.recv(1, PEEK)
+            if self.parked and not self._stream.recv(1, PEEK):
+                self._server.close_later(self)
         except BlockingIOError:
             return
         except OSError as error:

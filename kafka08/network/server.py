@@ -26,6 +26,8 @@ ACCEPTS_MAX: Final = 64
 """Connections accepted in one callback."""
 ACCEPT_PAUSE_SECONDS: Final = 0.1
 """Pause after accept failed for want of descriptors."""
+END_GRACE_SECONDS: Final = 10.0
+"""How long a client that has closed its side may wait for the response to its parked request."""
 ADVICE: Final[Mapping[int, str]] = {
     errno.EMFILE: ". Raise this process's limit of open files (ulimit -Hn): it needs one for each "
     "log segment and one for each connection.",
@@ -152,6 +154,16 @@ class SocketServer:
         self._by_age[connection] = connection.last_read
         if self._idle_check is None:
             self._idle_check = self._call_later(self._idle_seconds * 1000, self._close_idle)
+
+    def close_later(self, connection: AcceptedConnection) -> None:
+        """Close a connection whose client has closed its side, unless its parked request has its
+        response by then. None of Kafka's clients waits for one; programs such as nc do."""
+
+        def close() -> None:
+            if connection.parked:
+                connection.close("its client has closed its side")
+
+        self._call_later(END_GRACE_SECONDS * 1000, close)
 
     def forget(self, connection: AcceptedConnection) -> None:
         """A connection has closed."""

@@ -52,6 +52,9 @@ class JoinGroupResponse(Response):
 class JoinGroupRequest(Request):
     """Version 1, of 0.10.1: has a rebalance timeout beside the session timeout."""
 
+    ITEMS_MAX = 1000
+    """Protocols of a member, which the coordinator keeps; clients have one to three."""
+
     group: String
     session_timeout_ms: Int32
     rebalance_timeout_ms: Int32

@@ -447,6 +447,19 @@ def test_a_client_that_ends_its_side_gets_the_response_of_a_parked_request(serve
     assert 0 == served.abandoned
 
 
+def test_a_client_that_ends_its_side_does_not_wait_for_long(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most have left without a word: their requests would stay parked for their whole wait."""
+    monkeypatch.setattr("kafka08.network.server.END_GRACE_SECONDS", 0.1)
+    with served.connect() as poller:
+        poller.sendall(frame(b"park"))
+        until(lambda: len(served.parked) == 1)
+        poller.shutdown(socket.SHUT_WR)
+        assert is_closed(poller)
+    assert 1 == served.abandoned
+
+
 def test_an_abandoned_request_is_told_from_one_with_others_behind_it(served: Served) -> None:
     """Later bytes of a client do not count as its end; the end of its side does."""
     with served.connect() as client, served.connect() as silent:

@@ -20,6 +20,7 @@ from kafka08.broker.coordinator.group_events import (
     EndRebalance,
     EndSession,
     Join,
+    JoinReply,
     RemoveGroup,
     RespondToJoin,
     RespondToSync,
@@ -96,6 +97,10 @@ class CoordinatedGroup:
     def join(self, request: Join) -> None:
         """See Group.join."""
         self.perform(self.group.join(request, self._monotonic() * 1000))
+
+    def abandon_join(self, reply: JoinReply) -> None:
+        """See Group.abandon_join."""
+        self.perform(self.group.abandon_join(reply, self._monotonic() * 1000))
 
     def sync(
         self, member_id: str, generation: int, assignments: Mapping[str, bytes], reply: SyncReply

@@ -30,6 +30,7 @@ from kafka08.broker.coordinator.group_events import (
     Actions,
     EndSession,
     Join,
+    JoinReply,
     JoinResult,
     RemoveGroup,
     RespondToJoin,
@@ -157,6 +158,15 @@ class Group:
             is_leader = member.member_id == self.leader_id
             return not is_leader and member.protocols == request.protocols
         return False
+
+    def abandon_join(self, reply: JoinReply, now_ms: float) -> Actions:
+        """The client of a new member is gone before the response to its first join, which has the
+        member's id: nobody can be that member. The original keeps it, with its metadata, until its
+        session expires, and every rebalance until then has it."""
+        for member in self.members.values():
+            if member.parked_join is reply:
+                return self._fail(member, now_ms)
+        return []
 
     def sync(
         self,

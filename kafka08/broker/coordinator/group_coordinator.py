@@ -149,6 +149,12 @@ class GroupCoordinator:
             return InconsistentGroupProtocol.code
         return NO_ERROR
 
+    def abandon_join(self, name: str, reply: JoinReply) -> None:
+        """The client of a new member's parked join is gone; see Group.abandon_join."""
+        found = self._groups.get(name)
+        if found is not None:
+            found.abandon_join(reply)
+
     def sync(self, request: SyncGroupRequest, reply: SyncReply) -> None:
         """SyncGroup."""
         error_code = self._refuse(request.group)

@@ -1,11 +1,13 @@
 """OffsetCommit, version 0 into ZooKeeper, the others into `__consumer_offsets`.
 
-Version 0: per partition 3 if the topic is unknown here, 12 for too long metadata, else the offset
-goes to /consumers/<group>/offsets/<topic>/<partition>; it does not check that the partition exists
-and drops the metadata. Version 1: see OffsetManager.commit. Generation and member are ignored.
+Version 0: per partition 3 if it cannot exist, 12 for too long metadata, else the offset goes to
+/consumers/<group>/offsets/<topic>/<partition>; the metadata are dropped. Version 1: 3 for such a
+partition; for others see OffsetManager.commit. Generation and member are ignored.
 
-From level 0.9 on: 3 if the topic is unknown here; for other topics generation and member decide,
-see Group.check_commit. Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and 0.10.2.2.
+From level 0.9 on: 3 for such a partition; for others generation and member decide, see
+Group.check_commit. (The originals store offsets of any partition, and 0.8.2.2 in version 1 of any
+topic: everybody can fill the memory of a coordinator with them.)
+Source: kafka.server.KafkaApis 0.8.2.2, 0.9.0.1 and 0.10.2.2.
 """
 
 from __future__ import annotations
@@ -42,6 +44,9 @@ from kafka08.zk.group_store import GroupStore
 
 logger = logging.getLogger(__name__)
 
+PARTITIONS_AHEAD: Final = 100
+"""How many partitions more than this broker knows a topic may have: added ones, of which clients
+may hear first."""
 ZOOKEEPER_VERSION: Final = 0
 """The version that stores offsets in ZooKeeper."""
 
@@ -111,25 +116,30 @@ def commit_part(
     """Calls `done` with a code per partition, maybe before this returns."""
     if request.version == ZOOKEEPER_VERSION:
         done(commit_to_zookeeper(broker, request.group, offsets))
-    elif broker.config.level >= Level.V0_9_0:
-        commit_to_coordinator(broker, request, offsets, done)
-    else:
-        broker.offset_manager.commit(request.group, offsets, done)
-
-
-def commit_to_coordinator(
-    broker: BrokerContext,
-    request: OffsetCommitRequest,
-    offsets: Mapping[TopicPartition, OffsetAndMetadata],
-    done: Callable[[Mapping[TopicPartition, int]], object],
-) -> None:
-    """Calls `done` with a code per partition; at once if no topic is known."""
-    known = {tp: offset for tp, offset in offsets.items() if tp.topic in broker.metadata_cache}
+        return
+    known = {tp: offset for tp, offset in offsets.items() if may_exist(broker, tp)}
     unknown = dict.fromkeys(offsets.keys() - known.keys(), UnknownTopicOrPartition.code)
-    if known:
-        broker.group_coordinator.commit(request, known, lambda codes: done(codes | unknown))
-    else:
+
+    def committed(codes: Mapping[TopicPartition, int]) -> None:
+        done({**codes, **unknown})
+
+    if not known:
         done(unknown)
+    elif broker.config.level >= Level.V0_9_0:
+        broker.group_coordinator.commit(request, known, committed)
+    else:
+        broker.offset_manager.commit(request.group, known, committed)
+
+
+def may_exist(broker: BrokerContext, topic_partition: TopicPartition) -> bool:
+    """Whether the topic is known here, and the partition is one of it, or may be soon. -1 is no
+    partition, but one number: the originals store its offset."""
+    topic, number = topic_partition
+    if topic not in broker.metadata_cache:
+        return False
+    if broker.metadata_cache.partition_state(topic_partition) is not None:
+        return True
+    return -1 <= number < broker.metadata_cache.partition_count(topic) + PARTITIONS_AHEAD
 
 
 def commit_to_zookeeper(
@@ -140,7 +150,7 @@ def commit_to_zookeeper(
     codes = dict.fromkeys(offsets, NO_ERROR)
     accepted: dict[TopicPartition, int] = {}
     for tp, item in offsets.items():
-        if tp.topic not in broker.metadata_cache:
+        if not may_exist(broker, tp):
             codes[tp] = UnknownTopicOrPartition.code
         elif java_length(item.metadata) > broker.config.offset_metadata_max_bytes:
             codes[tp] = OffsetMetadataTooLarge.code

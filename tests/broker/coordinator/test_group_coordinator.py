@@ -14,6 +14,7 @@ import pytest
 
 from kafka08.broker.coordinator import coordinated_group, offset_loader
 from kafka08.broker.coordinator.append_codes import code_of_commit, code_of_group_record
+from kafka08.errors import ProtocolError
 from kafka08.kernel.types import STRING_BYTES_MAX
 from kafka08.levels import Level
 from kafka08.log_limit import CHARACTERS_MAX, KEYS_MAX, LINES_MAX, LineLimit
@@ -510,6 +511,39 @@ def test_a_refused_first_join_leaves_no_group(broker: Broker) -> None:
     assert 23 == broker.call(request).error_code
     listed = {group.group for group in broker.call(ListGroupsRequest()).groups}
     assert {"s6000", f"s{longest}"} == listed
+
+
+def test_a_client_that_leaves_before_it_has_a_member_id(broker: Broker) -> None:
+    """Nobody can be that member: the group goes on without it at once, and keeps nothing of it. (It
+    kept 80 MB of 4 MB for five minutes, and each rebalance waited for it.)"""
+    known = broker.settle()
+    broker.park(join_request("", "g")).close()
+    joined = broker.join(known.member_id)
+    assert [known.member_id] == [member.member_id for member in joined.members]
+
+
+def test_a_member_whose_connection_breaks_stays(broker: Broker) -> None:
+    """It has its id, and its session: it may come back over another connection."""
+    known = broker.settle()
+    other = broker.park(join_request("", "g"))
+    broker.sync(broker.join(known.member_id))
+    (frame,) = other.frames()
+    other_id = decode_response(JoinGroupRequest, frame)[1].member_id
+    broker.park(join_request(known.member_id, "g")).close()
+    _, group = broker.world.context.group_coordinator.find("g")
+    assert group is not None
+    assert {known.member_id, other_id} == set(group.members)
+
+
+def test_protocols_are_bounded(broker: Broker) -> None:
+    """The coordinator keeps those of each member."""
+    known = broker.settle()
+    for member_id in ("", known.member_id):
+        request = join_request(member_id, "g")
+        request.protocols *= 1001
+        client = Client(broker.world)
+        with pytest.raises(ProtocolError, match="more than 1000 items"):
+            client.send(encode_request(request, 1, "c"))
 
 
 @pytest.mark.parametrize("kind", ["group", "protocol type", "commit"])

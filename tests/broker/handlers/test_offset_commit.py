@@ -11,21 +11,27 @@ from kafka08.broker.yielding import PARTITIONS_AT_ONCE
 from kafka08.errors import NO_ERROR, RebalanceInProgress, UnknownTopicOrPartition
 from kafka08.protocol.codec import decode_response, encode_request
 from kafka08.protocol.join_group import JoinGroupProtocol, JoinGroupRequest
+from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.protocol.offset_commit import (
     OffsetCommitPartition,
     OffsetCommitRequest,
     OffsetCommitTopic,
 )
 from kafka08.protocol.sync_group import SyncGroupAssignment, SyncGroupRequest
+from kafka08.protocol.update_metadata import UpdateMetadataRequest
 from kafka08.structs import OFFSETS_TOPIC
-from tests.broker.world import Client, World
+from tests.broker.world import CONTROLLER_EPOCH, Client, World
 
 COUNT = 3 * PARTITIONS_AT_ONCE
 
 
 def coordinator(directory: Path, level: str) -> World:
     world = World(directory, api_level=level, offsets_topic_num_partitions=1)
-    world.lead("t")
+    states = [
+        PartitionStateInfo("t", number, CONTROLLER_EPOCH, 1, 0, [1], 0, [1])
+        for number in range(COUNT)
+    ]
+    world.client.call(UpdateMetadataRequest(9, CONTROLLER_EPOCH, states, []))
     world.lead(OFFSETS_TOPIC, replicas=(1, 2))
     return world
 
@@ -99,3 +105,19 @@ def test_a_group_whose_name_no_record_can_have(tmp_path: Path, level: str, code:
     (frame,) = world.client.frames()
     assert {"t": [code]} == codes(decode_response(OffsetCommitRequest, frame, 1)[1])
     assert 0 == world.partition(OFFSETS_TOPIC).log.log_end_offset
+
+
+@pytest.mark.parametrize("level", ["0.8.2", "0.9.0", "0.10.2"])
+@pytest.mark.parametrize("version", [0, 1])
+def test_offsets_of_nothing_are_not_kept(tmp_path: Path, level: str, version: int) -> None:
+    """Neither of an unknown topic nor of partitions far above the number of the topic's: anybody
+    could fill the coordinator's memory, or ZooKeeper, with them. A partition that was just added is
+    no such one."""
+    world = coordinator(tmp_path, level)
+    wanted = {"t": [COUNT - 1, COUNT, COUNT + 99, COUNT + 100, 2**31 - 1, -2], "unknown": [0]}
+    topics = [
+        OffsetCommitTopic(topic, [OffsetCommitPartition(number, 7, "") for number in numbers])
+        for topic, numbers in wanted.items()
+    ]
+    response = world.client.call(OffsetCommitRequest("g", topics, version=version))
+    assert {"t": [0, 0, 0, 3, 3, 3], "unknown": [3]} == codes(response)
