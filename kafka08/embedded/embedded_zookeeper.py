@@ -64,6 +64,7 @@ class EmbeddedZooKeeper(ZooKeeperProcess):
     def _command(self, attempt: int) -> Sequence[str]:
         return [
             sys.executable,
+            "-P",
             "-m",
             "kafka08.zk.server",
             f"--host={self.host}",
