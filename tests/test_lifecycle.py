@@ -43,6 +43,7 @@ PARTS = {
     "producer/network_client.py NetworkClient": "of a KafkaProducer",
     "producer/sender.py Sender": "of a KafkaProducer",
     "zk/model/in_process.py InProcessWorld": "no thread, no socket",
+    "zk/server/wire_server.py WireServer": "no thread, no socket",
 }
 """Classes whose owner refuses to work in a forked process, so that nothing there reaches them, and
 those that hold nothing between calls."""

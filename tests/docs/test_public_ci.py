@@ -12,7 +12,7 @@ WORKFLOWS = {path.stem: path for path in (ROOT / ".github" / "workflows").glob("
 TEXTS = {name: path.read_text() for name, path in WORKFLOWS.items()}
 EXPECTED_SCRIPTS = {
     "audit": {"scripts/audit"},
-    "ci": {"scripts/test", "scripts/docs", "scripts/coverage"},
+    "ci": {"scripts/test-all", "scripts/docs", "scripts/coverage"},
     "publish": {"scripts/release", "scripts/docs"},
 }
 

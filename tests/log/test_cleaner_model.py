@@ -203,4 +203,4 @@ def assert_nothing_lost(before: list[Message], after: list[Message], end: int) -
 
 
 TestCleanerModel = CleanerModel.TestCase
-TestCleanerModel.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestCleanerModel.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
