@@ -158,6 +158,21 @@ class Config:
         self.validate()
 
     @classmethod
+    def given_to(cls, client: str, config: object, keywords: Mapping[str, Any]) -> Self:
+        """The configuration of a client that takes one, or its keys as keywords; ConfigError for
+        anything else, such as a mapping or a topic, which other libraries take in its place."""
+        if config is None:
+            return cls(**keywords)
+        if not isinstance(config, cls):
+            raise ConfigError(
+                f"{client}: {config!r} is not a {cls.__name__}: pass {cls.__name__}({{...}}) or "
+                "keywords"
+            )
+        if keywords:
+            raise ConfigError(f"give the {client} a configuration or keywords, not both")
+        return config
+
+    @classmethod
     def keys_for(cls, given: Mapping[str, Any]) -> Mapping[str, Key]:
         """The keys, given the configuration `given`. Override where the value of one key decides
         which others exist."""

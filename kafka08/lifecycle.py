@@ -2,17 +2,27 @@
 
 `Closeable` and `Startable` are their context managers, for objects with `close`, or with `start`
 and `stop`; ConsumerConnector, with `shutdown`, and ZkClient, with `start` and `close`, have their
-own. `ProcessBound` is the base of all of them: such an object belongs to the process that made it.
+own. `ProcessBound` is the base of all of them: such an object belongs to the process that made it,
+and may have something to finish when its program ends, or when it is dropped.
 """
 
 from __future__ import annotations
 
+import _thread
+import atexit
+import logging
 import os
+import sys
+import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Final, Never, Self
 from weakref import WeakSet
+
+logger = logging.getLogger(__name__)
 
 ENDINGS: Final = frozenset({"close", "shutdown", "stop"})
 """Methods that end an object."""
@@ -48,7 +58,20 @@ class ProcessBound:
     def __new__(cls, *_: Any, **__: Any) -> Self:
         made = super().__new__(cls)
         _bound.add(made)
+        _register_exit()
         return made
+
+    def _finish(self, timeout: float) -> None:
+        """Called at the end of a program, while threads still run: finish within `timeout` seconds
+        what would be lost, and log what is lost."""
+
+    def _drop(self) -> None:
+        """Called when nobody has the object any more: if it was not ended, warn (`warn_unclosed`)
+        and let its threads end. By the garbage collector, anywhere: it must take no lock."""
+
+    def __del__(self) -> None:
+        if not self._is_inherited and not sys.is_finalizing():
+            self._drop()
 
     def _abandon(self) -> None:
         """Called in a forked process, before it becomes unusable there: end what is reached without
@@ -64,6 +87,25 @@ class ProcessBound:
             f"a {type(self).__name__} holds threads or connections of this process, and cannot be "
             "copied or pickled: pass its configuration, and make one where it is used"
         )
+
+
+def warn_unclosed(one: ProcessBound) -> None:
+    """The ResourceWarning of Python's own files and sockets."""
+    warnings.warn(f"unclosed {one!r}", ResourceWarning, stacklevel=4, source=one)
+
+
+def end_dropped(end: Callable[[], object]) -> None:
+    """Call `end`, which may wait and take locks, in a thread of its own, for an object that was
+    dropped. A `threading.Thread` would take a lock that the dropping thread may hold."""
+
+    def run() -> None:
+        try:
+            end()
+        except Exception:
+            logger.exception("Error while closing an object that was dropped")
+
+    with suppress(RuntimeError):  # the system has no thread left
+        _thread.start_new_thread(run, ())
 
 
 class Closeable(ProcessBound, ABC):
@@ -159,10 +201,36 @@ def _give_up_all() -> None:
     """In a forked process."""
     inherited = list(_bound)
     _bound.clear()
+    _exit_registered.clear()
     kinds = {type(one): unusable(type(one)) for one in inherited}
     for one in inherited:
         one._abandon()
         one.__class__ = kinds[type(one)]
+
+
+# -------------------------------------------------------------------- at the end of a program
+
+EXIT_SECONDS: Final = 30.0
+"""How long the end of a program may take in all, if its clients were not closed."""
+_exit_registered: Final[list[bool]] = []
+"""Not empty once it is."""
+
+
+def _register_exit() -> None:
+    """Have `_finish_all` called when this process ends. A child of multiprocessing does not run
+    `atexit`, but its own finalizers."""
+    if not _exit_registered:
+        _exit_registered.append(True)
+        atexit.register(_finish_all)
+        multiprocessing = sys.modules.get("multiprocessing.util")
+        if multiprocessing is not None:
+            multiprocessing.Finalize(None, _finish_all, exitpriority=0)
+
+
+def _finish_all() -> None:
+    give_up_at = time.monotonic() + EXIT_SECONDS
+    for one in list(_bound):
+        one._finish(max(0.0, give_up_at - time.monotonic()))
 
 
 def in_forked_processes(call: Callable[[], object]) -> None:

@@ -41,7 +41,6 @@ PARTS = {
     "producer/async_queue.py AsyncQueue": "of a Producer",
     "producer/broker_channel.py BrokerChannel": "of a KafkaProducer",
     "producer/network_client.py NetworkClient": "of a KafkaProducer",
-    "producer/sender.py Sender": "of a KafkaProducer",
     "zk/model/in_process.py InProcessWorld": "no thread, no socket",
     "zk/server/wire_server.py WireServer": "no thread, no socket",
 }

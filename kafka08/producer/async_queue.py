@@ -83,12 +83,19 @@ class AsyncQueue:
         self._changed = runtime.condition(self._lock)
         self._room = runtime.condition(self._lock)
         self._waiting = 0
+        self._sending = 0
+        """Messages of the batch that is being sent."""
         self._closed = False
         self.outcome = QueueOutcome()
         if hooks is None:
             # Saves a call per message.
             self.put = self._filling.put  # type: ignore[method-assign,assignment]
         self._task = runtime.spawn(self._run, name="ProducerSendThread-")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it accepts no more messages."""
+        return self._closed
 
     @property
     def count(self) -> int:
@@ -106,16 +113,18 @@ class AsyncQueue:
         else:
             self._put_with_hooks(messages, self._hooks)
 
-    def close(self) -> None:
-        """Accept no more messages, send the queued ones, end; waits without limit, except when it
-        is called from a hook. May be called again."""
+    def close(self, timeout: float | None = None) -> int:
+        """Accept no more messages, send the queued ones, end; waits for `timeout` seconds (None:
+        without limit), except when it is called from a hook. Returns how many messages have not
+        been sent then. May be called again."""
         with self._lock:
             self._closed = True
             self._filling.room = 0
             self._changed.notify()
             self._room.notify_all()
         if self._runtime.current_task() is not self._task:
-            self._task.join()
+            self._task.join(timeout)
+        return self.count + self._sending
 
     def abandon(self) -> None:
         """In a process forked from its own: a `put` that was looked up before raises
@@ -177,7 +186,9 @@ class AsyncQueue:
 
     def _run(self) -> None:
         while batch := self._next_batch():
+            self._sending = len(batch)
             self._send(batch)
+            self._sending = 0
         logger.info("Shutdown ProducerSendThread complete")
 
     def _next_batch(self) -> MessageColumns:

@@ -1,6 +1,6 @@
 """The new producer: `send` returns at once, and a thread of its own sends.
 
-    with KafkaProducer(KafkaProducerConfig({"bootstrap.servers": "localhost:9092"})) as producer:
+    with KafkaProducer(bootstrap_servers="localhost:9092") as producer:
         future = producer.send(ProducerRecord("pages", b"hello", key=b"front"))
         print(future.result(timeout=10).offset)
 
@@ -22,7 +22,6 @@ from kafka08.clock import SYSTEM_CLOCK
 from kafka08.config import LONG_MAX
 from kafka08.errors import (
     BufferExhausted,
-    FailedToSend,
     InvalidTopic,
     KafkaError,
     ProducerClosed,
@@ -30,8 +29,7 @@ from kafka08.errors import (
     UnknownTopicOrPartition,
 )
 from kafka08.kernel.types import EMPTY_ENTRY_BYTES, NO_TIMESTAMP, TIMESTAMP_BYTES
-from kafka08.lifecycle import Closeable
-from kafka08.listing import some_of
+from kafka08.lifecycle import Closeable, warn_unclosed
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.batch import Callback, RecordBatch, first_late
 from kafka08.producer.bulk import Bulk, Values, as_bytes, by_partition, too_large
@@ -42,7 +40,7 @@ from kafka08.producer.network_client import NetworkClient
 from kafka08.producer.partitioners import RecordPartitioner, partition_for_key
 from kafka08.producer.record import ProducerRecord
 from kafka08.producer.routes import Routes
-from kafka08.producer.sender import Sender, SenderSettings
+from kafka08.producer.sender import Sender, SenderSettings, not_sent
 from kafka08.producer.serializers import Serializer
 from kafka08.producer.topic_route import TopicRoute
 from kafka08.protocol.types import Buffer
@@ -59,20 +57,24 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
     overtakes: max.in.flight.requests.per.connection=1 prevents that.
 
     `key_serializer`, `value_serializer`, `partitioner` and `interceptors` override the configured
-    ones. Close it to send all accepted records; without `close` it stops sending when the program
-    ends.
+    ones. Close it to send all accepted records. A program that ends without `close` sends them too,
+    for 30 s at most, and logs how many it could not.
     """
 
     def __init__(
         self,
-        config: KafkaProducerConfig,
+        config: KafkaProducerConfig | None = None,
         *,
         key_serializer: Serializer | None = None,
         value_serializer: Serializer | None = None,
         partitioner: RecordPartitioner | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
         runtime: ClientRuntime = THREADS,
+        **keywords: Any,
     ) -> None:
+        """Takes `config`, or its keys as keywords: `linger_ms=5` is linger.ms. Type checkers know
+        only the keywords of KafkaProducerConfig. Raises ConfigError."""
+        config = KafkaProducerConfig.given_to("KafkaProducer", config, keywords)
         self.config = config
         config.log_notes()
         configured = config.serializers()
@@ -111,12 +113,13 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
             config,
             self._accumulator,
             wake_sender=self._network.wake_up,
-            is_in_callback=lambda: self._sender.is_current,
+            # Not by `self`: the sender's thread would keep a producer that its program dropped.
+            is_in_callback=lambda: sender.is_current,
             runtime=runtime,
         )
         plain_routes = self._routes.by_topic if self._is_plain else {}
         super().__init__(plain_routes, self._send_converted, self._append)
-        self._sender = Sender(
+        sender = self._sender = Sender(
             sender_settings(config),
             self._accumulator,
             self._routes.metadata,
@@ -276,17 +279,19 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
         if self._is_closed or self._sender.is_current:
             return
         # Without a lock: a signal handler may close it while its own thread is closing it.
-        self._sender.join(timeout)
-        if self._sender.is_alive:
-            self._sender.give_up()
-            self._sender.join(GIVE_UP_SECONDS)
+        unsent = self._sender.end(timeout)
         self._is_closed = True
         if self._interceptors_closed.acquire(blocking=False):
             self._interceptors.close()
-        if unsent := self._sender.unsent():
+        if unsent:
             raise not_sent(unsent)
 
     # ------------------------------------------------------------------------------ its parts
+
+    def _drop(self) -> None:
+        if hasattr(self, "_sender") and not self._accumulator.closed:
+            warn_unclosed(self)
+            self._sender.end_soon()
 
     def _abandon(self) -> None:
         self._routes.by_topic.clear()  # the kernel's `send` then leaves each record to ours
@@ -389,8 +394,6 @@ class KafkaProducer(Closeable, kernel.RecordAppender):
 
 BYTES_OR_NONE: Final[frozenset[type]] = frozenset({bytes, type(None)})
 BULK_BATCH_BYTES: Final = 128 << 10
-GIVE_UP_SECONDS: Final = 1.0
-"""How long `close` waits for a sender that gives up."""
 
 
 def sender_settings(config: KafkaProducerConfig) -> SenderSettings:
@@ -449,16 +452,3 @@ def failed(tp: TopicPartition, error: KafkaError, callback: Callback | None) -> 
 def failed_call(topic: str, partition: int | None, places: range, error: KafkaError) -> BatchFuture:
     tp = TopicPartition(topic, NO_PARTITION if partition is None else partition)
     return BatchFuture([Stretch(RecordBatch.failed(tp, error), 0, places)])
-
-
-def not_sent(records: Sequence[ProducerRecord]) -> FailedToSend:
-    """The error for unsent records: how many for which partitions, and the records."""
-    counts: dict[TopicPartition, int] = {}
-    for record in records:
-        tp = TopicPartition(record.topic, record.partition or 0)
-        counts[tp] = counts.get(tp, 0) + 1
-    shown = some_of([f"{count} for {tp}" for tp, count in counts.items()], kind="partitions")
-    return FailedToSend(
-        f"closed before {len(records)} records were acknowledged: {shown}",
-        tuple(records),
-    )

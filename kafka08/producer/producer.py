@@ -7,19 +7,21 @@
     }))
     producer.send(KeyedMessage("pages", "hello", key="front"))
 
-In async mode `send` only enqueues, and `close` sends the rest. With 0.8's default of
+In async mode `send` only enqueues, and `close` sends the rest; the end of the program does so too,
+for 30 s at most. With 0.8's default of
 `request.required.acks=0` a message that no broker accepted is lost silently. Source:
 kafka.producer.Producer 0.8.2.2.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from kafka08.client.cluster import ClusterClient
 from kafka08.errors import ProducerClosed
-from kafka08.lifecycle import Closeable
+from kafka08.lifecycle import Closeable, end_dropped, warn_unclosed
 from kafka08.producer.async_queue import AsyncQueue, QueueOutcome
 from kafka08.producer.callback_handler import CallbackHandler
 from kafka08.producer.config import ProducerConfig
@@ -31,6 +33,8 @@ from kafka08.producer.record import KeyedMessage
 from kafka08.producer.routing import Router
 from kafka08.runtime import ClientRuntime
 from kafka08.runtime.threads import THREADS
+
+logger = logging.getLogger(__name__)
 
 ANSWER_SLACK_MS: Final = 2000
 """Added to request.timeout.ms to get the timeout of a response. The JVM's producer gives up at the
@@ -133,6 +137,20 @@ class Producer(Closeable):
         ended = ", closed" if self._closed else ""
         config = self.config
         return f"<Producer to {config.metadata_broker_list}, {config.producer_type}{ended}>"
+
+    def _finish(self, timeout: float) -> None:
+        if self._queue is not None and (lost := self._queue.close(timeout)):
+            logger.error(
+                "The program ended without closing its async Producer: %d messages were not sent "
+                "within %.0f s",
+                *(lost, timeout),
+            )
+
+    def _drop(self) -> None:
+        queue = getattr(self, "_queue", None)
+        if queue is not None and not queue.is_closed:
+            warn_unclosed(self)
+            end_dropped(queue.close)
 
     def _abandon(self) -> None:
         if self._queue is not None:

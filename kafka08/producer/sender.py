@@ -23,6 +23,7 @@ from kafka08.errors import (
     NO_ERROR,
     ApiError,
     ConnectionFailed,
+    FailedToSend,
     KafkaError,
     ProducerClosed,
     ProtocolError,
@@ -31,6 +32,8 @@ from kafka08.errors import (
     error_of,
 )
 from kafka08.kernel.types import NO_TIMESTAMP
+from kafka08.lifecycle import ProcessBound
+from kafka08.listing import some_of
 from kafka08.producer.accumulator import RecordAccumulator
 from kafka08.producer.batch import RecordBatch
 from kafka08.producer.broker_channel import ClientResponse, InFlightRequest
@@ -51,6 +54,8 @@ logger = logging.getLogger(__name__)
 Batches = dict[TopicPartition, list[RecordBatch]]
 """The content of one request: the batches of each partition, in order."""
 METADATA_TIMEOUT_S: Final = 10.0
+GIVE_UP_SECONDS: Final = 1.0
+"""How long a close waits for a sender that gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +102,27 @@ def produce_form(versions: VersionRanges) -> ProduceForm:
         return ProduceForm(0, 0, takes_wrappers, error)
 
 
+def not_sent(records: Sequence[ProducerRecord]) -> FailedToSend:
+    """The error for unsent records: how many for which partitions, and the records."""
+    counts: dict[TopicPartition, int] = {}
+    for record in records:
+        tp = TopicPartition(record.topic, record.partition or 0)
+        counts[tp] = counts.get(tp, 0) + 1
+    shown = some_of([f"{count} for {tp}" for tp, count in counts.items()], kind="partitions")
+    return FailedToSend(
+        f"closed before {len(records)} records were acknowledged: {shown}",
+        tuple(records),
+    )
+
+
 def joined(sets: Sequence[Buffer]) -> Buffer:
     """The sets of one partition, at least one, as one set."""
     return sets[0] if len(sets) == 1 else b"".join(sets)
 
 
-class Sender:
-    """Owns the channels. Only its own task may use it, except for `start`, `give_up`, `unsent`,
-    `join` and the task's properties."""
+class Sender(ProcessBound):
+    """Owns the channels. Only its own task may use it, except for `start`, `join`,
+    `end`, `end_soon` and the task's properties."""
 
     def __init__(
         self,
@@ -140,21 +158,35 @@ class Sender:
         return self._runtime.current_task() is self._task
 
     def join(self, timeout: float | None) -> None:
-        """Wait until it has ended, at most `timeout` seconds."""
+        """Wait until its task has ended, at most `timeout` seconds."""
         assert self._task is not None
         self._task.join(timeout)
 
-    def give_up(self) -> None:
-        """End soon without sending the rest, which `unsent` returns then. Any thread."""
-        self._giving_up = True
+    def end(self, timeout: float | None) -> list[ProducerRecord]:
+        """Send what the closed accumulator has, within `timeout` seconds, and end. Returns the
+        records that were given up, serialized, by partition. Any thread but its own."""
         self._network.wake_up()
-
-    def unsent(self) -> list[ProducerRecord]:
-        """The records that were given up, serialized, by partition; before the thread's end, all
-        unacknowledged ones. Any thread, after `give_up` or the thread's end."""
+        self.join(timeout)
+        if self.is_alive:
+            self._giving_up = True
+            self._network.wake_up()
+            self.join(GIVE_UP_SECONDS)
         if self.is_alive:
             return [r for batch in self._accumulator.take_all() for r in batch.records()]
         return self._unsent
+
+    def end_soon(self) -> None:
+        """Send the rest, then end. Takes no lock. Any thread."""
+        self._accumulator.closed = True
+        self._network.wake_up()
+
+    def _finish(self, timeout: float) -> None:
+        if self.is_alive and self._accumulator.incomplete_count:
+            self._accumulator.close()
+            if unsent := self.end(timeout):
+                logger.error(
+                    "The program ended without closing its KafkaProducer: %s", not_sent(unsent)
+                )
 
     # --------------------------------------------------------------------------------- rounds
 

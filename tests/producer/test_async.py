@@ -494,3 +494,14 @@ def test_0_7s_names_are_understood() -> None:
     assert (config.queue_buffering_max_ms, config.batch_num_messages) == (7, 8)
     assert config.queue_buffering_max_messages == 9
     assert config.unknown == {}
+
+
+def test_a_dropped_producer_sends_the_rest_after_a_warning() -> None:
+    """Its thread ends then."""
+    recorder = Recorder()
+    config = ProducerConfig(metadata_broker_list="h:1", producer_type="async")
+    producer = Producer(config, event_handler=recorder)
+    producer.send(KeyedMessage("t", b"v"))
+    with pytest.warns(ResourceWarning, match="unclosed <Producer to h:1, async>"):
+        del producer
+    until(lambda: recorder.sent == [b"v"])

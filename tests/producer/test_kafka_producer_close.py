@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_close_does_not_wait_for_a_sender_that_is_held_up(
 ) -> None:
     """close() does not wait for a sender that is blocked, for example by DNS. FailedToSend has the
     records, once, and their futures fail when the thread returns."""
-    monkeypatch.setattr("kafka08.producer.kafka_producer.GIVE_UP_SECONDS", 0.01)
+    monkeypatch.setattr("kafka08.producer.sender.GIVE_UP_SECONDS", 0.01)
     entered, go = threading.Event(), threading.Event()
     producer = producer_on(cluster, linger_ms=1_000_000)
     producer.partitions_for("u")
@@ -201,3 +202,15 @@ def test_flush_may_run_out_of_time(cluster: TcpCluster) -> None:
 
 
 # ---------------------------------------------------------------------------- the user's own parts
+
+
+def test_a_dropped_producer_ends_after_a_warning(cluster: TcpCluster) -> None:
+    """Its thread and its connections end once everything accepted is stored."""
+    threads = threading.active_count()
+    producer = producer_on(cluster, linger_ms=60_000)
+    future = producer.send(ProducerRecord("t", b"v", partition=0))
+    del producer
+    with pytest.warns(ResourceWarning, match="unclosed <KafkaProducer to"):
+        gc.collect()
+    assert future.result(SECONDS).offset == 0
+    until(lambda: threading.active_count() == threads)

@@ -39,9 +39,9 @@ from kafka08.consumer.polling.subscription import (
 )
 from kafka08.consumer.subscription import TopicFilter
 from kafka08.errors import Closed, ConfigError, KafkaError
-from kafka08.lifecycle import Closeable
+from kafka08.lifecycle import Closeable, end_dropped, warn_unclosed
 from kafka08.runtime import ClientRuntime
-from kafka08.runtime.threads import THREADS
+from kafka08.runtime.threads import THREADS, ThreadRuntime
 from kafka08.structs import OffsetAndMetadata, TopicPartition
 
 API_TIMEOUT_S: Final = 60.0
@@ -76,15 +76,7 @@ class KafkaConsumer(Closeable):
     ) -> None:
         """Takes `config`, or its keys as keywords: `group_id="readers"` is group.id. Type checkers
         know only the keywords of KafkaConsumerConfig. Raises ConfigError."""
-        if config is None:
-            config = KafkaConsumerConfig(**keywords)
-        elif not isinstance(config, KafkaConsumerConfig):
-            raise ConfigError(
-                f"{config!r} is not a KafkaConsumerConfig: pass KafkaConsumerConfig({{...}}) or "
-                "keywords, and topics to subscribe"
-            )
-        elif keywords:
-            raise ConfigError("give the KafkaConsumer a configuration or keywords, not both")
+        config = KafkaConsumerConfig.given_to("KafkaConsumer", config, keywords)
         self.config = config
         config.log_notes()
         chosen = list(assignors) or config.assignors()
@@ -440,6 +432,12 @@ class KafkaConsumer(Closeable):
         self.close()
 
     # ----------------------------------------------------------------------------------- its parts
+
+    def _drop(self) -> None:
+        poller = getattr(self, "_poller", None)
+        if poller is not None and not poller.is_closed and isinstance(self._runtime, ThreadRuntime):
+            warn_unclosed(self)
+            end_dropped(partial(poller.close, CLOSE_TIMEOUT_S))
 
     @contextmanager
     def _use(self, *partitions: TopicPartition) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from kafka08.errors import ConfigError
 from kafka08.structs import TopicPartition
 from tests.consumer.streams import chunk_of, elsewhere
 from tests.forking import in_child
+from tests.waiting import until
 
 NOWHERE = "127.0.0.1:1"
 TP = TopicPartition("t", 0)
@@ -168,3 +170,17 @@ def test_nothing_to_seek_in_is_an_error(consumer: Any, seek: str) -> None:
     consumer.subscribe(["t"])
     with pytest.raises(ValueError, match="no partitions are assigned yet"):
         getattr(consumer, seek)()
+
+
+def test_a_dropped_consumer_ends_after_a_warning() -> None:
+    """It leaves its group and its threads end: else it would keep its partitions."""
+    threads = threading.active_count()
+    with reading(b"a") as consumer:
+        dropped = KafkaConsumer(bootstrap_servers=NOWHERE)
+        dropped.assign([TP])
+        dropped.seek(TP, 0)
+        assert dropped.poll(0.01) == []
+        with pytest.warns(ResourceWarning, match="unclosed <KafkaConsumer of 127"):
+            del dropped
+        assert consumer.position(TP) == 0
+    until(lambda: threading.active_count() <= threads)
