@@ -140,8 +140,9 @@ def parse_stored_config(
 ) -> dict[str, TopicConfigValue]:
     """A topic's overrides in ZooKeeper, as typed values. Every value that 0.8.2.2 can parse is
     used, in any range; outside of ours with a warning (`segment.bytes=-1` refuses every message).
-    Unknown keys are skipped with a warning, and values that cannot be parsed with an error in the
-    log: one topic's mistake must not keep a broker from serving it and others."""
+    Unknown keys are skipped with a warning, and values that cannot be parsed, or words that a key
+    does not know, with an error in the log: one topic's mistake must not keep a broker from serving
+    it and others."""
     keys = KEYS_AT[level]
     unknown = sorted(set(overrides) - set(keys))
     if unknown:
@@ -150,7 +151,7 @@ def parse_stored_config(
     for name, text in overrides.items():
         if name in keys:
             try:
-                values[name] = _parse(name, text, _unbounded(keys[name], level), level)
+                values[name] = _parse(name, text, _unbounded(name, level), level)
             except ConfigError as error:
                 logger.error("Topic %s: %s; using the broker's default", topic, error)
             else:
@@ -223,10 +224,14 @@ def _parse(name: str, text: str, key: TopicKey, level: Level) -> TopicConfigValu
     return value
 
 
-def _unbounded(key: TopicKey, level: Level) -> TopicKey:
-    """Every value of the same type: 32 or 64 bits, any fraction; below 0.10.2 any word."""
+def _unbounded(name: str, level: Level) -> TopicKey:
+    """A key that takes every value of its type: 32 or 64 bits, any fraction; below 0.10.2 any word
+    as cleanup.policy, which all but `delete` mean compaction. Another key has no meaning for words
+    that it does not know."""
+    key = KEYS_AT[level][name]
     declared = key.declared
     high = declared.high if key.kind is int else None
     low = None if high is None else -high - 1
-    choices = declared.choices if level >= Level.V0_10_2 else None
+    is_any_word = name == CLEANUP_POLICY and level < Level.V0_10_2
+    choices = None if is_any_word else declared.choices
     return replace(key, declared=replace(declared, low=low, high=high, choices=choices))

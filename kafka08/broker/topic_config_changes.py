@@ -86,7 +86,12 @@ class TopicConfigChanges:
         for name in notifications:
             number = int(name.removeprefix(paths.CONFIG_CHANGE_PREFIX))
             if number > self._last_executed:
-                changed |= self._apply(name, number)
+                try:
+                    changed |= self._apply(name, number)
+                except SessionLost:
+                    raise  # not an error of the change itself, which is read again
+                except Exception:  # later changes must be applied, also of other topics
+                    logger.exception("Config change %d cannot be applied. Alter it again", number)
                 self._last_executed = number
         if changed:
             self._purge(notifications)
@@ -112,7 +117,7 @@ class TopicConfigChanges:
             self._log_manager.update_topic_config(topic, overrides)
             self._check_format(topic)
         except SessionLost:
-            raise  # not an error of the change itself, which is read again
+            raise
         except ZooKeeperError as error:
             logger.error("Config change %d is ignored: %s", number, error)
             return False

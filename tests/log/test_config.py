@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
 from kafka08.errors import ApiError, MessageSetSizeTooLarge, MessageSizeTooLarge
+from kafka08.levels import Level
 from kafka08.log import LogConfig
 from kafka08.log.manager import LogManager
 from kafka08.protocol import message_set
@@ -94,3 +95,33 @@ def test_a_stored_value_that_cannot_be_read_leaves_the_default(
     assert LogConfig(segment_ms=9) == config
     assert "Topic t: retention.ms: 'week' is not a number" in caplog.text
     assert "Topic t: segment.bytes: '99999999999' is outside the range" in caplog.text
+
+
+WORDS = (
+    *("zstd", "GZIP", " gzip ", "producer,gzip", "compact", "deletecompact", ",", "*", "0:1"),
+    *("", " ", "\0", "\ud800", "true ", "yes", "0.10.2", "0.11", "LogAppendTime", "x" * 40_000),
+    *("NaN", "-inf", "1e999", "1.5", "1_000", "٣", "-1", "0", "9" * 30, "-" + "9" * 5_000),
+)
+
+
+@pytest.mark.parametrize("level", Level)
+def test_any_stored_word_makes_a_configuration(level: Level) -> None:
+    """Any text as the value of any key, alone or in all keys together, gives a configuration that
+    can be used. An exception would end the start of a broker, since all topics are read there."""
+    defaults = LogConfig(level=level)
+    for word in WORDS:
+        for names in [*([name] for name in TOPIC_KEYS), list(TOPIC_KEYS)]:
+            config = defaults.from_stored("t", dict.fromkeys(names, word))
+            assert str(config)
+            data = bytearray(message_set.encode([(b"k", b"x")]))
+            with suppress(ApiError):
+                config.prepare(data, 0, 0)
+            with suppress(ApiError):
+                config.number(data, 0, 0)
+
+
+def test_a_codec_that_is_none_leaves_the_default(caplog: pytest.LogCaptureFixture) -> None:
+    """0.9 knows no other codec than these, and neither do we."""
+    config = LogConfig(level=Level.V0_9_0, compression_type="gzip")
+    assert config == config.from_stored("t", {"compression.type": "zstd"})
+    assert "Topic t: compression.type: 'zstd' is not one of uncompressed" in caplog.text
