@@ -1,6 +1,7 @@
 """Every place where a greenlet, a thread, a timer, a watch or a native job begins has an answer to
 an unexpected exception. Nobody above it can give one: it would be logged, and the work that the
-greenlet did would never be done again."""
+greenlet did would never be done again. In a broker a StorageError halts it, wherever it rises: no
+handler on its way takes it for another error."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ ROOTS = {
     "broker/dispatcher.py Dispatcher._decode run_native_later": "closes the connection",
     "broker/event_loop_monitor.py EventLoopMonitor._schedule call_later": "sets the next timer "
     "first",
-    "broker/log_background.py LogBackground.flush_soon run_native_later": "a storage error halts "
-    "the broker; else what is not flushed is so by the next flush",
+    "broker/log_background.py LogBackground.flush_soon run_native_later": "what is not flushed is "
+    "so by the next flush",
     "broker/log_background.py LogBackground.close_soon run_native_later": "only close(2) can fail",
     "broker/log_cleaner.py CleanerWorkers.start spawn": "cleans again after the pause",
     "broker/main.py run_patched every": "the next interval ends in time",
@@ -68,8 +69,7 @@ ROOTS = {
     "request",
     "broker/replica_fetcher_manager.py ReplicaFetcherManager._fetcher spawn": "the next round "
     "begins",
-    "broker/server.py KafkaServer._every every": "a storage error halts the broker; else the "
-    "series goes on",
+    "broker/server.py KafkaServer._every every": "the series goes on",
     "broker/timer.py Timer._set_alarm call_later": "each task is guarded; the next alarm is set",
     "broker/topic_config_changes.py TopicConfigChanges.start spawn": "reads the changes again",
     "broker/unheard_successors.py UnheardSuccessors._doubt spawn": "asks again",
@@ -124,3 +124,71 @@ def test_every_root_is_listed() -> None:
         for start in starts(ast.parse(file.read_text(encoding="utf-8")))
     }
     assert set(ROOTS) == found
+
+
+HALTING_ROOMS = ("broker", "network", "runtime")
+BROAD = frozenset({"Exception", "BaseException", "KafkaError"})
+PASSES_ON = frozenset(
+    {"uncaught", "fail", "_failed", "on_error", "refusal", "_refused", "complete"}
+)
+"""Calls that end in kafka08.runtime.uncaught, or raise a StorageError again."""
+
+NO_DISK = {
+    "broker/main.py run_patched": "the process ends",
+    "broker/server.py KafkaServer._log_errors_of": "the process ends",
+    "broker/handlers/later_metadata.py create_one": "creates a topic in ZooKeeper",
+    "broker/handlers/create_topics.py create": "creates a topic in ZooKeeper",
+    "broker/controlled_shutdown.py request_controlled_shutdown": "asks the controller",
+    "broker/controller/controller.py Controller._run": "ZooKeeper and other brokers",
+    "broker/controller/controller.py Controller._give_up": "ZooKeeper and other brokers",
+    "broker/controller/broker_channel.py BrokerChannel._exchange": "another broker",
+    "broker/controller/state_changes.py StateChanges._initialize": "ZooKeeper",
+    "broker/follower_truncation.py FollowerTruncation._unconfirmed": "reads ZooKeeper",
+    "network/server.py SocketServer._on_acceptable": "a socket",
+    "runtime/threads.py ThreadRuntime.spawn.run": "a client's thread",
+    "runtime/greenlets.py NativePool._work": "carried to the hub",
+}
+"""Where an exception is caught that is no StorageError → what is done there."""
+
+
+def names(kind: ast.expr | None) -> set[str]:
+    """The classes that a handler catches."""
+    elements = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return {one.id for one in elements if isinstance(one, ast.Name)} if kind else {"BaseException"}
+
+
+def swallowing(node: ast.AST, scope: tuple[str, ...] = ()) -> Iterator[str]:
+    """The functions with a broad handler that may keep a StorageError to itself."""
+    for child in ast.iter_child_nodes(node):
+        inner = scope
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
+            inner = (*scope, child.name)
+        if isinstance(child, ast.Try):
+            for handler in child.handlers:
+                caught = names(handler.type)
+                if "StorageError" in caught:
+                    break
+                inside = [part for line in handler.body for part in ast.walk(line)]
+                passes = any(
+                    isinstance(part, ast.Raise)
+                    or (
+                        isinstance(part, ast.Call)
+                        and getattr(part.func, "attr", getattr(part.func, "id", "")) in PASSES_ON
+                    )
+                    for part in inside
+                )
+                if caught & BROAD and not passes:
+                    yield ".".join(inner)
+        yield from swallowing(child, inner)
+
+
+def test_no_handler_swallows_a_storage_error() -> None:
+    """A broad handler passes it on, or nothing below it uses the disk: a broker whose disk failed
+    must not answer as if it had not."""
+    found = {
+        f"{file.relative_to(SOURCE)} {function}"
+        for room in HALTING_ROOMS
+        for file in (SOURCE / room).rglob("*.py")
+        for function in swallowing(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    assert set(NO_DISK) == found

@@ -29,6 +29,7 @@ from kafka08.config import LONG_MAX
 from kafka08.errors import NotLeaderForPartition, UnpacksTooLarge
 from kafka08.protocol import message_set
 from kafka08.runtime import BrokerRuntime
+from kafka08.runtime.uncaught import uncaught
 
 if TYPE_CHECKING:
     from kafka08.broker.partition import Partition
@@ -53,13 +54,15 @@ class QueuedAppend:
     required_acks: int
     led_until: int
     done: AppendDone
+    runtime: BrokerRuntime
 
     def complete(self, info: AppendInfo | None, error: Exception | None = None) -> None:
         """Call `done`. Its errors are logged: they must not affect later appends."""
         try:
             self.done(info, error)
-        except Exception:
-            logger.exception("Uncaught exception while answering an append")
+        except Exception as failure:  # noqa: BLE001 - see above
+            text = "Uncaught exception while answering an append"
+            uncaught(self.runtime, failure, logger, text)
 
     def fail(self, error: BaseException) -> None:
         """Report that its native job failed."""
@@ -84,7 +87,7 @@ class AppendQueue:
         """Append after everything in the queue. Never switches."""
         self._partition.append_queue = self
         led_until = self._partition.led_until
-        self._waiting.append(QueuedAppend(data, required_acks, led_until, done))
+        self._waiting.append(QueuedAppend(data, required_acks, led_until, done, self._runtime))
         self._run_next()
 
     def _run_next(self) -> None:

@@ -24,7 +24,6 @@ from kafka08.broker.delayed_produce import (
     DelayedProduce,
     with_errors,
 )
-from kafka08.broker.halt import halt_on
 from kafka08.broker.inline_appends import InlineAppends
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches
 from kafka08.errors import (
@@ -42,6 +41,7 @@ from kafka08.structs import INTERNAL_TOPICS, NO_OFFSET, TopicPartition
 
 if TYPE_CHECKING:
     from kafka08.broker.call import Call
+    from kafka08.broker.partition import Partition
     from kafka08.broker.replica_manager import ReplicaManager
     from kafka08.log.slices import AppendInfo
 
@@ -123,15 +123,8 @@ class Appender:
         manager = self._replica_manager
         partition = manager.find(topic_partition)
         if partition is not None and not codec:
-            now_ms = self._runtime.time_ms()
-            base_offset = kernel.append_records(partition, records, required_acks, now_ms)
-            if base_offset >= 0:
-                assert partition.log is not None
-                segment = partition.log.active_segment
-                if segment.index_is_due:
-                    segment.index_last_set()
-                self._purgatories.wake_fetches((topic_partition,))
-                result = AppendResult(base_offset, segment.end_offset)
+            result = self._append_records(partition, records, required_acks)
+            if result is not None:
                 is_alone = len(partition.maximal_isr) == 1
                 if required_acks in {0, 1} or (required_acks < 0 and is_alone):
                     done(result)
@@ -153,6 +146,24 @@ class Appender:
             if appended.error is None:
                 self._purgatories.wake(topic_partition)
             note(topic_partition, appended)
+
+    def _append_records(
+        self, partition: Partition, records: Messages, required_acks: int
+    ) -> AppendResult | None:
+        """The result, also for an error; None if the records must be appended by `_append_one`."""
+        try:
+            now_ms = self._runtime.time_ms()
+            base_offset = kernel.append_records(partition, records, required_acks, now_ms)
+            if base_offset < 0:
+                return None
+            assert partition.log is not None
+            segment = partition.log.active_segment
+            if segment.index_is_due:
+                segment.index_last_set()
+        except Exception as error:  # noqa: BLE001 - those who wait for the append get it
+            return self._refused(partition.topic_partition, error, 0)
+        self._purgatories.wake_fetches((partition.topic_partition,))
+        return AppendResult(base_offset, segment.end_offset)
 
     def _encode(self, topic_partition: TopicPartition, records: Messages, codec: int) -> bytearray:
         """The records as a set in the topic's format."""
@@ -222,7 +233,7 @@ class Appender:
         """Count a set that was not appended. A storage error halts the broker; a bug is logged
         here, where its traceback ends."""
         if isinstance(error, StorageError):
-            halt_on(error, self._runtime)
+            raise error  # at the root of this request, or native job
         if not isinstance(error, ApiError):
             logger.error("Cannot append to partition %s", topic_partition, exc_info=error)
         partition = self._replica_manager.find(topic_partition)

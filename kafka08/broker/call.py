@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
-from kafka08.broker.halt import halt_on
 from kafka08.errors import ApiError, ProtocolError, StorageError, code_of
 from kafka08.log_limit import caused_by
 from kafka08.protocol.codec import RequestHeader, encode_response
@@ -57,6 +56,18 @@ def send(
     else:
         link.on_close = None
         link.send_response(frame)
+
+
+def answering(link: RequestConnection, finish: Callable[P, object]) -> Callable[P, None]:
+    """See Call.answering."""
+
+    def answer_or_close(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            finish(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - logged by `fail`, or halts the broker
+            link.fail(error)
+
+    return answer_or_close
 
 
 class Call:
@@ -131,6 +142,16 @@ class Call:
         reason."""
         self._link.finish(reason)
 
+    def fail(self, error: Exception) -> None:
+        """End a call that cannot be answered: closes its connection, and logs the error. A storage
+        error halts the broker."""
+        self._link.fail(error)
+
+    def answering(self, finish: Callable[P, object]) -> Callable[P, None]:
+        """`finish`, which responds to this parked call. If it raises, the connection closes: a
+        client that gets neither would wait for ever."""
+        return answering(self._link, finish)
+
     def when_closed(self, abandon: Callable[[], object]) -> None:
         """Call `abandon` if the connection closes before the response of the parked call; now if it
         has closed."""
@@ -141,9 +162,9 @@ class Call:
 
     def refusal(self, error: Exception) -> Response:
         """The response of 0.8.2.2 after an exception: the error's code in every code field. A
-        storage error stops the broker instead."""
+        storage error is raised: it halts the broker."""
         if isinstance(error, StorageError):
-            halt_on(error, self._broker.runtime)
+            raise error
         if not isinstance(error, ApiError):
             logger.error(
                 "error when handling request %s", self.request, exc_info=error, extra=self.cause
@@ -177,9 +198,8 @@ class Call:
                     self.respond_encoded(response)
                 elif response is NoResponse.SILENT:
                     self.respond_encoded(b"")
-            except Exception:  # root of a greenlet: a client without a response must notice
-                logger.exception("error when handling request %s", self.request)
-                self.close("its request failed without a response")
+            except Exception as error:  # noqa: BLE001 - a client without a response must notice
+                self.fail(error)
 
         self._broker.runtime.spawn(run_and_respond, name=f"{name} for {self.peer}")
         return NoResponse.PARKED

@@ -18,7 +18,6 @@ from kafka08.broker.delayed_produce import AppendResults
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.broker.fast_path import API_NUMBER, FastPath
 from kafka08.broker.former_controller import decode_former
-from kafka08.broker.halt import halt_on
 from kafka08.broker.handlers import (
     api_versions,
     consumer_metadata,
@@ -47,7 +46,7 @@ from kafka08.broker.handlers import (
     update_metadata,
 )
 from kafka08.broker.request_metrics import KEY_MASK, RequestMetrics, is_frequent
-from kafka08.errors import ProtocolError, StorageError
+from kafka08.errors import ProtocolError
 from kafka08.levels import Level
 from kafka08.log_limit import caused_by
 from kafka08.network.server_connection import RequestConnection, ResponseFrame
@@ -195,11 +194,7 @@ class Dispatcher:
             fast_path = self._group_path.get(number)
             if fast_path is None:
                 return self._decode(payload, link)
-        try:
-            response = fast_path(payload, link)
-        except StorageError as error:
-            halt_on(error, self._broker.runtime)
-            raise
+        response = fast_path(payload, link)
         if response is FALL_BACK:
             return self._decode(payload, link)
         if isinstance(response, Fallback):
@@ -214,11 +209,7 @@ class Dispatcher:
         """The response to a request whose times are taken."""
         fast_path = self._group_path.get(number)
         if fast_path is not None:
-            try:
-                response = fast_path(payload, link)
-            except StorageError as error:
-                halt_on(error, self._broker.runtime)
-                raise
+            response = fast_path(payload, link)
             if not isinstance(response, Fallback):
                 return response
         return self._decode(payload, link)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
+from kafka08.broker.call import answering
 from kafka08.broker.converted_set import (
     LOOKED_AT_AT_ONCE_BYTES,
     ConvertedSet,
@@ -202,7 +203,7 @@ class FastFetch:
             wanted.replica_id,
             wanted.partitions,
             wanted.offsets,
-            respond,
+            answering(link, respond),
             has_news=bool(to_read),
         )
         waits.watch(wait, (), wanted.max_wait_ms)
@@ -233,7 +234,7 @@ class FastFetch:
 
     def _park(self, payload: bytes, link: RequestConnection, wanted: Wanted, reads: Reads) -> None:
         """Wait for more data."""
-        done = partial(self._respond_later, payload, link, wanted)
+        done = answering(link, partial(self._respond_later, payload, link, wanted))
         names = [partition.topic_partition for partition in wanted.partitions]
         starts: dict[TopicPartition, LogOffset | int] = dict(
             zip(names, wanted.offsets, strict=True)

@@ -11,6 +11,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from kafka08.broker.call import answering
 from kafka08.broker.coordinator.group_events import NO_MEMBER_ID, Join, JoinResult
 from kafka08.broker.fallback import FALL_BACK, Fallback
 from kafka08.kernel import pack_fields, unpack_fields
@@ -73,7 +74,7 @@ class FastGroups:
             or session_ms not in coordinator.session_timeouts_ms
         ):
             return FALL_BACK
-        reply = partial(respond_to_join, link, correlation_id)
+        reply = answering(link, partial(respond_to_join, link, correlation_id))
         found.join(
             Join(
                 member_id,
@@ -100,7 +101,7 @@ class FastGroups:
         found = self._coordinator.loaded(name)
         if found is None:
             return FALL_BACK
-        reply = partial(respond_to_sync, link, correlation_id)
+        reply = answering(link, partial(respond_to_sync, link, correlation_id))
         found.sync(member_id, generation, dict(assignments), reply)
         return None
 

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafka08 import kernel
-from kafka08.broker.call import Call
+from kafka08.broker.call import Call, answering
 from kafka08.broker.delayed_produce import (
     AppendErrors,
     AppendResult,
@@ -119,7 +119,7 @@ class FastProduce:
                 link.send_response(response)
 
         waits = self._purgatories.for_produce(ALL_IN_SYNC)
-        wait = DelayedProduce(self._replica_manager, ALL_IN_SYNC, pending, done)
+        wait = DelayedProduce(self._replica_manager, ALL_IN_SYNC, pending, answering(link, done))
         waits.watch(wait, list(pending), timeout_ms)
         link.on_close = partial(waits.abandon, wait)
         return None

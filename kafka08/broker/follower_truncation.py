@@ -21,10 +21,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.halt import halt_on
 from kafka08.broker.log_comparison import same_entries
 from kafka08.broker.partition_fetch_state import PartitionFetchState
-from kafka08.errors import CorruptLog, KafkaError, NotLeaderForPartition, StorageError
+from kafka08.errors import CorruptLog, KafkaError, NotLeaderForPartition
 from kafka08.protocol.fetch import FetchPartitionResponse
 from kafka08.runtime import BrokerRuntime
 from kafka08.structs import EARLIEST_OFFSET, LATEST_OFFSET, Broker, LeaderAndIsr, TopicPartition
@@ -74,17 +73,14 @@ class FollowerTruncation:
         """
         cuts: dict[TopicPartition, int] = {}
         problems: dict[TopicPartition, KafkaError] = {}
-        try:
-            for tp, followed in wanted.items():
-                if tp in responses and followed.is_followed:
-                    try:
-                        self._compare(tp, followed, responses, cuts)
-                    except CorruptLog as error:
-                        problems[tp] = error.with_traceback(None)
-            if cuts:
-                problems |= self._cut(cuts, wanted)
-        except StorageError as error:
-            halt_on(error, self._runtime)
+        for tp, followed in wanted.items():
+            if tp in responses and followed.is_followed:
+                try:
+                    self._compare(tp, followed, responses, cuts)
+                except CorruptLog as error:
+                    problems[tp] = error.with_traceback(None)
+        if cuts:
+            problems |= self._cut(cuts, wanted)
         for tp in problems:
             del responses[tp]
         return problems
@@ -181,15 +177,12 @@ class FollowerTruncation:
 
         leader_offset  asks the leader for the LATEST_OFFSET or EARLIEST_OFFSET
         """
-        try:
-            leader_end = leader_offset(tp, LATEST_OFFSET)
-            if leader_end < followed.position:
-                self._cut_to_leader_end(tp, followed, leader_end)
-            else:
-                leader_start = leader_offset(tp, EARLIEST_OFFSET)
-                self._restart_at_leader_start(tp, followed, leader_start)
-        except StorageError as error:
-            halt_on(error, self._runtime)
+        leader_end = leader_offset(tp, LATEST_OFFSET)
+        if leader_end < followed.position:
+            self._cut_to_leader_end(tp, followed, leader_end)
+        else:
+            leader_start = leader_offset(tp, EARLIEST_OFFSET)
+            self._restart_at_leader_start(tp, followed, leader_start)
 
     def _cut_to_leader_end(
         self, tp: TopicPartition, followed: PartitionFetchState, leader_end: int

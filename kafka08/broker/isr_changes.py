@@ -24,6 +24,7 @@ from typing import Final
 from kafka08.broker.partition import Partition
 from kafka08.errors import BadVersion, NoNode, ZooKeeperError
 from kafka08.runtime import BrokerRuntime
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import LeaderAndIsr, TopicPartition
 from kafka08.zk.store import ClusterStore
 
@@ -94,8 +95,9 @@ class IsrChanges:
                 wanted = {tp: item for tp, item in burst if is_wanted(*item)}
                 try:
                     unknown |= self._write(wanted)
-                except Exception:  # the greenlet's root: a change must end, or its HW stays
-                    logger.exception("Error while writing %d ISRs; writing them again", len(wanted))
+                except Exception as error:  # noqa: BLE001 - a change must end, or its HW stays
+                    text = "Error while writing %d ISRs; writing them again"
+                    uncaught(self._runtime, error, logger, text, len(wanted))
                     unknown |= wanted
         finally:
             self._writing = False

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
-from kafka08.broker.halt import halt_on
 from kafka08.broker.timer import Timer
-from kafka08.errors import StorageError
 from kafka08.log.background import PendingFlush
 from kafka08.runtime import BrokerRuntime
 from kafka08.runtime.disk import Close
-
-logger = logging.getLogger(__name__)
 
 
 class LogBackground:
@@ -27,27 +22,15 @@ class LogBackground:
 
     def flush_soon(self, flush: PendingFlush) -> None:
         def done(_: object, error: BaseException | None) -> None:
-            if error is None:
-                flush.complete()
-            else:
-                self._failed(error)
+            if error is not None:
+                raise error  # the root of a native job's end halts the broker
+            flush.complete()
 
         self._runtime.run_native_later(done, flush.sync)
 
     def run_later(self, delay_ms: int, task: Callable[[], None]) -> None:
-        def run() -> None:
-            try:
-                task()
-            except StorageError as error:
-                self._failed(error)
-
-        self._timer.add(delay_ms, run)
+        self._timer.add(delay_ms, task)
 
     def close_soon(self, close: Close) -> None:
         # Without logging: a destructor must not wait for its lock.
         self._runtime.run_native_later(lambda *_: None, close)
-
-    def _failed(self, error: BaseException) -> None:
-        if isinstance(error, StorageError):
-            halt_on(error, self._runtime)
-        logger.error("Uncaught exception in a flush or deletion of a log", exc_info=error)

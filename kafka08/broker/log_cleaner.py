@@ -10,12 +10,12 @@ import logging
 from typing import Final
 
 from kafka08.broker.config import BrokerConfig
-from kafka08.broker.halt import halt_on
 from kafka08.broker.replica_manager import ReplicaManager
-from kafka08.errors import StorageError, UnknownTopicOrPartition
+from kafka08.errors import UnknownTopicOrPartition
 from kafka08.log.cleaner import LogCleaner
 from kafka08.log.throttle import Throttle
 from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import TopicPartition
 
 logger = logging.getLogger("kafka.log.LogCleaner")
@@ -70,8 +70,6 @@ class CleanerWorkers:
             try:
                 while self.cleaner.clean_one():
                     pass
-            except StorageError as error:
-                halt_on(error, self._runtime)
-            except Exception:
-                logger.exception("Error in the log cleaner")
+            except Exception as error:  # noqa: BLE001 - a root
+                uncaught(self._runtime, error, logger, "Error in the log cleaner")
             self._runtime.sleep(self._backoff_seconds)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, Final
 
 from kafka08.broker.timer import Timer, TimerTask
+from kafka08.runtime.uncaught import uncaught
 
 logger = logging.getLogger(__name__)
 
@@ -180,9 +181,13 @@ class Purgatory:
         if completes:
             try:
                 operation.complete()
-            except Exception:
-                # Our caller changed the key and has nothing to do with this response.
-                logger.exception("Uncaught exception while completing a delayed operation")
+            except Exception as error:  # noqa: BLE001 - see `_failed`
+                self._failed(error, "completing")
+
+    def _failed(self, error: Exception, action: str) -> None:
+        """Our caller changed a key, and has nothing to do with the response of an operation."""
+        text = "Uncaught exception while %s a delayed operation"
+        uncaught(self._timer.runtime, error, logger, text, action)
 
     def _list(self, operation: DelayedOperation) -> None:
         """Note that an operation begins to wait."""
@@ -211,8 +216,8 @@ class KeyedPurgatory(Purgatory):
             try:
                 if operation.is_satisfied_by(key):
                     satisfied.append(operation)
-            except Exception:
-                logger.exception("Uncaught exception while checking a delayed operation")
+            except Exception as error:  # noqa: BLE001 - see `_failed`
+                self._failed(error, "checking")
                 satisfied.append(operation)
         completed = 0
         for operation in satisfied:
@@ -273,8 +278,8 @@ class SmallPurgatory(Purgatory):
         for operation in operations:
             try:
                 satisfied = operation.is_satisfied_by_any(keys)
-            except Exception:
-                logger.exception("Uncaught exception while checking a delayed operation")
+            except Exception as error:  # noqa: BLE001 - see `_failed`
+                self._failed(error, "checking")
                 satisfied = True
             if satisfied and operation.queue is not None:
                 self._end(operation)

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from kafka08.errors import BrokerIdTaken, Closed, ZooKeeperError
 from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import Broker
 from kafka08.zk.client import ZkClient
 from kafka08.zk.nodes import ADDRESS_ALONE, Advertised
@@ -101,7 +102,7 @@ class RegistrationKeeper:
         except ZooKeeperError as error:
             logger.warning("Cannot register again yet: %s", error)
             return False
-        except Exception:  # the greenlet's root: clients cannot find an unregistered broker
-            logger.exception("Cannot register again yet")
+        except Exception as error:  # noqa: BLE001 - clients cannot find an unregistered broker
+            uncaught(self._runtime, error, logger, "Cannot register again yet")
             return False
         return True

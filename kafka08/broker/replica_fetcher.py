@@ -27,7 +27,6 @@ from kafka08.broker.config import BrokerConfig
 from kafka08.broker.fetch_frame import FetchFrame
 from kafka08.broker.follower_truncation import FollowerTruncation
 from kafka08.broker.grouped_errors import GroupedErrors
-from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import inter_broker
 from kafka08.broker.log_comparison import drop_unserved
 from kafka08.broker.partition import Partition
@@ -64,6 +63,7 @@ from kafka08.protocol.offsets import (
 )
 from kafka08.protocol.types import Buffer
 from kafka08.runtime import BrokerRuntime, Cancellable
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import Broker, TopicPartition
 
 if TYPE_CHECKING:
@@ -221,8 +221,8 @@ class ReplicaFetcher:
             while not self._stopped:
                 try:
                     self.round()
-                except Exception:  # the greenlet's root: other partitions are copied all the same
-                    logger.exception("[%s], Error due to", self.name)
+                except Exception as error:  # noqa: BLE001 - other partitions are copied all the same
+                    uncaught(self._runtime, error, logger, "[%s], Error due to", self.name)
                     self._changed.wait(CONNECTION_BACKOFF_SECONDS)
         finally:
             self._connection.close()
@@ -296,11 +296,8 @@ class ReplicaFetcher:
             appended: list[PartitionFetchState] = []
         else:
             left, appended, due = taken
-            try:
-                for segment in due:
-                    segment.index_last_set()
-            except StorageError as error:
-                halt_on(error, self._runtime)
+            for segment in due:
+                segment.index_last_set()
             responses = {}
             for followed, code, high_watermark, message_set in left:
                 tp = followed.topic_partition
@@ -427,8 +424,6 @@ class ReplicaFetcher:
         except InvalidMessage as error:
             logger.error("Found invalid messages during fetch for partition %s: %s", tp, error)
             self._pause(followed)
-        except StorageError as error:
-            halt_on(error, self._runtime)
         except ApiError as error:
             refused.add(tp, error)
             self._pause(followed)
@@ -492,6 +487,8 @@ class ReplicaFetcher:
         """The leader does not have the offset that we need. Switches."""
         try:
             self._truncation.reset(tp, followed, self._ask)
+        except StorageError:
+            raise
         except KafkaError as error:
             logger.error("Error getting offset for partition %s: %s", tp, error)
             self._pause(followed, TRUNCATION_BACKOFF_SECONDS)

@@ -37,7 +37,6 @@ from kafka08.broker.deleted_topics import DeletedTopics
 from kafka08.broker.dispatcher import Dispatcher
 from kafka08.broker.event_loop_monitor import EventLoopMonitor
 from kafka08.broker.former_session import FormerSession
-from kafka08.broker.halt import halt_on
 from kafka08.broker.inter_broker import LEAST_REGISTRATION, inter_broker
 from kafka08.broker.isr_change_notifications import CHECK_MS as ISR_CHANGES_CHECK_MS
 from kafka08.broker.log_background import LogBackground
@@ -53,7 +52,7 @@ from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
 from kafka08.broker.unheard_successors import UnheardSuccessors
 from kafka08.config import LONG_MAX
-from kafka08.errors import Closed, ConfigError, KafkaError, StorageError
+from kafka08.errors import Closed, ConfigError, KafkaError
 from kafka08.levels import Level
 from kafka08.log.log import Log
 from kafka08.log.manager import LoadJob, LogManager
@@ -414,15 +413,7 @@ class KafkaServer:
         if interval_ms >= LONG_MAX:
             return  # never
 
-        def guarded() -> None:
-            try:
-                call()
-            except StorageError as error:
-                halt_on(error, self.runtime)
-
-        self._scheduled.append(
-            self.runtime.every(interval_ms / 1000, guarded, name=name, first=delay)
-        )
+        self._scheduled.append(self.runtime.every(interval_ms / 1000, call, name=name, first=delay))
 
     # Metrics
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka08.runtime import BrokerRuntime, Cancellable
+from kafka08.runtime.uncaught import uncaught
 
 logger = logging.getLogger(__name__)
 
@@ -100,24 +101,25 @@ class TimingWheel:
 class Timer:
     """Calls in the hub, never early, at most about a millisecond late. Nothing here switches.
 
+    runtime     of the broker
     monotonic   its clock, in seconds
     """
 
     def __init__(self, runtime: BrokerRuntime) -> None:
         self.monotonic = runtime.monotonic
-        self._runtime = runtime
+        self.runtime = runtime
         self._heap: list[Slot] = []
         self._wheel = TimingWheel(TICK_MS, WHEEL_SIZE, self._now_ms(), self._heap)
         self._alarm: Cancellable | None = None
         self._alarm_ms = 0
 
     def _now_ms(self) -> int:
-        return int(self._runtime.monotonic() * 1000)
+        return int(self.runtime.monotonic() * 1000)
 
     def add(self, delay_ms: float, call: Callable[[], object]) -> TimerTask:
         """Call it in `delay_ms`, in the hub, unless the task is cancelled before. 0 and less is as
         soon as possible."""
-        due = math.ceil(self._runtime.monotonic() * 1000 + max(0.0, delay_ms))
+        due = math.ceil(self.runtime.monotonic() * 1000 + max(0.0, delay_ms))
         task = TimerTask(due, call)
         if not self._heap:
             # The wheel's time stood still while it was empty.
@@ -136,21 +138,20 @@ class Timer:
     def _run(self, task: TimerTask) -> None:
         try:
             task.call()
-        except Exception:
-            # Root of a callback: the other tasks must run, and the next alarm be set.
-            logger.exception("Uncaught exception in a timer task")
+        except Exception as error:  # noqa: BLE001 - the other tasks must run
+            uncaught(self.runtime, error, logger, "Uncaught exception in a timer task")
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_ms = self._heap[0].due_ms
-        delay = self._alarm_ms / 1000 - self._runtime.monotonic()
-        self._alarm = self._runtime.call_later(max(delay, 0.0), self._ring)
+        delay = self._alarm_ms / 1000 - self.runtime.monotonic()
+        self._alarm = self.runtime.call_later(max(delay, 0.0), self._ring)
 
     def _ring(self) -> None:
         """Run due tasks, move others to finer slots, and set the alarm for the next slot."""
         self._alarm = None
-        while self._heap and self._heap[0].due_ms <= self._runtime.monotonic() * 1000:
+        while self._heap and self._heap[0].due_ms <= self.runtime.monotonic() * 1000:
             slot = heapq.heappop(self._heap)
             self._wheel.advance(slot.due_ms)
             slot.due_ms = -1

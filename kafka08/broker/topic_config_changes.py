@@ -16,6 +16,7 @@ from kafka08.levels import NEWEST
 from kafka08.log.manager import LogManager
 from kafka08.protocol_version import LATEST, ProtocolVersion
 from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.runtime.uncaught import uncaught
 from kafka08.topic_name import fault_of
 from kafka08.zk import nodes, paths
 from kafka08.zk.session import SessionEvent
@@ -70,8 +71,8 @@ class TopicConfigChanges:
                 logger.error(
                     "Error processing config change: %s. Trying again in %g s", error, RETRY_SECONDS
                 )
-            except Exception:  # the greenlet's root: later changes must be seen
-                logger.exception("Error processing config change")
+            except Exception as error:  # noqa: BLE001 - later changes must be seen
+                uncaught(self._runtime, error, logger, "Error processing config change")
             else:
                 continue
             self._runtime.sleep(RETRY_SECONDS)
@@ -90,8 +91,9 @@ class TopicConfigChanges:
                     changed |= self._apply(name, number)
                 except SessionLost:
                     raise  # not an error of the change itself, which is read again
-                except Exception:  # later changes must be applied, also of other topics
-                    logger.exception("Config change %d cannot be applied. Alter it again", number)
+                except Exception as error:  # noqa: BLE001 - later changes must be applied
+                    text = "Config change %d cannot be applied. Alter it again"
+                    uncaught(self._runtime, error, logger, text, number)
                 self._last_executed = number
         if changed:
             self._purge(notifications)

@@ -28,6 +28,7 @@ from kafka08.errors import ZooKeeperError
 from kafka08.network.server_connection import NUMBERS
 from kafka08.protocol.leader_and_isr import PartitionStateInfo
 from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import LeaderAndIsr, TopicPartition
 
 if TYPE_CHECKING:
@@ -148,8 +149,9 @@ class UnheardSuccessors:
                 CHECK_SECONDS,
             )
             return
-        except Exception:  # the greenlet's root: a leader must hear of its successor
-            logger.exception("Error while checking who leads %d partitions", len(led))
+        except Exception as error:  # noqa: BLE001 - a leader must hear of its successor
+            text = "Error while checking who leads %d partitions"
+            uncaught(self._runtime, error, logger, text, len(led))
             return
         if led is not self._led:
             return  # another session has begun meanwhile

@@ -26,6 +26,7 @@ from kafka08.network.server_connection import (
 from kafka08.protocol.frame import FrameReader
 from kafka08.runtime import IoWatch, Stream
 from kafka08.runtime.transport import MORE, PEEK, Address
+from kafka08.runtime.uncaught import uncaught
 
 if TYPE_CHECKING:
     from kafka08.network.server import SocketServer
@@ -257,7 +258,9 @@ class AcceptedConnection(ServerConnection):
             return
         piece = self.outbox[0]
         if data is None or not isinstance(piece, GeneratedBytes):
-            logger.error("Error while making a response to /%s", self.host, exc_info=error)
+            text = "Error while making a response to /%s"
+            failure = error or AssertionError("neither bytes nor an error")
+            uncaught(self._server.runtime, failure, logger, text, self.host)
             self.close("its response could not be completed")
             return
         self._put_made(piece, data)
@@ -276,7 +279,8 @@ class AcceptedConnection(ServerConnection):
             self._schedule()
 
     def fail(self, error: Exception) -> None:
-        """With the log line of 0.8.2.2. If the socket itself failed, nothing more is sent."""
+        """With the log line of 0.8.2.2, and nothing more is sent if the socket itself failed. A
+        storage error halts the broker."""
         if isinstance(error, ProtocolError):
             logger.info(
                 "Closing socket connection to /%s due to invalid request: %s",
@@ -287,12 +291,9 @@ class AcceptedConnection(ServerConnection):
         elif isinstance(error, OSError):
             self.close(str(error))
         else:
-            logger.error(
-                "Closing socket for /%s because of error",
-                self.host,
-                exc_info=error,
-                extra=caused_by(self.host),
-            )
+            text = "Closing socket for /%s because of error"
+            extra = caused_by(self.host)
+            uncaught(self._server.runtime, error, logger, text, self.host, extra=extra)
         self.finish()
 
     def finish(self, reason: str = "") -> None:

@@ -27,6 +27,7 @@ from kafka08.runtime.series import repeat
 from kafka08.runtime.sockets import SocketListener, connect_socket, first_address
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address, IoWatch, Stream
+from kafka08.runtime.uncaught import Halting, uncaught
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
 
 logger = logging.getLogger(__name__)
@@ -46,9 +47,19 @@ class GeventRuntime:
         self.disk = SYSTEM_DISK
         self.monotonic = time.monotonic
         """The function itself: each request asks for the time."""
-        self._loop: Any = gevent.get_hub().loop
+        hub = gevent.get_hub()
+        self._loop: Any = hub.loop
+        self._handle_error = type(hub).handle_error.__get__(hub)
+        hub.handle_error = self._on_error
         self.call_soon: Callable[..., object] = self._loop.run_callback
-        self._native = NativePool(self._loop, native_threads or max(2, os.cpu_count() or 1))
+        self._native = NativePool(self, self._loop, native_threads or max(2, os.cpu_count() or 1))
+
+    def _on_error(self, context: object, kind: Any, error: Any, trace: Any) -> None:
+        """The root of every callback of the loop: timers, watches, `call_soon`."""
+        if isinstance(error, Exception):
+            uncaught(self, error, logger, "Uncaught exception in the event loop, in %s", context)
+        else:
+            self._handle_error(context, kind, error, trace)
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -71,15 +82,18 @@ class GeventRuntime:
         name: str,
         first: float | None = None,
     ) -> Greenlet:
-        series = partial(repeat, call, seconds, first, name=name, sleep=self.sleep)
+        def failed(error: Exception) -> None:
+            uncaught(self, error, logger, "Uncaught exception in scheduled task '%s'", name)
+
+        series = partial(repeat, call, seconds, first, sleep=self.sleep, on_error=failed)
         return self.spawn(series, name=name)
 
     def spawn(self, call: Callable[..., object], *args: object, name: str) -> Greenlet:
         def run() -> None:
             try:
                 call(*args)
-            except Exception:
-                logger.exception("Uncaught exception in greenlet '%s'", name)
+            except Exception as error:  # noqa: BLE001 - a root
+                uncaught(self, error, logger, "Uncaught exception in greenlet '%s'", name)
 
         greenlet = GreenTask(run)
         greenlet.name = name
@@ -229,7 +243,8 @@ class NativePool:
     event loop that another thread may use. A round trip costs about 45 µs, too much for small work.
     """
 
-    def __init__(self, loop: Any, threads: int) -> None:
+    def __init__(self, runtime: Halting, loop: Any, threads: int) -> None:
+        self._runtime = runtime
         self._jobs: SimpleQueue[Any] = SimpleQueue()
         self._results: SimpleQueue[Any] = SimpleQueue()
         self._threads = threads
@@ -270,6 +285,6 @@ class NativePool:
             done, result, error = self._results.get()
             try:
                 done(result, error)
-            except Exception:
-                # Root of a callback: later results belong to other callers.
-                logger.exception("Uncaught exception in the end of a native job")
+            except Exception as error:  # noqa: BLE001 - later results belong to others
+                text = "Uncaught exception in the end of a native job"
+                uncaught(self._runtime, error, logger, text)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import NoReturn
-
-logger = logging.getLogger(__name__)
 
 
 def repeat(
@@ -14,17 +11,15 @@ def repeat(
     seconds: float,
     first: float | None,
     *,
-    name: str,
     sleep: Callable[[float], object],
-    on_error: Callable[[Exception], object] = lambda _: None,
+    on_error: Callable[[Exception], object],
 ) -> NoReturn:
     """Call it after `first` seconds (None: `seconds`) and then every `seconds`, without end. An
-    exception is logged and passed to `on_error`, and does not end the series."""
+    exception is passed to `on_error`, and does not end the series."""
     sleep(seconds if first is None else first)
     while True:
         try:
             call()
-        except Exception as error:
-            logger.exception("Uncaught exception in scheduled task '%s'", name)
+        except Exception as error:  # noqa: BLE001 - handled by the owner of the root
             on_error(error)
         sleep(seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +12,12 @@ from typing import Any, TypeVar
 
 from greenlet import GreenletExit
 
+from kafka08.errors import StorageError
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.interface import Lock
 from kafka08.runtime.series import repeat
 from kafka08.runtime.transport import Address, Connecting
+from kafka08.runtime.uncaught import uncaught
 from kafka08.simulation.network import Network
 from kafka08.simulation.polling import SimIoWatch, SimPoller
 from kafka08.simulation.process import Process
@@ -25,6 +28,8 @@ from kafka08.simulation.waiting import SimCondition, SimEvent, SimLock, SimQueue
 from kafka08.simulation.zookeeper import SimZooKeeper
 from kafka08.zk.model.session import ModelSession
 from kafka08.zk.zookeeper import SessionSettings
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -138,6 +143,14 @@ class SimBrokerRuntime(SimRuntime):
         self.call_soon = process.call_soon
         self.thread_seconds = lambda: 0.0
         self.call_later = process.call_later
+        self._on_uncaught = process.on_uncaught
+        process.on_uncaught = self._failed
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        """The root of every task, timer and callback of this process."""
+        if isinstance(error, StorageError):
+            uncaught(self, error, logger, "Uncaught exception in '%s'", name)
+        self._on_uncaught(name, error)
 
     def every(
         self,
@@ -147,15 +160,11 @@ class SimBrokerRuntime(SimRuntime):
         name: str,
         first: float | None = None,
     ) -> SimTask:
-        series = partial(
-            repeat,
-            call,
-            seconds,
-            first,
-            name=name,
-            sleep=self.sleep,
-            on_error=partial(self.process.on_uncaught, name),
-        )
+        def failed(error: Exception) -> None:
+            logger.error("Uncaught exception in scheduled task '%s'", name, exc_info=error)
+            self.process.on_uncaught(name, error)
+
+        series = partial(repeat, call, seconds, first, sleep=self.sleep, on_error=failed)
         return self.spawn(series, name=name)
 
     def queue(self) -> SimQueue:

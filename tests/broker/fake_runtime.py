@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import queue
 import random
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kafka08.errors import StorageError
 from kafka08.runtime import Cancellable, IoWatch, Listener, Lock, Stream
 from kafka08.runtime.system_disk import SYSTEM_DISK
 from kafka08.runtime.transport import Address
+from kafka08.runtime.uncaught import uncaught
 from kafka08.zk.zookeeper import SessionSettings, ZooKeeper
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -118,8 +123,16 @@ class FakeRuntime:
             due, _, handle = heapq.heappop(self._calls)
             self.now = max(self.now, due)
             if handle.call is not None:
-                handle.call()
+                self.root(handle.call)
         self.now = end
+
+    def root(self, call: Callable[..., object], *args: object) -> None:
+        """As in each root of a real runtime a storage error halts the broker. A test sees every
+        other exception."""
+        try:
+            call(*args)
+        except StorageError as error:
+            uncaught(self, error, logger, "Uncaught exception")
 
     @property
     def pending_calls(self) -> int:
@@ -137,7 +150,7 @@ class FakeRuntime:
         first: float | None = None,
     ) -> FakeTask:
         def again() -> None:
-            call()
+            self.root(call)
             self.call_later(seconds, again)
 
         self.call_later(seconds if first is None else first, again)
@@ -145,7 +158,7 @@ class FakeRuntime:
 
     def spawn(self, call: Callable[..., object], *args: object, name: str) -> FakeTask:
         self.spawned.append(name)
-        call(*args)
+        self.root(call, *args)
         return FakeTask()
 
     def thread_seconds(self) -> float:
@@ -220,7 +233,7 @@ class FakeRuntime:
         """Runs the waiting jobs, and then those that they start."""
         while self.native_jobs:
             try:
-                self.native_jobs[0]()
+                self.root(self.native_jobs[0])
             finally:
                 self.native_jobs.pop(0)
 

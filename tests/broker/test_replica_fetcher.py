@@ -74,7 +74,7 @@ def test_a_disk_that_fails_while_a_log_is_cut_ends_the_process(
 
     monkeypatch.setattr(pair.follower.log_manager, "checkpoint_recovery_points", fail)
     with pytest.raises(Halted):
-        pair.fetcher.round()
+        pair.fetcher.run()
 
 
 def test_an_error_of_one_round_does_not_end_the_fetcher(pair: Pair) -> None:

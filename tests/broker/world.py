@@ -4,6 +4,7 @@ moves. The test acts as the controller: `lead` tells the broker which partitions
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from kafka08.broker.timer import Timer
 from kafka08.broker.topic_creator import TopicCreator
 from kafka08.broker.topic_waits import TopicWaits
 from kafka08.broker.unheard_successors import UnheardSuccessors
-from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, ZooKeeperError
+from kafka08.errors import BadVersion, BrokerNotAvailable, NodeExists, StorageError, ZooKeeperError
 from kafka08.levels import Level
 from kafka08.log.manager import LogManager
 from kafka08.network.server_connection import FileSlice, GeneratedBytes, Piece, ServerConnection
@@ -37,6 +38,7 @@ from kafka08.protocol.types import Request
 from kafka08.protocol.update_metadata import LiveBroker, UpdateMetadataRequest
 from kafka08.runtime.disk import Disk
 from kafka08.runtime.system_disk import SYSTEM_DISK
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import Broker, LeaderAndIsr, TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.client import ZkClient
@@ -44,6 +46,8 @@ from kafka08.zk.model.in_process import InProcessWorld
 from kafka08.zk.operations import Operation
 from kafka08.zk.store import ClusterStore
 from tests.broker.fake_runtime import FakeRuntime
+
+logger = logging.getLogger(__name__)
 
 BROKER_ID = 1
 CONTROLLER_EPOCH = 5
@@ -183,8 +187,16 @@ class Client(ServerConnection):
             room[:count] = view[:count]
             view = view[count:]
             self.reader.advance(count)
-            while self.handle_frames(self._world.runtime.monotonic):
-                pass
+            try:
+                while self.handle_frames(self._world.runtime.monotonic):
+                    pass
+            except StorageError as error:
+                self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Like AcceptedConnection: a storage error halts the broker."""
+        uncaught(self._world.runtime, error, logger, "Closing socket because of error")
+        super().fail(error)
 
     def response_queued(self) -> None:
         while self.handle_frames(self._world.runtime.monotonic):

@@ -6,11 +6,13 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import gevent
 import pytest
 
+from kafka08.errors import StorageError
 from kafka08.runtime.greenlets import GeventRuntime, NativePool
 
 DEADLINE = 60.0
@@ -31,6 +33,56 @@ class Loop:
 
     def send(self) -> None:
         self.signals.release()
+
+
+class Unhalted:
+    """A runtime that nothing halts."""
+
+    def halt(self, status: int) -> None:
+        raise AssertionError(status)
+
+
+class HaltNoted(GeventRuntime):
+    """A runtime of a broker that notes its halt, and goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.halts: list[int] = []
+
+    def halt(self, status: int) -> None:
+        self.halts.append(status)
+
+
+def starts(runtime: HaltNoted) -> dict[str, Callable[[Callable[[], object]], object]]:
+    """Each way in which a runtime begins work."""
+    return {
+        "spawn": lambda call: runtime.spawn(call, name="test"),
+        "every": lambda call: runtime.every(0.001, call, name="test"),
+        "call_soon": runtime.call_soon,
+        "call_later": lambda call: runtime.call_later(0.001, call),
+        "run_native_later": lambda call: runtime.run_native_later(lambda *_: call(), len, ""),
+    }
+
+
+@pytest.mark.parametrize("start", starts(HaltNoted()))
+def test_a_failed_disk_halts_the_broker_wherever_it_is_met(start: str) -> None:
+    """A storage error that reaches the beginning of a greenlet, a series, a callback of the loop or
+    the end of a native job halts the broker. Any other error is logged, and does not."""
+    runtime = HaltNoted()
+    calls: list[type[Exception]] = []
+
+    def fail(kind: type[Exception]) -> None:
+        calls.append(kind)
+        raise kind("as injected")
+
+    for kind, halts in ((RuntimeError, 0), (StorageError, 1)):
+        series = starts(runtime)[start](partial(fail, kind))
+        with gevent.Timeout(DEADLINE):
+            while kind not in calls:
+                gevent.sleep(0.001)
+        if start == "every":
+            series.kill()  # type: ignore[attr-defined]
+        assert halts == (1 in runtime.halts)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +109,7 @@ def test_a_host_resolves_to_its_first_ipv4_address_or_an_ipv6_one(
 def test_a_failed_completion_does_not_delay_others() -> None:
     """One signal announces several results, and each is delivered."""
     loop = Loop()
-    pool = NativePool(loop, 1)
+    pool = NativePool(Unhalted(), loop, 1)
     ended: list[Any] = []
 
     def fail(_result: object, _error: BaseException | None) -> None:

@@ -19,6 +19,7 @@ from kafka08.network.connection import Connection
 from kafka08.protocol.codec import encode_request
 from kafka08.protocol.types import Response
 from kafka08.runtime import BrokerRuntime
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import Broker
 
 logger = logging.getLogger(__name__)
@@ -92,8 +93,9 @@ class BrokerChannel:
             )
             try:
                 self._on_response(outgoing.request, response)
-            except Exception:  # the greenlet's root: queued requests must reach the broker
-                logger.exception("%s Uncaught error while handling a response", self._prefix)
+            except Exception as error:  # noqa: BLE001 - queued requests must reach the broker
+                text = "%s Uncaught error while handling a response"
+                uncaught(self._runtime, error, logger, text, self._prefix)
         self._connection.close()
 
     def _exchange(self, outgoing: Outgoing) -> Response | None:

@@ -26,6 +26,7 @@ from kafka08.errors import (
     UnknownError,
 )
 from kafka08.runtime import BrokerRuntime, Greenlet
+from kafka08.runtime.uncaught import uncaught
 from kafka08.structs import TopicPartition
 from kafka08.zk import nodes, paths
 from kafka08.zk.election import ControllerElection
@@ -191,8 +192,9 @@ class Controller:
             except KafkaError as error:
                 logger.error("%s Error while handling %s: %s", self._prefix, event.name, error)
                 self._give_up()
-            except Exception:  # a bug may leave the context half-changed: end the term
-                logger.exception("%s Uncaught error while handling %s", self._prefix, event.name)
+            except Exception as error:  # noqa: BLE001 - the context may be half-changed: end the term
+                text = "%s Uncaught error while handling %s"
+                uncaught(self._runtime, error, logger, text, self._prefix, event.name)
                 self._give_up()
 
     def _give_up(self) -> None:
@@ -210,8 +212,9 @@ class Controller:
             self._election.resign()
         except KafkaError as error:
             logger.warning("%s cannot resign now: %s", self._prefix, error)
-        except Exception:  # the greenlet must survive to recover
-            logger.exception("%s Uncaught error while resigning", self._prefix)
+        except Exception as error:  # noqa: BLE001 - the greenlet must survive to recover
+            text = "%s Uncaught error while resigning"
+            uncaught(self._runtime, error, logger, text, self._prefix)
 
     def _recover(self) -> None:
         """After the pause: remove our znode if it still exists, then take part again."""

@@ -34,6 +34,7 @@ from kafka08.broker.timer import Timer, TimerTask
 from kafka08.log_limit import caused_by
 from kafka08.protocol.group_records import StoredGroup
 from kafka08.runtime import BrokerRuntime
+from kafka08.runtime.uncaught import uncaught
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class CoordinatedGroup:
         "_monotonic",
         "_rebalance",
         "_remove",
+        "_runtime",
         "_sessions",
         "_timer",
         "group",
@@ -81,6 +83,7 @@ class CoordinatedGroup:
         self.group = group
         self.partition = partition
         self._monotonic = runtime.monotonic
+        self._runtime = runtime
         self._timer = timer
         self._append = append
         self._remove = remove
@@ -139,25 +142,34 @@ class CoordinatedGroup:
         self._is_performing = True
         try:
             while waiting:
-                match action := waiting.popleft():
-                    case RespondToJoin():
-                        action.reply(action.result)
-                    case RespondToSync():
-                        action.reply(action.assignment, action.error_code)
-                    case StoreGroup():
-                        self._store(action)
-                    case StartRebalance():
-                        self._start_rebalance(action.delay_ms)
-                    case EndRebalance():
-                        self._end_rebalance()
-                    case StartSession():
-                        self._start_session(action.member_id, action.delay_ms)
-                    case EndSession():
-                        self._end_session(action.member_id)
-                    case RemoveGroup():
-                        self._remove(self)
+                action = waiting.popleft()
+                try:
+                    self._execute(action)
+                except Exception as error:  # noqa: BLE001 - other members wait for the next ones
+                    text = "Uncaught exception in %s of group %s"
+                    kind, cause = type(action).__name__, self._cause
+                    uncaught(self._runtime, error, logger, text, kind, self.group.name, extra=cause)
         finally:
             self._is_performing = False
+
+    def _execute(self, action: Action) -> None:
+        match action:
+            case RespondToJoin():
+                action.reply(action.result)
+            case RespondToSync():
+                action.reply(action.assignment, action.error_code)
+            case StoreGroup():
+                self._store(action)
+            case StartRebalance():
+                self._start_rebalance(action.delay_ms)
+            case EndRebalance():
+                self._end_rebalance()
+            case StartSession():
+                self._start_session(action.member_id, action.delay_ms)
+            case EndSession():
+                self._end_session(action.member_id)
+            case RemoveGroup():
+                self._remove(self)
 
     def _start_session(self, member_id: str, delay_ms: float) -> None:
         def over() -> None:

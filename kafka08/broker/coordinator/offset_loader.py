@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from kafka08.broker.coordinator.offset_cache import OffsetCache
-from kafka08.broker.halt import halt_on
 from kafka08.broker.partition import Partition
 from kafka08.broker.replica_manager import ReplicaManager
 from kafka08.broker.yielding import yielding_batches
@@ -115,9 +114,8 @@ class OffsetLoader:
         try:
             count = self._load_log(found, found.log, generation, groups)
             self._hand_over(number, generation, groups)
-        except StorageError as error:
-            halt_on(error, self._runtime)
-            return
+        except StorageError:
+            raise
         except Exception as error:
             expected = isinstance(error, KafkaError | CorruptMessage)
             logger.error(

@@ -19,7 +19,6 @@ from kafka08.broker.call import Call, NoResponse
 from kafka08.broker.context import BrokerContext
 from kafka08.broker.delayed_fetch import DelayedFetch
 from kafka08.broker.grouped_errors import GroupedErrors
-from kafka08.broker.halt import halt_on
 from kafka08.broker.yielding import PARTITIONS_AT_ONCE, yielding_batches_if_many
 from kafka08.errors import (
     ApiError,
@@ -184,7 +183,8 @@ def park(
     }
     follows = request.replica_id >= 0
     manager = broker.replica_manager
-    wait = DelayedFetch(manager, starts, request.min_bytes, done, from_follower=follows)
+    finish = call.answering(done)
+    wait = DelayedFetch(manager, starts, request.min_bytes, finish, from_follower=follows)
     waits = manager.purgatories.for_fetch(from_follower=follows)
     if not waits.add(wait, starts, request.max_wait_ms):
         call.when_closed(lambda: waits.abandon(wait))
@@ -245,8 +245,7 @@ def read_all(
             found, high_watermark = reading.read_partition(
                 broker.replica_manager, topic_partition, partition
             )
-        except StorageError as error:
-            halt_on(error, broker.runtime)
+        except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 - becomes the partition's error code
             code = refuse_read(error, topic_partition, partition, broker, request, call, refused)

@@ -15,9 +15,7 @@ from kafka08.protocol.types import Response
 def handle(broker: BrokerContext, request: JoinGroupRequest, call: Call) -> NoResponse:
     coordinator = broker.group_coordinator
 
-    def reply(result: JoinResult) -> None:
-        call.respond(respond(result))
-
+    reply = call.answering(lambda result: call.respond(respond(result)))
     if not request.member_id:
         call.when_closed(lambda: coordinator.abandon_join(request.group, reply))
     client_host = "" if request.member_id else f"/{call.peer.rpartition(':')[0]}"

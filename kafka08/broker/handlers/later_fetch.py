@@ -80,7 +80,7 @@ class DownConvertingReader(LaterReader):
         old = DownConvertedResponse(reads, self._runtime)
 
         def sized() -> ResponseFrame | NoResponse:
-            if old.find_sizes(lambda: call.respond_encoded(respond(old.sets))):
+            if old.find_sizes(call.answering(lambda: call.respond_encoded(respond(old.sets)))):
                 return respond(old.sets)
             return NoResponse.PARKED
 

@@ -93,7 +93,7 @@ def commit(
             call.respond(response())
 
     for part in yielding_batches(offsets.items(), broker.runtime, PARTITIONS_AT_ONCE):
-        commit_part(broker, request, dict(part), done)
+        commit_part(broker, request, dict(part), call.answering(done))
     if len(codes) == len(offsets):
         return response()
     parked = True

@@ -79,7 +79,7 @@ def append(
         sets,
         required_acks=request.required_acks,
         timeout_ms=request.timeout_ms,
-        done=done,
+        done=call.answering(done),
         appended=call.appended,
         call=call,
         internal_topics_allowed=(

@@ -16,7 +16,7 @@ def handle(broker: BrokerContext, request: SyncGroupRequest, call: Call) -> NoRe
     def reply(assignment: bytes, error_code: int) -> None:
         call.respond(SyncGroupResponse(error_code, assignment))
 
-    broker.group_coordinator.sync(request, reply)
+    broker.group_coordinator.sync(request, call.answering(reply))
     return NoResponse.PARKED
 
 
