@@ -477,6 +477,10 @@ class RequestTimeout(ClientError):
     """No response within the timeout; the broker may or may not have executed the request."""
 
 
+class TopicMissing(RequestTimeout):
+    """Brokers responded that they have no such topic, as long as a producer waited for it."""
+
+
 class NoBrokersAvailable(ClientError):
     """No bootstrap broker responded to a Metadata request."""
 

@@ -8,14 +8,23 @@ kill -9 at any moment some messages are copied again and none is lost.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from kafka08.client.metadata import PartitionInfo
 from kafka08.consumer.batch import BatchLimits, MessageBatch
 from kafka08.consumer.kafka_stream import KafkaStream
-from kafka08.errors import ConsumerRebalanceFailed, ConsumerTimeout, KafkaError, ProducerClosed
+from kafka08.errors import (
+    ConsumerRebalanceFailed,
+    ConsumerTimeout,
+    KafkaError,
+    ProducerClosed,
+    TopicMissing,
+    UnknownTopicOrPartition,
+)
 from kafka08.listing import some_of
-from kafka08.mirror.outcome import Failures, MirrorFailed, Outcome, judge
+from kafka08.mirror.outcome import Failures, MirrorFailed, Outcome, is_missing, judge
 from kafka08.mirror.settings import MirrorSettings, OnFailure
 from kafka08.mirror.stats import MirrorStats
 from kafka08.runtime import Event
@@ -26,6 +35,9 @@ logger = logging.getLogger(__name__)
 COPIED_AT_ONCE: Final = BatchLimits(max_messages=16_384, max_bytes=1024 * 1024)
 """The default size of one partition in a fetch."""
 RESEND_AFTER_S: Final = 1.0
+MISSING_FOR_S: Final = 60.0
+"""How long messages for a topic that the target has not are refused without being sent: each try
+takes max.block.ms, and other topics of the stream wait."""
 
 
 class Sent(Protocol):
@@ -46,6 +58,8 @@ class Target(Protocol):
         partition: int | None = None,
         timestamps: Sequence[int | None] | None = None,
     ) -> Sent: ...
+
+    def partitions_for(self, topic: str) -> Sequence[PartitionInfo]: ...
 
 
 class Interrupted(Exception):
@@ -74,6 +88,9 @@ class StreamCopier:
         self._stats = stats
         self._stopping = stopping
         self._owns = owns
+        self._missing: dict[object, tuple[float, KafkaError]] = {}
+        """Topic, or with keep_partitions partition → (monotonic time until which the target is
+        believed not to have it, its error)."""
 
     def run(self) -> None:
         """Return when stopped, with every batch acknowledged. Raises Interrupted if the last one
@@ -98,6 +115,15 @@ class StreamCopier:
         todo: Sequence[int] = range(len(batch))
         skipped: list[int] = []
         singly = False
+        target = batch.topic_partition if self._settings.keep_partitions else batch.topic
+        if (known := self._missing.get(target)) is not None and time.monotonic() < known[0]:
+            self._refused(batch, [(place, known[1]) for place in todo])
+            return
+
+        def share_order(place: int) -> object | None:
+            """Messages of one key, which go to one partition; all, where the partition is kept."""
+            return "" if self._settings.keep_partitions else keys[todo[place]]
+
         while todo:
             if not self._owns(batch.topic_partition):
                 logger.warning(
@@ -107,7 +133,10 @@ class StreamCopier:
                 )
                 return
             failures = self._send(batch, todo, values, keys, singly=singly)
-            outcome = judge(len(todo), failures)
+            failures = [(some, self._told(batch, error)) for some, error in failures]
+            for error in (error for _, error in failures if is_missing(error)):
+                self._missing[target] = (time.monotonic() + MISSING_FOR_S, error)
+            outcome = judge(len(todo), failures, share_order)
             self._handle_outcome(batch, todo, outcome)
             singly = singly or outcome.singly
             skipped += [todo[place] for place, _ in outcome.refused]
@@ -154,6 +183,14 @@ class StreamCopier:
                 raise Interrupted from failure
         return failures
 
+    def _told(self, batch: MessageBatch, error: KafkaError) -> KafkaError:
+        """The error; TopicMissing for a partition that the target's metadata has not. A leader that
+        has just started calls its own partitions unknown too, and soon knows them."""
+        if not (self._settings.keep_partitions and isinstance(error, UnknownTopicOrPartition)):
+            return error
+        known = {info.partition for info in self._target.partitions_for(batch.topic)}
+        return error if batch.partition in known else TopicMissing(str(error))
+
     def _handle_outcome(self, batch: MessageBatch, places: Sequence[int], outcome: Outcome) -> None:
         """Give up refused messages, and wait before others are sent again."""
         if outcome.refused:
@@ -171,7 +208,8 @@ class StreamCopier:
             f"{some_of(offsets)}: {error}"
         )
         if self._settings.on_failure is OnFailure.ABORT:
-            raise MirrorFailed(f"{text}. They are not committed: another run tries them again")
+            advice = f"create {batch.topic} at the target, and run" if is_missing(error) else "run"
+            raise MirrorFailed(f"{text}. They are not committed: {advice} the mirror again")
         logger.error("%s. They are skipped", text)
         self._stats.skipped(len(refused))
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kafka08.client.retry import is_retriable
-from kafka08.errors import BufferExhausted, KafkaError
+from kafka08.errors import (
+    BufferExhausted,
+    InvalidTopic,
+    KafkaError,
+    TopicMissing,
+)
 
 Failures = Sequence[tuple[Sequence[int], KafkaError]]
 """Indexes of messages that were not stored (or may not have been), with errors."""
@@ -30,28 +35,46 @@ class Outcome:
     singly: bool = False
 
 
-def judge(count: int, failures: Failures) -> Outcome:
+def judge(
+    count: int,
+    failures: Failures,
+    share_order: Callable[[int], object | None],
+) -> Outcome:
     """Decide which of `count` messages that were sent together are sent again, and which are
     refused.
 
-    From the first message whose error may pass, or that was refused together with others, all are
-    sent again that are not refused, stored or not: a message that was stored behind one that was
-    not would otherwise come before it for good.
+    What failed is sent again, stored or not; and of the messages whose order with it counts, all
+    behind it: one that was stored before the copy of an earlier one would stay before it for good.
+    The others are not: they went to other partitions of the target, of which one without a leader
+    would multiply the messages of the healthy ones.
+
+    share_order   index → what messages have in common whose order is kept; None: no other's
     """
     refused: dict[int, KafkaError] = {}
     passing: dict[int, KafkaError] = {}
     suspects: set[int] = set()
     for places, error in failures:
-        if passes(error):
+        if is_missing(error):
+            refused.update(dict.fromkeys(places, error))
+        elif passes(error):
             passing.update(dict.fromkeys(places, error))
         elif len(places) == 1:
             refused[places[0]] = error
         else:
             suspects.update(places)
-    first = min(passing.keys() | suspects, default=count)
+    again = passing.keys() | suspects
+    first_of: dict[object, int] = {}
+    for place in sorted(again):
+        if (shared := share_order(place)) is not None:
+            first_of.setdefault(shared, place)
     return Outcome(
-        tuple(place for place in range(first, count) if place not in refused),
-        passing.get(min(passing, default=first)),
+        tuple(
+            place
+            for place in range(min(again, default=count), count)
+            if place not in refused
+            and (place in again or place > first_of.get(share_order(place), count))
+        ),
+        passing[min(passing)] if passing else None,
         tuple(sorted(refused.items(), key=lambda item: item[0])),
         bool(suspects),
     )
@@ -60,3 +83,8 @@ def judge(count: int, failures: Failures) -> Outcome:
 def passes(error: KafkaError) -> bool:
     """Whether the same message may be stored later: a full buffer empties when brokers respond."""
     return is_retriable(error) or isinstance(error, BufferExhausted)
+
+
+def is_missing(error: KafkaError) -> bool:
+    """Whether the target has no such topic, and makes none: all its messages are refused."""
+    return isinstance(error, TopicMissing | InvalidTopic)

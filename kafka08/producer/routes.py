@@ -6,7 +6,13 @@ from collections.abc import Callable
 from typing import Final
 
 from kafka08.client.metadata import ClusterMetadata
-from kafka08.errors import InvalidTopic, ProducerClosed, RequestTimeout, UnknownTopicOrPartition
+from kafka08.errors import (
+    InvalidTopic,
+    ProducerClosed,
+    RequestTimeout,
+    TopicMissing,
+    UnknownTopicOrPartition,
+)
 from kafka08.listing import counted, some_of
 from kafka08.producer.accumulator import PartitionQueue, RecordAccumulator
 from kafka08.producer.kafka_producer_config import KafkaProducerConfig
@@ -56,8 +62,8 @@ class Routes:
     def find(self, topic: str) -> TopicRoute:
         """The route of `topic`; requests its metadata if needed (which may create it).
 
-        RequestTimeout after max.block.ms, with the last error; InvalidTopic at once; TypeError for
-        a topic that is not text; ProducerClosed.
+        RequestTimeout after max.block.ms, with the last error, TopicMissing if the brokers say that
+        there is none; InvalidTopic at once; TypeError for a topic that is not text; ProducerClosed.
         """
         route = self.by_topic.get(topic)
         if route is not None:
@@ -95,7 +101,8 @@ class Routes:
             if is_updated and info is not None and info.error is InvalidTopic:
                 raise InvalidTopic(f"the brokers refuse the topic name {topic!r}")
             if left <= 0:
-                raise RequestTimeout(
+                is_missing = info is not None and info.error is UnknownTopicOrPartition
+                raise (TopicMissing if is_missing else RequestTimeout)(
                     f"no metadata of topic {topic} within {block_s * 1000:.0f} ms: "
                     + (self._no_response() if info is None else f"the last error was {info.error}")
                 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka08 import kernel
+from kafka08.client.metadata import PartitionInfo
 from kafka08.consumer.batch import MessageBatch
 from kafka08.errors import (
     ConsumerRebalanceFailed,
@@ -17,6 +18,8 @@ from kafka08.errors import (
     NotLeaderForPartition,
     ProducerClosed,
     RecordTooLarge,
+    TopicMissing,
+    UnknownTopicOrPartition,
 )
 from kafka08.mirror import MirrorCounts, MirrorFailed, MirrorSettings, OnFailure, copying
 from kafka08.mirror.copying import Interrupted, StreamCopier
@@ -30,10 +33,10 @@ PASSES = NotLeaderForPartition("[t,1]")
 REFUSED = RecordTooLarge("too large")
 
 
-def batch_of(*pairs: Pair, first_offset: int = 10) -> MessageBatch:
+def batch_of(*pairs: Pair, first_offset: int = 10, topic: str = "t") -> MessageBatch:
     data = kernel.build_set(list(pairs), first_offset)
     [columns] = kernel.column_batches(data, first_offset, None, message_set.unpack)
-    return MessageBatch(TopicPartition("t", 1), columns)
+    return MessageBatch(TopicPartition(topic, 1), columns)
 
 
 class FakeStream:
@@ -74,6 +77,10 @@ class FakeTarget:
         self._log.append((topic, partition, keys, list(values)))
         self.times.append(timestamps)
         return Outcome(next(self._responses, ()))
+
+    def partitions_for(self, topic: str) -> Sequence[PartitionInfo]:
+        """The target has one partition of each topic."""
+        return [PartitionInfo(0, 0, (0,), (0,))]
 
 
 class Outcome:
@@ -150,7 +157,7 @@ def test_the_next_batch_is_asked_for_behind_the_acknowledgement() -> None:
 
 def test_places_are_those_of_the_batch_however_often_it_is_sent() -> None:
     """A second failure counts from what the second call sent."""
-    batch = batch_of(*[(None, b"%d" % n) for n in range(5)])
+    batch = batch_of(*[(b"k", b"%d" % n) for n in range(5)])
     log, _ = run([batch], [([2], PASSES)], [([1], PASSES)])
     assert [b"2", b"3", b"4"] == log[2][3]  # type: ignore[index]
     assert [b"3", b"4"] == log[3][3]  # type: ignore[index]
@@ -196,8 +203,39 @@ def test_messages_refused_together_are_tried_one_by_one() -> None:
     settings = MirrorSettings(on_failure=OnFailure.SKIP)
     batch = batch_of(*[(None, b"%d" % n) for n in range(4)])
     log, counts = run([batch], [([1, 2], REFUSED)], [], [([0], REFUSED)], settings=settings)
-    assert [[b"1"], [b"2"], [b"3"]] == [sent[3] for sent in log[2:5]]  # type: ignore[index]
+    assert [[b"1"], [b"2"]] == [sent[3] for sent in log[2:4]]  # type: ignore[index]
     assert (3, 1) == (counts.messages, counts.skipped)
+
+
+def test_a_leaderless_partition_does_not_multiply_the_messages_of_healthy_ones() -> None:
+    """Of three keys one fails again and again: the others are sent once."""
+    batch = batch_of((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), (b"b", b"4"))
+    log, counts = run([batch], [([1], PASSES)], [([0, 1], PASSES)], [([0, 1], PASSES)])
+    assert [sent[3] for sent in log[2:-1]] == [[b"2", b"4"]] * 3  # type: ignore[index]
+    assert (4, 6) == (counts.messages, counts.resent)
+
+
+def test_the_order_of_a_kept_partition_is_that_of_all_its_messages() -> None:
+    """What was stored behind a failure is sent again, whatever its key."""
+    batch = batch_of((b"a", b"1"), (b"b", b"2"), (b"c", b"3"))
+    log, _ = run([batch], [([1], PASSES)], settings=MirrorSettings(keep_partitions=True))
+    assert [b"2", b"3"] == log[2][3]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("keep_partitions", [False, True])
+def test_a_topic_that_the_target_has_not_stops_no_other(keep_partitions: bool) -> None:
+    """Its messages are skipped and counted if that is wanted, and sent no more for a while: each
+    try takes max.block.ms. (The mirror tried them for ever, and copied nothing else.)"""
+    lost, good = batch_of((b"a", b"1"), (b"b", b"2")), batch_of((b"c", b"3"), topic="good")
+    error: KafkaError = TopicMissing("no metadata of topic t")
+    if keep_partitions:
+        error = UnknownTopicOrPartition("[t,1]: the topic has 1 partition")
+    settings = MirrorSettings(on_failure=OnFailure.SKIP, keep_partitions=keep_partitions)
+    log, counts = run([lost, good, lost], [([0, 1], error)], settings=settings)
+    assert [sent[0] for sent in log if sent != "asked"] == ["t", "good"]  # type: ignore[index]
+    assert (counts.messages, counts.skipped) == (1, 4)
+    with pytest.raises(MirrorFailed, match="create t at the target"):
+        run([lost], [([0, 1], error)], settings=MirrorSettings(keep_partitions=keep_partitions))
 
 
 @pytest.mark.parametrize(
