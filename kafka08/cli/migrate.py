@@ -4,10 +4,10 @@ mirror`."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
@@ -32,6 +32,7 @@ from kafka08.cli.options import (
     dry_run_option,
     example,
     json_option,
+    match_option,
     zookeeper_option,
 )
 from kafka08.cli.table import show_json
@@ -52,6 +53,15 @@ max_disagreement_option = click.option(
     type=click.IntRange(0),
     metavar="N",
     help="Refuse if the two stores are more than N messages apart.",
+)
+SHOWN_MAX: Final = 100
+"""Names of groups before a step."""
+counts_option = click.option(
+    "--store-that-counts",
+    "store_that_counts",
+    type=click.Choice(["zookeeper", "kafka", "newest"]),
+    help="Where both stores have an offset, they differ, and nothing shows which one is current: "
+    "bring both to this one. Default: refuse.",
 )
 group_json_option = json_option("One JSON object per group.")
 confirmation_option = click.option(
@@ -83,7 +93,7 @@ retention_option = click.option(
 
 
 def group_options(function: Function) -> Function:
-    """GROUP..., --all, --groups-per-second, --bootstrap, --zookeeper."""
+    """GROUP..., --match, --all, --groups-per-second, --bootstrap, --zookeeper."""
     for option in (
         zookeeper_option,
         admin_bootstrap_option,
@@ -94,6 +104,7 @@ def group_options(function: Function) -> Function:
             help="Limit the number of groups per second.",
         ),
         click.option("--all", "every", is_flag=True, help="All groups in ZooKeeper."),
+        match_option,
         click.argument("groups", nargs=-1, metavar="GROUP..."),
     ):
         function = option(function)
@@ -107,26 +118,39 @@ def migrate() -> None:
     """Move groups' offsets from ZooKeeper to the offsets topic while they run, and back.
 
     plan, start (both stores), verify, finish (Kafka alone), forget; rollback from any step;
-    handover to members with a coordinator. You can repeat each step. GROUP may be a pattern such as
-    'web-*'. Live kafka08 members switch by themselves; for others the command prints the
+    handover to members with a coordinator. You can repeat each step. --match 'web-*' means the
+    groups that match. Live kafka08 members switch by themselves; for others the command prints the
     properties to set.
     """
 
 
 @migrate.command(epilog=example("kafka08 migrate plan readers --max-disagreement 1000"))
+@counts_option
 @max_disagreement_option
 @retention_option
 @group_json_option
 @group_options
-def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **where: Any) -> None:
+def plan(
+    store_that_counts: str | None,
+    max_disagreement: int | None,
+    retention_minutes: int,
+    as_json: bool,
+    **where: Any,
+) -> None:
     """Show both stores' offsets and the effect of start. Changes nothing; exits 1 if start would
     refuse."""
     from kafka08.migration.fleet import plan_groups
+    from kafka08.migration.proof import StoreThatCounts as Counts
 
     refused = 0
     with opened(**where) as (connections, groups, limiter), progress(len(groups)) as tick:
         plans = plan_groups(
-            connections, groups, limiter, max_disagreement=max_disagreement, named=where["groups"]
+            connections,
+            groups,
+            limiter,
+            store_that_counts=None if store_that_counts is None else Counts(store_that_counts),
+            max_disagreement=max_disagreement,
+            named=where["groups"],
         )
         for planned in plans:
             if planned.steps or not planned.is_allowed:
@@ -137,6 +161,7 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
 
 
 @migrate.command(epilog=example("kafka08 migrate start readers"))
+@counts_option
 @max_disagreement_option
 @confirmation_option
 @dry_run_option
@@ -146,6 +171,7 @@ def plan(max_disagreement: int | None, retention_minutes: int, as_json: bool, **
 def start(
     context: click.Context,
     /,
+    store_that_counts: str | None,
     max_disagreement: int | None,
     confirmation_seconds: float,
     dry_run: bool,
@@ -155,14 +181,22 @@ def start(
     """Save both stores in a journal, copy newer offsets from ZooKeeper to Kafka, and have live
     members commit to both."""
     from kafka08.migration.fleet import start_groups
+    from kafka08.migration.proof import StoreThatCounts as Counts
 
     if dry_run:
-        context.invoke(plan, max_disagreement=max_disagreement, as_json=as_json, **where)
+        context.invoke(
+            plan,
+            store_that_counts=store_that_counts,
+            max_disagreement=max_disagreement,
+            as_json=as_json,
+            **where,
+        )
     with opened(**where) as (connections, groups, limiter):
         outcomes = start_groups(
             connections,
             groups,
             limiter,
+            store_that_counts=None if store_that_counts is None else Counts(store_that_counts),
             max_disagreement=max_disagreement,
             confirmation_timeout_s=confirmation_seconds,
             named=where["groups"],
@@ -220,7 +254,6 @@ def verify(
 ) -> None:
     """Watch both stores while the group runs; exits 1 with all problems."""
     from kafka08.migration import Watching
-    from kafka08.migration.fleet import is_pattern
     from kafka08.migration.report import write_report
 
     watching = Watching(seconds, allow_idle=allow_idle, retention_ms=retention_minutes * 60_000)
@@ -231,7 +264,7 @@ def verify(
             continue
         bad += show_verification(found, as_json, "Verified: both stores agree")
         if report is not None:
-            several = where["every"] or [*map(is_pattern, where["groups"])] != [False]
+            several = where["every"] or where["patterns"] or len(where["groups"]) > 1
             path = report.with_name(f"{report.name}-{found.group}.md") if several else report
             for written in write_report(found, path):
                 click.echo(f"Wrote {written}", err=True)
@@ -286,10 +319,9 @@ def rollback(
     to: Any, confirmation_seconds: float, dry_run: bool, as_json: bool, **where: Any
 ) -> None:
     """Make members continue from ZooKeeper's offsets, and have live members commit there."""
-    from kafka08.migration.preview import preview_rollback
 
     def step(migration: OffsetMigration) -> Rollback:
-        return preview_rollback(migration, to) if dry_run else migration.rollback(to)
+        return migration.plan_rollback(to) if dry_run else migration.rollback(to)
 
     bad = 0
     for outcome in run_step(step, where, confirmation_seconds):
@@ -404,21 +436,30 @@ def preview(
 @contextmanager
 def opened(
     groups: tuple[str, ...],
+    patterns: tuple[str, ...],
     every: bool,
     rate: float | None,
     bootstrap: str | None,
     zookeeper: str,
 ) -> Iterator[tuple[Connections, list[str], RateLimiter]]:
     """The connections and groups selected by the options."""
-    if bool(groups) == every:
-        raise click.UsageError("Give groups or patterns, or --all.")
+    if bool(groups or patterns) == every:
+        raise click.UsageError("Give groups, --match, or --all.")
     from kafka08.migration.connections import Connections
     from kafka08.migration.fleet import find_groups
     from kafka08.rate_limiter import RateLimiter
 
     with Connections(*cluster_places()) as connections:
-        found = find_groups(connections, groups, every=every)
+        found = find_groups(connections, groups, patterns, every=every)
+        if patterns or every:
+            click.echo(f"{counted(len(found), 'group')}: {shown_groups(found)}", err=True)
         yield connections, found, RateLimiter(rate, connections.runtime)
+
+
+def shown_groups(names: Sequence[str]) -> str:
+    """Their names; of very many only some."""
+    rest = len(names) - SHOWN_MAX
+    return ", ".join(names[:SHOWN_MAX]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def run_step(

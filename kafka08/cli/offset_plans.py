@@ -9,7 +9,7 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,12 +71,26 @@ def parse_position(text: str) -> tuple[Any, int]:
     return TopicPartition(match[1], int(match[2])), int(match[3])
 
 
+def without_conflicts(
+    positions: Iterable[tuple[TopicPartition, int]], place: str
+) -> dict[TopicPartition, int]:
+    """partition → offset; BadParameter for a partition with two different ones."""
+    found: dict[TopicPartition, int] = {}
+    for tp, offset in positions:
+        if found.setdefault(tp, offset) != offset:
+            raise click.BadParameter(
+                f"{place}: {tp.topic}:{tp.partition} has the offsets {found[tp]} and {offset}; "
+                "leave one of them"
+            )
+    return found
+
+
 def read_csv(file: Path, topics: Sequence[str] = ()) -> dict[TopicPartition, int]:
     """The offsets in a file of --export, which has a line `topic,partition,offset` for each; of
     these topics alone, if there are some."""
     from kafka08.structs import TopicPartition
 
-    wanted = {}
+    found = []
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             for number, row in enumerate(csv.reader(lines), 1):
@@ -86,9 +100,10 @@ def read_csv(file: Path, topics: Sequence[str] = ()) -> dict[TopicPartition, int
                     raise click.BadParameter(
                         f"{file}, line {number}: {','.join(row)!r} is not topic,partition,offset"
                     )
-                wanted[TopicPartition(row[0], int(row[1]))] = int(row[2])
+                found.append((TopicPartition(row[0], int(row[1])), int(row[2])))
     except (UnicodeDecodeError, csv.Error) as error:
         raise click.BadParameter(f"{file}: not a file of --export: {error}") from error
+    wanted = without_conflicts(found, str(file))
     if not wanted:
         raise click.BadParameter(
             f"{file}: no offsets in it; a file of --export has lines like pages,0,120"

@@ -20,8 +20,15 @@ from kafka08.cli.offset_plans import (
     parse_target,
     show,
     store_option,
+    without_conflicts,
 )
-from kafka08.cli.options import cluster_options, example, json_option, prefers_bootstrap
+from kafka08.cli.options import (
+    cluster_options,
+    example,
+    json_option,
+    match_option,
+    prefers_bootstrap,
+)
 from kafka08.cli.stderr_logging import say
 from kafka08.listing import counted, some_of
 
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
     from kafka08.migration.group_offsets import GroupOffsets
 
 COLUMNS = ("topic", "partition", "zookeeper", "kafka", "log start", "log end", "lag")
+COORDINATED = "that has a coordinator"
 LAG_COLUMNS = ("topic", "partitions", "never committed", "largest", "lag")
 
 
@@ -149,7 +157,7 @@ def set_(
     """Set committed offsets of the stopped GROUP. OFFSET is that of the next message to read."""
     from kafka08.migration.group_offsets import GroupOffsets
 
-    wanted = dict(parse_position(text) for text in positions)
+    wanted = without_conflicts(map(parse_position, positions), "POSITION")
     with connect() as connections:
         of_group = GroupOffsets(connections, group)
         plan = of_group.plan_set(wanted)
@@ -197,6 +205,7 @@ def reset(
 
 @offsets.command(epilog=example("kafka08 offsets export readers --format jvm --output offsets.txt"))
 @click.argument("groups", nargs=-1, metavar="[GROUP]...")
+@match_option
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -219,6 +228,7 @@ def reset(
 @cluster_options
 def export(
     groups: tuple[str, ...],
+    patterns: tuple[str, ...],
     output: Path | None,
     form: str,
     store: str | None,
@@ -237,7 +247,7 @@ def export(
         raise click.UsageError("--store zookeeper needs --zookeeper, the address of ZooKeeper")
     both = form == "json" or store != "zookeeper"
     with connect() as connections:
-        found, unlisted = exported(connections, groups, with_kafka=both)
+        found, unlisted = exported(connections, groups, patterns, with_kafka=both)
     unknown = {f.group: f.unknown_offsets if both else f.faults for f in found}
     for f in found:
         if groups and f.is_empty:
@@ -263,7 +273,7 @@ def export(
 
 
 def exported(
-    connections: Connections, groups: Sequence[str], *, with_kafka: bool
+    connections: Connections, groups: Sequence[str], patterns: Sequence[str], *, with_kafka: bool
 ) -> tuple[list[GroupFacts], tuple[str, ...]]:
     """The groups meant, all if none is named; and which could not be listed, and why. `with_kafka`:
     also those that only a coordinator knows."""
@@ -273,24 +283,23 @@ def exported(
     from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.rate_limiter import RateLimiter
 
+    every = not groups and not patterns
     if not connections.has_zookeeper:
         listed = connections.groups.groups()
         known = [group.name for group in listed.groups]
-        if listed.old_brokers and not known and not groups:
+        if listed.old_brokers and not known and every:
             why = "groups in ZooKeeper, and brokers of 0.8 have no others; give --zookeeper"
             return [], (*listed.failed_requests, why)
         note_zookeeper_is_not_read(listed)
-        names = choose_groups(groups, known, "that has a coordinator") if groups else known
+        names = known if every else choose_groups(groups, patterns, known, COORDINATED)
         return [GroupOffsets(connections, name).facts() for name in names], listed.failed_requests
-    names = find_groups(connections, groups, every=not groups)
+    names = find_groups(connections, groups, patterns, every=every)
     unlisted: tuple[str, ...] = ()
-    if not groups and with_kafka and may_coordinate(connections.store):
+    if every and with_kafka and may_coordinate(connections.store):
         listed = connections.groups.groups()
         names = list(dict.fromkeys([*names, *(group.name for group in listed.groups)]))
         unlisted = listed.failed_requests
-    batches = read_groups(
-        connections, names, RateLimiter(None, connections.runtime), everywhere=True
-    )
+    batches = read_groups(connections, names, RateLimiter(None, connections.runtime))
     return [facts for batch in batches for facts in batch], unlisted
 
 
@@ -308,8 +317,9 @@ def import_(
     bootstrap: str | None,
     zookeeper: str | None,
 ) -> None:
-    """Plan to set the offsets in FILE, in our format or that of ExportZkOffsets; --execute commits
-    them. Refuses groups with live members, and offsets outside the log."""
+    """Plan to set the offsets in FILE, in our format, which has each store's own, or that of
+    ExportZkOffsets; --execute commits them. Refuses groups with live members, and offsets outside
+    the log."""
     from kafka08.migration.group_offsets import GroupOffsets
     from kafka08.migration.offset_files import read_offsets
 
@@ -317,7 +327,9 @@ def import_(
         plans = []
         for group, wanted in read_offsets(file).items():
             of_group = GroupOffsets(connections, group)
-            plans.append((of_group, of_group.plan_set(wanted)))
+            plans.append((of_group, plan := of_group.plan_import(wanted)))
+            if kept := [change.kept for change in plan.changes if change.kept]:
+                say(f"Not in {file}, so unchanged: {group}: {some_of(kept)}")
             if left_out := of_group.left_out(wanted):
                 say(f"Not in {file}, so unchanged: {group}: {some_of(left_out)}")
         # All or nothing, as far as it can be checked beforehand.

@@ -207,6 +207,15 @@ def cluster_addresses(configured_zookeeper: str = "") -> list[tuple[str, int]]:
         return ClusterStore(zk).broker_addresses()
 
 
+match_option = click.option(
+    "--match",
+    "patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Also the groups that match, as 'web-*' (repeat for more).",
+)
+
+
 def json_option(prints: str = "JSON instead of a table.") -> Callable[[Function], Function]:
     """--json, passed on as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help=prints)

@@ -130,7 +130,7 @@ class Coordinators:
     def commit(
         self,
         wanted: Mapping[str, Mapping[TopicPartition, int]],
-        check: Check = lambda: None,
+        check: Check,
     ) -> dict[str, Offsets | KafkaError]:
         """group → the offsets that were committed: all that are wanted, or the first refusal.
         `check` is called before each request, by several threads, and raises if it must not be

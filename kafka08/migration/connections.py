@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from kafka08.client import ClusterClient, parse_bootstrap
-from kafka08.client.coordinators import Coordinators
+from kafka08.client.coordinators import Check, Coordinators
 from kafka08.client.log_offsets import offsets_at
 from kafka08.consumer.brokers import BootstrapBrokers
 from kafka08.consumer.offset_store import KafkaOffsetStore, Offsets
 from kafka08.consumer.one_cluster import addresses_in_cluster
+from kafka08.consumer.session import SessionGate
 from kafka08.consumer.simple import SimpleConsumer
 from kafka08.errors import UnsupportedVersion
 from kafka08.groups.coordinated import CoordinatedGroup
@@ -79,6 +80,15 @@ class Connections(Closeable):
         if self._store is not None:
             return self._store.zk.exists(paths.topic(OFFSETS_TOPIC))
         return self.groups.has_offsets_topic()
+
+    def gate(self) -> Check:
+        """A check for writes to Kafka, which raises SessionLost once the ZooKeeper session of now
+        may be over: another tool may work then. Without ZooKeeper there is no session to lose."""
+        if self._store is None:
+            return lambda: None
+        gate = SessionGate(self.zk, self.zk.clock)
+        gate.admit_session(self.zk.session_id)
+        return gate.check
 
     @property
     def store(self) -> ClusterStore:

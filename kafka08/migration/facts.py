@@ -15,6 +15,8 @@ from kafka08.groups.members import Member
 from kafka08.structs import NO_OFFSET, OFFSETS_TOPIC, TopicPartition
 
 Offset = int | None
+OfBoth = tuple[Offset, Offset]
+"""(ZooKeeper's offset, Kafka's)."""
 
 RETENTION_MS: Final = 24 * 60 * 60 * 1000
 """offsets.retention.minutes of a broker that does not say."""
@@ -61,6 +63,11 @@ class PartitionFacts(PartitionOffsets):
             f"{self.topic_partition}: the start and end of its log are unknown: "
             f"{self.unreadable}; see kafka08 topic describe"
         )
+
+    @property
+    def is_apart(self) -> bool:
+        """Both stores have an offset, and not the same."""
+        return None not in {self.zookeeper, self.kafka} and self.zookeeper != self.kafka
 
     @property
     def is_ahead_in_kafka(self) -> bool:
@@ -110,6 +117,7 @@ class GroupFacts:
     unavailable   why the coordinator did not respond
     moving        partitions without an owner whose offset in ZooKeeper still moves
     fresh         those of `doubtful` whose offset in Kafka proved to be current
+    advancing     those of `doubtful` whose offset in ZooKeeper alone was seen to advance
     faults        unreadable znodes of the group: why, and what to do
     coordinated   the group as its coordinator knows it; None: not asked, or it knows none
     """
@@ -120,6 +128,7 @@ class GroupFacts:
     unavailable: str | None = None
     moving: tuple[TopicPartition, ...] = ()
     fresh: tuple[TopicPartition, ...] = ()
+    advancing: tuple[TopicPartition, ...] = ()
     faults: tuple[str, ...] = ()
     coordinated: CoordinatedGroup | None = None
 
@@ -135,16 +144,17 @@ class GroupFacts:
         return tuple(
             p
             for p in self.partitions
-            if None not in {p.zookeeper, p.kafka}
-            and p.zookeeper != p.kafka
-            and (owner := self.owner(p)) is not None
-            and not owner.is_ours
+            if p.is_apart and (owner := self.owner(p)) is not None and not owner.is_ours
         )
 
     @property
     def behind_in_kafka(self) -> tuple[PartitionFacts, ...]:
         """Partitions that members reading only Kafka would repeat, or start from scratch."""
-        return tuple(p for p in self.partitions if p.exists and p.is_behind_in_kafka)
+        return tuple(
+            p
+            for p in self.partitions
+            if p.exists and p.is_behind_in_kafka and not self.is_abandoned(p)
+        )
 
     @property
     def missing_in_kafka(self) -> tuple[PartitionFacts, ...]:
@@ -154,6 +164,26 @@ class GroupFacts:
     @property
     def is_live(self) -> bool:
         return bool(self.members)
+
+    def readers(self, partition: PartitionFacts) -> tuple[Member, ...]:
+        """The live members that subscribe to its topic, or may: those whose registration cannot be
+        understood."""
+        topic = partition.topic_partition.topic
+        return tuple(
+            m for m in self.members if m.subscription is None or m.subscription.topics([topic])
+        )
+
+    def is_abandoned(self, partition: PartitionFacts) -> bool:
+        """Whether it is of a topic that no member of a live group reads, with no offset in its log:
+        there is nothing to continue from, and nobody who would."""
+        return (
+            self.is_live
+            and partition.owner is None
+            and partition.newest is not None
+            and partition.newest_safe is None
+            and partition.log_problem is None
+            and not self.readers(partition)
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -191,7 +221,7 @@ def seen_again(
     in_kafka: Mapping[TopicPartition, int],
 ) -> GroupFacts:
     """`facts` after a second look: which of the `unowned` move in ZooKeeper, and which of the
-    `doubtful` are `fresh`.
+    `doubtful` are `fresh` or `advancing`.
 
     in_zookeeper   offsets of both kinds in ZooKeeper, where it has one
     in_kafka       offsets of the doubtful ones in Kafka
@@ -211,17 +241,21 @@ def seen_again(
             return p.kafka < now < p.zookeeper
         return reached >= p.kafka or now > p.kafka
 
+    def advances(p: PartitionFacts) -> bool:
+        return moves(p) and not is_fresh(p)
+
     return replace(
         facts,
         moving=tuple(p.topic_partition for p in facts.unowned if moves(p)),
         fresh=tuple(p.topic_partition for p in facts.doubtful if is_fresh(p)),
+        advancing=tuple(p.topic_partition for p in facts.doubtful if advances(p)),
     )
 
 
-Snapshot = Mapping[TopicPartition, tuple[Offset, Offset]]
+Snapshot = Mapping[TopicPartition, OfBoth]
 """partition → (ZooKeeper's offset, Kafka's) before the migration; without the partitions that had
 an offset in neither."""
 
 
-def snapshot_of(facts: Iterable[PartitionFacts]) -> dict[TopicPartition, tuple[Offset, Offset]]:
+def snapshot_of(facts: Iterable[PartitionFacts]) -> dict[TopicPartition, OfBoth]:
     return {p.topic_partition: (p.zookeeper, p.kafka) for p in facts if p.newest is not None}

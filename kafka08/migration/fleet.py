@@ -19,9 +19,10 @@ from kafka08.migration.connections import Connections
 from kafka08.migration.facts import GroupFacts
 from kafka08.migration.journal import read_journals
 from kafka08.migration.offset_migration import MOVEMENT_PAUSE_S, OffsetMigration
-from kafka08.migration.plan import Plan, make_plan
+from kafka08.migration.plan import Plan
+from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.reading import read_many, with_movement
-from kafka08.migration.starting import Starting, with_state
+from kafka08.migration.starting import Starting, preview_start
 from kafka08.rate_limiter import RateLimiter
 from kafka08.zk import paths
 from kafka08.zk.group_store import GroupStore
@@ -44,53 +45,65 @@ class Outcome(Generic[T]):
     error: KafkaError | None = None
 
 
-def find_groups(connections: Connections, names: Sequence[str], *, every: bool) -> list[str]:
+def find_groups(
+    connections: Connections,
+    names: Sequence[str],
+    patterns: Sequence[str] = (),
+    *,
+    every: bool = False,
+) -> list[str]:
     """`choose_groups` of those in ZooKeeper, in its order; `every`: all of them. ConfigError for a
     name that none of them can have."""
     for name in names:
-        if not is_pattern(name):
-            paths.check_group(name)
-    if not every and not any(map(is_pattern, names)):
-        return choose_groups(names, [], "in ZooKeeper")
+        paths.check_group(name)
+    if not every and not patterns and not any(map(may_be_pattern, names)):
+        return choose_groups(names, (), [], "in ZooKeeper")
     known = GroupStore(connections.zk).groups()
-    chosen = choose_groups(names, known, "in ZooKeeper")
-    return list(dict.fromkeys([*chosen, *known] if every else chosen))
+    chosen = choose_groups(names, patterns, known, "in ZooKeeper")
+    return list(dict.fromkeys([*chosen, *known])) if every else chosen
 
 
-def choose_groups(names: Sequence[str], known: Sequence[str], place: str) -> list[str]:
-    """The groups meant by names and shell patterns of `known` ones. A name without a wildcard is
-    meant as it is, known or not. MigrationError with `place` for a pattern that nothing matches."""
-    plain = [name for name in names if not is_pattern(name)]
-    patterns = [name for name in names if is_pattern(name)]
+def choose_groups(
+    names: Sequence[str], patterns: Sequence[str], known: Sequence[str], place: str
+) -> list[str]:
+    """The groups of these names, known or not, and the `known` ones that shell patterns match.
+    MigrationError with `place` for a pattern that nothing matches, and for a name that no known
+    group has but that is a pattern of some."""
+    for name in names:
+        if may_be_pattern(name) and name not in known and _matching([name], known):
+            raise MigrationError(
+                f"no group {place} is called {name}; groups match it as a pattern: --match '{name}'"
+            )
     for pattern in patterns:
-        if not any(fnmatchcase(group, pattern) for group in known):
+        if not _matching([pattern], known):
             raise MigrationError(f"no group {place} matches {pattern}")
-    chosen = [g for g in known if any(fnmatchcase(g, p) for p in patterns)]
-    return list(dict.fromkeys([*plain, *chosen]))
+    return list(dict.fromkeys([*names, *_matching(patterns, known)]))
 
 
-def is_pattern(name: str) -> bool:
+def _matching(patterns: Sequence[str], known: Sequence[str]) -> list[str]:
+    return [group for group in known if any(fnmatchcase(group, p) for p in patterns)]
+
+
+def may_be_pattern(name: str) -> bool:
     return any(c in name for c in WILD)
 
 
 def read_groups(
-    connections: Connections, groups: Sequence[str], limiter: RateLimiter, *, everywhere: bool
+    connections: Connections, groups: Sequence[str], limiter: RateLimiter
 ) -> Iterator[list[GroupFacts]]:
-    """The facts of all groups, some at a time; `everywhere` as of `read_many`."""
+    """The facts of all groups, some at a time."""
     size = limiter.slice_of(BATCH)
     for first in range(0, len(groups), size):
         batch = groups[first : first + size]
         connections.runtime.sleep(limiter.wait_s(len(batch)))
-        yield read_many(batch, connections, everywhere=everywhere)
+        yield read_many(batch, connections)
 
 
 def watch_groups(
     connections: Connections, groups: Sequence[str], limiter: RateLimiter
 ) -> Iterator[list[GroupFacts]]:
-    """Like `read_groups`, with a second look at offsets that should not move. For a single group
-    every partition of the cluster is requested from Kafka, for many groups those of the topics that
-    ZooKeeper has for them."""
-    for facts in read_groups(connections, groups, limiter, everywhere=len(groups) == 1):
+    """Like `read_groups`, with a second look at offsets that should not move."""
+    for facts in read_groups(connections, groups, limiter):
         # A full batch takes long enough by itself.
         pause_s = MOVEMENT_PAUSE_S if len(facts) < BATCH else 0.0
         yield with_movement(facts, connections, pause_s)
@@ -101,6 +114,7 @@ def plan_groups(
     groups: Sequence[str],
     limiter: RateLimiter,
     *,
+    store_that_counts: StoreThatCounts | None = None,
     max_disagreement: int | None,
     named: Collection[str] = (),
 ) -> Iterator[Plan]:
@@ -113,9 +127,12 @@ def plan_groups(
             if _is_passed_over(facts, named):
                 yield Plan(facts.group, (), ())
                 continue
-            timed = with_commit_times(facts, times)
-            plan = make_plan(timed, max_disagreement=max_disagreement)
-            yield with_state(plan, journals[facts.group])
+            yield preview_start(
+                with_commit_times(facts, times),
+                journals[facts.group],
+                store_that_counts=store_that_counts,
+                max_disagreement=max_disagreement,
+            )
 
 
 def start_groups(
@@ -123,6 +140,7 @@ def start_groups(
     groups: Sequence[str],
     limiter: RateLimiter,
     *,
+    store_that_counts: StoreThatCounts | None = None,
     max_disagreement: int | None,
     confirmation_timeout_s: float,
     named: Collection[str] = (),
@@ -135,7 +153,11 @@ def start_groups(
             Outcome(f.group, Plan(f.group, (), ())) for f in facts if _is_passed_over(f, named)
         )
         starting = Starting(
-            connections, batch, max_disagreement=max_disagreement, timeout_s=confirmation_timeout_s
+            connections,
+            batch,
+            store_that_counts=store_that_counts,
+            max_disagreement=max_disagreement,
+            timeout_s=confirmation_timeout_s,
         )
         try:
             results = starting.run()
@@ -169,7 +191,6 @@ def each_group(
             group=group,
             connections=connections,
             times=times,
-            everywhere=len(groups) == 1,
             confirmation_timeout_s=confirmation_timeout_s,
         ) as migration:
             return step(migration)

@@ -16,13 +16,14 @@ from kafka08.errors import (
 from kafka08.groups.facts import partitions_of
 from kafka08.groups.members import read_members
 from kafka08.migration.connections import Connections
-from kafka08.migration.facts import GroupFacts, PartitionFacts
+from kafka08.migration.facts import GroupFacts, OfBoth, PartitionFacts
 from kafka08.migration.partitions import Partitions
 from kafka08.migration.plan import live_refusals, no_coordinator
 from kafka08.migration.reading import (
     InKafka,
     InZooKeeper,
     kafka_offsets,
+    offset_or_none,
     read_facts,
     with_coordinated,
     zookeeper_offsets_of,
@@ -85,7 +86,7 @@ class GroupOffsets:
         connections = self._connections
         return connections.has_zookeeper and connections.zk.exists(paths.group(self.group))
 
-    def left_out(self, offsets: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    def left_out(self, offsets: Collection[TopicPartition]) -> list[TopicPartition]:
         """The partitions that `offsets` do not name, of the topics that they do."""
         assigned = Partitions(self._connections, {tp.topic for tp in offsets}).assigned
         return [tp for tp in partitions_of(assigned, assigned, ()) if tp not in offsets]
@@ -119,13 +120,19 @@ class GroupOffsets:
 
     def plan_set(self, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
         """An offset in ZooKeeper that cannot be read is overwritten like any other."""
+        return self.plan_import({tp: (offset, offset) for tp, offset in offsets.items()})
+
+    def plan_import(self, offsets: Mapping[TopicPartition, OfBoth]) -> ChangePlan:
+        """The same, with each store's own offsets."""
         return plan_set(replace(self._facts_of(offsets), faults=()), offsets)
 
     def carry_out(self, plan: ChangePlan, storage: OffsetStorage | None = None) -> int:
         """Write the plan into these stores, Kafka first. Returns how many partitions were written.
         None: both stores, so that members which read both do not continue from the other one; Kafka
         alone if ZooKeeper is not there, or has no such group and a coordinator has one.
-        MigrationError with the plan's refusals, or if members have come."""
+        MigrationError with the plan's refusals, or if members have come, before the writes or
+        during them."""
+        gate = self._connections.gate()
         members = self._members_now()
         storage = storage or self._default_storage(members)
         now = live_refusals(members)
@@ -134,16 +141,20 @@ class GroupOffsets:
         if refusals := [*plan.refusals, *(r for r in now if r not in plan.refusals)]:
             text = "\n".join(f"  - {reason}" for reason in refusals)
             raise MigrationError(f"offsets of group {self.group} are not changed:\n{text}")
-        offsets = plan.offsets
-        if storage.in_kafka and offsets:
-            commit_to_kafka(self._connections, self.group, offsets)
+        if storage.in_zookeeper and not self._connections.has_zookeeper:
+            raise MigrationError("offsets in ZooKeeper are set with its address: --zookeeper")
+        if storage.in_kafka and plan.in_kafka:
+            commit_to_kafka(self._connections, self.group, plan.in_kafka, gate)
         if storage.in_zookeeper:
-            if not self._connections.has_zookeeper:
-                raise MigrationError("offsets in ZooKeeper are set with its address: --zookeeper")
             store = GroupStore(self._connections.zk)
-            for error in store.commit_offsets(self.group, offsets).values():
+            for error in store.commit_offsets(self.group, plan.in_zookeeper).values():
                 raise error
-        return len(offsets)
+        if joined := live_refusals(self._members_now()):
+            raise MigrationError(
+                f"a member of group {self.group} joined while its offsets were written, and may "
+                f"have read or overwritten some of them: {'; '.join(joined)}, then repeat this"
+            )
+        return len(plan.offsets)
 
     def _default_storage(self, group: GroupFacts) -> OffsetStorage:
         if not self._connections.has_zookeeper:
@@ -202,7 +213,7 @@ class GroupOffsets:
             partitions=tuple(
                 PartitionFacts(
                     tp,
-                    in_zookeeper[tp][0] if tp in in_zookeeper else None,
+                    offset_or_none(in_zookeeper[tp][0]) if tp in in_zookeeper else None,
                     in_kafka.offsets.get(tp),
                     ranges[tp].log_start,
                     ranges[tp].log_end,

@@ -1,13 +1,14 @@
 """The journal of a migration: /kafka08/migrations/<group>, written before anything else changes.
 
-    {"version":1,"state":"dual","updated":"1795231929681","step":1,"storage":"dual",
+    {"version":1,"state":"dual","updated":"1795231929681","taken":"1795231929600","step":1,
+     "storage":"dual",
      "offsets":{"<topic>":{"<partition>":[<ZooKeeper's offset or null>,<Kafka's or null>]}}}
 
 `step` and `storage` are the order that live kafka08 members follow
 (kafka08/zk/migration_protocol.py); a storage of null orders nothing. `offsets` is the snapshot of
-both stores taken when the migration began; it stays until another migration begins or this one is
-forgotten. Every write is conditional on the version read, so of two tools one fails. 0.8.2.2 does
-not know the znode. It is persistent, and so is its child `members`.
+both stores, taken when the migration began (`taken`); it stays until another migration begins or
+this one is forgotten. Every write is conditional on the version read, so of two tools one fails.
+0.8.2.2 does not know the znode. It is persistent, and so is its child `members`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka08.errors import BadVersion, MigrationError, NodeExists, NoNode, ZooKeeperError
-from kafka08.migration.facts import Offset, Snapshot
+from kafka08.migration.facts import OfBoth, Offset, Snapshot
 from kafka08.migration.results import raised
 from kafka08.structs import TopicPartition
 from kafka08.zk import paths
@@ -110,6 +111,8 @@ class Entry:
     updated_ms: int
     order: Order | None = None
     zk_version: int = UNWRITTEN
+    snapshot_ms: int | None = None
+    """When the snapshot was taken; None in a journal of an earlier release."""
 
 
 class Journal:
@@ -196,12 +199,25 @@ def write_journals(zk: ZkClient, entries: Mapping[str, Entry]) -> dict[str, Entr
 
 
 def begun(group: str, snapshot: Snapshot, now_ms: int, previous: Entry | None) -> Entry:
-    """The entry for COPYING, to be written. A resumed migration keeps its snapshot; a new one, or
-    one after a rollback, gets `snapshot`. MigrationError if it cannot begin now."""
+    """The entry for COPYING with the `snapshot` of now, to be written. Of an interrupted copy an
+    offset that the copy wrote is left out of it: the former one stays. MigrationError if it cannot
+    begin now."""
     if previous is None:
-        return Entry(State.COPYING, snapshot, now_ms)
-    kept = previous.snapshot if previous.state is State.COPYING else snapshot
-    return entered(group, State.COPYING, replace(previous, snapshot=kept), now_ms)
+        return Entry(State.COPYING, snapshot, now_ms, snapshot_ms=now_ms)
+    if previous.state is State.COPYING:
+        snapshot = {
+            tp: _before_copy(offsets, previous.snapshot.get(tp, offsets))
+            for tp, offsets in {**previous.snapshot, **snapshot}.items()
+        }
+    entry = entered(group, State.COPYING, previous, now_ms)
+    return replace(entry, snapshot=snapshot, snapshot_ms=now_ms)
+
+
+def _before_copy(now: OfBoth, former: OfBoth) -> OfBoth:
+    """Both stores without what an interrupted copy of `former` wrote into one from the other."""
+    zookeeper = former[0] if now[0] == former[1] else now[0]
+    kafka = former[1] if now[1] == former[0] else now[1]
+    return zookeeper, kafka
 
 
 def entered(group: str, state: State, previous: Entry, now_ms: int) -> Entry:
@@ -260,6 +276,7 @@ def encode(entry: Entry) -> str:
         "version": VERSION,
         "state": entry.state.value,
         "updated": str(entry.updated_ms),
+        "taken": None if entry.snapshot_ms is None else str(entry.snapshot_ms),
         "step": 0 if entry.order is None else entry.order.step,
         "storage": None if entry.order is None else entry.order.storage.value,
         "offsets": offsets,
@@ -280,4 +297,11 @@ def decode(text: str) -> Entry:
     }
     storage = fields["storage"]
     order = None if storage is None else Order(int(fields["step"]), OffsetStorage(storage))
-    return Entry(State(fields["state"]), snapshot, int(fields["updated"]), order)
+    taken = fields.get("taken")
+    return Entry(
+        State(fields["state"]),
+        snapshot,
+        int(fields["updated"]),
+        order,
+        snapshot_ms=None if taken is None else int(taken),
+    )

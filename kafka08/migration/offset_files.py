@@ -4,8 +4,10 @@ Ours is one JSON object:
 
     {"version":1,"groups":{"<group>":{"<topic>":{"<partition>":[<ZooKeeper's or null>,<Kafka's>]}}}}
 
-The JVM's has a line for each znode, `/consumers/<group>/offsets/<topic>/<partition>:<offset>`, and
-ends at the first empty one. A partition with two offsets is refused; the JVM takes the last.
+The JVM's has a line for each znode, `/consumers/<group>/offsets/<topic>/<partition>:<offset>`; the
+offset is for both stores. A partition with two offsets is refused, where the JVM takes the last,
+and an empty line is passed over, where the JVM ends. An offset of -1 is none: a member of 0.8.2.2
+that had no position has committed it.
 Sources: kafka.tools.ExportZkOffsets, ImportZkOffsets 0.8.2.2.
 """
 
@@ -18,17 +20,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka08.errors import ConfigError
-from kafka08.migration.facts import GroupFacts, Offset
-from kafka08.structs import TopicPartition
+from kafka08.migration.facts import GroupFacts, OfBoth, Offset
+from kafka08.structs import NO_OFFSET, TopicPartition
 from kafka08.zk import paths
 
 VERSION: Final = 1
 FORM: Final = '{"version":1,"groups":{"readers":{"pages":{"0":[120,null]}}}}'
 LINE_FORM: Final = "/consumers/GROUP/offsets/TOPIC/PARTITION:OFFSET"
-LINE: Final = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+):(\d+)")
+LINE: Final = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/(\d+):(\d+|-1)")
 
-OffsetsByGroup = dict[str, dict[TopicPartition, int]]
-"""group → partition → offset."""
+OffsetsByGroup = dict[str, dict[TopicPartition, OfBoth]]
+"""group → partition → offsets, at least one."""
 
 
 def to_json(groups: Iterable[GroupFacts]) -> str:
@@ -36,11 +38,12 @@ def to_json(groups: Iterable[GroupFacts]) -> str:
     content: dict[str, dict[str, dict[str, list[Offset]]]] = {}
     for facts in groups:
         for p in facts.partitions:
-            if p.newest is None:
+            offsets = [None if o == NO_OFFSET else o for o in (p.zookeeper, p.kafka)]
+            if offsets == [None, None]:
                 continue
             tp = p.topic_partition
             topics = content.setdefault(facts.group, {})
-            topics.setdefault(tp.topic, {})[str(tp.partition)] = [p.zookeeper, p.kafka]
+            topics.setdefault(tp.topic, {})[str(tp.partition)] = offsets
     return json.dumps({"version": VERSION, "groups": content}, indent=1) + "\n"
 
 
@@ -49,7 +52,7 @@ def to_jvm_lines(groups: Iterable[GroupFacts], store: str) -> Iterator[str]:
     for facts in groups:
         for p in facts.partitions:
             offset = {"zookeeper": p.zookeeper, "kafka": p.kafka, "newest": p.newest}[store]
-            if offset is not None:
+            if offset not in {None, NO_OFFSET}:
                 yield f"{paths.offset(facts.group, *p.topic_partition)}:{offset}"
 
 
@@ -73,17 +76,17 @@ def read_offsets(path: Path) -> OffsetsByGroup:
 
 
 def parse(text: str) -> OffsetsByGroup:
-    """Either format; of ours the larger offset of both stores. ConfigError naming what is wrong."""
+    """Either format. ConfigError naming what is wrong."""
     if text.lstrip().startswith("{"):
         return _parse_json(text)
     return _parse_lines(text)
 
 
 def _parse_lines(text: str) -> OffsetsByGroup:
-    found: OffsetsByGroup = {}
+    found: dict[str, dict[TopicPartition, int]] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        if not line:
-            break
+        if not line.strip():
+            continue
         match = LINE.fullmatch(line)
         if match is None:
             raise ConfigError(f"line {number}: {line!r} is not {LINE_FORM}")
@@ -94,7 +97,10 @@ def _parse_lines(text: str) -> OffsetsByGroup:
                 f"line {number}: {tp} of group {group} has offset {offset} here and {before} in a "
                 "line before; leave one of them"
             )
-    return found
+    return {
+        group: {tp: (o, o) for tp, o in offsets.items() if o != NO_OFFSET}
+        for group, offsets in found.items()
+    }
 
 
 def _parse_json(text: str) -> OffsetsByGroup:
@@ -119,27 +125,29 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _known_of(group: str, topics: Any) -> Iterator[tuple[TopicPartition, int]]:
-    """The larger offset of each partition that has one; ValueError naming what is wrong."""
+def _known_of(group: str, topics: Any) -> Iterator[tuple[TopicPartition, OfBoth]]:
+    """The offsets of each partition that has one; ValueError naming what is wrong."""
     for topic, partitions in _object(topics, f"group {group}").items():
         place = f"group {group}, topic {topic}"
         for number, offsets in _object(partitions, place).items():
             if not number.isdecimal():
                 raise ValueError(f"{place}: {number!r} is not a partition")
-            if known := _known(offsets, f"{place}, partition {number}"):
-                yield TopicPartition(topic, int(number)), max(known)
+            known = _known(offsets, f"{place}, partition {number}")
+            if known != (None, None):
+                yield TopicPartition(topic, int(number)), known
 
 
-def _known(offsets: Any, place: str) -> list[int]:
-    """The offsets that are not null; ValueError for anything that is not an offset."""
-    if not isinstance(offsets, list):
-        raise ValueError(f"{place}: {_shown(offsets)} is not a list of offsets")
+def _known(offsets: Any, place: str) -> OfBoth:
+    """Both offsets; ValueError for anything that is not an offset."""
+    if not isinstance(offsets, list) or len(offsets) != 2:
+        raise ValueError(f"{place}: {_shown(offsets)} is not [ZooKeeper's offset, Kafka's]")
     for offset in offsets:
-        if offset is not None and (type(offset) is not int or offset < 0):
+        if offset is not None and (type(offset) is not int or offset < NO_OFFSET):
             raise ValueError(
                 f"{place}: {_shown(offset)} is not an offset: give a number from 0 on, or null"
             )
-    return [offset for offset in offsets if offset is not None]
+    zookeeper, kafka = (None if offset == NO_OFFSET else offset for offset in offsets)
+    return zookeeper, kafka
 
 
 def _object(value: Any, place: str) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from kafka08.consumer.offset_store import Offsets
 from kafka08.deprecation import renamed_parameter
@@ -35,22 +35,18 @@ from kafka08.migration.facts import GroupFacts
 from kafka08.migration.handover import Handover, read_handover
 from kafka08.migration.journal import Entry, Journal, State, read_journals
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import (
-    Plan,
-    coordinated_refusals,
-    group_refusals,
-    live_refusals,
-    make_plan,
-)
+from kafka08.migration.plan import Plan, live_refusals
+from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.reading import read_facts, with_coordinated, with_movement
 from kafka08.migration.results import raised, refuse
 from kafka08.migration.rollback import (
+    KEEPS_ZOOKEEPER,
     Rollback,
-    rollback_to_newest,
-    rollback_to_snapshot,
-    without_old,
+    To,
+    check_rollback,
+    plan_rollback,
 )
-from kafka08.migration.starting import Starting, with_state
+from kafka08.migration.starting import Starting, preview_start
 from kafka08.migration.status import Status, left_behind, not_done, not_level, not_ready
 from kafka08.migration.verification import Verification, Watching, watch
 from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
@@ -68,12 +64,6 @@ logger = logging.getLogger(__name__)
 CONFIRMATION_TIMEOUT_S: Final = 60.0
 MOVEMENT_PAUSE_S: Final = 0.5
 """Seconds between two reads of offsets that should not move."""
-KEEPS_ZOOKEEPER: Final = frozenset(
-    {State.COPYING, State.DUAL, State.VERIFIED, State.RETURNING, State.ROLLED_BACK}
-)
-"""States in which every member commits to ZooKeeper, so that Kafka is not needed to go back."""
-RETURNED: Final = frozenset({State.RETURNING, State.ROLLED_BACK})
-"""States in which ZooKeeper has its offsets again; members may have committed since."""
 
 
 class OffsetMigration(Closeable):
@@ -84,9 +74,6 @@ class OffsetMigration(Closeable):
     bootstrap               bootstrap brokers; None: those registered in ZooKeeper
     connections             used in place of both; they stay open
     times                   of commits, shared where several groups are migrated
-    everywhere              ask Kafka about every partition of the cluster; otherwise about the
-                            topics that its members read, or its owners, offsets in ZooKeeper or
-                            journal name
     confirmation_timeout_s  how long a step waits for the confirmations of live members
     """
 
@@ -99,7 +86,6 @@ class OffsetMigration(Closeable):
         *,
         connections: Connections | None = None,
         times: CommitTimes | None = None,
-        everywhere: bool = True,
         confirmation_timeout_s: float = CONFIRMATION_TIMEOUT_S,
         runtime: ClientRuntime = THREADS,
     ) -> None:
@@ -109,7 +95,6 @@ class OffsetMigration(Closeable):
         self._owns_connections = connections is None
         self.connections = connections or Connections(zookeeper, bootstrap, runtime=runtime)
         self._times = times
-        self._everywhere = everywhere
         self._clock = self.connections.runtime
         self._journal = Journal(self.connections.zk, group)
 
@@ -137,13 +122,9 @@ class OffsetMigration(Closeable):
         [facts] = with_movement([self.facts()], self.connections, MOVEMENT_PAUSE_S)
         return facts
 
-    def _known_facts(self, entry: Entry) -> GroupFacts:
+    def known_facts(self, entry: Entry) -> GroupFacts:
         """The facts, also of partitions that both stores have lost since the migration began."""
-        return read_facts(self.group, self.connections, entry.snapshot, everywhere=self._everywhere)
-
-    def _facts_to_roll_back(self, entry: Entry) -> GroupFacts:
-        """The same, with the members that have a coordinator."""
-        return with_coordinated(self._known_facts(entry), self.connections)
+        return read_facts(self.group, self.connections, entry.snapshot)
 
     def _watch(self, storage: OffsetStorage, watching: Watching, entry: Entry) -> Verification:
         return watch(
@@ -152,7 +133,6 @@ class OffsetMigration(Closeable):
             storage,
             watching,
             entry,
-            everywhere=self._everywhere,
             times=self._times,
         )
 
@@ -172,16 +152,30 @@ class OffsetMigration(Closeable):
             self._is_mirrored(),
         )
 
-    def plan(self, *, max_disagreement: int | None = None) -> Plan:
+    def plan(
+        self,
+        *,
+        store_that_counts: StoreThatCounts | None = None,
+        max_disagreement: int | None = None,
+    ) -> Plan:
         """The effect of `start`, and every reason why it would refuse. Changes nothing."""
         facts = with_commit_times(
             self._watched_facts(), CommitTimes(self.connections.cluster, self.connections.runtime)
         )
         journals = read_journals(self.connections.zk, [self.group])
-        plan = make_plan(facts, max_disagreement=max_disagreement)
-        return with_state(plan, journals[self.group])
+        return preview_start(
+            facts,
+            journals[self.group],
+            store_that_counts=store_that_counts,
+            max_disagreement=max_disagreement,
+        )
 
-    def start(self, *, max_disagreement: int | None = None) -> Plan:
+    def start(
+        self,
+        *,
+        store_that_counts: StoreThatCounts | None = None,
+        max_disagreement: int | None = None,
+    ) -> Plan:
         """Write the journal, commit to Kafka the offsets that are newer in ZooKeeper, then order
         the members to commit to both. Returns the plan that was carried out.
 
@@ -191,6 +185,7 @@ class OffsetMigration(Closeable):
         starting = Starting(
             self.connections,
             [self._watched_facts()],
+            store_that_counts=store_that_counts,
             max_disagreement=max_disagreement,
             timeout_s=self._confirmation_timeout_s,
         )
@@ -226,7 +221,7 @@ class OffsetMigration(Closeable):
             self._journal.enter(State.FINISHED, entry, self._clock.time_ms())
         return found
 
-    def rollback(self, to: Literal["newest", "snapshot"] = "newest") -> Rollback:
+    def rollback(self, to: To = "newest") -> Rollback:
         """Make ZooKeeper's offsets the starting point of the group; returns what was written.
 
         to   "newest": the newest offset of both stores that lies in the log, so nothing is read
@@ -235,36 +230,39 @@ class OffsetMigration(Closeable):
              while members live: they would overwrite it. Both are refused while the group has
              members with a coordinator, which follow no order.
         """
-        entry = self._journal.read_entry()
+        entry = check_rollback(self.group, self._journal.read_entry(), to)
         if to == "snapshot":
             return self._roll_to_snapshot(entry)
-        if entry is None or entry.state not in KEEPS_ZOOKEEPER:
-            self._journal.check(State.ROLLING_TO_NEWEST, entry)
-        assert entry is not None, "check refuses a migration that has not begun"
-        newest = rollback = Rollback({}, {})
+        former = Rollback({}, {})
         written: Offsets = {}
         if entry.state not in KEEPS_ZOOKEEPER:
-            facts, newest = self._newest_of_both(entry)
+            facts, former = self._planned_rollback(entry, to)
             # Members that use both stores start from the larger offset, so an old one goes first.
-            written = self._write_newest(newest, newest.lowered)
+            written = self._write_newest(former, former.lowered)
             entry = self._journal.enter(State.ROLLING_TO_NEWEST, entry, self._clock.time_ms())
             self._await_confirmations("rollback", entry)
             self._refuse(
                 "rollback", instructions(self._kafka_only(facts, entry), OffsetStorage.DUAL)
             )
-            _, rollback = self._newest_of_both(entry)
-        elif entry.state not in RETURNED:
-            facts = self._facts_to_roll_back(entry)
-            self._refuse("rollback", coordinated_refusals(facts))
-            # Kafka may be what is broken; ZooKeeper has all that was committed to both.
-            if facts.unavailable is None:
-                rollback = rollback_to_newest(without_old(facts, entry.snapshot))
+        _, rollback = self._planned_rollback(entry, to)
         written |= self._write_newest(rollback, rollback.to_zookeeper)
         entry = self._journal.enter(State.RETURNING, entry, self._clock.time_ms())
         self._await_confirmations("rollback", entry)
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
-        problems = (*newest.problems, *rollback.problems, *rollback.refusals)
-        return Rollback(written, {}, problems=tuple(dict.fromkeys(problems)))
+        problems = dict.fromkeys((*former.problems, *rollback.problems))
+        return Rollback(written, {}, problems=tuple(problems))
+
+    def plan_rollback(self, to: To = "newest") -> Rollback:
+        """What `rollback` would write, by the present offsets of both stores. Changes nothing.
+        MigrationError for its refusals."""
+        entry = check_rollback(self.group, self._journal.read_entry(), to)
+        return self._planned_rollback(entry, to)[1]
+
+    def _planned_rollback(self, entry: Entry, to: To) -> tuple[GroupFacts, Rollback]:
+        facts = with_coordinated(self.known_facts(entry), self.connections)
+        rollback = plan_rollback(facts, entry, to)
+        self._refuse("rollback", rollback.refusals)
+        return facts, rollback
 
     def forget(self) -> Entry:
         """Remove the journal of a migration that is finished or rolled back, and its snapshot;
@@ -278,32 +276,20 @@ class OffsetMigration(Closeable):
         self._journal.remove(entry)
         return entry
 
-    def _newest_of_both(self, entry: Entry) -> tuple[GroupFacts, Rollback]:
-        """The newest offsets of a group that has left ZooKeeper. MigrationError if they cannot be
-        read."""
-        facts = self._facts_to_roll_back(entry)
-        rollback = rollback_to_newest(facts, by_kafka=entry.state is State.FINISHED)
-        reasons = [*coordinated_refusals(facts), *group_refusals(facts), *rollback.refusals]
-        self._refuse("rollback", reasons)
-        return facts, rollback
-
     def _write_newest(self, rollback: Rollback, partitions: Iterable[TopicPartition]) -> Offsets:
         """Write some of its offsets; what was written."""
         wanted = {tp: rollback.to_zookeeper[tp] for tp in partitions}
         return raise_in_zookeeper(self.connections, self.group, wanted, rollback.lowered)
 
-    def _roll_to_snapshot(self, entry: Entry | None) -> Rollback:
-        self._journal.check(State.ROLLING_TO_SNAPSHOT, entry)
-        assert entry is not None, "check refuses a migration that has not begun"
-        facts = self._facts_to_roll_back(entry)
-        self._refuse("rollback", [*live_refusals(facts), *group_refusals(facts)])
-        rollback = rollback_to_snapshot(facts, entry.snapshot)
-        self._refuse("rollback", rollback.refusals)
+    def _roll_to_snapshot(self, entry: Entry) -> Rollback:
+        gate = self.connections.gate()
+        _, rollback = self._planned_rollback(entry, "snapshot")
         entry = self._journal.enter(State.ROLLING_TO_SNAPSHOT, entry, self._clock.time_ms())
         if rollback.to_kafka:
-            commit_to_kafka(self.connections, self.group, rollback.to_kafka)
+            commit_to_kafka(self.connections, self.group, rollback.to_kafka, gate)
         self._write_zookeeper(rollback)
-        self._refuse("rollback", live_refusals(self._facts_to_roll_back(entry)))
+        facts = with_coordinated(self.known_facts(entry), self.connections)
+        self._refuse("rollback", live_refusals(facts))
         self._journal.enter(State.ROLLED_BACK, entry, self._clock.time_ms())
         return rollback
 
@@ -326,10 +312,11 @@ class OffsetMigration(Closeable):
         found: list[str] = []
 
         def is_level() -> bool:
-            facts = self._known_facts(entry)
+            gate = self.connections.gate()
+            facts = self.known_facts(entry)
             if facts.unavailable is None and not facts.is_live:
                 low = [p.topic_partition for p in left_behind(facts, entry)]
-                raise_in_kafka(self.connections, self.group, low)
+                raise_in_kafka(self.connections, self.group, low, gate)
             found[:] = not_level(facts, entry)
             return not found
 
@@ -342,7 +329,7 @@ class OffsetMigration(Closeable):
         found: list[Member] = []
 
         def none_is() -> bool:
-            now = self._known_facts(entry)
+            now = self.known_facts(entry)
             low = [p for p in now.partitions if (p.kafka or 0) > (p.zookeeper or 0)]
             found[:] = [m for m in foreign if any(m.owns(p.owner) for p in low)]
             return not found

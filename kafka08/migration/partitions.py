@@ -64,9 +64,6 @@ class Partitions:
             )
         )
 
-    def led_of(self, topics: Collection[str]) -> set[TopicPartition]:
-        return {tp for tp in self.led if tp.topic in topics}
-
     def log_ranges(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, LogRange]:
         """partition → where its log starts and ends."""
         ranges = dict.fromkeys(partitions, LogRange())

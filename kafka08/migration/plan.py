@@ -1,7 +1,8 @@
 """Plans a migration of a group's offsets from its current state. Pure.
 
-Kafka's offset is never lowered: the larger of the two stores wins, which is also what members with
-`dual.commit.enabled` start from. An offset is the next one to read; None where a store has none.
+Where both stores have an offset and one of them is proven to count (proof.py), or an operator says
+so, the plan brings both to that one: members with `dual.commit.enabled` start from the larger one.
+An offset is the next one to read; None where a store has none.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import enum
 from dataclasses import dataclass
 
 from kafka08.groups.members import Member
+from kafka08.listing import some_of
 from kafka08.migration.facts import NO_OFFSETS, GroupFacts, Offset, PartitionFacts
+from kafka08.migration.journal import Entry
+from kafka08.migration.proof import StoreThatCounts, proven
 from kafka08.structs import OFFSETS_TOPIC, TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
 
@@ -19,21 +23,26 @@ class Action(enum.Enum):
     """The action for one partition."""
 
     COPY = "commit ZooKeeper's offset to Kafka"
+    COPY_BACK = "write Kafka's offset to ZooKeeper"
     AGREE = "nothing: both stores have the same offset"
     AHEAD = "nothing: Kafka is ahead already"
     NOTHING = "nothing: it was never committed"
     SKIP = "nothing: the partition does not exist any more"
+    LEAVE = "nothing: no member reads the topic, and its log has no such offset"
+    ASK = "say which store counts: --store-that-counts"
     REFUSE = "nothing can be done safely"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One partition of a plan. `offset` is the future one in Kafka; `reason` belongs to REFUSE."""
+    """One partition of a plan. `offset` is the future one in Kafka, and with COPY_BACK in
+    ZooKeeper; `reason` belongs to REFUSE. `by_word`: the operator said which store counts."""
 
     facts: PartitionFacts
     action: Action
     offset: Offset
     reason: str | None = None
+    by_word: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +67,65 @@ class Plan:
             if step.action is Action.COPY and step.offset is not None
         }
 
+    @property
+    def lowered(self) -> dict[TopicPartition, int]:
+        """Those of `copies` that replace a larger offset in Kafka."""
+        kafka = {step.facts.topic_partition: step.facts.kafka for step in self.steps}
+        return {
+            tp: o for tp, o in self.copies.items() if (now := kafka[tp]) is not None and now > o
+        }
 
-def make_plan(facts: GroupFacts, *, max_disagreement: int | None = None) -> Plan:
+    @property
+    def copies_back(self) -> dict[TopicPartition, tuple[int, int]]:
+        """partition → (the offset to write to ZooKeeper, the one that it replaces)."""
+        return {
+            step.facts.topic_partition: (step.offset, step.facts.zookeeper)
+            for step in self.steps
+            if step.action is Action.COPY_BACK
+            and step.offset is not None
+            and step.facts.zookeeper is not None
+        }
+
+
+def make_plan(
+    facts: GroupFacts,
+    entry: Entry | None = None,
+    *,
+    store_that_counts: StoreThatCounts | None = None,
+    max_disagreement: int | None = None,
+) -> Plan:
     """The plan for a group, live or stopped.
 
-    max_disagreement   refuse where both stores have an offset and they are more messages apart;
-                       None: any distance will do, the larger one wins
+    entry               its journal; None: there is none
+    store_that_counts   where both stores have an offset, they differ, and nothing proves which one
+                        counts; None: refuse there
+    max_disagreement    refuse where both stores have an offset and they are more messages apart;
+                        None: any distance will do
     """
-    steps = tuple(plan_partition(p, max_disagreement) for p in facts.partitions)
+    steps = tuple(
+        _step(
+            facts,
+            p,
+            proven(facts, p, entry) if p.is_apart else None,
+            store_that_counts,
+            max_disagreement,
+        )
+        for p in facts.partitions
+    )
     refusals = [*group_refusals(facts), *(step.reason for step in steps if step.reason)]
+    refusals += coordinated_refusals(facts)
+    if unproven := [s.facts.disagreement for s in steps if s.action is Action.ASK]:
+        refusals.append(
+            f"{some_of(unproven, '; ')}: nothing shows which store counts, and members of both "
+            "stores continue from the larger offset: find out which one the group has reached, and "
+            "say so with --store-that-counts zookeeper, kafka or newest"
+        )
     refusals += [
         f"{tp} has no owner, but its offset in ZooKeeper moves: a client that is not registered "
         "as a member commits it, and would not follow the migration"
         for tp in facts.moving
     ]
-    refusals += [problem for p in facts.partitions if (problem := _trap(facts, p)) is not None]
+    refusals += [trap for p in facts.partitions if (trap := _trap(facts, p, store_that_counts))]
     if facts.is_empty:
         refusals.append(NO_OFFSETS)
     return Plan(facts.group, steps, tuple(refusals), facts.members)
@@ -118,7 +171,7 @@ def coordinated_refusals(facts: GroupFacts) -> list[str]:
     return [f"members with a coordinator go on committing to Kafka alone, stop them first: {names}"]
 
 
-def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
+def _trap(facts: GroupFacts, partition: PartitionFacts, word: StoreThatCounts | None) -> str | None:
     """A member that reads one store is at that store's offset. With both stores it would continue
     from the larger one at its next rebalance and silently skip the messages between. A member of
     another client may read ZooKeeper, unless Kafka's offset was seen to advance."""
@@ -133,65 +186,94 @@ def _trap(facts: GroupFacts, partition: PartitionFacts) -> str | None:
             "and with both stores the larger one wins: members would skip; lower it with kafka08 "
             "offsets set --store zookeeper"
         )
-    if not partition.is_ahead_in_kafka:
-        return None
-    if owner.storage is OffsetStorage.ZOOKEEPER:
+    by_zookeeper = (
+        owner.storage is OffsetStorage.ZOOKEEPER or partition.topic_partition in facts.advancing
+    )
+    if by_zookeeper and (partition.kafka or 0) > (partition.zookeeper or 0):
+        has = "nothing" if partition.zookeeper is None else partition.zookeeper
         return (
-            f"{text}goes by ZooKeeper's {partition.zookeeper}, but an old offset {partition.kafka} "
+            f"{text}goes by ZooKeeper, which has {has}, but an old offset {partition.kafka} "
             "in Kafka is larger, and with both stores the larger one wins: members would skip; "
             "lower it with kafka08 offsets set --store kafka"
         )
-    if owner.is_ours or is_fresh:
+    if owner.is_ours or is_fresh or not partition.is_apart:
         return None
-    return (
-        f"{text}is not a kafka08 member, so it may go by ZooKeeper's {partition.zookeeper}, but "
-        f"Kafka's {partition.kafka} is larger and does not move, and with both stores the larger "
-        "one wins: members would skip; stop the group and set both stores to its true offset, with "
-        "kafka08 offsets set"
-    )
+    larger = StoreThatCounts.KAFKA if partition.is_ahead_in_kafka else StoreThatCounts.ZOOKEEPER
+    if word not in {None, larger, StoreThatCounts.NEWEST}:
+        return (
+            f"{text}is not a kafka08 member and may commit meanwhile, so {partition.disagreement} "
+            "cannot be lowered: stop the group and set both stores to its true offset, with "
+            "kafka08 offsets set"
+        )
+    return None
 
 
-def plan_partition(facts: PartitionFacts, max_disagreement: int | None) -> Step:
-    if not facts.exists:
-        return Step(facts, Action.SKIP, facts.kafka)
-    reason = _refusal(facts, max_disagreement)
-    if reason is not None:
-        return Step(facts, Action.REFUSE, facts.kafka, reason)
-    if facts.newest is None:
-        return Step(facts, Action.NOTHING, None)
-    if facts.zookeeper == facts.kafka:
-        return Step(facts, Action.AGREE, facts.kafka)
-    if facts.zookeeper is None or (facts.kafka is not None and facts.kafka > facts.zookeeper):
-        return Step(facts, Action.AHEAD, facts.kafka)
-    return Step(facts, Action.COPY, facts.zookeeper)
+def _step(
+    facts: GroupFacts,
+    p: PartitionFacts,
+    proof: StoreThatCounts | None,
+    word: StoreThatCounts | None,
+    max_disagreement: int | None,
+) -> Step:
+    """The step of one partition. Proof goes before the operator's word."""
+    if not p.exists:
+        return Step(p, Action.SKIP, p.kafka)
+    if p.newest is None:
+        return Step(p, Action.NOTHING, None)
+    if facts.is_abandoned(p):
+        return Step(p, Action.LEAVE, p.kafka)
+    counts = proof or word
+    if p.is_apart and counts is None:
+        return Step(p, Action.ASK, p.kafka)
+    offset: Offset = p.newest
+    if p.is_apart and counts is not StoreThatCounts.NEWEST:
+        offset = p.zookeeper if counts is StoreThatCounts.ZOOKEEPER else p.kafka
+    assert offset is not None, "one of the stores has an offset"
+    if reason := _refusal(p, offset, max_disagreement):
+        return Step(p, Action.REFUSE, p.kafka, reason)
+    if p.zookeeper == p.kafka:
+        return Step(p, Action.AGREE, p.kafka)
+    by_word = p.is_apart and proof is None
+    if offset == p.zookeeper:
+        # Under a live owner a copy only raises (`_trap`): it may commit meanwhile.
+        may_lower = by_word and facts.owner(p) is None
+        if p.is_behind_in_kafka or may_lower:
+            return Step(p, Action.COPY, offset, by_word=by_word)
+    elif by_word and facts.owner(p) is None:
+        return Step(p, Action.COPY_BACK, offset, by_word=True)
+    return Step(p, Action.AHEAD, p.kafka)
 
 
-def _refusal(facts: PartitionFacts, max_disagreement: int | None) -> str | None:
-    if facts.newest is None:
-        return None
-    # The larger offset counts from now on; the smaller one may be below the log's start.
-    store = "ZooKeeper" if facts.newest == facts.zookeeper else "Kafka"
-    problem = facts.range_problem(facts.newest, store)
+def _refusal(facts: PartitionFacts, offset: int, max_disagreement: int | None) -> str | None:
+    # The offset that counts must be in the log; the other one may be outside.
+    store = "ZooKeeper" if offset == facts.zookeeper else "Kafka"
+    problem = facts.range_problem(offset, store)
     if problem is not None:
         return problem
-    if facts.zookeeper is None or facts.kafka is None or max_disagreement is None:
+    if not facts.is_apart or max_disagreement is None:
         return None
-    distance = abs(facts.zookeeper - facts.kafka)
+    distance = abs((facts.zookeeper or 0) - (facts.kafka or 0))
     if distance > max_disagreement:
         return f"{facts.disagreement}: {distance} messages apart, more than {max_disagreement}"
     return None
 
 
-def verification_problems(facts: GroupFacts) -> list[str]:
-    """Problems that would make members skip or repeat messages if they read their offsets from
-    Kafka alone now."""
+def verification_problems(facts: GroupFacts, entry: Entry | None = None) -> list[str]:
+    """Why members of a stopped group would skip or repeat messages if they read their offsets from
+    Kafka alone now: Kafka is behind, is ahead without proof that its offset counts, or its offset
+    is not in the log."""
     problems = group_refusals(facts)
     for p in facts.partitions:
         if not p.exists:
             continue
-        if p.is_behind_in_kafka:
+        if p.is_behind_in_kafka or (p.is_apart and proven(facts, p, entry) is None):
             problems.append(p.disagreement)
         elif p.kafka is not None:
             problem = p.range_problem(p.kafka, "Kafka")
             problems += [problem] if problem else []
     return problems
+
+
+def differences(facts: GroupFacts) -> list[str]:
+    """Every existing partition with different offsets, or with one in Kafka alone."""
+    return [p.disagreement for p in facts.partitions if p.exists and p.zookeeper != p.kafka]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafka08.errors import KafkaError, ZooKeeperError
 from kafka08.groups.facts import Owner, partitions_of
@@ -22,6 +22,10 @@ from kafka08.zk import nodes, paths
 from kafka08.zk.errors import unless_gone
 from kafka08.zk.operations import Get
 
+IN_MEMORY_MAX: Final = 200_000
+"""Partitions in the responses of coordinators that are in memory at a time, most without an offset:
+each group is asked about every partition of the cluster."""
+
 
 def overwrite(group: str, tp: TopicPartition) -> str:
     """The advice for an offset in ZooKeeper that cannot be read."""
@@ -33,8 +37,6 @@ def read_facts(
     group: str,
     connections: Connections,
     also: Collection[TopicPartition] = (),
-    *,
-    everywhere: bool = True,
 ) -> GroupFacts:
     """Read the present facts of `group`. Partitions are those with an offset in either store, those
     of `also`, and all others of the topics of these and of those that members read or owned.
@@ -42,7 +44,7 @@ def read_facts(
     Every partition of the cluster is requested from Kafka, since it cannot list a group's commits.
     Unreadable offsets are noted, not raised. Raises ZooKeeperError if ZooKeeper does not respond.
     """
-    [facts] = read_many([group], connections, {group: also}, everywhere=everywhere)
+    [facts] = read_many([group], connections, {group: also})
     return facts
 
 
@@ -50,15 +52,8 @@ def read_many(
     groups: Sequence[str],
     connections: Connections,
     also: Mapping[str, Collection[TopicPartition]] = {},
-    *,
-    everywhere: bool = False,
 ) -> list[GroupFacts]:
-    """The same for many groups, in their order.
-
-    everywhere   ask Kafka about all partitions of the cluster; otherwise about those of the topics
-                 that members read, that have a znode among the group's owners or offsets, or are in
-                 `also`
-    """
+    """The same for many groups, in their order."""
     members = read_members_of(connections.zk, groups)
     owners = read_owners(connections.zk, groups)
     zookeeper = read_offsets(connections.zk, groups)
@@ -70,11 +65,8 @@ def read_many(
         | {tp.topic for tp in also.get(group, ())}
         for group in groups
     }
-    existing = Partitions(connections, None if everywhere else set().union(*topics.values()))
-    kafka = kafka_offsets(
-        {group: existing.led if everywhere else existing.led_of(topics[group]) for group in groups},
-        connections,
-    )
+    existing = Partitions(connections, None)
+    kafka = kafka_offsets(dict.fromkeys(groups, existing.led), connections)
     concerned = {}
     for group in groups:
         known = {*zookeeper[group].values, *kafka[group].offsets, *also.get(group, ())}
@@ -90,7 +82,7 @@ def read_many(
             tuple(
                 PartitionFacts(
                     tp,
-                    zookeeper[group].values.get(tp),
+                    offset_or_none(zookeeper[group].values.get(tp, NO_OFFSET)),
                     kafka[group].offsets.get(tp),
                     ranges[tp].log_start,
                     ranges[tp].log_end,
@@ -105,6 +97,11 @@ def read_many(
         )
         for group in groups
     ]
+
+
+def offset_or_none(offset: int) -> int | None:
+    """An offset in ZooKeeper. A member of 0.8.2.2 that has no position commits NO_OFFSET there."""
+    return None if offset == NO_OFFSET else offset
 
 
 def with_coordinated(facts: GroupFacts, connections: Connections) -> GroupFacts:
@@ -164,12 +161,31 @@ def kafka_offsets(
     topic."""
     if not connections.has_offsets_topic():
         return {group: InKafka({}) for group in wanted}
-    return {
-        group: InKafka({}, str(offsets))
-        if isinstance(offsets, KafkaError)
-        else InKafka({tp: offset for tp, offset in offsets.items() if offset != NO_OFFSET})
-        for group, offsets in connections.coordinators.fetch(wanted).items()
-    }
+    found: dict[str, InKafka] = {}
+    for some in _portions(wanted):
+        for group, offsets in connections.coordinators.fetch(some).items():
+            found[group] = (
+                InKafka({}, str(offsets))
+                if isinstance(offsets, KafkaError)
+                else InKafka({tp: offset for tp, offset in offsets.items() if offset != NO_OFFSET})
+            )
+    return found
+
+
+def _portions(
+    wanted: Mapping[str, Collection[TopicPartition]],
+) -> Iterator[dict[str, Collection[TopicPartition]]]:
+    """Groups whose responses have up to IN_MEMORY_MAX partitions together, or one group."""
+    some: dict[str, Collection[TopicPartition]] = {}
+    size = 0
+    for group, partitions in wanted.items():
+        if some and size + len(partitions) > IN_MEMORY_MAX:
+            yield some
+            some, size = {}, 0
+        some[group] = partitions
+        size += len(partitions)
+    if some:
+        yield some
 
 
 class InZooKeeper(NamedTuple):

@@ -1,8 +1,9 @@
 """Plans new offsets for a group. Pure.
 
 A planned offset always lies in the log: a target outside it is refused, except for shifts, which
-stop at the log's start or end. Usually both stores are set: members that read both continue from
-the larger offset, so rewinding one alone would have no effect.
+stop at the log's start or end. Usually both stores are set to one offset: members that read both
+continue from the larger one, so rewinding one alone would have no effect. An import restores each
+store's own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.facts import GroupFacts, OfBoth, Offset, PartitionFacts
 from kafka08.migration.plan import live_refusals, no_coordinator
 from kafka08.structs import TopicPartition
 
@@ -28,18 +29,43 @@ class Target(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One partition: from the offsets in both stores to `offset`; None: unchanged, for `reason`."""
+    """One partition: its offsets in the stores, and those to be written to each; None: that store
+    keeps what it has. Both None: unchanged, for `reason`."""
 
     facts: PartitionFacts
-    offset: Offset
+    zookeeper: Offset
+    kafka: Offset
     reason: str | None = None
+
+    @property
+    def offset(self) -> Offset:
+        """The larger one that is written; None: nothing is."""
+        return max((o for o in (self.zookeeper, self.kafka) if o is not None), default=None)
 
     @property
     def messages(self) -> int | None:
         """How many messages the group is moved by; below 0: they are read again."""
         if self.offset is None or self.facts.newest is None:
             return None
-        return self.offset - self.facts.newest
+        return max(o for o in self._after().values() if o is not None) - self.facts.newest
+
+    @property
+    def kept(self) -> str | None:
+        """Which store keeps an offset that is not the one written to the other; None: neither."""
+        after = self._after()
+        if self.offset is None or None in after.values() or len({*after.values()}) == 1:
+            return None
+        for store, written in (("ZooKeeper", self.zookeeper), ("Kafka", self.kafka)):
+            if written is None:
+                return f"{self.facts.topic_partition}: {store} keeps {after[store.lower()]}"
+        return None
+
+    def _after(self) -> dict[str, Offset]:
+        """The offsets in both stores afterwards, by field."""
+        return {
+            "zookeeper": self.facts.zookeeper if self.zookeeper is None else self.zookeeper,
+            "kafka": self.facts.kafka if self.kafka is None else self.kafka,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +80,19 @@ class ChangePlan:
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
-        """partition → what will be written."""
+        """partition → what will be written, the larger one where the stores get different ones."""
         return {c.facts.topic_partition: c.offset for c in self.changes if c.offset is not None}
+
+    @property
+    def in_zookeeper(self) -> dict[TopicPartition, int]:
+        """partition → what will be written to ZooKeeper, if that is changed."""
+        changes = self.changes
+        return {c.facts.topic_partition: c.zookeeper for c in changes if c.zookeeper is not None}
+
+    @property
+    def in_kafka(self) -> dict[TopicPartition, int]:
+        """partition → what will be written to Kafka, if that is changed."""
+        return {c.facts.topic_partition: c.kafka for c in self.changes if c.kafka is not None}
 
 
 def plan_reset(
@@ -70,7 +107,7 @@ def plan_reset(
     for p in facts.partitions:
         if p.log_start is None or p.log_end is None:
             reason = p.log_problem or "the partition does not exist any more"
-            changes.append(Change(p, None, reason))
+            changes.append(Change(p, None, None, reason))
             continue
         match target:
             case Target.EARLIEST:
@@ -85,14 +122,14 @@ def plan_reset(
             case Target.SHIFT:
                 base = p.log_start if p.newest is None else p.newest
                 offset = min(max(base + number, p.log_start), p.log_end)
-        changes.append(Change(p, offset))
+        changes.append(Change(p, offset, offset))
     return _checked(facts, changes)
 
 
-def plan_set(facts: GroupFacts, offsets: Mapping[TopicPartition, int]) -> ChangePlan:
-    """The partitions named to the offsets named; `facts` must have them all."""
+def plan_set(facts: GroupFacts, offsets: Mapping[TopicPartition, OfBoth]) -> ChangePlan:
+    """The partitions named to the offsets named for each store; `facts` must have them all."""
     by_partition = {p.topic_partition: p for p in facts.partitions}
-    return _checked(facts, [Change(by_partition[tp], o) for tp, o in sorted(offsets.items())])
+    return _checked(facts, [Change(by_partition[tp], *o) for tp, o in sorted(offsets.items())])
 
 
 def _checked(facts: GroupFacts, changes: list[Change]) -> ChangePlan:
@@ -107,8 +144,10 @@ def _checked(facts: GroupFacts, changes: list[Change]) -> ChangePlan:
             continue
         elif not change.facts.exists:
             refusals.append(f"{change.facts.topic_partition} does not exist")
-        elif problem := change.facts.range_problem(change.offset, "the plan"):
-            refusals.append(problem)
+        else:
+            wanted = {o: None for o in (change.zookeeper, change.kafka) if o is not None}
+            problems = (change.facts.range_problem(offset, "the plan") for offset in wanted)
+            refusals += [problem for problem in problems if problem is not None]
     if not changes:
         refusals.append("no store has an offset of it; is that the group's name?")
     return ChangePlan(facts.group, tuple(changes), tuple(refusals))

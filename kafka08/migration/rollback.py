@@ -1,13 +1,28 @@
-"""Plans the writes of a rollback from the current state and the snapshot. Pure."""
+"""Plans the writes of a rollback from the current state and the snapshot. Pure.
+
+`plan_rollback` is what a step carries out and what a preview shows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
 
 from kafka08.migration.facts import GroupFacts, PartitionFacts, Snapshot
+from kafka08.migration.journal import Entry, State, check
+from kafka08.migration.plan import coordinated_refusals, group_refusals, live_refusals
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
+
+To: TypeAlias = Literal["newest", "snapshot"]
+
+KEEPS_ZOOKEEPER: Final = frozenset(
+    {State.COPYING, State.DUAL, State.VERIFIED, State.RETURNING, State.ROLLED_BACK}
+)
+"""States in which every member commits to ZooKeeper, so that Kafka is not needed to go back."""
+RETURNED: Final = frozenset({State.RETURNING, State.ROLLED_BACK})
+"""States in which ZooKeeper has its offsets again; members may have committed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +31,7 @@ class Rollback:
 
     lowered    the offsets that ZooKeeper has where a smaller one replaces them
     problems   deviations from the offsets asked for
-    refusals   partitions without an offset to go back to, and what to do
+    refusals   why it cannot be done, and what to do
     """
 
     to_zookeeper: Mapping[TopicPartition, int]
@@ -27,13 +42,49 @@ class Rollback:
     lowered: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
+def check_rollback(group: str, entry: Entry | None, to: To) -> Entry:
+    """The journal of a migration that can be rolled back; MigrationError if it cannot."""
+    if to == "snapshot":
+        check(group, State.ROLLING_TO_SNAPSHOT, entry)
+    elif entry is None or entry.state not in KEEPS_ZOOKEEPER:
+        check(group, State.ROLLING_TO_NEWEST, entry)
+    assert entry is not None, "check refuses a migration that has not begun"
+    return entry
+
+
+def plan_rollback(facts: GroupFacts, entry: Entry, to: To) -> Rollback:
+    """The writes of a rollback from the state of `entry`. `facts` must have the members with a
+    coordinator, and all partitions of the snapshot."""
+    if to == "snapshot":
+        rollback = rollback_to_snapshot(facts, entry.snapshot)
+        reasons = [*live_refusals(facts), *group_refusals(facts), *rollback.refusals]
+        return replace(rollback, refusals=tuple(reasons))
+    if entry.state in RETURNED:
+        return Rollback({}, {})
+    reasons = coordinated_refusals(facts)
+    if entry.state in KEEPS_ZOOKEEPER:
+        # Kafka may be what is broken; ZooKeeper has all that was committed to both.
+        if facts.unavailable is not None:
+            return Rollback({}, {}, refusals=tuple(reasons))
+        rollback = rollback_to_newest(without_old(facts, entry.snapshot))
+        problems = (*rollback.problems, *rollback.refusals)
+        return replace(rollback, problems=problems, refusals=tuple(reasons))
+    rollback = rollback_to_newest(facts, by_kafka=entry.state is State.FINISHED)
+    reasons += [*group_refusals(facts), *rollback.refusals]
+    return replace(rollback, refusals=tuple(reasons))
+
+
 def without_old(facts: GroupFacts, snapshot: Snapshot) -> GroupFacts:
-    """The facts without offsets in Kafka that no live owner has committed: their partitions have
-    always been committed to ZooKeeper, and Kafka still has the offset from before the migration."""
+    """The facts without offsets in Kafka that nobody has committed since the migration began, where
+    ZooKeeper has one too and no live owner has started from Kafka's. Such a partition was always
+    committed to ZooKeeper, and ZooKeeper must not be raised to what nobody has consumed."""
 
     def is_old(p: PartitionFacts) -> bool:
         owner = facts.owner(p)
-        by_zookeeper = owner is not None and owner.storage in {None, OffsetStorage.ZOOKEEPER}
+        if owner is None:
+            by_zookeeper = p.zookeeper is not None
+        else:
+            by_zookeeper = owner.storage in {None, OffsetStorage.ZOOKEEPER}
         return by_zookeeper and snapshot.get(p.topic_partition, (None, None))[1] == p.kafka
 
     partitions = tuple(replace(p, kafka=None) if is_old(p) else p for p in facts.partitions)
@@ -56,6 +107,12 @@ def rollback_to_newest(facts: GroupFacts, *, by_kafka: bool = False) -> Rollback
         counted = replace(p, zookeeper=None) if is_old else p
         if counted.newest is None:
             continue
+        if by_kafka and p.exists and p.kafka is None:
+            problems.append(
+                f"{p.disagreement}: Kafka has lost the group's offset since finish (after "
+                "offsets.retention.minutes it expires), and ZooKeeper's is from before: what was "
+                "read since comes again, unless you set it: kafka08 offsets set"
+            )
         if p.log_problem is not None and (is_old or p.is_ahead_in_kafka or p.zookeeper is None):
             refusals.append(p.log_problem)
         if p.log_start is None:

@@ -13,10 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
 from kafka08.structs import TopicPartition
 from kafka08.zk.migration_protocol import OffsetStorage
+
+LEVEL: Final = (
+    "nobody owns it, so no member brings the stores together: repeat kafka08 migrate start, with "
+    "--store-that-counts"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,16 @@ def _judge_one(
     (notes if _recovered(kafka) else problems).extend(_went_back("Kafka", kafka))
     if not samples:
         pass
+    elif group.is_abandoned(facts):
+        problems.clear()
+        notes.append(
+            f"no member reads the topic, and its log has no such offset: {facts.disagreement}"
+        )
+    elif owner is None and pairs and not zookeeper and kafka:
+        notes.append(f"nobody owns it, and Kafka alone has an offset: {kafka[-1]}")
     elif rules.storage is OffsetStorage.DUAL:
-        problems += _disagreements(pairs, rules.interval_ms)
+        found = _disagreements(pairs, rules.interval_ms)
+        problems += found if owner is not None else (f"{text}; {LEVEL}" for text in found)
         if whole:
             problems += _one_store_only(moved, pairs[-1])
     elif moved[0]:

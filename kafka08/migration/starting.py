@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kafka08.consumer.session import SessionGate
 from kafka08.errors import KafkaError, MigrationError, NodeExists, ZooKeeperError
 from kafka08.groups.members import Member, read_members_of
 from kafka08.migration.connections import Connections
@@ -30,9 +29,15 @@ from kafka08.migration.journal import (
     write_journals,
 )
 from kafka08.migration.plan import Plan, make_plan
+from kafka08.migration.proof import StoreThatCounts
 from kafka08.migration.results import errors_of, refusal
 from kafka08.migration.waiting import await_confirmations, unconfirmed, wait_for
-from kafka08.migration.writing import raise_in_kafka_of
+from kafka08.migration.writing import (
+    commit_to_kafka_of,
+    raise_in_kafka_of,
+    raise_in_zookeeper,
+)
+from kafka08.structs import TopicPartition
 from kafka08.zk import paths
 from kafka08.zk.migration_protocol import OffsetStorage, Order
 from kafka08.zk.operations import Create, Delete, Exists, Stat
@@ -46,6 +51,7 @@ class _Start:
 
     facts: GroupFacts
     plan: Plan
+    """Made once the journal was read."""
     entry: Entry | None = None
     error: KafkaError | None = None
 
@@ -62,24 +68,22 @@ class Starting:
         connections: Connections,
         groups: Sequence[GroupFacts],
         *,
+        store_that_counts: StoreThatCounts | None = None,
         max_disagreement: int | None,
         timeout_s: float,
     ) -> None:
         self._connections = connections
+        self._store_that_counts = store_that_counts
+        self._max_disagreement = max_disagreement
         self._timeout_s = timeout_s
-        self._gate = SessionGate(connections.zk, connections.zk.clock)
-        self._starts = {
-            facts.group: _Start(facts, make_plan(facts, max_disagreement=max_disagreement))
-            for facts in groups
-        }
+        self._gate = connections.gate()
+        self._starts = {facts.group: _Start(facts, Plan(facts.group, (), ())) for facts in groups}
 
     def run(self) -> dict[str, Plan | KafkaError]:
         """group → the executed plan, or the error. Raises ZooKeeperError if the progress is
         unknown."""
-        self._gate.admit_session(self._connections.zk.session_id)
-        for start in self._left():
-            start.error = refusal("start", start.plan.group, start.plan.refusals)
         self._read_journals()
+        self._plan()
         held = self._hold([start for start in self._left() if start.entry is not None])
         try:
             new = [start for start in self._left() if start.entry is None]
@@ -107,6 +111,16 @@ class Starting:
             entry = found[start.plan.group]
             assert not isinstance(entry, KafkaError)
             start.entry, start.error = entry, state_error(start.plan.group, entry)
+
+    def _plan(self) -> None:
+        for start in self._left():
+            start.plan = make_plan(
+                start.facts,
+                start.entry,
+                store_that_counts=self._store_that_counts,
+                max_disagreement=self._max_disagreement,
+            )
+            start.error = refusal("start", start.plan.group, start.plan.refusals)
 
     def _begin(self) -> list[_Start]:
         """Write the journals of groups that begin, or that continue an interrupted copy."""
@@ -152,13 +166,27 @@ class Starting:
         return held
 
     def _copy(self) -> None:
-        """Copy newer offsets of ZooKeeper to Kafka, where no member does it."""
-        copies = {}
+        """Copy newer offsets of ZooKeeper to Kafka, where no member does it, and bring both stores
+        to the one that the operator says."""
+        raised: dict[str, list[TopicPartition]] = {}
+        lowered: dict[str, Mapping[TopicPartition, int]] = {}
         for start in self._left():
-            if start.state is not State.COPYING and start.facts.is_live:
-                continue
-            copies[start.plan.group] = start.plan.copies
-        self._fail(errors_of(raise_in_kafka_of(self._connections, copies, self._gate.check)))
+            plan = start.plan
+            by_members = start.state is not State.COPYING and start.facts.is_live
+            wanted = {s.facts.topic_partition for s in plan.steps if s.by_word or not by_members}
+            raised[plan.group] = [tp for tp in plan.copies if tp in wanted - plan.lowered.keys()]
+            if plan.lowered:
+                lowered[plan.group] = plan.lowered
+        self._fail(errors_of(raise_in_kafka_of(self._connections, raised, self._gate)))
+        self._fail(errors_of(commit_to_kafka_of(self._connections, lowered, self._gate)))
+        for start in self._left():
+            if back := start.plan.copies_back:
+                offsets = {tp: offset for tp, (offset, _) in back.items()}
+                replaced = {tp: former for tp, (_, former) in back.items()}
+                try:
+                    raise_in_zookeeper(self._connections, start.plan.group, offsets, replaced)
+                except KafkaError as error:
+                    start.error = error
 
     def _refuse_newcomers(self, copying: Sequence[_Start]) -> None:
         """Members that joined during the copy and read Kafka have read a partial copy."""
@@ -199,9 +227,22 @@ class Starting:
                 self._starts[group].entry = written
 
 
-def with_state(plan: Plan, entry: Entry | MigrationError | None) -> Plan:
-    """The plan, with the refusal of a migration that has gone further; `entry` is its journal."""
-    error = entry if isinstance(entry, MigrationError) else state_error(plan.group, entry)
+def preview_start(
+    facts: GroupFacts,
+    entry: Entry | MigrationError | None,
+    *,
+    store_that_counts: StoreThatCounts | None,
+    max_disagreement: int | None,
+) -> Plan:
+    """The plan of `start`, also with the refusal of a migration that has gone further or whose
+    journal, `entry`, cannot be read."""
+    error = entry if isinstance(entry, MigrationError) else state_error(facts.group, entry)
+    plan = make_plan(
+        facts,
+        None if isinstance(entry, MigrationError) else entry,
+        store_that_counts=store_that_counts,
+        max_disagreement=max_disagreement,
+    )
     return plan if error is None else replace(plan, refusals=(str(error), *plan.refusals))
 
 

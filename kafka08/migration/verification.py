@@ -12,7 +12,7 @@ from kafka08.migration.connections import Connections
 from kafka08.migration.facts import RETENTION_MS, GroupFacts
 from kafka08.migration.journal import Entry
 from kafka08.migration.members import behind, instructions
-from kafka08.migration.plan import group_refusals, verification_problems
+from kafka08.migration.plan import differences, group_refusals, verification_problems
 from kafka08.migration.reading import read_facts, zookeeper_offsets
 from kafka08.migration.sampling import PartitionVerdict, Rules, Sample, judge
 from kafka08.structs import NO_OFFSET, TopicPartition
@@ -82,21 +82,19 @@ def watch(
     watching: Watching,
     entry: Entry,
     *,
-    everywhere: bool = True,
     times: CommitTimes | None = None,
 ) -> Verification:
     """Watch a live group; look once at a stopped one.
 
     storage      what its members should do
-    everywhere   as of OffsetMigration
     times        of commits; None: read for this group
     """
     began = connections.runtime.monotonic()
-    facts = read_facts(group, connections, entry.snapshot, everywhere=everywhere)
+    facts = read_facts(group, connections, entry.snapshot)
     samples = _samples(connections, facts, watching) if facts.is_live else []
     seconds = connections.runtime.monotonic() - began
     if samples:
-        facts = read_facts(group, connections, entry.snapshot, everywhere=everywhere)
+        facts = read_facts(group, connections, entry.snapshot)
     facts = with_commit_times(facts, times or CommitTimes(connections.cluster, connections.runtime))
     rules = Rules(
         watching.interval_of(facts),
@@ -106,8 +104,10 @@ def watch(
         connections.runtime.time_ms(),
     )
     verdicts = tuple(judge(facts, samples, rules))
+    notes = [f"{v.facts.topic_partition}: {n}" for v in verdicts for n in v.notes]
     if storage is OffsetStorage.DUAL and not facts.is_live:
-        problems = verification_problems(facts)
+        problems = verification_problems(facts, entry)
+        notes += [text for text in differences(facts) if text not in problems]
     else:
         problems = group_refusals(facts)
     if storage is OffsetStorage.KAFKA and facts.unavailable is None:
@@ -121,7 +121,7 @@ def watch(
         facts,
         verdicts,
         tuple(problems),
-        tuple(f"{v.facts.topic_partition}: {n}" for v in verdicts for n in v.notes),
+        tuple(notes),
         tuple(instructions(facts.members, storage)),
         len(samples),
         seconds,

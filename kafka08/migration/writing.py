@@ -1,4 +1,9 @@
-"""Idempotent writes of offsets, which lower no offset except on request."""
+"""Idempotent writes of offsets, which lower no offset except on request.
+
+Kafka cannot compare before it writes. So every commit to it takes a gate (Connections.gate), which
+the caller asks for before it reads what it decides on: a tool that was suspended commits nothing
+once another one may have taken its place.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +21,21 @@ from kafka08.zk.operations import Create, Operation, Set
 
 
 def commit_to_kafka(
-    connections: Connections, group: str, offsets: Mapping[TopicPartition, int]
+    connections: Connections, group: str, offsets: Mapping[TopicPartition, int], gate: Check
 ) -> None:
-    """Commit, and read back that they are there; MigrationError if something else is."""
-    raised(commit_to_kafka_of(connections, {group: offsets})[group])
+    """Commit, and read back that they are there; MigrationError if something else is. `gate` is
+    called before each request, and raises if it must not be sent any more."""
+    raised(commit_to_kafka_of(connections, {group: offsets}, gate)[group])
 
 
 def commit_to_kafka_of(
     connections: Connections,
     wanted: Mapping[str, Mapping[TopicPartition, int]],
-    check: Check = lambda: None,
+    gate: Check,
 ) -> dict[str, Offsets | KafkaError]:
-    """The same of many groups: group → what was committed, or its error. `check` is called before
-    each commit, and raises if it must not be sent any more."""
+    """The same of many groups: group → what was committed, or its error."""
     coordinators = connections.coordinators
-    results = coordinators.commit(wanted, check)
+    results = coordinators.commit(wanted, gate)
     taken = {g: offsets for g, offsets in results.items() if not isinstance(offsets, KafkaError)}
     for group, found in coordinators.fetch(taken).items():
         if isinstance(found, KafkaError):
@@ -46,7 +51,7 @@ def commit_to_kafka_of(
 
 
 def raise_in_kafka(
-    connections: Connections, group: str, partitions: Collection[TopicPartition]
+    connections: Connections, group: str, partitions: Collection[TopicPartition], gate: Check
 ) -> Offsets:
     """Bring Kafka up to ZooKeeper where ZooKeeper is ahead; what was committed. The partitions must
     exist.
@@ -54,15 +59,15 @@ def raise_in_kafka(
     Kafka cannot compare before it writes. So this is for partitions whose owner, if they have one,
     commits to ZooKeeper alone: no other client commits to Kafka between the read and the commit.
     """
-    return raised(raise_in_kafka_of(connections, {group: partitions})[group])
+    return raised(raise_in_kafka_of(connections, {group: partitions}, gate)[group])
 
 
 def raise_in_kafka_of(
     connections: Connections,
     wanted: Mapping[str, Collection[TopicPartition]],
-    check: Check = lambda: None,
+    gate: Check,
 ) -> dict[str, Offsets | KafkaError]:
-    """The same of many groups: group → what was committed, or its error. `check` as there."""
+    """The same of many groups: group → what was committed, or its error."""
     in_zookeeper = {}
     unreadable: dict[str, KafkaError] = {}
     for group, found in zookeeper_offsets_of(wanted, connections).items():
@@ -80,7 +85,7 @@ def raise_in_kafka_of(
                 if offset > in_kafka[tp]
             }
     committed = commit_to_kafka_of(
-        connections, {g: offsets for g, offsets in ahead.items() if offsets}, check
+        connections, {g: offsets for g, offsets in ahead.items() if offsets}, gate
     )
     return {**unreadable, **results, **ahead, **committed}
 

@@ -91,7 +91,7 @@ def test_each_group_of_a_pattern_has_its_report(
     for group in groups:
         GroupStore(inspect.store.zk).commit_offsets(group, {TopicPartition(topic, 0): 0})
     kafka08("migrate", "start", *groups)
-    kafka08.refused("migrate", "verify", "reported-?", "--report", tmp_path / "r")
+    kafka08.refused("migrate", "verify", "--match", "reported-?", "--report", tmp_path / "r")
     written = sorted(path.name for path in tmp_path.iterdir())
     assert [f"r-{group}.{kind}" for group in groups for kind in ("json", "md")] == written
 

@@ -4,6 +4,7 @@ of offsets."""
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from kafka08.client import ClusterClient
 from kafka08.errors import NO_ERROR, NotLeaderForPartition, UnknownTopicOrPartition
@@ -53,7 +54,8 @@ HOST, PORT = "b1", 9092
 class StoreCluster:
     """committed: what the offsets topic has. refusals: codes for the next responses of a partition.
     asked: the offsets requests in order. log_end: of every partition; logs start at 0. unled: the
-    broker has lost the leadership of these. searches: how often the coordinator was looked up."""
+    broker has lost the leadership of these. searches: how often the coordinator was looked up.
+    is_of: whether an offset is that of a group, where a test has several."""
 
     def __init__(self) -> None:
         self.clock = MockClock()
@@ -67,6 +69,7 @@ class StoreCluster:
         self.unled: set[TopicPartition] = set()
         self.coordinator_code = NO_ERROR
         self.searches = 0
+        self.is_of: Callable[[str, TopicPartition], bool] = lambda group, tp: True
 
     def create_topic(self, zk: ZkClient, topic: str, partitions: int) -> None:
         """Creates the znodes as the controller does, with this broker registered and leading."""
@@ -133,7 +136,8 @@ class StoreCluster:
             for number in topic.partitions:
                 tp = TopicPartition(topic.topic, number)
                 code = self._code(tp)
-                offset = -1 if code else self.committed.get(tp, -1)
+                known = not code and self.is_of(request.group, tp)
+                offset = self.committed.get(tp, -1) if known else -1
                 responses.append(OffsetFetchPartitionResponse(number, offset, "", code))
             topics.append(OffsetFetchTopicResponse(topic.topic, responses))
         return OffsetFetchResponse(topics)

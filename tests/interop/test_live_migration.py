@@ -88,7 +88,7 @@ def mirrored(migration: OffsetMigration) -> Iterator[None]:
     def work() -> None:
         mirror = Mirror(migration)
         while not stopping.wait(0.2):
-            mirror.copy()
+            mirror.copy(migration.connections.gate())
 
     thread = threading.Thread(target=work)
     thread.start()

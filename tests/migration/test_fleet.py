@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -24,7 +24,7 @@ from kafka08.migration.journal import Entry, State, read_journals
 from kafka08.migration.plan import Plan
 from kafka08.migration.reading import read_many
 from kafka08.migration.writing import raise_in_kafka_of
-from kafka08.protocol.offset_fetch import OffsetFetchRequest
+from kafka08.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafka08.rate_limiter import RateLimiter
 from kafka08.structs import NO_LEADER, OFFSETS_TOPIC, LeaderAndIsr, TopicPartition
 from kafka08.zk import paths
@@ -35,6 +35,7 @@ from tests.consumer.store_cluster import HOST, PORT, StoreCluster
 from tests.migration.killing import Killed, Killer
 from tests.network.scripted import Hangup
 
+T = TypeVar("T")
 GROUPS = ["a", "b", "c", "d"]
 NUMBERS = (0, 1)
 
@@ -43,6 +44,7 @@ NUMBERS = (0, 1)
 def cluster(zk: ZkClient) -> StoreCluster:
     """Four stopped groups, each with a topic of its name and offset 10 in both its partitions."""
     cluster = StoreCluster()
+    cluster.is_of = lambda group, tp: group not in {*GROUPS, "e"} or tp.topic in {group, "new"}
     cluster.create_topic(zk, OFFSETS_TOPIC, 1)
     for name in GROUPS:
         cluster.create_topic(zk, name, len(NUMBERS))
@@ -191,8 +193,19 @@ def test_a_loading_coordinator_is_retried(
 ) -> None:
     """Only the remaining groups are retried; a coordinator that never finishes is an error of its
     groups."""
-    cluster.refuse(TopicPartition("b", 0), 14, 16, 14)
-    cluster.refuse(TopicPartition("c", 1), *[14] * 1000)
+    respond, left = cluster.respond, {"b": [14, 16, 14], "c": [14] * 1000}
+
+    def load(request: Any) -> Any:
+        response = respond(request)
+        if isinstance(request, OffsetFetchRequest) and (codes := left.get(request.group)):
+            code = codes.pop()
+            assert isinstance(response, OffsetFetchResponse)
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    partition.error_code = code
+        return response
+
+    cluster.network.broker(HOST, PORT, load)
     [a, b, c, d] = plan_groups(
         connections, GROUPS, RateLimiter(None, connections.runtime), max_disagreement=None
     )
@@ -210,7 +223,7 @@ def test_an_unknown_partition_is_not_an_uncommitted_one(
     cluster.committed[TopicPartition("a", 0)] = 500
     cluster.refuse(TopicPartition("a", 0), 3, 3, 3)
     [outcome] = start(connections, ["a"])
-    assert outcome.error is None
+    assert "[a,0]: ZooKeeper has 10, Kafka 500: nothing shows which" in str(outcome.error)
     assert cluster.committed[TopicPartition("a", 0)] == 500
 
 
@@ -269,7 +282,7 @@ def test_the_rate_limits_concurrent_groups(connections: Connections) -> None:
     """Two groups start together, and the next two a second later."""
     clock = connections.runtime
     began = clock.monotonic()
-    batches = read_groups(connections, GROUPS, RateLimiter(2, clock), everywhere=False)
+    batches = read_groups(connections, GROUPS, RateLimiter(2, clock))
     assert [[facts.group for facts in batch] for batch in batches] == [["a", "b"], ["c", "d"]]
     assert clock.monotonic() - began == pytest.approx(1.0)
 
@@ -287,7 +300,7 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
     """Group names that only clients other than 0.8.2.2's use work in both directions."""
     odd = "team: a"
     GroupStore(zk).commit_offsets(odd, {TopicPartition("a", 0): 10})
-    assert find_groups(connections, ["team*"], every=False) == [odd]
+    assert find_groups(connections, [], ["team*"]) == [odd]
     [started] = start(connections, [odd])
     assert started.error is None
     limiter = RateLimiter(None, connections.runtime)
@@ -303,44 +316,42 @@ def test_a_group_that_can_be_started_can_be_rolled_back(
     assert not zk.exists(paths.migration(odd))
 
 
-def test_many_groups_request_only_their_known_topics(
+def test_a_rollback_of_several_groups_finds_what_kafka_alone_has(
     zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
-    """For each group the topics of its znodes and its journal are requested; group a has read topic
-    c since it left ZooKeeper, which keeps only the name below its owners. For a single group all
-    topics are requested."""
+    """Group a has read topic c since it left ZooKeeper, where nothing names it: its offset reaches
+    ZooKeeper, and the preview says so, however many groups are named."""
 
-    def run(step: Callable[[OffsetMigration], object], groups: list[str]) -> None:
-        cluster.asked.clear()
+    def run(step: Callable[[OffsetMigration], T], groups: list[str]) -> list[T]:
         limiter = RateLimiter(None, connections.runtime)
-        for done in each_group(connections, groups, limiter, step, confirmation_timeout_s=1):
-            assert done.error is None
-
-    def asked() -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for request in cluster.asked:
-            assert isinstance(request, OffsetFetchRequest)
-            found.setdefault(request.group, set()).update(t.topic for t in request.topics or ())
-        return found
+        done = list(each_group(connections, groups, limiter, step, confirmation_timeout_s=1))
+        assert [one.error for one in done] == [None] * len(groups)
+        return [one.result for one in done if one.result is not None]
 
     start(connections)
     run(OffsetMigration.verify, GROUPS)
-    assert asked() == {group: {group} for group in GROUPS}
     run(OffsetMigration.finish, GROUPS)
-    assert asked() == {group: {group} for group in GROUPS}
-    zk.create(paths.owners("a", "c"), None)
-    zk.delete_recursive(paths.offsets("b"))
-    cluster.committed[TopicPartition("c", 0)] = 500
-    run(OffsetMigration.rollback, ["a", "b"])
-    assert asked() == {"a": {"a", "c"}, "b": {"b"}}
-    assert GroupStore(zk).offsets("a", [TopicPartition("c", 0)]) == {TopicPartition("c", 0): 500}
-    run(OffsetMigration.rollback, ["c"])
-    assert asked() == {"c": {*GROUPS, OFFSETS_TOPIC}}
+    new = TopicPartition("new", 0)
+    cluster.create_topic(zk, "new", 1)
+    cluster.committed[new] = 500
+    [alone] = run(OffsetMigration.plan_rollback, ["a"])
+    assert run(OffsetMigration.plan_rollback, ["a", "b"])[0] == alone
+    assert run(OffsetMigration.rollback, ["a", "b"])[0].to_zookeeper == alone.to_zookeeper
+    assert GroupStore(zk).offsets("a", [new]) == {new: 500}
 
 
-@pytest.mark.parametrize("everywhere", [True, False])
+def test_responses_in_memory_are_bounded(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A response names every partition of the cluster for each group: groups are asked about in
+    portions, and none is missed."""
+    whole = read_many(GROUPS, connections)
+    monkeypatch.setattr("kafka08.migration.reading.IN_MEMORY_MAX", 3)
+    assert read_many(GROUPS, connections) == whole
+
+
 def test_no_partition_of_a_group_is_missed(
-    zk: ZkClient, cluster: StoreCluster, connections: Connections, everywhere: bool
+    zk: ZkClient, cluster: StoreCluster, connections: Connections
 ) -> None:
     """Group a committed one of three partitions, b's members subscribe by a pattern, and c owned
     one: partitions without a commit are included, and no other topic's."""
@@ -352,7 +363,7 @@ def test_no_partition_of_a_group_is_missed(
     registration = '{"version":1,"subscription":{"new-.*":1},"pattern":"white_list"}'
     zk.create(paths.consumer_id("b", "b_m"), registration)
     zk.create(paths.owners("c", "old"), None)
-    found = read_many(GROUPS, connections, everywhere=everywhere)
+    found = read_many(GROUPS, connections)
     never = {g.group: [p.topic_partition for p in g.partitions if p.never_committed] for g in found}
     assert never["a"] == [TopicPartition("three", 0), TopicPartition("three", 2)]
     assert never["b"] == [TopicPartition("new-1", 0), TopicPartition("new-1", 1)]
@@ -378,7 +389,7 @@ def test_an_offset_that_became_unreadable_stops_its_own_group_alone(
     """Its znode changed between plan and copy."""
     zk.set(paths.offset("b", "b", 0), "ten")
     wanted = {group: [TopicPartition(group, n) for n in NUMBERS] for group in GROUPS}
-    results = raise_in_kafka_of(connections, wanted)
+    results = raise_in_kafka_of(connections, wanted, connections.gate())
     assert [g for g, result in results.items() if isinstance(result, KafkaError)] == ["b"]
     assert results["a"] == {TopicPartition("a", n): 10 for n in NUMBERS}
 
@@ -405,8 +416,15 @@ def test_commit_times_are_read_once_for_all_groups(
     assert reads == [TopicPartition(OFFSETS_TOPIC, 3)]
 
 
-def test_patterns(connections: Connections) -> None:
-    """A pattern selects the groups that match; a pattern without a match is an error."""
-    assert find_groups(connections, ["[bc]", "x"], every=False) == ["x", "b", "c"]
+def test_names_and_patterns(zk: ZkClient, connections: Connections) -> None:
+    """A pattern selects the groups that match; a pattern without a match is an error. A name is
+    itself, whatever characters it has; one that nobody has, but that others match, is an error."""
+    assert find_groups(connections, ["x"], ["[bc]"]) == ["x", "b", "c"]
+    assert find_groups(connections, [], every=True) == GROUPS
     with pytest.raises(MigrationError, match=r"matches z\*"):
-        find_groups(connections, ["z*"], every=False)
+        find_groups(connections, [], ["z*"])
+    with pytest.raises(MigrationError, match=r"no group in ZooKeeper is called a\*.*--match"):
+        find_groups(connections, ["a*"])
+    assert find_groups(connections, ["a[1]"]) == ["a[1]"]
+    zk.create(paths.consumer_ids("[bc]"), None)
+    assert find_groups(connections, ["[bc]"]) == ["[bc]"]

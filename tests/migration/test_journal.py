@@ -60,9 +60,14 @@ def test_the_text_is_stable(zk: ZkClient) -> None:
     entry = begin(zk, SNAPSHOT, 17, None)
     assert entry.zk_version == 0
     assert zk.get(paths.migration("g")).data == (
+        '{"version":1,"state":"copying","updated":"17","taken":"17","step":0,"storage":null,'
+        '"offsets":{"t":{"0":[5,null]}}}'
+    )
+    of_earlier_release = (
         '{"version":1,"state":"copying","updated":"17","step":0,"storage":null,'
         '"offsets":{"t":{"0":[5,null]}}}'
     )
+    assert decode(of_earlier_release) == Entry(State.COPYING, SNAPSHOT, 17)
 
 
 def test_only_valid_states_follow(zk: ZkClient) -> None:
@@ -77,13 +82,15 @@ def test_only_valid_states_follow(zk: ZkClient) -> None:
                 journal.check(state, entry)
 
 
-def test_a_resumed_migration_keeps_its_snapshot(zk: ZkClient) -> None:
-    """A rollback needs the offsets of both stores before the first copy; a new migration after a
-    rollback takes a new snapshot."""
+def test_a_resumed_start_takes_a_new_snapshot(zk: ZkClient) -> None:
+    """Its offsets may be months old. What the interrupted copy wrote is no offset from before it,
+    so the former one stays. A new migration after a rollback takes a new one."""
+    a, b, c = (TopicPartition("t", n) for n in range(3))
     journal = Journal(zk, "g")
-    entry = begin(zk, SNAPSHOT, 1, None)
-    again = begin(zk, {}, 2, journal.read_entry())
-    assert again.snapshot == SNAPSHOT
+    entry = begin(zk, {a: (5, None), b: (5, 9), c: (10, 8)}, 1, None)
+    again = begin(zk, {a: (5, 5), b: (9, 9), c: (190, 190)}, 2, journal.read_entry())
+    assert again.snapshot == {a: (5, None), b: (5, 9), c: (190, 190)}
+    assert again.snapshot_ms == 2
     with pytest.raises(MigrationError, match="at the same time"):
         journal.enter(State.DUAL, entry, 3)
     for state in (State.DUAL, State.ROLLING_TO_NEWEST, State.RETURNING, State.ROLLED_BACK):

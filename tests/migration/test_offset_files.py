@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,20 @@ FACTS = GroupFacts(
 
 
 def test_our_form_has_both_stores() -> None:
-    """An import uses the newer one; partitions without an offset are not set."""
-    assert parse(to_json([FACTS])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
+    """An import restores each store's own; partitions without an offset are not set. (The larger
+    one went into both: export, then import of the same file moved the group.)"""
+    assert parse(to_json([FACTS])) == {"g": {TPS[0]: (5, 7), TPS[1]: (None, 3)}}
+
+
+def test_no_position_is_no_offset() -> None:
+    """A member of 0.8.2.2 without a position commits -1. It is not exported, and the JVM's export,
+    which has it, can be imported."""
+    facts = replace(FACTS, partitions=(PartitionFacts(TPS[0], -1, -1, 0, 9), FACTS.partitions[1]))
+    assert parse(to_json([facts])) == {"g": {TPS[1]: (None, 3)}}
+    assert list(to_jvm_lines([facts], "newest")) == ["/consumers/g/offsets/t/1:3"]
+    line = "/consumers/g/offsets/t/"
+    assert parse(f"{line}0:-1\n{line}1:3") == {"g": {TPS[1]: (3, 3)}}
+    assert parse('{"version":1,"groups":{"g":{"t":{"0":[-1,3]}}}}') == {"g": {TPS[0]: (None, 3)}}
 
 
 def test_groups_without_offsets_are_left_out(tmp_path: Path) -> None:
@@ -36,14 +49,17 @@ def test_groups_without_offsets_are_left_out(tmp_path: Path) -> None:
     assert "idle" not in to_json([nothing, FACTS])
     path = tmp_path / "offsets.json"
     path.write_text('{"version":1,"groups":{"idle":{},"g":{"t":{"0":[5,7]}}}}')
-    assert read_offsets(path) == {"g": {TPS[0]: 7}}
+    assert read_offsets(path) == {"g": {TPS[0]: (5, 7)}}
 
 
 def test_the_jvms_form_is_one_line_for_each_znode() -> None:
-    """The form is ExportZkOffsets's; a file ends at its first empty line."""
+    """The form is ExportZkOffsets's. Empty lines are passed over: the JVM ends there, and drops the
+    rest without a word."""
     assert list(to_jvm_lines([FACTS], "zookeeper")) == ["/consumers/g/offsets/t/0:5"]
     lines = list(to_jvm_lines([FACTS], "newest"))
-    assert parse("\n".join([*lines, "", "nonsense"])) == {"g": {TPS[0]: 7, TPS[1]: 3}}
+    assert parse("\n \n".join(lines)) == {"g": {TPS[0]: (7, 7), TPS[1]: (3, 3)}}
+    with pytest.raises(ConfigError, match="line 4: 'nonsense'"):
+        parse("\n".join([*lines, "", "nonsense"]))
 
 
 @pytest.mark.parametrize("text", ["/consumers/g/offsets/t:5", "x", "/a\n/consumers/g/x/t/0:1"])
@@ -53,7 +69,7 @@ def test_an_invalid_line_is_named(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("offset", ["0.0", '"1"', "-1", "true", "[]"])
+@pytest.mark.parametrize("offset", ["0.0", '"1"', "-2", "true", "[]"])
 def test_an_invalid_offset_is_refused(offset: str) -> None:
     """The tool would write it into a znode unchanged, and no member could read that."""
     with pytest.raises(ConfigError, match="is not an offset"):
@@ -65,7 +81,7 @@ def test_two_offsets_of_a_partition_are_refused() -> None:
     line = "/consumers/g/offsets/t/0:"
     with pytest.raises(ConfigError, match=r"line 2: \[t,0\] of group g has offset 6 here and 5 in"):
         parse(f"{line}5\n{line}6\n")
-    assert {"g": {TopicPartition("t", 0): 5}} == parse(f"{line}5\n{line}5\n")
+    assert {"g": {TopicPartition("t", 0): (5, 5)}} == parse(f"{line}5\n{line}5\n")
     with pytest.raises(ConfigError, match='"0" is twice'):
         parse('{"version":1,"groups":{"g":{"t":{"0":[5,null],"1":[7,7],"0":[6,null]}}}}')
 
@@ -104,7 +120,7 @@ def test_a_wrong_field_is_named(groups: str, place: str) -> None:
 
 def test_the_example_of_the_form_is_valid() -> None:
     """The example has a partition whose offset only ZooKeeper has."""
-    assert parse(FORM) == {"readers": {TopicPartition("pages", 0): 120}}
+    assert parse(FORM) == {"readers": {TopicPartition("pages", 0): (120, None)}}
 
 
 @pytest.mark.parametrize("text", ["", "\n", '{"version":1,"groups":{"g":{}}}'])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka08.groups.members import Member
-from kafka08.migration.facts import GroupFacts, Offset, PartitionFacts
+from kafka08.migration.facts import GroupFacts, OfBoth, Offset, PartitionFacts
 from kafka08.migration.reset import ChangePlan, Target, plan_reset, plan_set
 from kafka08.structs import TopicPartition
 from tests.migration.group_facts import foreign
@@ -52,8 +52,8 @@ def test_refusals_name_their_reason() -> None:
     gone = PartitionFacts(TopicPartition("gone", 0), 5, None, None, None)
     cases: list[tuple[ChangePlan, str]] = [
         (plan_reset(group(facts(1, 2)), Target.OFFSET, 91), "range 10 to 90"),
-        (plan_set(group(facts(1, 2)), {TP: 9}), "range 10 to 90"),
-        (plan_set(group(gone), {gone.topic_partition: 9}), "does not exist"),
+        (plan_set(group(facts(1, 2)), {TP: (9, None)}), "range 10 to 90"),
+        (plan_set(group(gone), {gone.topic_partition: (9, 9)}), "does not exist"),
         (plan_reset(group(facts(1, 2), members=(foreign("g_a"),)), Target.LATEST), "g_a"),
         (plan_reset(group(), Target.LATEST), "group's name"),
         (plan_reset(GroupFacts("g", (), (), "away"), Target.LATEST), "away"),
@@ -61,6 +61,23 @@ def test_refusals_name_their_reason() -> None:
     for plan, reason in cases:
         assert reason in "\n".join(plan.refusals)
     assert plan_reset(group(gone, facts(1, 2)), Target.LATEST).offsets == {TP: 90}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "moved", "kept"),
+    [
+        ((40, 50), 0, None),
+        ((30, 30), -20, None),
+        ((None, 60), 10, "[t,0]: ZooKeeper keeps 40"),
+        ((30, None), 0, "[t,0]: Kafka keeps 50"),
+    ],
+)
+def test_each_store_gets_its_own(wanted: OfBoth, moved: int, kept: str | None) -> None:
+    """A file may have different ones, or none for a store, which then keeps its offset: that is
+    named, since members of both stores continue from the larger one."""
+    plan = plan_set(group(facts(40, 50)), {TP: wanted})
+    assert (plan.in_zookeeper.get(TP), plan.in_kafka.get(TP)) == wanted
+    assert (plan.changes[0].messages, plan.changes[0].kept) == (moved, kept)
 
 
 @given(

@@ -26,14 +26,16 @@ from tests.migration.group_facts import TP, facts, foreign, group, groups, ours
             80,
             {TP: 80},
         ),
-        (None, 80, {TP: 80}),
+        (None, 80, {}),
+        (None, 70, {TP: 80}),
     ],
 )
 def test_an_old_offset_in_kafka_is_not_rolled_back_to(
     owner: Member | None, in_snapshot: int, to_zookeeper: dict[TopicPartition, int]
 ) -> None:
     """An offset in Kafka from before the migration, which a live owner has not committed since,
-    would raise ZooKeeper past unread messages. For a stopped group the larger offset counts."""
+    would raise ZooKeeper past unread messages. In a stopped group too: what was committed there
+    since the migration began counts, and nothing else."""
     owned = replace(facts(50, 80), owner="g_a-0" if owner else None)
     found = GroupFacts("g", () if owner is None else (owner,), (owned,))
     rollback = rollback_to_newest(without_old(found, {TP: (40, in_snapshot)}))
@@ -133,13 +135,14 @@ def test_partitions_missing_in_the_snapshot_stay() -> None:
 
 @pytest.mark.parametrize(
     ("zookeeper", "kafka", "taken", "problems"),
-    [(50, 20, 20, 0), (20, 50, 50, 0), (50, 5, 10, 1), (50, 500, 50, 0), (50, None, 50, 0)],
+    [(50, 20, 20, 0), (20, 50, 50, 0), (50, 5, 10, 1), (50, 500, 50, 0), (50, None, 50, 1)],
 )
 def test_kafka_decides_once_zookeeper_is_not_used(
     zookeeper: int, kafka: int | None, taken: int, problems: int
 ) -> None:
     """ZooKeeper's offset is old by then, so a smaller one in Kafka counts, or the log's start if
-    retention passed it. One above the log's end is of another topic, and does not count."""
+    retention passed it. One above the log's end is of another topic, and does not count. One that
+    Kafka has lost is reported: ZooKeeper's is used, and messages come again."""
     rollback = rollback_to_newest(group(facts(zookeeper, kafka, start=10)), by_kafka=True)
     assert rollback.to_zookeeper.get(TP, zookeeper) == taken
     assert rollback.lowered == ({TP: zookeeper} if taken < zookeeper else {})
